@@ -1,0 +1,3 @@
+//! The `convoy` binary.
+
+fn main() {}

@@ -1,0 +1,168 @@
+//! The `Engine` trait and what passes through it.
+
+use std::fmt;
+
+use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
+
+/// The kind of an engine, as the configuration names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EngineKind {
+    /// One packet at a time with a vetted library; the reference.
+    Software,
+    /// Intel ipsec-mb bursts.
+    Multibuffer,
+    /// Real ciphers with the modelled timing of an accelerator on a shared bus.
+    Model,
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Software => "software",
+            Self::Multibuffer => "multibuffer",
+            Self::Model => "model",
+        })
+    }
+}
+
+/// Where an engine does its work.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Placement {
+    /// In `submit`, on the caller's core.
+    Inline,
+    /// Elsewhere; `poll` brings what is done.
+    Lookaside,
+}
+
+/// What an engine says of itself.
+#[derive(Clone, Debug)]
+pub struct EngineDescription {
+    /// Unique in a gateway, for example `multibuffer0`.
+    pub name: String,
+    /// Its kind.
+    pub kind: EngineKind,
+    /// Where it works.
+    pub placement: Placement,
+    /// What it can do.
+    pub transforms: Vec<Transform>,
+    /// Multi-packets that may wait, the one in service not counted.
+    pub depth: usize,
+    /// Packets per multi-packet at which it is at its best; a hint.
+    pub best_burst: usize,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Whether frames may vanish with it or come back half done, so that the input must be kept until
+    /// completion. False only where `submit` runs on the caller's core and cannot stop half way.
+    pub needs_input_kept: bool,
+}
+
+/// Packets of one SA and direction that go to an engine together.
+#[derive(Debug)]
+pub struct MultiPacket {
+    /// Given by the sender and returned in the [`Completion`].
+    pub ticket: u64,
+    /// Whose keys; all packets are of this SA.
+    pub sa: SaIndex,
+    /// Seal or open.
+    pub direction: Direction,
+    /// The packets, in order.
+    pub packets: Vec<Prepared>,
+}
+
+/// How a multi-packet ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every packet has its result in `status`.
+    Done,
+    /// The engine failed; the packets' bytes may be half done.
+    Failed,
+}
+
+/// A multi-packet on its way back.
+#[derive(Debug)]
+pub struct Completion {
+    /// The multi-packet, in the order it was submitted.
+    pub multi_packet: MultiPacket,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// When the engine began it and when it ended, in ns of [`std::time::Instant`]-like monotonic time as
+    /// read by the engine; `None` if the engine cannot tell.
+    pub service_ns: Option<u64>,
+}
+
+/// A multi-packet that was not taken: no room, or the engine is gone. Nothing was changed in it.
+#[derive(Debug)]
+pub struct Refused {
+    /// As it was handed in.
+    pub multi_packet: MultiPacket,
+    /// Why.
+    pub reason: EngineError,
+}
+
+/// Why an engine did not do as asked.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EngineError {
+    /// The queue is full: try again after the next completion.
+    #[error("engine {0}: its queue is full")]
+    NoRoom(String),
+    /// The engine cannot do the transform.
+    #[error("engine {engine}: cannot do {transform:?}")]
+    Unsupported {
+        /// Its name.
+        engine: String,
+        /// What was asked.
+        transform: Transform,
+    },
+    /// No key stands under this SA.
+    #[error("engine {engine}: no key is installed for SA {sa:?}")]
+    NoKey {
+        /// Its name.
+        engine: String,
+        /// The SA.
+        sa: SaIndex,
+    },
+    /// The device or library failed.
+    #[error("engine {engine}: {reason}")]
+    Device {
+        /// Its name.
+        engine: String,
+        /// What it said.
+        reason: String,
+    },
+}
+
+/// One engine. Not shared: each worker has its own handle, and whatever threads or devices stand
+/// behind it are the engine's own matter.
+pub trait Engine: Send {
+    /// What it is and can do.
+    fn description(&self) -> &EngineDescription;
+
+    /// Expands and caches the keys of an SA; replaces what stood under this index.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`], or [`EngineError::Device`].
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError>;
+
+    /// Forgets and wipes the keys of an SA. No multi-packet of it is in flight. Unknown is no error.
+    fn remove_key(&mut self, sa: SaIndex);
+
+    /// Hands a multi-packet over; an inline engine does it at once and keeps it for `poll`.
+    ///
+    /// # Errors
+    /// [`Refused`], with the multi-packet as it was.
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>>;
+
+    /// Appends what is done to `completions`, in the order of completion, and never waits.
+    fn poll(&mut self, completions: &mut Vec<Completion>);
+
+    /// Multi-packets submitted and not yet returned by `poll`.
+    fn in_flight(&self) -> usize;
+
+    /// Asks a failed engine whether it works again, with a known answer where it can.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if it does not.
+    fn probe(&mut self) -> Result<(), EngineError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,7 @@
+//! One interface to every crypto engine, software included, and its backends.
+
+mod interface;
+
+pub use interface::{
+    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
+};

@@ -1,0 +1,269 @@
+//! The algorithms of ESP and AH, and what each of them needs.
+
+use std::fmt;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// The length of an AES key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyBits {
+    /// 128 bits.
+    B128,
+    /// 192 bits.
+    B192,
+    /// 256 bits.
+    B256,
+}
+
+impl KeyBits {
+    /// The key's length in bytes.
+    pub const fn bytes(self) -> usize {
+        match self {
+            Self::B128 => 16,
+            Self::B192 => 24,
+            Self::B256 => 32,
+        }
+    }
+}
+
+/// A cipher that also authenticates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Aead {
+    /// AES-GCM (RFC 4106) with an ICV of 8, 12 or 16 bytes.
+    AesGcm {
+        /// The key's length.
+        key: KeyBits,
+        /// The ICV's length in bytes: 8, 12 or 16.
+        icv: u8,
+    },
+    /// ChaCha20-Poly1305 (RFC 7634).
+    ChaCha20Poly1305,
+    /// NULL encryption with AES-GMAC (RFC 4543).
+    NullAesGmac(KeyBits),
+}
+
+/// A cipher that needs an integrity algorithm beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Cipher {
+    /// No encryption (RFC 2410).
+    Null,
+    /// AES-CBC (RFC 3602).
+    AesCbc(KeyBits),
+    /// AES-CTR (RFC 3686).
+    AesCtr(KeyBits),
+    /// 3DES-CBC (RFC 2451); weak.
+    TripleDesCbc,
+    /// DES-CBC (RFC 2405); weak.
+    DesCbc,
+}
+
+/// An integrity algorithm; the number behind the hash is the ICV's length in bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Integrity {
+    /// HMAC-MD5-96 (RFC 2403); weak.
+    HmacMd5_96,
+    /// HMAC-SHA-1-96 (RFC 2404).
+    HmacSha1_96,
+    /// HMAC-SHA-256-128 (RFC 4868).
+    HmacSha256_128,
+    /// HMAC-SHA-384-192 (RFC 4868).
+    HmacSha384_192,
+    /// HMAC-SHA-512-256 (RFC 4868).
+    HmacSha512_256,
+}
+
+impl Integrity {
+    /// The key's length in bytes: the hash's output length (RFC 2404, 4868).
+    pub const fn key_len(self) -> usize {
+        match self {
+            Self::HmacMd5_96 => 16,
+            Self::HmacSha1_96 => 20,
+            Self::HmacSha256_128 => 32,
+            Self::HmacSha384_192 => 48,
+            Self::HmacSha512_256 => 64,
+        }
+    }
+
+    /// The ICV's length in bytes.
+    pub const fn icv_len(self) -> usize {
+        match self {
+            Self::HmacMd5_96 | Self::HmacSha1_96 => 12,
+            Self::HmacSha256_128 => 16,
+            Self::HmacSha384_192 => 24,
+            Self::HmacSha512_256 => 32,
+        }
+    }
+}
+
+/// What one SA does to a packet's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Transform {
+    /// One algorithm for both services.
+    Aead(Aead),
+    /// A cipher, then an integrity algorithm over its output (RFC 4303 section 3.3.2.1). `None` is
+    /// encryption without integrity, which is weak. `Cipher::Null` with an integrity algorithm is
+    /// ESP-NULL, and AH.
+    Chained {
+        /// The cipher.
+        cipher: Cipher,
+        /// The integrity algorithm.
+        integrity: Option<Integrity>,
+    },
+}
+
+impl Transform {
+    /// Bytes of IV that travel in each packet.
+    pub const fn iv_len(self) -> usize {
+        match self {
+            Self::Aead(_) => 8,
+            Self::Chained { cipher, .. } => match cipher {
+                Cipher::Null => 0,
+                Cipher::AesCtr(_) | Cipher::TripleDesCbc | Cipher::DesCbc => 8,
+                Cipher::AesCbc(_) => 16,
+            },
+        }
+    }
+
+    /// Bytes of ICV at the end of each packet.
+    pub const fn icv_len(self) -> usize {
+        match self {
+            Self::Aead(Aead::AesGcm { icv, .. }) => icv as usize,
+            Self::Aead(Aead::ChaCha20Poly1305 | Aead::NullAesGmac(_)) => 16,
+            Self::Chained { integrity: Some(integrity), .. } => integrity.icv_len(),
+            Self::Chained { integrity: None, .. } => 0,
+        }
+    }
+
+    /// The multiple in bytes to which payload, padding, pad length and next header are padded: the
+    /// cipher's block, and never less than 4 (RFC 4303 section 2.4).
+    pub const fn alignment(self) -> usize {
+        match self {
+            Self::Chained { cipher: Cipher::AesCbc(_), .. } => 16,
+            Self::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
+            _ => 4,
+        }
+    }
+
+    /// Bytes of cipher key, without salt.
+    pub const fn cipher_key_len(self) -> usize {
+        match self {
+            Self::Aead(Aead::AesGcm { key, .. } | Aead::NullAesGmac(key)) => key.bytes(),
+            Self::Aead(Aead::ChaCha20Poly1305) => 32,
+            Self::Chained { cipher, .. } => match cipher {
+                Cipher::Null => 0,
+                Cipher::AesCbc(key) | Cipher::AesCtr(key) => key.bytes(),
+                Cipher::TripleDesCbc => 24,
+                Cipher::DesCbc => 8,
+            },
+        }
+    }
+
+    /// Bytes of salt (RFC 4106, 4543, 7634) or nonce (RFC 3686) that follow the cipher key.
+    pub const fn salt_len(self) -> usize {
+        match self {
+            Self::Aead(_) | Self::Chained { cipher: Cipher::AesCtr(_), .. } => 4,
+            Self::Chained { .. } => 0,
+        }
+    }
+
+    /// Bytes of integrity key that follow the salt.
+    pub const fn integrity_key_len(self) -> usize {
+        match self {
+            Self::Chained { integrity: Some(integrity), .. } => integrity.key_len(),
+            _ => 0,
+        }
+    }
+
+    /// Bytes of key material in all: cipher key, salt, integrity key.
+    pub const fn key_material_len(self) -> usize {
+        self.cipher_key_len() + self.salt_len() + self.integrity_key_len()
+    }
+
+    /// Whether the gateway refuses this unless `allow_weak = true`: DES, 3DES, MD5, and whatever lacks
+    /// encryption or integrity.
+    pub const fn is_weak(self) -> bool {
+        match self {
+            Self::Aead(Aead::NullAesGmac(_)) => true,
+            Self::Aead(_) => false,
+            Self::Chained { cipher, integrity } => {
+                matches!(cipher, Cipher::Null | Cipher::TripleDesCbc | Cipher::DesCbc)
+                    || matches!(integrity, None | Some(Integrity::HmacMd5_96))
+            }
+        }
+    }
+}
+
+/// The keys of one SA: cipher key, salt and integrity key in one piece, in this order. Wiped when
+/// dropped, never printed.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct KeyMaterial {
+    #[zeroize(skip)]
+    transform: Transform,
+    bytes: Vec<u8>,
+}
+
+/// A key of the wrong length, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the key has {have} bytes, {need} are needed: cipher key {cipher}, salt {salt}, integrity key {integrity}"
+)]
+pub struct KeyLengthError {
+    /// Given.
+    pub have: usize,
+    /// Needed.
+    pub need: usize,
+    /// Of these for the cipher.
+    pub cipher: usize,
+    /// Of these as salt or nonce.
+    pub salt: usize,
+    /// Of these for the integrity algorithm.
+    pub integrity: usize,
+}
+
+impl KeyMaterial {
+    /// Takes `bytes`: cipher key, salt, integrity key.
+    ///
+    /// # Errors
+    /// [`KeyLengthError`] if there are not as many as `transform` needs.
+    pub fn new(transform: Transform, mut bytes: Vec<u8>) -> Result<Self, KeyLengthError> {
+        let need = transform.key_material_len();
+        if bytes.len() != need {
+            let have = bytes.len();
+            bytes.zeroize();
+            return Err(KeyLengthError {
+                have,
+                need,
+                cipher: transform.cipher_key_len(),
+                salt: transform.salt_len(),
+                integrity: transform.integrity_key_len(),
+            });
+        }
+        Ok(Self { transform, bytes })
+    }
+
+    /// What the keys are for.
+    pub fn transform(&self) -> Transform {
+        self.transform
+    }
+
+    /// The cipher key, without salt.
+    pub fn cipher_key(&self) -> &[u8] {
+        &self.bytes[..self.transform.cipher_key_len()]
+    }
+
+    /// The salt or nonce; empty if the transform has none.
+    pub fn salt(&self) -> &[u8] {
+        &self.bytes[self.transform.cipher_key_len()..][..self.transform.salt_len()]
+    }
+
+    /// The integrity key; empty if the transform has none.
+    pub fn integrity_key(&self) -> &[u8] {
+        &self.bytes[self.transform.cipher_key_len() + self.transform.salt_len()..]
+    }
+}
+
+impl fmt::Debug for KeyMaterial {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KeyMaterial").field("transform", &self.transform).finish_non_exhaustive()
+    }
+}

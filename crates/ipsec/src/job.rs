@@ -1,0 +1,106 @@
+//! The crypto job: what stands between `prepare` and `finish`, and all that an engine sees of a packet.
+
+use convoy_packet::Frame;
+
+use crate::FinishContext;
+
+/// One SA's place in the SAD. Engines cache keys under it, the scheduler groups by it. Reused only
+/// after every engine has removed the key that stood there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SaIndex(pub u32);
+
+/// What the engine does to a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// Encrypt in place and write the ICV.
+    Seal,
+    /// Compare the ICV in constant time, then decrypt in place. On a mismatch the bytes stay as they are
+    /// or become garbage; nobody may look at them.
+    Open,
+}
+
+/// The longest nonce: AES-CBC's IV, or AES-CTR's counter block.
+pub const NONCE_BYTES: usize = 16;
+/// The longest additional authenticated data: SPI and a 64-bit sequence number.
+pub const AAD_BYTES: usize = 12;
+
+/// Where an engine finds the parts of one packet. Offsets and lengths are in bytes, from the start of
+/// the frame's packet; `prepare` has checked that all lie inside it.
+///
+/// | transform | nonce | authenticated |
+/// | --- | --- | --- |
+/// | AES-GCM, ChaCha20-Poly1305 | salt, IV (12) | `aad`, then the ciphertext as the AEAD does |
+/// | NULL-AES-GMAC | salt, IV (12) | `aad`, then `auth` of the frame; nothing is encrypted |
+/// | AES-CTR + HMAC | nonce, IV, 1 (16) | `auth` of the frame, then `esn_high` |
+/// | CBC + HMAC | IV (8 or 16) | `auth` of the frame, then `esn_high` |
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CryptoJob {
+    /// Start of what is en- or decrypted.
+    pub cipher_start: u16,
+    /// Its length; a multiple of the block for CBC.
+    pub cipher_len: u16,
+    /// Start of what is authenticated as it stands in the frame (after sealing, before opening).
+    pub auth_start: u16,
+    /// Its length; 0 for an AEAD whose ciphertext is all there is.
+    pub auth_len: u16,
+    /// Where the ICV stands; its length is the transform's.
+    pub icv_start: u16,
+    /// Bytes of `aad` in use: 0, 8 or 12.
+    pub aad_len: u8,
+    /// Bytes of `nonce` in use.
+    pub nonce_len: u8,
+    /// SPI and sequence number (RFC 4106 section 5), for AEADs.
+    pub aad: [u8; AAD_BYTES],
+    /// The nonce or IV as the cipher takes it.
+    pub nonce: [u8; NONCE_BYTES],
+    /// The upper half of an extended sequence number, which integrity algorithms take in behind `auth`
+    /// without its being sent (RFC 4303 section 2.2.1, RFC 4302 section 2.5.1).
+    pub esn_high: Option<[u8; 4]>,
+}
+
+impl CryptoJob {
+    /// The additional authenticated data.
+    pub fn aad(&self) -> &[u8] {
+        &self.aad[..self.aad_len as usize]
+    }
+
+    /// The nonce or IV.
+    pub fn nonce(&self) -> &[u8] {
+        &self.nonce[..self.nonce_len as usize]
+    }
+
+    /// The job's size in 16-byte blocks, as the cost model counts it: what is ciphered or, where nothing
+    /// is, authenticated.
+    pub fn blocks(&self) -> u32 {
+        u32::from(self.cipher_len.max(self.auth_len)).div_ceil(16)
+    }
+}
+
+/// What became of a job.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CryptoStatus {
+    /// Not done yet.
+    #[default]
+    Pending,
+    /// Sealed, or opened and authentic.
+    Done,
+    /// The ICV did not match.
+    IcvMismatch,
+}
+
+/// A packet between `prepare` and `finish`: its frame, its job, and what `finish` will need.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The packet, ESP or AH header and all.
+    pub frame: Frame,
+    /// What the engine is to do.
+    pub job: CryptoJob,
+    /// What it did.
+    pub status: CryptoStatus,
+    /// Whose keys.
+    pub sa: SaIndex,
+    /// The traffic class, 0 highest, from the DSCP of the inner packet.
+    pub class: u8,
+    /// For `finish` only.
+    pub context: FinishContext,
+}

@@ -1,0 +1,124 @@
+//! The `Port` trait and what it reports.
+
+use std::fmt;
+use std::os::fd::BorrowedFd;
+
+use convoy_packet::{Frame, FramePool};
+
+/// The kind of a port, as the configuration names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PortKind {
+    /// In-process queues; for tests and the demo.
+    Memory,
+    /// A capture is read, another is written.
+    Pcap,
+    /// A Linux TUN interface.
+    Tun,
+    /// ESP in UDP, port 4500.
+    Udp,
+    /// IP protocols 50 and 51.
+    Raw,
+}
+
+impl fmt::Display for PortKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Memory => "memory",
+            Self::Pcap => "pcap",
+            Self::Tun => "tun",
+            Self::Udp => "udp",
+            Self::Raw => "raw",
+        })
+    }
+}
+
+/// What a port says of itself.
+#[derive(Clone, Debug)]
+pub struct PortDescription {
+    /// As configured, for example `inside`.
+    pub name: String,
+    /// Its kind.
+    pub kind: PortKind,
+    /// The largest IP packet that it sends whole, in bytes.
+    pub mtu: usize,
+}
+
+/// What a port has counted since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PortCounters {
+    /// Packets handed out by `receive`.
+    pub received_packets: u64,
+    /// Their bytes, IP header included.
+    pub received_bytes: u64,
+    /// Packets that left.
+    pub sent_packets: u64,
+    /// Their bytes, IP header included.
+    pub sent_bytes: u64,
+    /// Packets that arrived and could not be handed out: malformed, too long, or no frame was free.
+    pub receive_dropped: u64,
+    /// Packets that could not leave, other than for want of room: too long, no route.
+    pub send_dropped: u64,
+    /// System calls made, both ways.
+    pub system_calls: u64,
+}
+
+/// Why a port failed as a whole. Single packets that fail are counted, not errors.
+#[derive(Debug, thiserror::Error)]
+pub enum PortError {
+    /// The system refused.
+    #[error("port {port}: {action}: {source}")]
+    Io {
+        /// Its name.
+        port: String,
+        /// What was tried, for example `open /dev/net/tun`.
+        action: String,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// It was asked for something that it cannot be.
+    #[error("port {port}: {reason}")]
+    Invalid {
+        /// Its name.
+        port: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+}
+
+/// One queue of one port; a worker owns it. Nothing here waits.
+pub trait Port: Send {
+    /// What it is.
+    fn description(&self) -> &PortDescription;
+
+    /// Appends up to `limit` received packets to `burst`, in frames from `pool`, and returns how many.
+    /// None at hand is 0. With no free frame, packets stay where they are or are counted as dropped.
+    ///
+    /// # Errors
+    /// [`PortError`] if the port as a whole failed.
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError>;
+
+    /// Sends from the front of `burst` as much as there is room for, and gives those frames back to
+    /// `pool` (or passes them on, as `memory` does). What has no room stays in `burst`, in order.
+    ///
+    /// # Errors
+    /// [`PortError`] if the port as a whole failed.
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError>;
+
+    /// Whether nothing will ever be received again: a capture that was read to its end.
+    fn is_ended(&self) -> bool {
+        false
+    }
+
+    /// What becomes readable when `receive` has something, for `poll(2)`; `None` if it must be asked.
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// What it has counted.
+    fn counters(&self) -> PortCounters;
+}
