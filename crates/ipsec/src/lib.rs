@@ -4,10 +4,28 @@
 //! socket, thread, clock or random source; time and randomness are arguments.
 
 mod algorithm;
+#[allow(dead_code)]
+mod flow;
+#[allow(dead_code)]
+mod flow_cache;
 mod job;
+#[allow(dead_code)]
+mod selector;
+#[allow(dead_code)]
+mod spd;
+#[allow(dead_code)]
+mod spd_index;
+#[allow(dead_code)]
+mod spi_table;
+#[allow(dead_code)]
+mod tos;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
+pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
+pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
+pub use spd::{Action, Policy, PolicyDirection, TunnelId};
+pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
 
 /// What `finish` needs to know of a prepared packet.
 #[derive(Clone, Copy, Debug, Default)]

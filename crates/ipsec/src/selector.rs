@@ -1,0 +1,410 @@
+//! Traffic selectors (RFC 4301 section 4.4.1.1), written as swanctl writes them.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+use crate::flow::{FlowKey, ICMP, ICMP_V6, address_number, number_address};
+
+/// Addresses of one family from first to last, both included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct AddressRange {
+    pub(crate) first: u128,
+    pub(crate) last: u128,
+    pub(crate) is_v6: bool,
+}
+
+impl AddressRange {
+    /// From `first` to `last`, both included.
+    ///
+    /// # Errors
+    /// [`SelectorError::Range`] if they are of different families or the wrong way round.
+    pub fn new(first: IpAddr, last: IpAddr) -> Result<Self, SelectorError> {
+        let (low, high) = (address_number(first), address_number(last));
+        if first.is_ipv6() != last.is_ipv6() || low > high {
+            return Err(SelectorError::Range(format!("{first}-{last}")));
+        }
+        Ok(Self { first: low, last: high, is_v6: first.is_ipv6() })
+    }
+
+    /// The addresses that share their first `bits` with `address`; host bits are ignored, as swanctl does.
+    ///
+    /// # Errors
+    /// [`SelectorError::Prefix`] if the family has fewer bits.
+    pub fn prefix(address: IpAddr, bits: u8) -> Result<Self, SelectorError> {
+        let width: u8 = if address.is_ipv6() { 128 } else { 32 };
+        if bits > width {
+            return Err(SelectorError::Prefix(format!("{address}/{bits}")));
+        }
+        let host_bits = u32::from(width - bits);
+        let mask = if host_bits == 128 { u128::MAX } else { (1u128 << host_bits) - 1 };
+        let number = address_number(address);
+        Ok(Self { first: number & !mask, last: number | mask, is_v6: address.is_ipv6() })
+    }
+
+    /// The lowest address.
+    pub const fn first(&self) -> IpAddr {
+        number_address(self.is_v6, self.first)
+    }
+
+    /// The highest address.
+    pub const fn last(&self) -> IpAddr {
+        number_address(self.is_v6, self.last)
+    }
+
+    /// Whether `address` is one of them.
+    pub const fn contains(&self, address: IpAddr) -> bool {
+        address.is_ipv6() == self.is_v6 && self.holds(address_number(address))
+    }
+
+    const fn holds(&self, number: u128) -> bool {
+        self.first <= number && number <= self.last
+    }
+
+    /// The length of the prefix that these addresses are, if they are one.
+    const fn prefix_len(&self) -> Option<u32> {
+        let span = self.first ^ self.last;
+        let aligned = self.first & span == 0 && span & span.wrapping_add(1) == 0;
+        let width = if self.is_v6 { 128 } else { 32 };
+        if aligned { Some(width - (128 - span.leading_zeros())) } else { None }
+    }
+}
+
+impl FromStr for AddressRange {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let address = |part: &str| part.trim().parse().map_err(|_| SelectorError::Address(part.to_owned()));
+        if let Some((first, last)) = text.split_once('-') {
+            return Self::new(address(first)?, address(last)?);
+        }
+        match text.split_once('/') {
+            Some((base, bits)) => {
+                let bits = bits.trim().parse().map_err(|_| SelectorError::Prefix(text.to_owned()))?;
+                Self::prefix(address(base)?, bits)
+            }
+            None => {
+                let single = address(text)?;
+                Self::new(single, single)
+            }
+        }
+    }
+}
+
+impl fmt::Display for AddressRange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.prefix_len() {
+            Some(bits) => write!(f, "{}/{bits}", self.first()),
+            None => write!(f, "{}-{}", self.first(), self.last()),
+        }
+    }
+}
+
+/// The ports of one side; for ICMP, `type << 8 | code`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Ports {
+    /// Any port, and packets whose ports cannot be seen.
+    #[default]
+    Any,
+    /// Only packets whose ports cannot be seen: fragments other than the first.
+    Opaque,
+    /// From the first to the last, both included; packets whose ports cannot be seen do not match.
+    Range(u16, u16),
+}
+
+impl Ports {
+    const fn matches(self, known: bool, port: u16) -> bool {
+        match self {
+            Self::Any => true,
+            Self::Opaque => !known,
+            Self::Range(first, last) => known && first <= port && port <= last,
+        }
+    }
+}
+
+/// What one side of a [`Selector`] admits.
+///
+/// ```
+/// use convoy_ipsec::TrafficSelector;
+/// let web: TrafficSelector = "10.1.0.0/24[tcp/80]".parse().expect("well-formed");
+/// assert_eq!(web.to_string(), "10.1.0.0/24[tcp/80]");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TrafficSelector {
+    /// The addresses.
+    pub addresses: AddressRange,
+    /// The IP protocol behind all extension headers; `None` is any.
+    pub protocol: Option<u8>,
+    /// The ports.
+    pub ports: Ports,
+}
+
+/// Local and remote side of the traffic that a policy is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Selector {
+    /// What is on our side of the gateway: the source of outbound, the destination of inbound packets.
+    pub local: TrafficSelector,
+    /// What is on the peer's side.
+    pub remote: TrafficSelector,
+}
+
+impl Selector {
+    /// Whether an outbound packet's flow is admitted.
+    pub const fn matches_outbound(&self, flow: &FlowKey) -> bool {
+        let (local, remote) = (&self.local, &self.remote);
+        local.addresses.is_v6 == flow.is_v6
+            && remote.addresses.is_v6 == flow.is_v6
+            && local.addresses.holds(flow.source)
+            && remote.addresses.holds(flow.destination)
+            && admits(local.protocol, flow.protocol)
+            && admits(remote.protocol, flow.protocol)
+            && local.ports.matches(flow.ports_known, flow.source_port)
+            && remote.ports.matches(flow.ports_known, flow.destination_port)
+    }
+
+    /// Whether an inbound packet's flow is admitted.
+    pub const fn matches_inbound(&self, flow: &FlowKey) -> bool {
+        self.matches_outbound(&flow.reversed())
+    }
+}
+
+const fn admits(selected: Option<u8>, protocol: u8) -> bool {
+    match selected {
+        Some(number) => number == protocol,
+        None => true,
+    }
+}
+
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} === {}", self.local, self.remote)
+    }
+}
+
+/// Why a traffic selector could not be understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SelectorError {
+    /// Not an address.
+    #[error("`{0}` is not an IPv4 or IPv6 address")]
+    Address(String),
+    /// Not a prefix.
+    #[error("`{0}`: expected a prefix length of 0 to 32 for IPv4, 0 to 128 for IPv6")]
+    Prefix(String),
+    /// Not a range of addresses.
+    #[error("`{0}`: expected two addresses of one family, the lower first")]
+    Range(String),
+    /// Not a protocol.
+    #[error(
+        "`{0}`: expected a protocol as a number of 0 to 255, `any`, or a name such as `tcp`, `udp`, `icmp`"
+    )]
+    Protocol(String),
+    /// Not ports.
+    #[error(
+        "`{0}`: expected a port, a range such as `1024-65535`, `any`, `opaque`, or for ICMP `type(code)`"
+    )]
+    Ports(String),
+    /// The bracket is not closed.
+    #[error("`{0}`: expected `address[protocol/port]`")]
+    Bracket(String),
+}
+
+/// Protocols that selectors name. The first name of a number is the one that is printed.
+const PROTOCOL_NAMES: [(&str, u8); 14] = [
+    ("icmp", ICMP),
+    ("igmp", 2),
+    ("ipencap", 4),
+    ("tcp", 6),
+    ("udp", 17),
+    ("ipv6", 41),
+    ("gre", 47),
+    ("esp", 50),
+    ("ah", 51),
+    ("ipv6-icmp", ICMP_V6),
+    ("icmpv6", ICMP_V6),
+    ("ospf", 89),
+    ("sctp", 132),
+    ("udplite", 136),
+];
+
+fn parse_protocol(text: &str) -> Result<Option<u8>, SelectorError> {
+    if text.eq_ignore_ascii_case("any") || text == "%any" {
+        return Ok(None);
+    }
+    if let Some((_, number)) = PROTOCOL_NAMES.iter().find(|(name, _)| text.eq_ignore_ascii_case(name)) {
+        return Ok(Some(*number));
+    }
+    text.parse().map(Some).map_err(|_| SelectorError::Protocol(text.to_owned()))
+}
+
+fn parse_ports(text: &str, protocol: Option<u8>) -> Result<Ports, SelectorError> {
+    match text {
+        "any" | "%any" => return Ok(Ports::Any),
+        "opaque" | "%opaque" => return Ok(Ports::Opaque),
+        _ => {}
+    }
+    let is_icmp = matches!(protocol, Some(ICMP | ICMP_V6));
+    let number = |part: &str| parse_port(part.trim(), is_icmp);
+    let range = match text.split_once('-') {
+        Some((first, last)) => number(first).zip(number(last)),
+        None => number(text).map(|port| (port, port)),
+    };
+    match range {
+        Some((first, last)) if first <= last => Ok(Ports::Range(first, last)),
+        _ => Err(SelectorError::Ports(text.to_owned())),
+    }
+}
+
+/// A port, or where it is ICMP also `type(code)`.
+fn parse_port(text: &str, is_icmp: bool) -> Option<u16> {
+    match text.split_once('(') {
+        Some((kind, code)) if is_icmp => {
+            let (kind, code): (u8, u8) = (kind.parse().ok()?, code.strip_suffix(')')?.parse().ok()?);
+            Some(u16::from_be_bytes([kind, code]))
+        }
+        Some(_) => None,
+        None => text.parse().ok(),
+    }
+}
+
+impl FromStr for TrafficSelector {
+    type Err = SelectorError;
+
+    fn from_str(text: &str) -> Result<Self, SelectorError> {
+        let text = text.trim();
+        let Some((addresses, bracket)) = text.split_once('[') else {
+            return Ok(Self { addresses: text.parse()?, protocol: None, ports: Ports::Any });
+        };
+        let bracket = bracket.strip_suffix(']').ok_or_else(|| SelectorError::Bracket(text.to_owned()))?;
+        let (protocol, ports) = bracket.split_once('/').unwrap_or((bracket, "any"));
+        let protocol = parse_protocol(protocol.trim())?;
+        Ok(Self {
+            addresses: addresses.trim().parse()?,
+            protocol,
+            ports: parse_ports(ports.trim(), protocol)?,
+        })
+    }
+}
+
+impl fmt::Display for TrafficSelector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.addresses)?;
+        if self.protocol.is_none() && self.ports == Ports::Any {
+            return Ok(());
+        }
+        match self.protocol {
+            None => write!(f, "[any")?,
+            Some(number) => match PROTOCOL_NAMES.iter().find(|(_, known)| *known == number) {
+                Some((name, _)) => write!(f, "[{name}")?,
+                None => write!(f, "[{number}")?,
+            },
+        }
+        match self.ports {
+            Ports::Any => write!(f, "]"),
+            Ports::Opaque => write!(f, "/opaque]"),
+            Ports::Range(first, last) if first == last => write!(f, "/{first}]"),
+            Ports::Range(first, last) => write!(f, "/{first}-{last}]"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn ts(text: &str) -> TrafficSelector {
+        text.parse().expect(text)
+    }
+
+    fn flow(source: &str, destination: &str, protocol: u8, ports: Option<(u16, u16)>) -> FlowKey {
+        FlowKey::new(source.parse().expect(source), destination.parse().expect(destination), protocol, ports)
+    }
+
+    #[test]
+    fn what_swanctl_writes_is_read_and_written_back() {
+        for text in [
+            "10.1.0.0/24",
+            "0.0.0.0/0",
+            "::/0",
+            "10.1.0.0/24[tcp/80]",
+            "10.1.0.0/24[udp]",
+            "10.0.0.1-10.0.0.9",
+            "2001:db8::/32[ipv6-icmp/34048]",
+            "2001:db8::1-2001:db8::7[sctp/1024-65535]",
+            "10.0.0.0/8[any/53]",
+            "10.0.0.0/8[udp/opaque]",
+            "10.0.0.0/8[200]",
+        ] {
+            assert_eq!(ts(text).to_string(), text);
+        }
+        assert_eq!(ts("10.1.0.7/24").to_string(), "10.1.0.0/24", "host bits are ignored");
+        assert_eq!(ts("10.1.0.7").to_string(), "10.1.0.7/32");
+        assert_eq!(ts("10.1.0.0/24[icmp/8(0)]").ports, Ports::Range(0x800, 0x800));
+        assert_eq!(ts(" 10.1.0.0/24 [TCP/%any] "), ts("10.1.0.0/24[tcp]"));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = |text: &str| text.parse::<TrafficSelector>().expect_err(text).to_string();
+        assert!(error("10.1.0/24").contains("`10.1.0` is not"));
+        assert!(error("10.1.0.0/33").contains("prefix length of 0 to 32"));
+        assert!(error("10.1.0.0/").contains("prefix length"));
+        assert!(error("10.0.0.9-10.0.0.1").contains("lower first"));
+        assert!(error("10.0.0.9-::1").contains("one family"));
+        assert!(error("10.1.0.0/24[tcpp/80]").contains("`tcpp`: expected a protocol"));
+        assert!(error("10.1.0.0/24[tcp/80-70]").contains("`80-70`: expected a port"));
+        assert!(error("10.1.0.0/24[tcp/8(0)]").contains("expected a port"));
+        assert!(error("10.1.0.0/24[tcp/80").contains("address[protocol/port]"));
+    }
+
+    #[test]
+    fn both_directions_match_and_others_do_not() {
+        let selector = Selector { local: ts("10.1.0.0/24[tcp]"), remote: ts("10.2.0.0/24[tcp/80]") };
+        let out = flow("10.1.0.7", "10.2.0.1", 6, Some((40_000, 80)));
+        assert!(selector.matches_outbound(&out));
+        assert!(selector.matches_inbound(&out.reversed()));
+        assert!(!selector.matches_inbound(&out));
+        assert!(!selector.matches_outbound(&flow("10.1.1.7", "10.2.0.1", 6, Some((40_000, 80)))));
+        assert!(!selector.matches_outbound(&flow("10.1.0.7", "10.2.0.1", 17, Some((40_000, 80)))));
+        assert!(!selector.matches_outbound(&flow("10.1.0.7", "10.2.0.1", 6, Some((80, 40_000)))));
+    }
+
+    #[test]
+    fn a_fragment_matches_any_and_opaque_but_no_port() {
+        let fragment = flow("10.1.0.7", "10.2.0.1", 17, None);
+        let whole = flow("10.1.0.7", "10.2.0.1", 17, Some((0, 0)));
+        let with =
+            |ports| Selector { local: ts("10.1.0.0/24"), remote: ts(&format!("10.2.0.0/24[udp/{ports}]")) };
+        assert!(with("any").matches_outbound(&fragment) && with("any").matches_outbound(&whole));
+        assert!(with("opaque").matches_outbound(&fragment) && !with("opaque").matches_outbound(&whole));
+        assert!(!with("0-65535").matches_outbound(&fragment) && with("0-65535").matches_outbound(&whole));
+    }
+
+    #[test]
+    fn families_never_match_each_other() {
+        let all = Selector { local: ts("0.0.0.0/0"), remote: ts("0.0.0.0/0") };
+        assert!(!all.matches_outbound(&flow("::1", "::2", 6, Some((1, 2)))));
+    }
+
+    proptest! {
+        #[test]
+        fn a_prefix_holds_exactly_the_addresses_that_share_its_bits(base: u32, bits in 0u8..=32, other: u32) {
+            let range = AddressRange::prefix(number_address(false, base.into()), bits).expect("within 32");
+            let shared = (base ^ other).leading_zeros() >= u32::from(bits);
+            prop_assert_eq!(range.contains(number_address(false, other.into())), shared);
+            prop_assert_eq!(range.to_string().parse::<AddressRange>().expect("own text"), range);
+        }
+
+        #[test]
+        fn every_range_prints_as_what_parses_back(a: u128, b: u128) {
+            let range = AddressRange::new(number_address(true, a.min(b)), number_address(true, a.max(b)));
+            let range = range.expect("in order");
+            prop_assert_eq!(range.to_string().parse::<AddressRange>().expect("own text"), range);
+        }
+
+        #[test]
+        fn parsing_never_panics(text in "[0-9a-f.:/\\-\\[\\]()a-z%]{0,40}") {
+            let _ = text.parse::<TrafficSelector>();
+        }
+    }
+}
