@@ -4,6 +4,7 @@
 //! socket, thread, clock or random source; time and randomness are arguments.
 
 mod algorithm;
+mod drops;
 #[allow(dead_code)]
 mod flow;
 #[allow(dead_code)]
@@ -21,6 +22,7 @@ mod spi_table;
 mod tos;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
+pub use drops::{DropCounters, DropReason};
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};

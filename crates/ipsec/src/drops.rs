@@ -1,0 +1,177 @@
+//! Why packets are dropped, and how many were.
+
+use std::fmt;
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
+        /// Why a packet was dropped. The names follow RFC 4301's auditable events and Linux' `xfrm_stat`
+        /// where one fits.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[$doc])* $variant,)* }
+
+        impl DropReason {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// The name in metrics and in `convoy show`.
+            pub const fn name(self) -> &'static str {
+                match self { $(Self::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    // Outbound.
+    /// An inside packet that is no IP packet.
+    MalformedInner = "malformed_inner",
+    /// No outbound policy selects the packet (`XfrmOutNoPols`; RFC 4301 section 5.1).
+    OutboundNoPolicy = "outbound_no_policy",
+    /// An outbound policy says discard (`XfrmOutPolBlock`).
+    OutboundDiscard = "outbound_discard",
+    /// The policy's tunnel has no outbound SA (`XfrmOutNoStates`).
+    OutboundNoSa = "outbound_no_sa",
+    /// It does not fit the path and may not be fragmented; the sender was told, rate limit permitting.
+    PacketTooBig = "packet_too_big",
+    /// Its TTL or hop limit ran out.
+    TtlExpired = "ttl_expired",
+    /// A fragment cannot go by a transport mode SA (RFC 4303 section 3.3.4).
+    FragmentInTransport = "fragment_in_transport",
+    /// The inner and the outer addresses of a transport mode SA differ.
+    TransportAddress = "transport_address",
+    /// The sequence number would repeat (`XfrmOutStateSeqError`; RFC 4303 section 3.3.3).
+    SequenceExhausted = "sequence_exhausted",
+    /// An engine failed and no other could do the job.
+    EngineFailed = "engine_failed",
+
+    // Both ways.
+    /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).
+    SaExpired = "sa_expired",
+    /// No frame was free.
+    NoFrame = "no_frame",
+    /// The frame has no room for what had to be written.
+    NoRoom = "no_room",
+
+    // Inbound, before the crypto job.
+    /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short (`XfrmInHdrError`).
+    MalformedOuter = "malformed_outer",
+    /// No SA under this SPI (`XfrmInNoStates`; RFC 4301 section 5.2).
+    UnknownSpi = "unknown_spi",
+    /// The SPI is known, but the packet came to another address, in another encapsulation or direction.
+    SaMismatch = "sa_mismatch",
+    /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
+    Replayed = "replayed",
+    /// The outer UDP checksum is wrong.
+    BadChecksum = "bad_checksum",
+    /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
+    Keepalive = "keepalive",
+    /// An ICMP error about one of our SAs: absorbed, not lost.
+    IcmpError = "icmp_error",
+
+    // Inbound, after the crypto job.
+    /// The ICV did not match (`XfrmInStateProtoError`; RFC 4303 section 3.4.4).
+    IntegrityFailed = "integrity_failed",
+    /// The padding is not 1, 2, 3, … or longer than the packet (RFC 4303 section 2.4).
+    BadPadding = "bad_padding",
+    /// The next header is not what the SA's mode carries (`XfrmInStateModeError`).
+    BadNextHeader = "bad_next_header",
+    /// What was decrypted is no IP packet.
+    MalformedDecrypted = "malformed_decrypted",
+    /// A dummy packet (RFC 4303 section 2.6): dropped as intended.
+    Dummy = "dummy",
+    /// Congestion was met on a path whose endpoints do not know ECN (RFC 6040 section 4.2).
+    EcnCongestion = "ecn_congestion",
+    /// The inner packet is not what the SA's policies select (`XfrmInTmplMismatch`; RFC 4301 section 5.2).
+    PolicyMismatch = "policy_mismatch",
+
+    // Inbound plaintext.
+    /// No inbound policy selects the packet (`XfrmInNoPols`).
+    InboundNoPolicy = "inbound_no_policy",
+    /// An inbound policy says discard (`XfrmInPolBlock`).
+    InboundDiscard = "inbound_discard",
+    /// It came in plain, and policy wants it protected.
+    InboundUnprotected = "inbound_unprotected",
+
+    // Reassembly of outer fragments.
+    /// A fragment that ends past 65,535, is empty, or is not a multiple of eight bytes.
+    FragmentMalformed = "fragment_malformed",
+    /// A fragment other than the last is smaller than any path would make it.
+    FragmentTiny = "fragment_tiny",
+    /// A fragment came twice.
+    FragmentDuplicate = "fragment_duplicate",
+    /// Fragments overlap: the whole datagram is dropped (RFC 5722).
+    FragmentOverlap = "fragment_overlap",
+    /// More fragments, or more bytes, than one datagram may have here.
+    FragmentTooMany = "fragment_too_many",
+    /// The datagram was not whole in time.
+    ReassemblyTimeout = "reassembly_timeout",
+    /// Too many datagrams were in reassembly, from this source or in all.
+    ReassemblyLimit = "reassembly_limit",
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Dropped packets by reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropCounters([u64; DropReason::ALL.len()]);
+
+impl Default for DropCounters {
+    fn default() -> Self {
+        Self([0; DropReason::ALL.len()])
+    }
+}
+
+impl DropCounters {
+    /// Counts one packet.
+    pub fn count(&mut self, reason: DropReason) {
+        self.add(reason, 1);
+    }
+
+    /// Counts several packets.
+    pub fn add(&mut self, reason: DropReason, packets: u64) {
+        self.0[reason as usize] += packets;
+    }
+
+    /// How many were dropped for `reason`.
+    pub const fn get(&self, reason: DropReason) -> u64 {
+        self.0[reason as usize]
+    }
+
+    /// How many were dropped in all.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Reasons that were met, with their counts.
+    pub fn met(&self) -> impl Iterator<Item = (DropReason, u64)> + '_ {
+        DropReason::ALL.iter().map(|reason| (*reason, self.get(*reason))).filter(|(_, count)| *count > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_its_own_name_and_place() {
+        let mut names: Vec<&str> = DropReason::ALL.iter().map(|reason| reason.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), DropReason::ALL.len());
+        assert!(DropReason::ALL.iter().enumerate().all(|(place, reason)| place == *reason as usize));
+    }
+
+    #[test]
+    fn what_is_counted_is_found_again() {
+        let mut drops = DropCounters::default();
+        drops.count(DropReason::Replayed);
+        drops.add(DropReason::UnknownSpi, 3);
+        assert_eq!(drops.total(), 4);
+        assert_eq!(drops.met().collect::<Vec<_>>(), [(DropReason::UnknownSpi, 3), (DropReason::Replayed, 1)]);
+    }
+}
