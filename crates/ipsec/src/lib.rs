@@ -9,7 +9,13 @@ mod drops;
 mod flow;
 #[allow(dead_code)]
 mod flow_cache;
+#[allow(dead_code)]
+mod fragment;
 mod job;
+#[allow(dead_code)]
+mod layout;
+#[allow(dead_code)]
+mod reassembly;
 #[allow(dead_code)]
 mod selector;
 #[allow(dead_code)]
@@ -25,6 +31,7 @@ pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMateria
 pub use drops::{DropCounters, DropReason};
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
+pub use reassembly::ReassemblyConfig;
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
