@@ -3,19 +3,17 @@
 use convoy_packet::{Frame, FramePool, FrameSize};
 
 use crate::drops::DropReason;
-use crate::layout::{FRAGMENT, FRAGMENT_HEADER, Layout, be16};
+use crate::layout::{FRAGMENT, FRAGMENT_HEADER, Layout, ones_complement};
 
 /// Bytes that stay free behind a fragment, for the trailer of a transform that comes after.
 const TAILROOM: usize = 300;
 const MORE: u16 = 0x2000;
 
-/// The one's complement checksum over an IPv4 header, its own field counted as 0.
+/// Writes an IPv4 header's checksum.
 pub(crate) fn write_ipv4_checksum(header: &mut [u8]) {
     header[10..12].fill(0);
-    let sum: u32 = header.chunks_exact(2).map(|word| u32::from(be16(word, 0))).sum();
-    let sum = (sum & 0xffff) + (sum >> 16);
-    let sum = (sum & 0xffff) + (sum >> 16);
-    header[10..12].copy_from_slice(&(!(sum as u16)).to_be_bytes());
+    let checksum = ones_complement(header, 0);
+    header[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
 /// Cuts `frame` into packets of at most `mtu` bytes and appends them to `out`, in order. One that fits
@@ -155,7 +153,7 @@ impl Cut {
             if let Some(id) = self.id {
                 piece[4..6].copy_from_slice(&(id as u16).to_be_bytes());
             }
-            let flags = offset / 8 | if more { MORE } else { 0 };
+            let flags = (offset / 8) | if more { MORE } else { 0 };
             piece[6..8].copy_from_slice(&flags.to_be_bytes());
             let header = usize::from(piece[0] & 15) * 4;
             write_ipv4_checksum(&mut piece[..header]);

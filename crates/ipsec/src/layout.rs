@@ -74,6 +74,19 @@ pub(crate) fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// The internet checksum of `bytes`, `initial` added (RFC 1071).
+pub(crate) fn ones_complement(bytes: &[u8], initial: u32) -> u16 {
+    let words = bytes.chunks(2).map(|word| match word {
+        [upper, lower] => u64::from(u16::from_be_bytes([*upper, *lower])),
+        _ => u64::from(word[0]) << 8,
+    });
+    let mut sum = words.sum::<u64>() + u64::from(initial);
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    !(sum as u16)
+}
+
 impl Layout {
     /// Walks the headers of `packet`.
     pub(crate) fn parse(packet: &[u8]) -> Result<Self, Malformed> {

@@ -11,9 +11,15 @@ mod flow;
 mod flow_cache;
 #[allow(dead_code)]
 mod fragment;
+#[allow(dead_code)]
+mod icmp;
 mod job;
 #[allow(dead_code)]
 mod layout;
+#[allow(dead_code)]
+mod path_mtu;
+#[allow(dead_code)]
+mod rate_limit;
 #[allow(dead_code)]
 mod reassembly;
 #[allow(dead_code)]
