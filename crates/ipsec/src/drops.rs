@@ -62,8 +62,6 @@ drop_reasons! {
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
-    /// The outer UDP checksum is wrong.
-    BadChecksum = "bad_checksum",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
     Keepalive = "keepalive",
     /// An ICMP error about one of our SAs: absorbed, not lost.

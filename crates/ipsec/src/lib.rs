@@ -22,6 +22,7 @@ mod path_mtu;
 mod rate_limit;
 #[allow(dead_code)]
 mod reassembly;
+mod sa_config;
 #[allow(dead_code)]
 mod selector;
 #[allow(dead_code)]
@@ -38,6 +39,7 @@ pub use drops::{DropCounters, DropReason};
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use reassembly::ReassemblyConfig;
+pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaProtocol, UdpEncap};
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};

@@ -1,0 +1,147 @@
+//! What one simplex SA is made from.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::algorithm::KeyMaterial;
+use crate::spd::TunnelId;
+use crate::tos::{EcnMode, OuterDscp};
+
+/// The way an SA's packets go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SaDirection {
+    /// From the inside to the peer.
+    Outbound,
+    /// From the peer to the inside.
+    Inbound,
+}
+
+/// The protocol of an SA.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SaProtocol {
+    /// Encapsulating Security Payload (RFC 4303).
+    #[default]
+    Esp,
+    /// Authentication Header (RFC 4302).
+    Ah,
+}
+
+/// The mode of an SA (RFC 4301 section 4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Mode {
+    /// A whole IP packet inside another.
+    #[default]
+    Tunnel,
+    /// The payload of an IP packet between the SA's own endpoints.
+    Transport,
+}
+
+/// The DF bit of an outer IPv4 header (RFC 4301 section 8.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum OuterDf {
+    /// From the inner header; set for an inner IPv6 packet.
+    #[default]
+    Copy,
+    /// Always set.
+    Set,
+    /// Never set: routers outside may fragment.
+    Clear,
+}
+
+/// The UDP ports of an encapsulated SA (RFC 3948).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct UdpEncap {
+    /// Ours, 4500 as a rule.
+    pub local_port: u16,
+    /// The peer's, which a NAT may have changed.
+    pub remote_port: u16,
+}
+
+/// Amounts after which something happens to an SA; `None` is never.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those given to the cipher.
+    pub bytes: Option<u64>,
+    /// Packets.
+    pub packets: Option<u64>,
+    /// Time since installation, in ns.
+    pub time_ns: Option<u64>,
+}
+
+/// When an SA should be replaced, and when it must not be used any more.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Reported once.
+    pub soft: Limits,
+    /// Reported once; from then on packets are dropped.
+    pub hard: Limits,
+}
+
+/// One simplex SA.
+#[derive(Clone, Debug)]
+pub struct SaConfig {
+    /// The index into the receiver's SAD; 0 to 255 are reserved (RFC 4303 section 2.1).
+    pub spi: u32,
+    /// Which way.
+    pub direction: SaDirection,
+    /// ESP or AH.
+    pub protocol: SaProtocol,
+    /// Tunnel or transport.
+    pub mode: Mode,
+    /// Our outer address; unspecified admits any, inbound only.
+    pub local: IpAddr,
+    /// The peer's outer address.
+    pub remote: IpAddr,
+    /// UDP encapsulation; `None` is plain ESP.
+    pub encap: Option<UdpEncap>,
+    /// Algorithms and keys.
+    pub keys: KeyMaterial,
+    /// Extended (64-bit) sequence numbers.
+    pub esn: bool,
+    /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
+    pub replay_window: u32,
+    /// Soft and hard lifetimes.
+    pub lifetime: Lifetime,
+    /// The outer DSCP.
+    pub dscp: OuterDscp,
+    /// Whether ECN crosses the tunnel.
+    pub ecn: EcnMode,
+    /// The outer DF bit.
+    pub df: OuterDf,
+    /// Tunnel mode ESP packets are padded to this inner length, in bytes (RFC 4303 section 2.7); 0 is none.
+    pub tfc_bytes: u16,
+    /// What policies know it by.
+    pub tunnel: TunnelId,
+    /// The worker that serves it.
+    pub owner: u16,
+}
+
+impl SaConfig {
+    /// An SA with the usual settings: ESP in tunnel mode, no encapsulation, 32-bit sequence numbers, a
+    /// replay window of 1,024, no lifetimes.
+    pub fn new(spi: u32, direction: SaDirection, local: IpAddr, remote: IpAddr, keys: KeyMaterial) -> Self {
+        Self {
+            spi,
+            direction,
+            protocol: SaProtocol::Esp,
+            mode: Mode::Tunnel,
+            local,
+            remote,
+            encap: None,
+            keys,
+            esn: false,
+            replay_window: 1024,
+            lifetime: Lifetime::default(),
+            dscp: OuterDscp::Copy,
+            ecn: EcnMode::Normal,
+            df: OuterDf::Copy,
+            tfc_bytes: 0,
+            tunnel: TunnelId(0),
+            owner: 0,
+        }
+    }
+
+    /// The peer as a socket address; port 0 where nothing is encapsulated.
+    pub fn peer(&self) -> SocketAddr {
+        SocketAddr::new(self.remote, self.encap.map_or(0, |encap| encap.remote_port))
+    }
+}
