@@ -88,6 +88,22 @@ pub(crate) fn ones_complement(bytes: &[u8], initial: u32) -> u16 {
 }
 
 impl Layout {
+    /// Of `len` bytes that are no IP packet, as a dummy packet's payload is.
+    pub(crate) const fn dummy(len: usize) -> Self {
+        Self {
+            is_v6: false,
+            total_len: len,
+            protocol: 59,
+            payload: 0,
+            octet: 0,
+            hops: 0,
+            dont_fragment: false,
+            fragment: None,
+            unfragmentable: 0,
+            next_header_at: 0,
+        }
+    }
+
     /// Walks the headers of `packet`.
     pub(crate) fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         match packet.first().map(|first| first >> 4) {

@@ -1,0 +1,89 @@
+//! ESP in UDP (RFC 3948): what a datagram on port 4500 carries, and checksums behind a NAT.
+
+use crate::layout::{IPV6_HEADER, UDP};
+
+/// What a UDP datagram to the encapsulation port is (RFC 3948 section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Carried {
+    /// ESP: the first four bytes are its SPI.
+    Esp,
+    /// IKE: four zero bytes stand where the SPI would.
+    Ike,
+    /// A keep-alive: one byte 0xff.
+    Keepalive,
+    /// Too short for any of these.
+    Malformed,
+}
+
+/// The keep-alive's payload (RFC 3948 section 2.3).
+pub const KEEPALIVE: [u8; 1] = [0xff];
+
+/// What the payload of a datagram is.
+pub fn classify(payload: &[u8]) -> Carried {
+    match payload {
+        [0xff] => Carried::Keepalive,
+        [0, 0, 0, 0, ..] => Carried::Ike,
+        [_, _, _, _, rest @ ..] if rest.len() >= 4 => Carried::Esp,
+        _ => Carried::Malformed,
+    }
+}
+
+/// Computes the TCP or UDP checksum of a packet anew, whose transport header stands at `at`. A UDP checksum of
+/// 0 in IPv4 stays: the sender did without.
+pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
+    let is_v6 = packet[0] >> 4 == 6;
+    let place = at + if protocol == UDP { 6 } else { 16 };
+    if packet.len() < place + 2 || protocol == UDP && !is_v6 && packet[place..place + 2] == [0, 0] {
+        return;
+    }
+    packet[place..place + 2].fill(0);
+    let addresses = if is_v6 { &packet[8..IPV6_HEADER] } else { &packet[12..20] };
+    let len = packet.len() - at;
+    let mut sum = u64::from(protocol) + len as u64;
+    for bytes in [addresses, &packet[at..]] {
+        let mut words = bytes.chunks_exact(2);
+        sum += words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>();
+        if let [last] = words.remainder() {
+            sum += u64::from(*last) << 8;
+        }
+    }
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    let checksum = match !(sum as u16) {
+        // UDP sends 0 as its other form, since 0 means none.
+        0 if protocol == UDP => 0xffff,
+        checksum => checksum,
+    };
+    packet[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn datagrams_are_told_apart_by_their_first_bytes() {
+        assert_eq!(classify(&[0xff]), Carried::Keepalive);
+        assert_eq!(classify(&[0, 0, 0, 0, 1, 2]), Carried::Ike);
+        assert_eq!(classify(&[0, 0, 1, 0, 0, 0, 0, 1, 9]), Carried::Esp);
+        assert_eq!(classify(&[0, 0, 1, 0, 0, 0]), Carried::Malformed);
+        assert_eq!(classify(&[]), Carried::Malformed);
+    }
+
+    #[test]
+    fn a_checksum_behind_a_nat_is_made_right_again() {
+        // A DNS query over UDP, its checksum computed for 10.0.0.1 -> 10.0.0.2.
+        let mut packet = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0, 53, 0, 53, 0, 12, 1, 1, b'a', b'b', b'c', b'd']);
+        fix_checksum(&mut packet, 20, UDP);
+        let first = packet[26..28].to_vec();
+        packet[15] = 9;
+        fix_checksum(&mut packet, 20, UDP);
+        let second = u16::from_be_bytes([packet[26], packet[27]]);
+        assert_eq!(u16::from_be_bytes([first[0], first[1]]).wrapping_sub(second), 8);
+        packet[26..28].fill(0);
+        fix_checksum(&mut packet, 20, UDP);
+        assert_eq!(packet[26..28], [0, 0]);
+    }
+}

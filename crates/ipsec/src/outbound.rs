@@ -1,0 +1,398 @@
+//! The outbound SA: from a plain packet to one whose crypto job is ready (RFC 4303 section 3.3).
+
+use convoy_packet::Frame;
+
+use crate::ah;
+use crate::algorithm::{Aead, Cipher, Transform};
+use crate::drops::DropReason;
+use crate::job::{AAD_BYTES, CryptoJob, CryptoStatus, NONCE_BYTES};
+use crate::layout::Layout;
+use crate::lifetime::{Expiry, Usage};
+use crate::sa::{OuterHeader, SaError, UDP_HEADER, no_room, set_length, validate, write_udp};
+use crate::sa_config::{Mode, SaConfig, SaProtocol, UdpEncap};
+use crate::{FinishContext, KeyMaterial};
+
+/// ESP header: SPI and sequence number.
+pub(crate) const ESP_HEADER: usize = 8;
+/// ESP trailer without padding: pad length and next header.
+pub(crate) const ESP_TRAILER: usize = 2;
+/// Next header values of what tunnel mode carries, and of dummy packets (RFC 4303 section 2.6).
+pub(crate) const NEXT_IPV4: u8 = 4;
+/// See [`NEXT_IPV4`].
+pub(crate) const NEXT_IPV6: u8 = 41;
+/// See [`NEXT_IPV4`].
+pub(crate) const NEXT_NONE: u8 = 59;
+
+/// RFC 4303's padding: 1, 2, 3, …
+pub(crate) static PADDING: [u8; 255] = {
+    let mut bytes = [0; 255];
+    let mut at = 0;
+    while at < 255 {
+        bytes[at] = at as u8 + 1;
+        at += 1;
+    }
+    bytes
+};
+
+/// What both directions keep of an SA's transform to lay out a job.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct JobPlan {
+    pub(crate) transform: Transform,
+    pub(crate) iv_len: usize,
+    pub(crate) icv_len: usize,
+    pub(crate) alignment: usize,
+    pub(crate) esn: bool,
+    salt: [u8; 4],
+}
+
+impl JobPlan {
+    pub(crate) fn new(keys: &KeyMaterial, esn: bool) -> Self {
+        let transform = keys.transform();
+        let mut salt = [0; 4];
+        salt[..keys.salt().len()].copy_from_slice(keys.salt());
+        Self {
+            transform,
+            iv_len: transform.iv_len(),
+            icv_len: transform.icv_len(),
+            alignment: transform.alignment(),
+            esn,
+            salt,
+        }
+    }
+
+    /// The job of an ESP packet: `esp` is where its header stands, `body_len` the bytes between IV and ICV.
+    pub(crate) fn esp_job(&self, packet: &[u8], esp: usize, body_len: usize, sequence: u64) -> CryptoJob {
+        let body = esp + ESP_HEADER + self.iv_len;
+        let iv = &packet[esp + ESP_HEADER..body];
+        let mut job = CryptoJob {
+            cipher_start: body as u16,
+            cipher_len: body_len as u16,
+            icv_start: (body + body_len) as u16,
+            ..CryptoJob::default()
+        };
+        match self.transform {
+            Transform::Aead(aead) => {
+                self.add_aad(&mut job, &packet[esp..esp + 4], sequence);
+                job.nonce[..4].copy_from_slice(&self.salt);
+                job.nonce[4..12].copy_from_slice(iv);
+                job.nonce_len = 12;
+                if matches!(aead, Aead::NullAesGmac(_)) {
+                    // RFC 4543 section 3.3: the IV is authenticated with the payload.
+                    job.cipher_len = 0;
+                    job.auth_start = (esp + ESP_HEADER) as u16;
+                    job.auth_len = (self.iv_len + body_len) as u16;
+                }
+            }
+            Transform::Chained { cipher, integrity } => {
+                self.chained_nonce(&mut job, cipher, iv);
+                if cipher == Cipher::Null {
+                    job.cipher_len = 0;
+                }
+                if integrity.is_some() {
+                    job.auth_start = esp as u16;
+                    job.auth_len = (ESP_HEADER + self.iv_len + body_len) as u16;
+                    job.esn_high = self.esn_high(sequence);
+                }
+            }
+        }
+        job
+    }
+
+    fn add_aad(&self, job: &mut CryptoJob, spi: &[u8], sequence: u64) {
+        job.aad[..4].copy_from_slice(spi);
+        if self.esn {
+            job.aad[4..AAD_BYTES].copy_from_slice(&sequence.to_be_bytes());
+            job.aad_len = 12;
+        } else {
+            job.aad[4..8].copy_from_slice(&(sequence as u32).to_be_bytes());
+            job.aad_len = 8;
+        }
+    }
+
+    fn chained_nonce(&self, job: &mut CryptoJob, cipher: Cipher, iv: &[u8]) {
+        match cipher {
+            Cipher::Null => {}
+            Cipher::AesCtr(_) => {
+                // RFC 3686 section 4: nonce, IV, and a block counter that starts at 1.
+                job.nonce[..4].copy_from_slice(&self.salt);
+                job.nonce[4..12].copy_from_slice(iv);
+                job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
+                job.nonce_len = NONCE_BYTES as u8;
+            }
+            Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc => {
+                job.nonce[..iv.len()].copy_from_slice(iv);
+                job.nonce_len = iv.len() as u8;
+            }
+        }
+    }
+
+    /// The upper half that the integrity algorithm takes in, with ESN.
+    pub(crate) fn esn_high(&self, sequence: u64) -> Option<[u8; 4]> {
+        self.esn.then(|| ((sequence >> 32) as u32).to_be_bytes())
+    }
+
+    /// Whether the IV is the sequence number, which never repeats under one key; a chaining cipher needs
+    /// one that cannot be foreseen.
+    fn counts_iv(&self) -> bool {
+        !matches!(
+            self.transform,
+            Transform::Chained { cipher: Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc, .. }
+        )
+    }
+}
+
+/// An SA that seals.
+#[derive(Debug)]
+pub(crate) struct OutboundSa {
+    spi: u32,
+    protocol: SaProtocol,
+    mode: Mode,
+    encap: Option<UdpEncap>,
+    plan: JobPlan,
+    outer: OuterHeader,
+    tfc_bytes: usize,
+    /// The number of the last packet.
+    sequence: u64,
+    usage: Usage,
+}
+
+impl OutboundSa {
+    /// An SA that has sent nothing yet.
+    ///
+    /// # Errors
+    /// [`SaError`], what is wrong with the configuration.
+    pub(crate) fn new(config: &SaConfig, now_ns: u64) -> Result<Self, SaError> {
+        validate(config)?;
+        Ok(Self {
+            spi: config.spi,
+            protocol: config.protocol,
+            mode: config.mode,
+            encap: config.encap,
+            plan: JobPlan::new(&config.keys, config.esn),
+            outer: OuterHeader::new(config),
+            tfc_bytes: config.tfc_bytes.into(),
+            sequence: 0,
+            usage: Usage::new(config.lifetime, now_ns),
+        })
+    }
+
+    /// The number of the last packet; 0 before the first.
+    pub(crate) fn sequence(&self) -> u64 {
+        self.sequence
+    }
+
+    /// Goes on after `sequence`, as a standby that takes over does. Never go back under the same key.
+    pub(crate) fn set_sequence(&mut self, sequence: u64) {
+        self.sequence = sequence;
+    }
+
+    /// What it has used of its life.
+    pub(crate) fn usage(&self) -> &Usage {
+        &self.usage
+    }
+
+    /// The expiry that was reached and not told yet.
+    pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
+        self.usage.expiry(now_ns)
+    }
+
+    /// The peer's end moved; packets go there from now on.
+    pub(crate) fn set_remote(&mut self, remote: std::net::IpAddr, port: Option<u16>) {
+        self.outer.set_remote(remote, port);
+        if let (Some(ports), Some(port)) = (self.encap.as_mut(), port) {
+            ports.remote_port = port;
+        }
+    }
+
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes: of the whole packet in tunnel
+    /// mode; in transport mode of what stands behind the header, whose length is `header_len`, plus that.
+    pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
+        let before = match self.mode {
+            Mode::Tunnel => self.outer.len(),
+            Mode::Transport => header_len + self.encap.map_or(0, |_| UDP_HEADER),
+        };
+        let room = match self.protocol {
+            SaProtocol::Esp => {
+                let fixed = before + ESP_HEADER + self.plan.iv_len + self.plan.icv_len;
+                let body = mtu.saturating_sub(fixed) / self.plan.alignment * self.plan.alignment;
+                body.saturating_sub(ESP_TRAILER)
+            }
+            SaProtocol::Ah => mtu.saturating_sub(before + ah::header_len(self.plan.icv_len, true)),
+        };
+        match self.mode {
+            Mode::Tunnel => room,
+            Mode::Transport => room + header_len,
+        }
+    }
+
+    /// Makes `frame`, a plain packet with this layout, into an IPsec packet whose job is returned. On an error
+    /// the frame's content is undefined.
+    ///
+    /// # Errors
+    /// The reason to drop the packet.
+    pub(crate) fn prepare(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+        frame.truncate(inner.total_len);
+        let sequence = self.next_sequence()?;
+        if !self.usage.spend(frame.len(), now_ns) {
+            return Err(DropReason::SaExpired);
+        }
+        self.sequence = sequence;
+        match (self.protocol, self.mode) {
+            (SaProtocol::Esp, Mode::Tunnel) => self.esp_tunnel(frame, inner, sequence, random),
+            (SaProtocol::Esp, Mode::Transport) => self.esp_transport(frame, inner, sequence, random),
+            (SaProtocol::Ah, Mode::Tunnel) => {
+                let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
+                let before = self.outer.len();
+                let header = ah::header_len(self.plan.icv_len, before == crate::layout::IPV6_HEADER);
+                frame.prepend(before + header).map_err(no_room)?;
+                self.outer.write(frame, inner);
+                let place = ah::Place { at: before, len: header, next };
+                ah::seal(frame, place, self.spi, sequence, &self.plan)
+            }
+            (SaProtocol::Ah, Mode::Transport) => {
+                let place = ah::insert(frame, inner, self.plan.icv_len)?;
+                ah::seal(frame, place, self.spi, sequence, &self.plan)
+            }
+        }
+    }
+
+    /// Makes an empty frame into a dummy packet of `len` bytes of payload (RFC 4303 section 2.6), for traffic
+    /// flow confidentiality. Only ESP in tunnel mode has them.
+    ///
+    /// # Errors
+    /// The reason why none can be sent.
+    pub(crate) fn prepare_dummy(
+        &mut self,
+        frame: &mut Frame,
+        len: usize,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+        if self.protocol != SaProtocol::Esp || self.mode != Mode::Tunnel {
+            return Err(DropReason::BadNextHeader);
+        }
+        let sequence = self.next_sequence()?;
+        if !self.usage.spend(len, now_ns) {
+            return Err(DropReason::SaExpired);
+        }
+        self.sequence = sequence;
+        random(frame.append(len).map_err(no_room)?);
+        let plain = Layout::dummy(len);
+        self.seal_tunnel(frame, &plain, NEXT_NONE, sequence, random)
+    }
+
+    fn next_sequence(&self) -> Result<u64, DropReason> {
+        let last = if self.plan.esn { u64::MAX } else { u32::MAX.into() };
+        if self.sequence >= last {
+            return Err(DropReason::SequenceExhausted);
+        }
+        Ok(self.sequence + 1)
+    }
+
+    fn esp_tunnel(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+        let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
+        let short = self.tfc_bytes.saturating_sub(frame.len());
+        if short > 0 {
+            frame.append(short).map_err(no_room)?.fill(0);
+        }
+        self.seal_tunnel(frame, inner, next, sequence, random)
+    }
+
+    fn seal_tunnel(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        next: u8,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+        let payload_len = frame.len();
+        let body_len = self.append_trailer(frame, payload_len, next)?;
+        let esp = self.outer.len();
+        frame.prepend(esp + ESP_HEADER + self.plan.iv_len).map_err(no_room)?;
+        self.outer.write(frame, inner);
+        self.write_esp(frame, esp, sequence, random);
+        let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
+        Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
+    }
+
+    fn esp_transport(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+        if inner.fragment.is_some() {
+            return Err(DropReason::FragmentInTransport);
+        }
+        let header = inner.unfragmentable;
+        let next = frame[inner.next_header_at];
+        let payload_len = frame.len() - header;
+        let body_len = self.append_trailer(frame, payload_len, next)?;
+        let udp = self.encap.map_or(0, |_| UDP_HEADER);
+        let grown = udp + ESP_HEADER + self.plan.iv_len;
+        frame.prepend(grown).map_err(no_room)?;
+        frame.copy_within(grown..grown + header, 0);
+        frame[inner.next_header_at] =
+            if self.encap.is_some() { crate::layout::UDP } else { crate::layout::ESP };
+        if let Some(ports) = self.encap {
+            write_udp(&mut frame[header..], ports);
+        }
+        set_length(frame);
+        let esp = header + udp;
+        self.write_esp(frame, esp, sequence, random);
+        let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
+        Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
+    }
+
+    /// Appends padding, trailer and room for the ICV; returns the length of what is encrypted.
+    fn append_trailer(&self, frame: &mut Frame, payload_len: usize, next: u8) -> Result<usize, DropReason> {
+        let body_len = (payload_len + ESP_TRAILER).next_multiple_of(self.plan.alignment);
+        let pad_len = body_len - payload_len - ESP_TRAILER;
+        let tail = frame.append(pad_len + ESP_TRAILER + self.plan.icv_len).map_err(no_room)?;
+        tail[..pad_len].copy_from_slice(&PADDING[..pad_len]);
+        tail[pad_len] = pad_len as u8;
+        tail[pad_len + 1] = next;
+        Ok(body_len)
+    }
+
+    fn write_esp(&self, frame: &mut Frame, esp: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
+        frame[esp..esp + 4].copy_from_slice(&self.spi.to_be_bytes());
+        frame[esp + 4..esp + 8].copy_from_slice(&(sequence as u32).to_be_bytes());
+        let iv = &mut frame[esp + ESP_HEADER..esp + ESP_HEADER + self.plan.iv_len];
+        if self.plan.counts_iv() {
+            iv.copy_from_slice(&sequence.to_be_bytes()[..self.plan.iv_len]);
+        } else {
+            random(iv);
+        }
+    }
+
+    /// Completes a packet whose job is done: what AH hid from the engine is put back.
+    ///
+    /// # Errors
+    /// [`DropReason::EngineFailed`] if the job was not done.
+    pub(crate) fn finish(
+        &self,
+        frame: &mut Frame,
+        context: &FinishContext,
+        status: CryptoStatus,
+    ) -> Result<(), DropReason> {
+        if status != CryptoStatus::Done {
+            return Err(DropReason::EngineFailed);
+        }
+        ah::restore(frame, context)
+    }
+}

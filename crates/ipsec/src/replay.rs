@@ -1,0 +1,192 @@
+//! The anti-replay window, with extended sequence numbers (RFC 4303 section 3.4.3 and appendix A).
+//!
+//! A ring of 64-bit words, one bit a packet, in the manner of RFC 6479: the window moves by whole words,
+//! so that nothing is ever shifted.
+
+/// Bits of a word of the ring.
+const WORD: u64 = 64;
+
+/// The window of one inbound SA. Numbers are 64 bits wide inside, whatever travels.
+#[derive(Clone, Debug)]
+pub struct ReplayWindow {
+    ring: Box<[u64]>,
+    /// Packets behind the highest that are still told apart; 0 switches the check off.
+    size: u64,
+    /// The highest number that was authenticated.
+    highest: u64,
+    esn: bool,
+}
+
+impl ReplayWindow {
+    /// A window of `size` packets: 0 (off), or 32 to 65,536. Nothing was received yet.
+    pub fn new(size: u32, esn: bool) -> Self {
+        // One word more than the window, because the word that holds its lower end is only partly inside.
+        let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
+        Self { ring: vec![0; words as usize].into(), size: size.into(), highest: 0, esn }
+    }
+
+    /// The highest number that was authenticated; 0 before the first packet.
+    pub fn highest(&self) -> u64 {
+        self.highest
+    }
+
+    /// The window's size in packets; 0 is off.
+    pub fn size(&self) -> u32 {
+        self.size as u32
+    }
+
+    /// How many of the last [`size`](Self::size) numbers were received.
+    pub fn received(&self) -> u32 {
+        let lowest = (self.highest + 1).saturating_sub(self.size).max(1);
+        (lowest..=self.highest).filter(|number| self.is_set(*number)).count() as u32
+    }
+
+    /// The full number of a packet whose lower 32 bits are `low`: itself without ESN; with ESN the upper half
+    /// is inferred from the window's place (RFC 4303 appendix A2.2).
+    pub fn infer(&self, low: u32) -> u64 {
+        if !self.esn {
+            return low.into();
+        }
+        let (high_top, low_top) = ((self.highest >> 32) as u32, self.highest as u32);
+        // With the check off, half the number space stands in for the window's lower end.
+        let reach = if self.size == 0 { 1 << 31 } else { self.size as u32 };
+        let bottom = low_top.wrapping_sub(reach - 1);
+        let high = if low_top >= reach - 1 {
+            // The window lies within one subspace.
+            if low >= bottom { high_top } else { high_top.wrapping_add(1) }
+        } else if low >= bottom {
+            // It spans two, and the number is in the lower one. Before the first wrap there is none.
+            if high_top == 0 { 0 } else { high_top - 1 }
+        } else {
+            high_top
+        };
+        u64::from(high) << 32 | u64::from(low)
+    }
+
+    /// Whether a packet with this number may be new: not 0, not left of the window, not seen.
+    pub fn may_accept(&self, number: u64) -> bool {
+        if self.size == 0 {
+            return true;
+        }
+        if number == 0 {
+            return false;
+        }
+        number > self.highest || (self.highest - number < self.size && !self.is_set(number))
+    }
+
+    /// Notes an authenticated packet; `false` if it must be dropped after all, because another with its number
+    /// was authenticated in the meantime or the window has moved on.
+    pub fn accept(&mut self, number: u64) -> bool {
+        if !self.may_accept(number) {
+            return false;
+        }
+        if self.size == 0 {
+            self.highest = self.highest.max(number);
+            return true;
+        }
+        if number > self.highest {
+            self.advance(number);
+        }
+        let (word, bit) = self.place(number);
+        self.ring[word] |= bit;
+        true
+    }
+
+    fn advance(&mut self, number: u64) {
+        let (old, new) = (self.highest / WORD, number / WORD);
+        let words = self.ring.len() as u64;
+        for word in (old + 1)..=new.min(old + words) {
+            self.ring[(word % words) as usize] = 0;
+        }
+        self.highest = number;
+    }
+
+    fn place(&self, number: u64) -> (usize, u64) {
+        ((number / WORD) as usize & (self.ring.len() - 1), 1 << (number % WORD))
+    }
+
+    fn is_set(&self, number: u64) -> bool {
+        let (word, bit) = self.place(number);
+        self.ring[word] & bit != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// The window as the RFC's prose has it, in a set.
+    struct Plain {
+        seen: BTreeSet<u64>,
+        size: u64,
+    }
+
+    impl Plain {
+        fn accept(&mut self, number: u64) -> bool {
+            let highest = self.seen.last().copied().unwrap_or(0);
+            let fresh = number > 0 && (number > highest || highest - number < self.size);
+            fresh && self.seen.insert(number)
+        }
+    }
+
+    #[test]
+    fn a_repeated_number_and_one_left_of_the_window_are_refused() {
+        let mut window = ReplayWindow::new(32, false);
+        assert!(!window.may_accept(0));
+        assert!(window.accept(1) && !window.accept(1));
+        assert!(window.accept(40) && window.accept(9) && !window.accept(8));
+        assert_eq!(window.received(), 2);
+    }
+
+    #[test]
+    fn without_a_window_everything_passes() {
+        let mut window = ReplayWindow::new(0, false);
+        assert!(window.accept(5) && window.accept(5) && window.accept(0));
+    }
+
+    #[test]
+    fn the_upper_half_is_inferred_across_a_wrap() {
+        let mut window = ReplayWindow::new(64, true);
+        assert_eq!(window.infer(7), 7);
+        assert!(window.accept(0xffff_fff0));
+        assert_eq!(window.infer(0xffff_fff8), 0xffff_fff8);
+        assert_eq!(window.infer(3), 0x1_0000_0003);
+        assert!(window.accept(0x1_0000_0003));
+        assert_eq!(window.infer(0xffff_fff9), 0xffff_fff9);
+        assert_eq!(window.infer(9), 0x1_0000_0009);
+    }
+
+    proptest! {
+        #[test]
+        fn the_ring_agrees_with_a_set(
+            size in prop_oneof![Just(32u32), Just(64), Just(100), 32u32..5_000, Just(65_536)],
+            steps in proptest::collection::vec((any::<bool>(), 0u64..200_000), 1..400),
+        ) {
+            let mut ring = ReplayWindow::new(size, true);
+            let mut plain = Plain { seen: BTreeSet::new(), size: size.into() };
+            for (back, step) in steps {
+                let highest = ring.highest();
+                let number = if back { highest.saturating_sub(step % (u64::from(size) + 70)) } else { highest + step % 300 * (1 + step % 7) };
+                prop_assert_eq!(ring.may_accept(number), {
+                    let highest = plain.seen.last().copied().unwrap_or(0);
+                    number > 0 && (number > highest || highest - number < plain.size) && !plain.seen.contains(&number)
+                });
+                prop_assert_eq!(ring.accept(number), plain.accept(number));
+            }
+        }
+
+        #[test]
+        fn the_right_upper_half_is_found_for_every_number_near_the_window(
+            size in 32u32..=65_536, start in 0u64..1 << 34, ahead in 0u64..1 << 30, behind in 0u64..65_536,
+        ) {
+            let mut window = ReplayWindow::new(size, true);
+            let start = start + 1;
+            prop_assert!(window.accept(start));
+            prop_assert_eq!(window.infer((start + ahead) as u32), start + ahead);
+            let older = start.saturating_sub(behind % u64::from(size));
+            prop_assert_eq!(window.infer(older as u32), older);
+        }
+    }
+}
