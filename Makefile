@@ -1,0 +1,44 @@
+# convoy: the commands that a person needs. Each installs what it needs; see scripts/install.sh.
+.DEFAULT_GOAL := help
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+CARGO ?= cargo
+CONVOY := target/release/convoy
+
+.PHONY: help demo demo-net test check bench fuzz install-build install-test
+
+help: ## show this list
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+install-build:
+	@scripts/install.sh build
+
+install-test:
+	@scripts/install.sh build test
+
+$(CONVOY): install-build
+	$(CARGO) build --release --locked -p convoy
+
+demo: $(CONVOY) ## two gateways in one process protect real traffic (no root)
+	$(CONVOY) demo
+
+demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark (root)
+	@scripts/install.sh test
+	demo/net.sh $(CONVOY)
+
+test: install-test ## every test: crates, foreign peers, namespaces (root for the last two)
+	$(CARGO) test --workspace --locked
+	$(CARGO) build --release --locked -p convoy
+	tests/run.sh $(CONVOY)
+
+check: install-test ## what must hold before a commit: format, lints, licences, tests
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	scripts/deny.sh
+	$(MAKE) test
+
+bench: install-build ## cycles per packet of each engine and of the scheduler, with the floor beside it
+	$(CARGO) bench --workspace --locked
+
+fuzz: ## each fuzz target for FUZZ_SECONDS (600)
+	fuzz/run.sh $${FUZZ_SECONDS:-600}
