@@ -152,8 +152,8 @@ proptest! {
         }
         // The source has ended: everything leaves, nothing twice.
         loop {
-            for engine in 0..3 {
-                while let Some(ticket) = tickets[engine].pop_front() {
+            for (engine, tickets) in tickets.iter_mut().enumerate() {
+                while let Some(ticket) = tickets.pop_front() {
                     real.complete(now, engine, ticket, None);
                     plain.complete(now, engine);
                 }
