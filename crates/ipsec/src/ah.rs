@@ -84,7 +84,7 @@ pub(crate) fn hide(
         esn_high: plan.esn_high(sequence),
         ..CryptoJob::default()
     };
-    Ok((job, FinishContext { sequence, header: at as u16, saved: at as u16 }))
+    Ok((job, FinishContext { sequence, header: at as u16, saved: at as u16, ..FinishContext::default() }))
 }
 
 /// Undoes [`hide`]. Does nothing to a packet that hid nothing.

@@ -91,7 +91,7 @@ impl InboundSa {
             return Err(DropReason::MalformedOuter);
         }
         let sequence = self.check_number(be32(frame, esp + 4))?;
-        let context = FinishContext { sequence, header: esp as u16, saved: 0 };
+        let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
         Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
     }
 
@@ -167,10 +167,9 @@ impl InboundSa {
         if next == NEXT_NONE {
             return Err(DropReason::Dummy);
         }
-        let outer = Layout::parse(frame).map_err(|_| DropReason::MalformedOuter)?;
         let udp = if self.is_encapsulated { crate::sa::UDP_HEADER } else { 0 };
         let ip_len = header - udp;
-        let place = next_header_place(&outer, frame, ip_len)?;
+        let place = next_header_place(frame, ip_len)?;
         frame[place] = next;
         let gone = payload - ip_len;
         frame.copy_within(0..ip_len, gone);
@@ -238,8 +237,8 @@ fn set_octet(packet: &mut [u8], layout: &Layout, octet: u8) {
 }
 
 /// Where the number of the header that starts at `ip_len` stands.
-fn next_header_place(outer: &Layout, packet: &[u8], ip_len: usize) -> Result<usize, DropReason> {
-    if !outer.is_v6 {
+fn next_header_place(packet: &[u8], ip_len: usize) -> Result<usize, DropReason> {
+    if packet[0] >> 4 == 4 {
         return Ok(9);
     }
     let (mut place, mut at) = (6, crate::layout::IPV6_HEADER);

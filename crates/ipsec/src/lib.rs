@@ -3,52 +3,40 @@
 //! A packet's way is prepare → [`CryptoJob`] → finish; the job is done elsewhere, by an engine. Pure: no
 //! socket, thread, clock or random source; time and randomness are arguments.
 
-#[allow(dead_code)]
 mod ah;
 mod algorithm;
 mod drops;
-#[allow(dead_code)]
+mod facade;
 mod flow;
-#[allow(dead_code)]
 mod flow_cache;
-#[allow(dead_code)]
 mod fragment;
-#[allow(dead_code)]
 mod icmp;
-#[allow(dead_code)]
 mod inbound;
 mod job;
-#[allow(dead_code)]
 mod layout;
-#[allow(dead_code)]
 mod lifetime;
-#[allow(dead_code)]
 mod natt;
-#[allow(dead_code)]
 mod outbound;
-#[allow(dead_code)]
 mod path_mtu;
-#[allow(dead_code)]
 mod rate_limit;
-#[allow(dead_code)]
 mod reassembly;
 mod replay;
-#[allow(dead_code)]
 mod sa;
 mod sa_config;
-#[allow(dead_code)]
+mod sad;
 mod selector;
-#[allow(dead_code)]
 mod spd;
-#[allow(dead_code)]
 mod spd_index;
-#[allow(dead_code)]
 mod spi_table;
-#[allow(dead_code)]
 mod tos;
+mod tunnels;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
 pub use drops::{DropCounters, DropReason};
+pub use facade::{
+    FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
+    OutboundBurst, PolicyView, ReplayView, SaView,
+};
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use lifetime::{Expiry, Usage};
@@ -57,6 +45,7 @@ pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;
 pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaProtocol, UdpEncap};
+pub use sad::{InstallError, SaName};
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
@@ -70,4 +59,6 @@ pub struct FinishContext {
     pub(crate) header: u16,
     /// Bytes that AH saved before the packet.
     pub(crate) saved: u16,
+    /// Which SA's it is, of those that stood at its index one after another.
+    pub(crate) incarnation: u32,
 }

@@ -106,6 +106,34 @@ pub(crate) fn write_udp(datagram: &mut [u8], ports: UdpEncap) {
     datagram[6..8].fill(0);
 }
 
+/// Writes an IP header with all but its length and checksum at the start of `packet`, and returns its
+/// length. The addresses are of one family.
+pub(crate) fn write_ip(packet: &mut [u8], local: IpAddr, remote: IpAddr, protocol: u8) -> usize {
+    packet[..if local.is_ipv6() { IPV6_HEADER } else { IPV4_HEADER }].fill(0);
+    match (local, remote) {
+        (IpAddr::V4(local), IpAddr::V4(remote)) => {
+            packet[0] = 0x45;
+            packet[8] = OUTER_HOPS;
+            packet[9] = protocol;
+            packet[12..16].copy_from_slice(&local.octets());
+            packet[16..20].copy_from_slice(&remote.octets());
+            IPV4_HEADER
+        }
+        (local, remote) => {
+            let octets = |address: IpAddr| match address {
+                IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+                IpAddr::V6(v6) => v6.octets(),
+            };
+            packet[0] = 0x60;
+            packet[6] = protocol;
+            packet[7] = OUTER_HOPS;
+            packet[8..24].copy_from_slice(&octets(local));
+            packet[24..40].copy_from_slice(&octets(remote));
+            IPV6_HEADER
+        }
+    }
+}
+
 /// The outer header of tunnel mode, written once per SA and copied per packet.
 #[derive(Clone, Debug)]
 pub(crate) struct OuterHeader {
@@ -126,28 +154,7 @@ impl OuterHeader {
     pub(crate) fn new(config: &SaConfig) -> Self {
         let mut bytes = [0; IPV6_HEADER];
         let protocol = if config.encap.is_some() { UDP } else { number_of(config.protocol) };
-        let len = match (config.local, config.remote) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                bytes[0] = 0x45;
-                bytes[8] = OUTER_HOPS;
-                bytes[9] = protocol;
-                bytes[12..16].copy_from_slice(&local.octets());
-                bytes[16..20].copy_from_slice(&remote.octets());
-                IPV4_HEADER
-            }
-            (local, remote) => {
-                let octets = |address: IpAddr| match address {
-                    IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-                    IpAddr::V6(v6) => v6.octets(),
-                };
-                bytes[0] = 0x60;
-                bytes[6] = protocol;
-                bytes[7] = OUTER_HOPS;
-                bytes[8..24].copy_from_slice(&octets(local));
-                bytes[24..40].copy_from_slice(&octets(remote));
-                IPV6_HEADER
-            }
-        };
+        let len = write_ip(&mut bytes, config.local, config.remote, protocol);
         let SaConfig { encap, df, dscp, ecn, .. } = *config;
         Self { bytes, len, encap, df, dscp, ecn, id: 0 }
     }

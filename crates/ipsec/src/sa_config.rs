@@ -1,6 +1,6 @@
 //! What one simplex SA is made from.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
 use crate::algorithm::KeyMaterial;
 use crate::spd::TunnelId;
@@ -138,10 +138,5 @@ impl SaConfig {
             tunnel: TunnelId(0),
             owner: 0,
         }
-    }
-
-    /// The peer as a socket address; port 0 where nothing is encapsulated.
-    pub fn peer(&self) -> SocketAddr {
-        SocketAddr::new(self.remote, self.encap.map_or(0, |encap| encap.remote_port))
     }
 }

@@ -33,7 +33,7 @@ pub enum PolicyDirection {
 }
 
 /// One policy.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Policy {
     /// For `convoy show policy`.
     pub name: String,

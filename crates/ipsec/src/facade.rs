@@ -1,0 +1,262 @@
+//! The facade: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
+
+mod inbound;
+mod outbound;
+mod upkeep;
+mod view;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use convoy_packet::{Frame, FramePool};
+
+pub use inbound::InboundBurst;
+pub use outbound::OutboundBurst;
+pub use upkeep::{LifetimeEvent, MappingChange};
+pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
+
+use crate::drops::{DropCounters, DropReason};
+use crate::flow_cache::FlowCache;
+use crate::job::SaIndex;
+use crate::rate_limit::RateLimit;
+use crate::reassembly::{Reassembly, ReassemblyConfig};
+use crate::sa_config::{SaConfig, SaDirection};
+use crate::sad::{InstallError, Sad};
+use crate::spd::{Action, Policy, Spd};
+use crate::tos::ClassMap;
+use crate::tunnels::Tunnels;
+
+/// Where a packet is cut that is too large when protected, and may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum FragmentPlace {
+    /// The inner packet: its receiver reassembles, the peer need not.
+    #[default]
+    BeforeEncapsulation,
+    /// The outer packet: the peer reassembles.
+    AfterEncapsulation,
+}
+
+/// Settings of one worker.
+#[derive(Clone, Debug)]
+pub struct IpsecConfig {
+    /// The largest IP packet that the outside port sends, in bytes.
+    pub mtu: u16,
+    /// This worker's number; SAs of others are `foreign`.
+    pub worker: u16,
+    /// Source of ICMP errors sent inside; without one, RFC 7600's 192.0.0.8.
+    pub inside_v4: Option<Ipv4Addr>,
+    /// Source of ICMPv6 errors sent inside; without one, none are sent.
+    pub inside_v6: Option<Ipv6Addr>,
+    /// Addresses that are ours outside, beside the SAs': IKE and fragments are taken from the traffic to them.
+    pub outside: Vec<IpAddr>,
+    /// Traffic class by DSCP.
+    pub classes: ClassMap,
+    /// Flows whose policy is remembered, per direction.
+    pub flow_cache: usize,
+    /// Random: keeps outsiders from predicting cache places and fragment ids.
+    pub seed: u64,
+    /// Limits of reassembly.
+    pub reassembly: ReassemblyConfig,
+    /// A NAT keep-alive follows this long after the last packet, in ns (RFC 3948 section 4); 0 is never.
+    pub keepalive_ns: u64,
+    /// Whether packets follow a peer whose NAT mapping changed; the change is reported in any case.
+    pub follow_mapping: bool,
+    /// Whether TTL and hop limit count down here; not where the kernel forwards and has done it.
+    pub decrement_ttl: bool,
+    /// ICMP errors a second at most.
+    pub icmp_per_second: u32,
+    /// Where packets are cut.
+    pub fragment: FragmentPlace,
+}
+
+impl Default for IpsecConfig {
+    fn default() -> Self {
+        Self {
+            mtu: 1500,
+            worker: 0,
+            inside_v4: None,
+            inside_v6: None,
+            outside: Vec::new(),
+            classes: ClassMap::default(),
+            flow_cache: 4096,
+            seed: 0,
+            reassembly: ReassemblyConfig::default(),
+            keepalive_ns: 20_000_000_000,
+            follow_mapping: false,
+            decrement_ttl: false,
+            icmp_per_second: 100,
+            fragment: FragmentPlace::default(),
+        }
+    }
+}
+
+/// What a policy asks for, with its tunnel's number.
+#[derive(Clone, Copy)]
+enum Verdict {
+    Protect(u32),
+    Bypass,
+    Discard,
+}
+
+/// Packets and bytes that a policy selected.
+#[derive(Clone, Copy, Default)]
+struct PolicyUse {
+    packets: u64,
+    bytes: u64,
+}
+
+/// One worker's IPsec.
+pub struct Ipsec {
+    config: IpsecConfig,
+    sad: Sad,
+    tunnels: Tunnels,
+    spd: Spd,
+    /// By the policy's place in the SPD, as `uses`.
+    verdicts: Vec<Verdict>,
+    uses: Vec<PolicyUse>,
+    outbound_flows: FlowCache,
+    inbound_flows: FlowCache,
+    reassembly: Reassembly,
+    totals: Totals,
+    drops: DropCounters,
+    icmp_sent: RateLimit,
+    icmp_heeded: RateLimit,
+    /// The next identification of a datagram that is cut.
+    fragment_id: u32,
+    /// The latest time that was told.
+    now_ns: u64,
+    /// Sorted: addresses of inbound SAs and of the configuration.
+    own: Vec<IpAddr>,
+    mapping_changes: Vec<MappingChange>,
+    /// Pieces of a packet that was cut; empty between calls.
+    pieces: Vec<Frame>,
+}
+
+/// What was counted beside drops.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    protected: u64,
+    opened: u64,
+    bypassed_out: u64,
+    bypassed_in: u64,
+    icmp_sent: u64,
+    cut: u64,
+    reassembled: u64,
+}
+
+impl Ipsec {
+    /// An empty one: without policies, everything is dropped.
+    pub fn new(config: IpsecConfig) -> Self {
+        let cache = |salt: u64| FlowCache::new(config.flow_cache, config.seed ^ salt);
+        let mut ipsec = Self {
+            sad: Sad::default(),
+            tunnels: Tunnels::default(),
+            spd: Spd::new(Vec::new()),
+            verdicts: Vec::new(),
+            uses: Vec::new(),
+            outbound_flows: cache(0x6f75_7462),
+            inbound_flows: cache(0x696e_626f),
+            reassembly: Reassembly::new(config.reassembly),
+            totals: Totals::default(),
+            drops: DropCounters::default(),
+            icmp_sent: RateLimit::new(config.icmp_per_second, 10),
+            icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
+            fragment_id: (config.seed ^ config.seed >> 32) as u32,
+            now_ns: 0,
+            own: Vec::new(),
+            mapping_changes: Vec::new(),
+            pieces: Vec::new(),
+            config,
+        };
+        ipsec.note_own_addresses();
+        ipsec
+    }
+
+    /// Adds one simplex SA. An outbound one becomes its tunnel's current one. All workers install all SAs
+    /// in the same order, so that an index means the same to each.
+    ///
+    /// # Errors
+    /// [`InstallError`], naming the SA and, where SPIs overlap, both.
+    pub fn install(&mut self, config: &SaConfig) -> Result<SaIndex, InstallError> {
+        let tunnel = self.tunnels.number(config.tunnel);
+        let index = self.sad.install(config, tunnel, self.now_ns)?;
+        match config.direction {
+            SaDirection::Outbound => self.tunnels.add_outbound(tunnel, index),
+            SaDirection::Inbound => self.note_own_addresses(),
+        }
+        Ok(index)
+    }
+
+    /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller removes
+    /// its keys from every engine before the next `install`. Unknown is no error.
+    pub fn remove(&mut self, index: SaIndex) {
+        if let Some(slot) = self.sad.remove(index) {
+            self.tunnels.remove_outbound(slot.tunnel, index);
+            self.note_own_addresses();
+        }
+    }
+
+    /// Replaces all policies. Those that stay keep their counters; SAs are not touched.
+    pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        let spd = Spd::new(policies);
+        self.tunnels.clear_selectors();
+        let mut verdicts = Vec::with_capacity(spd.policies().len());
+        let mut uses = Vec::with_capacity(spd.policies().len());
+        let before: HashMap<&Policy, PolicyUse> =
+            self.spd.policies().iter().zip(self.uses.iter().copied()).collect();
+        for policy in spd.policies() {
+            verdicts.push(match policy.action {
+                Action::Bypass => Verdict::Bypass,
+                Action::Discard => Verdict::Discard,
+                Action::Protect(id) => {
+                    let number = self.tunnels.number(id);
+                    self.tunnels.add_selector(number, policy.selector);
+                    Verdict::Protect(number)
+                }
+            });
+            uses.push(before.get(policy).copied().unwrap_or_default());
+        }
+        (self.spd, self.verdicts, self.uses) = (spd, verdicts, uses);
+        self.outbound_flows.invalidate();
+        self.inbound_flows.invalidate();
+    }
+
+    fn note_own_addresses(&mut self) {
+        let names = self.sad.iter().map(|(_, slot)| slot.facts.name);
+        let inbound = names.filter(|name| name.direction == SaDirection::Inbound);
+        self.own = inbound.map(|name| name.local).chain(self.config.outside.iter().copied()).collect();
+        self.own.sort_unstable();
+        self.own.dedup();
+    }
+
+    /// Whether packets to `address` are for the gateway itself.
+    fn is_own(&self, address: IpAddr) -> bool {
+        let any: IpAddr =
+            if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
+        self.own.binary_search(&address).is_ok() || self.own.binary_search(&any).is_ok()
+    }
+
+    /// Gives a dropped frame back and counts it, for its SA too where one is known.
+    fn drop_frame(&mut self, pool: &mut FramePool, frame: Frame, sa: Option<SaIndex>, reason: DropReason) {
+        pool.give_back(frame);
+        self.count_drop(sa, reason);
+    }
+
+    fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
+        self.drops.count(reason);
+        if let Some(slot) = sa.and_then(|index| self.sad.get_mut(index)) {
+            slot.drops.count(reason);
+        }
+    }
+
+    fn note_use(&mut self, place: u32, bytes: usize) {
+        let used = &mut self.uses[place as usize];
+        used.packets += 1;
+        used.bytes += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod toy_engine;

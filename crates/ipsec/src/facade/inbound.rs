@@ -1,0 +1,317 @@
+//! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against policy.
+
+use std::net::{IpAddr, SocketAddr};
+
+use convoy_packet::{Frame, FramePool};
+
+use super::{Ipsec, MappingChange, Verdict};
+use crate::drops::DropReason;
+use crate::icmp::{self, TooBigReport};
+use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::layout::{AH, ESP, Layout, UDP, be16, be32};
+use crate::natt::{Carried, classify};
+use crate::sa_config::{Mode, SaProtocol};
+use crate::sad::{Sa, Slot};
+
+/// Where IKE listens (RFC 7296 section 2).
+const IKE_PORT: u16 = 500;
+/// Where IKE and ESP in UDP share a port (RFC 3948).
+const NAT_PORT: u16 = 4500;
+const UDP_HEADER: usize = 8;
+
+/// What became of a burst from the outside.
+#[derive(Debug, Default)]
+pub struct InboundBurst {
+    /// To be opened by an engine, then to be finished.
+    pub open: Vec<Prepared>,
+    /// For the inside as they are.
+    pub bypass: Vec<Frame>,
+    /// IKE messages: whole IP packets to UDP port 500, or to 4500 with the non-ESP marker.
+    pub ike: Vec<Frame>,
+    /// For the worker that owns their SA, in its `inbound`.
+    pub foreign: Vec<(u16, Frame)>,
+    /// ICMP errors about bypassed packets.
+    pub to_outside: Vec<Frame>,
+}
+
+/// What the headers of an outside packet say it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// ESP or AH; the header stands at `at`.
+    Protected {
+        protocol: SaProtocol,
+        spi: u32,
+        at: usize,
+        in_udp: bool,
+    },
+    Ike,
+    Keepalive,
+    Plain,
+    /// One of the above, cut short.
+    Short,
+}
+
+impl Kind {
+    /// Of a packet to one of our own addresses.
+    fn of(packet: &[u8], layout: &Layout) -> Self {
+        let at = layout.payload;
+        let body = &packet[at..layout.total_len];
+        match layout.protocol {
+            ESP if body.len() < 8 => Self::Short,
+            ESP => Self::Protected { protocol: SaProtocol::Esp, spi: be32(body, 0), at, in_udp: false },
+            AH if body.len() < 12 => Self::Short,
+            AH => Self::Protected { protocol: SaProtocol::Ah, spi: be32(body, 4), at, in_udp: false },
+            UDP if body.len() < UDP_HEADER => Self::Short,
+            UDP => Self::of_udp(body, at),
+            _ => Self::Plain,
+        }
+    }
+
+    fn of_udp(datagram: &[u8], at: usize) -> Self {
+        match be16(datagram, 2) {
+            IKE_PORT => Self::Ike,
+            NAT_PORT => match classify(&datagram[UDP_HEADER..]) {
+                Carried::Keepalive => Self::Keepalive,
+                Carried::Ike => Self::Ike,
+                Carried::Malformed => Self::Short,
+                Carried::Esp => {
+                    let (protocol, spi) = (SaProtocol::Esp, be32(datagram, UDP_HEADER));
+                    Self::Protected { protocol, spi, at: at + UDP_HEADER, in_udp: true }
+                }
+            },
+            _ => Self::Plain,
+        }
+    }
+}
+
+impl Ipsec {
+    /// Takes whole IP packets from the outside, puts fragments together, and prepares what is protected.
+    /// `frames` is left empty; dropped frames are back in `pool` and counted.
+    pub fn inbound(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        frames: &mut Vec<Frame>,
+        out: &mut InboundBurst,
+    ) {
+        self.now_ns = now_ns;
+        self.reassembly.expire(now_ns, pool, &mut self.drops);
+        for frame in frames.drain(..) {
+            self.inbound_one(frame, pool, out);
+        }
+    }
+
+    fn inbound_one(&mut self, mut frame: Frame, pool: &mut FramePool, out: &mut InboundBurst) {
+        let Ok(mut layout) = Layout::parse(&frame) else {
+            return self.drop_frame(pool, frame, None, DropReason::MalformedOuter);
+        };
+        frame.truncate(layout.total_len);
+        if !self.is_own(layout.addresses(&frame).1) {
+            return self.inbound_plain(frame, &layout, pool, out);
+        }
+        if layout.fragment.is_some() {
+            let whole = self.reassembly.take_in(self.now_ns, frame, &layout, pool, &mut self.drops);
+            let Some(whole) = whole else { return };
+            self.totals.reassembled += 1;
+            frame = whole;
+            match Layout::parse(&frame) {
+                Ok(parsed) if parsed.fragment.is_none() => layout = parsed,
+                _ => return self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
+            }
+        }
+        match Kind::of(&frame, &layout) {
+            Kind::Protected { protocol, spi, at, in_udp } => {
+                match self.inbound_sa(&frame, &layout, protocol, spi, in_udp) {
+                    Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
+                    Ok((index, _)) => self.open(frame, &layout, at, index, pool, out),
+                    Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
+                }
+            }
+            Kind::Ike => out.ike.push(frame),
+            Kind::Keepalive => self.drop_frame(pool, frame, None, DropReason::Keepalive),
+            Kind::Short => self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
+            Kind::Plain if self.heed_too_big(&frame, &layout) => {
+                self.drop_frame(pool, frame, None, DropReason::IcmpError);
+            }
+            Kind::Plain => self.inbound_plain(frame, &layout, pool, out),
+        }
+    }
+
+    /// The SA that a protected packet came by, and its owner.
+    fn inbound_sa(
+        &self,
+        packet: &[u8],
+        layout: &Layout,
+        protocol: SaProtocol,
+        spi: u32,
+        in_udp: bool,
+    ) -> Result<(SaIndex, u16), (Option<SaIndex>, DropReason)> {
+        let index = self.sad.find_inbound(spi, protocol);
+        let found = index.and_then(|index| Some((index, &self.sad.get(index)?.facts)));
+        let Some((index, facts)) = found else { return Err((None, DropReason::UnknownSpi)) };
+        let (_, destination) = layout.addresses(packet);
+        let local = facts.name.local;
+        let to_any = local.is_unspecified() && local.is_ipv6() == destination.is_ipv6();
+        if !(to_any || local == destination) || facts.encap.is_some() != in_udp {
+            return Err((Some(index), DropReason::SaMismatch));
+        }
+        Ok((index, facts.owner))
+    }
+
+    fn open(
+        &mut self,
+        mut frame: Frame,
+        layout: &Layout,
+        header_at: usize,
+        index: SaIndex,
+        pool: &mut FramePool,
+        out: &mut InboundBurst,
+    ) {
+        let Some(slot) = self.sad.get_mut(index) else {
+            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        };
+        let Sa::Inbound(sa) = &mut slot.sa else {
+            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        };
+        match sa.prepare(&mut frame, layout, header_at) {
+            Ok((job, mut finish)) => {
+                finish.incarnation = slot.incarnation;
+                let class = self.config.classes.class_of(layout.octet);
+                let status = CryptoStatus::Pending;
+                out.open.push(Prepared { frame, job, status, sa: index, class, seat: 0, context: finish });
+            }
+            Err(reason) => self.drop_frame(pool, frame, Some(index), reason),
+        }
+    }
+
+    /// Plaintext from outside passes only where a policy says so.
+    fn inbound_plain(&mut self, frame: Frame, layout: &Layout, pool: &mut FramePool, out: &mut InboundBurst) {
+        let flow = layout.flow(&frame);
+        let Some(place) = self.inbound_flows.get_or_decide(&flow, || self.spd.find_inbound(&flow)) else {
+            return self.drop_frame(pool, frame, None, DropReason::InboundNoPolicy);
+        };
+        match self.verdicts[place as usize] {
+            Verdict::Protect(_) => self.drop_frame(pool, frame, None, DropReason::InboundUnprotected),
+            Verdict::Discard => {
+                self.note_use(place, frame.len());
+                self.drop_frame(pool, frame, None, DropReason::InboundDiscard);
+            }
+            Verdict::Bypass => {
+                self.note_use(place, frame.len());
+                if let Some(frame) = self.count_hop_down(frame, layout, None, pool, &mut out.to_outside) {
+                    self.totals.bypassed_in += 1;
+                    out.bypass.push(frame);
+                }
+            }
+        }
+    }
+
+    /// Takes in a "too big" from outside if it is about one of our SAs (RFC 4301 section 8.2.1). What
+    /// claims a sequence number that was never sent is not believed.
+    fn heed_too_big(&mut self, packet: &[u8], layout: &Layout) -> bool {
+        let Some(report) = icmp::parse_too_big(packet, layout) else { return false };
+        let Some(index) = self.find_reported(&report) else { return false };
+        if !self.icmp_heeded.admits(self.now_ns) {
+            return true;
+        }
+        let (now_ns, link) = (self.now_ns, self.config.mtu);
+        if let Some(Slot { sa: Sa::Outbound(sa), path, .. }) = self.sad.get_mut(index)
+            && report.sequence.is_none_or(|sequence| u64::from(sequence) <= sa.sequence())
+        {
+            path.learn(now_ns, link, report.mtu, report.is_v6);
+        }
+        true
+    }
+
+    fn find_reported(&self, report: &TooBigReport) -> Option<SaIndex> {
+        let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
+        let remote = crate::flow::number_address(report.is_v6, report.destination);
+        let index = self.sad.find_outbound(report.spi, protocol, remote)?;
+        let facts = &self.sad.get(index)?.facts;
+        let is_ours = report.is_between(facts.name.local, facts.name.remote)
+            && report.is_udp == facts.encap.is_some()
+            && facts.owner == self.config.worker;
+        is_ours.then_some(index)
+    }
+
+    /// Takes a packet back from the engine, checks it, and appends the inner packet to `out`. To be
+    /// called in order per SA.
+    pub fn finish_inbound(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        done: Prepared,
+        out: &mut Vec<Frame>,
+    ) {
+        let Prepared { mut frame, job, status, sa: index, context, .. } = done;
+        self.now_ns = self.now_ns.max(now_ns);
+        let slot = self.sad.get_mut(index).filter(|slot| slot.incarnation == context.incarnation);
+        let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, .. }) = slot else {
+            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        };
+        let (tunnel, mode) = (*tunnel, facts.mode);
+        let source = facts.encap.and_then(|_| outer_source(&frame));
+        if let Err(reason) = sa.finish(&mut frame, &job, &context, status, now_ns) {
+            return self.drop_frame(pool, frame, Some(index), reason);
+        }
+        let is_newest = sa.replay().highest() == context.sequence;
+        if let Some(source) = source.filter(|source| is_newest && *source != facts.peer()) {
+            self.note_source(index, source);
+        }
+        self.deliver(frame, index, tunnel, mode, pool, out);
+    }
+
+    fn deliver(
+        &mut self,
+        mut frame: Frame,
+        index: SaIndex,
+        tunnel: u32,
+        mode: Mode,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        let Ok(layout) = Layout::parse(&frame) else {
+            return self.drop_frame(pool, frame, Some(index), DropReason::MalformedDecrypted);
+        };
+        frame.truncate(layout.total_len);
+        if !self.tunnels.admits_inbound(tunnel, &layout.flow(&frame)) {
+            return self.drop_frame(pool, frame, Some(index), DropReason::PolicyMismatch);
+        }
+        self.totals.opened += 1;
+        if mode == Mode::Transport {
+            return out.push(frame);
+        }
+        // An answer would have to go back through the tunnel: the sender learns nothing.
+        let mut nobody = Vec::new();
+        if self.config.decrement_ttl && layout.hops <= 1 {
+            self.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
+        } else if let Some(frame) = self.count_hop_down(frame, &layout, Some(index), pool, &mut nobody) {
+            out.push(frame);
+        }
+    }
+
+    /// An authentic packet came from `source`: a NAT has moved the peer (RFC 7296 section 2.23).
+    fn note_source(&mut self, index: SaIndex, source: SocketAddr) {
+        let Some((old, number)) = self.sad.get(index).map(|slot| (slot.facts.peer(), slot.tunnel)) else {
+            return;
+        };
+        self.sad.move_peer(index, source);
+        let tunnel = self.tunnels.id(number);
+        self.report_mapping(MappingChange { sa: index, tunnel, old, new: source });
+        if self.config.follow_mapping {
+            for outbound in self.tunnels.outbound(number).to_vec() {
+                if self.sad.get(outbound).is_some_and(|slot| slot.facts.peer() == old) {
+                    self.sad.move_peer(outbound, source);
+                }
+            }
+        }
+    }
+}
+
+/// Source address and port of a packet in UDP that `inbound` has accepted.
+fn outer_source(packet: &[u8]) -> Option<SocketAddr> {
+    let layout = Layout::parse(packet).ok().filter(|layout| layout.protocol == UDP)?;
+    let (source, _): (IpAddr, IpAddr) = layout.addresses(packet);
+    let port = packet.get(layout.payload..layout.payload + 2)?;
+    Some(SocketAddr::new(source, be16(port, 0)))
+}

@@ -1,0 +1,329 @@
+//! The way out: policy, size, ESP or AH, and after the crypto job the outer fragments.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use convoy_packet::{Frame, FramePool};
+
+use super::{FragmentPlace, Ipsec, Verdict};
+use crate::drops::DropReason;
+use crate::fragment::split;
+use crate::icmp::{self, IcmpError};
+use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::layout::{Layout, be16};
+use crate::path_mtu::LEAST_V6;
+use crate::sa_config::{Mode, SaProtocol};
+use crate::sad::{Sa, Slot};
+
+/// Head- and tailroom in bytes that a packet needs before it is protected: outer IPv6, UDP, ESP, the
+/// longest IV, and what AH sets aside before it; block padding, trailer and the longest ICV behind it.
+const NEEDED_HEADROOM: usize = 40 + 8 + 8 + 16 + 48;
+pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
+/// Source of ICMP errors of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
+const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
+
+/// The caller's source of random bytes.
+type Random<'a> = &'a mut dyn FnMut(&mut [u8]);
+
+/// What became of a burst from the inside.
+#[derive(Debug, Default)]
+pub struct OutboundBurst {
+    /// To be sealed by an engine, then to be finished.
+    pub protect: Vec<Prepared>,
+    /// To leave as they are.
+    pub bypass: Vec<Frame>,
+    /// ICMP errors for the senders.
+    pub to_inside: Vec<Frame>,
+    /// For the worker that owns their SA, in its `outbound`.
+    pub foreign: Vec<(u16, Frame)>,
+}
+
+/// What one call of `outbound` works with.
+struct Context<'a, 'b> {
+    random: Random<'a>,
+    pool: &'a mut FramePool,
+    out: &'b mut OutboundBurst,
+}
+
+impl Ipsec {
+    /// Takes whole IP packets from the inside, decides for each, and prepares those that are protected.
+    /// `frames` is left empty; dropped frames are back in `pool` and counted.
+    pub fn outbound(
+        &mut self,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+        pool: &mut FramePool,
+        frames: &mut Vec<Frame>,
+        out: &mut OutboundBurst,
+    ) {
+        self.now_ns = now_ns;
+        let mut context = Context { random, pool, out };
+        for frame in frames.drain(..) {
+            self.outbound_one(frame, &mut context);
+        }
+    }
+
+    fn outbound_one(&mut self, mut frame: Frame, context: &mut Context<'_, '_>) {
+        let Ok(layout) = Layout::parse(&frame) else {
+            return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
+        };
+        frame.truncate(layout.total_len);
+        let flow = layout.flow(&frame);
+        let Some(place) = self.outbound_flows.get_or_decide(&flow, || self.spd.find_outbound(&flow)) else {
+            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy);
+        };
+        match self.verdicts[place as usize] {
+            Verdict::Protect(tunnel) => self.protect(frame, &layout, place, tunnel, context),
+            Verdict::Discard => {
+                self.note_use(place, frame.len());
+                self.drop_frame(context.pool, frame, None, DropReason::OutboundDiscard);
+            }
+            Verdict::Bypass => {
+                self.note_use(place, frame.len());
+                let to_sender = &mut context.out.to_inside;
+                if let Some(frame) = self.count_hop_down(frame, &layout, None, context.pool, to_sender) {
+                    self.totals.bypassed_out += 1;
+                    context.out.bypass.push(frame);
+                }
+            }
+        }
+    }
+
+    fn protect(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        place: u32,
+        tunnel: u32,
+        context: &mut Context<'_, '_>,
+    ) {
+        let current = self.tunnels.current(tunnel);
+        let Some((index, facts)) = current.and_then(|index| Some((index, self.sad.get(index)?.facts))) else {
+            self.note_use(place, frame.len());
+            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
+        };
+        if facts.owner != self.config.worker {
+            return context.out.foreign.push((facts.owner, frame));
+        }
+        self.note_use(place, frame.len());
+        if facts.mode == Mode::Transport {
+            let endpoints = (facts.name.local, facts.name.remote);
+            return self.protect_transport(frame, layout, index, endpoints, context);
+        }
+        let to_sender = &mut context.out.to_inside;
+        if let Some(frame) = self.count_hop_down(frame, layout, Some(index), context.pool, to_sender) {
+            self.protect_tunnel(frame, layout, index, context);
+        }
+    }
+
+    /// A transport mode SA takes whole packets of its own endpoints; too large ones are cut afterwards.
+    fn protect_transport(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        index: SaIndex,
+        endpoints: (IpAddr, IpAddr),
+        context: &mut Context<'_, '_>,
+    ) {
+        if layout.addresses(&frame) != endpoints {
+            return self.drop_frame(context.pool, frame, Some(index), DropReason::TransportAddress);
+        }
+        if layout.fragment.is_some_and(|fields| fields.is_piece()) {
+            return self.drop_frame(context.pool, frame, Some(index), DropReason::FragmentInTransport);
+        }
+        let largest = self.largest_inner(index, layout);
+        // An IPv6 source may cut its own packets, and is the gateway itself here.
+        if frame.len() > largest && !layout.is_v6 && layout.dont_fragment {
+            return self.refuse_too_big(frame, layout, index, largest, context);
+        }
+        self.prepare(frame, layout, index, context);
+    }
+
+    fn protect_tunnel(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        index: SaIndex,
+        context: &mut Context<'_, '_>,
+    ) {
+        let largest = self.largest_inner(index, layout);
+        if frame.len() <= largest {
+            return self.prepare(frame, layout, index, context);
+        }
+        // IPv6 knows no smaller MTU than 1280: on a smaller path the outer packet is cut.
+        let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
+        if layout.dont_fragment && frame.len() > told {
+            return self.refuse_too_big(frame, layout, index, told, context);
+        }
+        if layout.dont_fragment || self.config.fragment == FragmentPlace::AfterEncapsulation {
+            return self.prepare(frame, layout, index, context);
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.totals.cut += 1;
+        match split(frame, largest, None, context.pool, &mut pieces) {
+            Ok(()) => pieces.drain(..).for_each(|piece| self.prepare_piece(piece, index, context)),
+            Err(reason) => self.count_drop(Some(index), reason),
+        }
+        self.pieces = pieces;
+    }
+
+    fn prepare_piece(&mut self, piece: Frame, index: SaIndex, context: &mut Context<'_, '_>) {
+        match Layout::parse(&piece) {
+            Ok(layout) => self.prepare(piece, &layout, index, context),
+            Err(_) => self.drop_frame(context.pool, piece, Some(index), DropReason::MalformedInner),
+        }
+    }
+
+    fn prepare(&mut self, frame: Frame, layout: &Layout, index: SaIndex, context: &mut Context<'_, '_>) {
+        let class = self.config.classes.class_of(layout.octet);
+        let now_ns = self.now_ns;
+        let Some(mut frame) = self.with_room(frame, index, context.pool) else { return };
+        let Some(slot) = self.sad.get_mut(index) else {
+            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
+        };
+        let Sa::Outbound(sa) = &mut slot.sa else {
+            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
+        };
+        match sa.prepare(&mut frame, layout, now_ns, context.random) {
+            Ok((job, mut finish)) => {
+                slot.last_sent_ns = now_ns;
+                finish.incarnation = slot.incarnation;
+                self.totals.protected += 1;
+                let status = CryptoStatus::Pending;
+                let prepared = Prepared { frame, job, status, sa: index, class, seat: 0, context: finish };
+                context.out.protect.push(prepared);
+            }
+            Err(reason) => self.drop_frame(context.pool, frame, Some(index), reason),
+        }
+    }
+
+    /// The frame itself, or a larger one with its packet where it lacks head- or tailroom.
+    fn with_room(&mut self, frame: Frame, index: SaIndex, pool: &mut FramePool) -> Option<Frame> {
+        let padded = self.sad.get(index).map_or(0, |slot| usize::from(slot.facts.tfc_bytes));
+        let tail = NEEDED_TAILROOM + padded.saturating_sub(frame.len());
+        if frame.headroom() >= NEEDED_HEADROOM && frame.tailroom() >= tail {
+            return Some(frame);
+        }
+        let larger = pool.take_filled(&frame, tail);
+        let received_ns = frame.received_ns();
+        pool.give_back(frame);
+        match larger {
+            Some(mut larger) => {
+                larger.set_received_ns(received_ns);
+                Some(larger)
+            }
+            None => {
+                self.count_drop(Some(index), DropReason::NoFrame);
+                None
+            }
+        }
+    }
+
+    /// The largest packet with such headers, in bytes, that fits the SA's path when protected.
+    fn largest_inner(&self, index: SaIndex, layout: &Layout) -> usize {
+        match self.sad.get(index) {
+            Some(Slot { sa: Sa::Outbound(sa), path, .. }) => {
+                let mtu = path.current(self.now_ns, self.config.mtu);
+                sa.inner_mtu(mtu.into(), layout.unfragmentable)
+            }
+            _ => 0,
+        }
+    }
+
+    fn refuse_too_big(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        index: SaIndex,
+        mtu: usize,
+        context: &mut Context<'_, '_>,
+    ) {
+        let error = IcmpError::TooBig(mtu as u16);
+        self.tell_sender(error, &frame, layout, context.pool, &mut context.out.to_inside);
+        self.drop_frame(context.pool, frame, Some(index), DropReason::PacketTooBig);
+    }
+
+    /// Appends an ICMP error about `packet` to `to_sender`, if the rate limit admits one.
+    pub(super) fn tell_sender(
+        &mut self,
+        error: IcmpError,
+        packet: &[u8],
+        layout: &Layout,
+        pool: &mut FramePool,
+        to_sender: &mut Vec<Frame>,
+    ) {
+        let source = if layout.is_v6 {
+            self.config.inside_v6.map(IpAddr::V6)
+        } else {
+            Some(self.config.inside_v4.unwrap_or(DUMMY_V4).into())
+        };
+        let Some(source) = source else { return };
+        if !self.icmp_sent.admits(self.now_ns) {
+            return;
+        }
+        if let Some(frame) = icmp::build(error, packet, layout, source, pool) {
+            self.totals.icmp_sent += 1;
+            to_sender.push(frame);
+        }
+    }
+
+    /// Counts TTL or hop limit down where the configuration asks for it; a packet at its end is dropped
+    /// and its sender told.
+    pub(super) fn count_hop_down(
+        &mut self,
+        mut frame: Frame,
+        layout: &Layout,
+        sa: Option<SaIndex>,
+        pool: &mut FramePool,
+        to_sender: &mut Vec<Frame>,
+    ) -> Option<Frame> {
+        if !self.config.decrement_ttl {
+            return Some(frame);
+        }
+        if layout.hops <= 1 {
+            self.tell_sender(IcmpError::TimeExceeded, &frame, layout, pool, to_sender);
+            self.drop_frame(pool, frame, sa, DropReason::TtlExpired);
+            return None;
+        }
+        decrement_hops(&mut frame);
+        Some(frame)
+    }
+
+    /// Takes a packet back from the engine and appends it to `out` as whole outer IP packets: one, or its
+    /// fragments where it exceeds the path. To be called in order per SA.
+    pub fn finish_outbound(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
+        let Prepared { mut frame, status, sa: index, context, .. } = done;
+        let (now_ns, link) = (self.now_ns, self.config.mtu);
+        let slot = self.sad.get_mut(index).filter(|slot| slot.incarnation == context.incarnation);
+        let Some(Slot { sa: Sa::Outbound(sa), path, facts, .. }) = slot else {
+            return self.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
+        };
+        if let Err(reason) = sa.finish(&mut frame, &context, status) {
+            return self.drop_frame(pool, frame, Some(index), reason);
+        }
+        let path_mtu = usize::from(path.current(now_ns, link));
+        if frame.len() <= path_mtu {
+            return out.push(frame);
+        }
+        // IPv4's identification stays where AH covers it, and where the header is the sender's own.
+        let is_esp_tunnel = facts.name.protocol == SaProtocol::Esp && facts.mode == Mode::Tunnel;
+        let keeps_id = !facts.name.remote.is_ipv6() && !is_esp_tunnel;
+        self.fragment_id = self.fragment_id.wrapping_add(1);
+        self.totals.cut += 1;
+        let id = if keeps_id { None } else { Some(self.fragment_id) };
+        if let Err(reason) = split(frame, path_mtu, id, pool, out) {
+            self.count_drop(Some(index), reason);
+        }
+    }
+}
+
+/// One hop less, and the IPv4 checksum with it (RFC 1624).
+fn decrement_hops(packet: &mut [u8]) {
+    if packet[0] >> 4 == 6 {
+        packet[7] -= 1;
+        return;
+    }
+    packet[8] -= 1;
+    let sum = u32::from(be16(packet, 10)) + 0x0100;
+    let folded = (sum + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&folded.to_be_bytes());
+}

@@ -1,0 +1,278 @@
+//! Two gateways, a toy engine, and everything that may happen between them.
+
+mod abuse;
+mod policy;
+mod round_trip;
+mod size;
+mod upkeep;
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use convoy_packet::{Frame, FramePool, FrameSize};
+
+use super::toy_engine::run;
+use super::*;
+use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
+use crate::fragment::write_ipv4_checksum;
+use crate::job::{Direction, Prepared};
+use crate::layout::{Layout, ones_complement};
+use crate::sa_config::{Mode, OuterDf, SaProtocol, UdpEncap};
+use crate::selector::Selector;
+use crate::spd::{PolicyDirection, TunnelId};
+
+const FRAMES: [usize; 2] = [200, 100];
+const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
+const CBC_SHA256: Transform =
+    Transform::Chained { cipher: Cipher::AesCbc(KeyBits::B256), integrity: Some(Integrity::HmacSha256_128) };
+const NULL_SHA1: Transform =
+    Transform::Chained { cipher: Cipher::Null, integrity: Some(Integrity::HmacSha1_96) };
+const ENCAP: UdpEncap = UdpEncap { local_port: 4500, remote_port: 4500 };
+
+/// One gateway, its frames and its keys.
+struct Gateway {
+    ipsec: Ipsec,
+    pool: FramePool,
+    keys: HashMap<SaIndex, KeyMaterial>,
+    now_ns: u64,
+    outbound: OutboundBurst,
+    inbound: InboundBurst,
+}
+
+impl Gateway {
+    fn new(config: IpsecConfig) -> Self {
+        Self {
+            ipsec: Ipsec::new(config),
+            pool: FramePool::new(FRAMES[0], FRAMES[1]),
+            keys: HashMap::new(),
+            now_ns: 1_000,
+            outbound: OutboundBurst::default(),
+            inbound: InboundBurst::default(),
+        }
+    }
+
+    fn install(&mut self, config: &SaConfig) -> SaIndex {
+        let index = self.ipsec.install(config).expect("a good SA");
+        self.keys.insert(index, config.keys.clone());
+        index
+    }
+
+    fn frames(&mut self, packets: &[Vec<u8>]) -> Vec<Frame> {
+        packets.iter().map(|packet| self.pool.take_filled(packet, 0).expect("a frame")).collect()
+    }
+
+    /// Copies what is in `frames` and gives them back.
+    fn copied(&mut self, frames: &mut Vec<Frame>) -> Vec<Vec<u8>> {
+        let packets = frames.iter().map(|frame| frame.to_vec()).collect();
+        self.pool.give_back_burst(frames);
+        packets
+    }
+
+    /// From the inside up to the engine.
+    fn prepare(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
+        let mut frames = self.frames(packets);
+        let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
+        self.ipsec.outbound(self.now_ns, &mut random, &mut self.pool, &mut frames, &mut self.outbound);
+        assert!(frames.is_empty());
+        std::mem::take(&mut self.outbound.protect)
+    }
+
+    /// From the engine to the outside.
+    fn seal(&mut self, prepared: Vec<Prepared>) -> Vec<Vec<u8>> {
+        let mut out = Vec::new();
+        for mut packet in prepared {
+            run(&self.keys[&packet.sa], Direction::Seal, &mut packet);
+            self.ipsec.finish_outbound(&mut self.pool, packet, &mut out);
+        }
+        self.copied(&mut out)
+    }
+
+    fn send(&mut self, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let prepared = self.prepare(packets);
+        self.seal(prepared)
+    }
+
+    /// From the outside to the inside.
+    fn receive(&mut self, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
+        let mut frames = self.frames(packets);
+        self.ipsec.inbound(self.now_ns, &mut self.pool, &mut frames, &mut self.inbound);
+        assert!(frames.is_empty());
+        let mut out = Vec::new();
+        for mut packet in std::mem::take(&mut self.inbound.open) {
+            run(&self.keys[&packet.sa], Direction::Open, &mut packet);
+            self.ipsec.finish_inbound(self.now_ns, &mut self.pool, packet, &mut out);
+        }
+        self.copied(&mut out)
+    }
+
+    fn told_inside(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = std::mem::take(&mut self.outbound.to_inside);
+        self.copied(&mut frames)
+    }
+
+    fn drops(&self, reason: DropReason) -> u64 {
+        self.ipsec.counters().drops.get(reason)
+    }
+
+    /// That the SA has counted it too.
+    fn sa_drops(&self, index: SaIndex, reason: DropReason) -> u64 {
+        self.ipsec.sa(index).expect("installed").drops.get(reason)
+    }
+
+    /// That every frame is back, but for those in reassembly.
+    fn assert_no_leak(&mut self) {
+        for mut frames in [
+            std::mem::take(&mut self.outbound.bypass),
+            std::mem::take(&mut self.outbound.to_inside),
+            std::mem::take(&mut self.inbound.bypass),
+            std::mem::take(&mut self.inbound.ike),
+            std::mem::take(&mut self.inbound.to_outside),
+        ] {
+            self.pool.give_back_burst(&mut frames);
+        }
+        let foreign = self.outbound.foreign.drain(..).chain(self.inbound.foreign.drain(..));
+        foreign.for_each(|(_, frame)| self.pool.give_back(frame));
+        let later = u64::MAX;
+        self.ipsec.inbound(later, &mut self.pool, &mut Vec::new(), &mut self.inbound);
+        let available = [FrameSize::Small, FrameSize::Jumbo].map(|size| self.pool.available(size));
+        assert_eq!(available, FRAMES);
+    }
+}
+
+/// How two gateways are joined.
+#[derive(Clone, Debug)]
+struct Link {
+    outer_v6: bool,
+    mode: Mode,
+    protocol: SaProtocol,
+    encap: Option<UdpEncap>,
+    transform: Transform,
+    mtu: u16,
+    df: OuterDf,
+    esn: bool,
+    tfc_bytes: u16,
+    fragment: FragmentPlace,
+    follow_mapping: bool,
+    decrement_ttl: bool,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            outer_v6: false,
+            mode: Mode::Tunnel,
+            protocol: SaProtocol::Esp,
+            encap: None,
+            transform: GCM,
+            mtu: 1_500,
+            df: OuterDf::Copy,
+            esn: false,
+            tfc_bytes: 0,
+            fragment: FragmentPlace::default(),
+            follow_mapping: false,
+            decrement_ttl: false,
+        }
+    }
+}
+
+impl Link {
+    fn ends(&self) -> [IpAddr; 2] {
+        if self.outer_v6 {
+            ["2001:db8::a", "2001:db8::b"].map(|text| text.parse().expect(text))
+        } else {
+            ["192.0.2.1", "192.0.2.2"].map(|text| text.parse().expect(text))
+        }
+    }
+
+    /// The SA of one end (0 or 1), from its own point of view.
+    fn sa(&self, end: usize, direction: SaDirection) -> SaConfig {
+        let ends = self.ends();
+        let way = match direction {
+            SaDirection::Outbound => end,
+            SaDirection::Inbound => 1 - end,
+        };
+        let bytes = (0..self.transform.key_material_len()).map(|n| n as u8 ^ (way as u8) << 7).collect();
+        let keys = KeyMaterial::new(self.transform, bytes).expect("as long as it must be");
+        let mut sa = SaConfig::new(0x1001 + way as u32, direction, ends[end], ends[1 - end], keys);
+        (sa.mode, sa.protocol, sa.encap) = (self.mode, self.protocol, self.encap);
+        (sa.df, sa.esn, sa.tfc_bytes, sa.tunnel) = (self.df, self.esn, self.tfc_bytes, TunnelId(7));
+        sa
+    }
+
+    fn policies(&self, end: usize) -> Vec<Policy> {
+        let networks = match (self.mode, self.outer_v6) {
+            (Mode::Tunnel, _) => vec![("10.1.0.0/16", "10.2.0.0/16"), ("2001:db8:1::/48", "2001:db8:2::/48")],
+            (Mode::Transport, false) => vec![("192.0.2.1", "192.0.2.2")],
+            (Mode::Transport, true) => vec![("2001:db8::a", "2001:db8::b")],
+        };
+        let sides = networks.into_iter().map(|(a, b)| if end == 0 { (a, b) } else { (b, a) });
+        sides.map(|(local, remote)| protect(local, remote)).collect()
+    }
+
+    fn gateway(&self, end: usize) -> Gateway {
+        let mut gateway = Gateway::new(IpsecConfig {
+            mtu: self.mtu,
+            inside_v6: Some("2001:db8:1::1".parse().expect("an address")),
+            outside: vec![self.ends()[end]],
+            fragment: self.fragment,
+            follow_mapping: self.follow_mapping,
+            decrement_ttl: self.decrement_ttl,
+            ..IpsecConfig::default()
+        });
+        gateway.install(&self.sa(end, SaDirection::Outbound));
+        gateway.install(&self.sa(end, SaDirection::Inbound));
+        gateway.ipsec.set_policies(self.policies(end));
+        gateway
+    }
+
+    fn pair(&self) -> [Gateway; 2] {
+        [self.gateway(0), self.gateway(1)]
+    }
+
+    /// A packet from behind the first gateway to behind the second, `len` bytes long in all.
+    fn packet(&self, inner_v6: bool, len: usize) -> Vec<u8> {
+        let ends = match (self.mode, inner_v6) {
+            (Mode::Transport, _) => self.ends(),
+            (Mode::Tunnel, false) => ["10.1.0.5", "10.2.0.9"].map(|text| text.parse().expect(text)),
+            (Mode::Tunnel, true) => ["2001:db8:1::5", "2001:db8:2::9"].map(|text| text.parse().expect(text)),
+        };
+        udp(ends, len)
+    }
+}
+
+/// Outbound and inbound SA of a gateway made by [`Link::gateway`].
+const OUT: SaIndex = SaIndex(0);
+const IN: SaIndex = SaIndex(1);
+
+fn protect(local: &str, remote: &str) -> Policy {
+    policy(local, remote, Action::Protect(TunnelId(7)))
+}
+
+fn policy(local: &str, remote: &str, action: Action) -> Policy {
+    let selector = Selector { local: local.parse().expect(local), remote: remote.parse().expect(remote) };
+    Policy { name: String::new(), priority: 10, direction: PolicyDirection::Both, selector, action }
+}
+
+/// A UDP packet of `len` bytes in all, from port 4660 to 53; too short ones have no UDP header.
+fn udp([source, destination]: [IpAddr; 2], len: usize) -> Vec<u8> {
+    let mut packet = vec![0u8; len];
+    let header = crate::sa::write_ip(&mut packet, source, destination, 17);
+    packet[header..].iter_mut().enumerate().for_each(|(n, byte)| *byte = (n * 31 / 7) as u8);
+    if len >= header + 8 {
+        packet[header..header + 4].copy_from_slice(&[0x12, 0x34, 0, 53]);
+        packet[header + 4..header + 6].copy_from_slice(&((len - header) as u16).to_be_bytes());
+        // The true checksum: a NAT's traces are mended on the way.
+        packet[header + 6..header + 8].fill(0);
+        crate::natt::fix_checksum(&mut packet, header, 17);
+        if header == 20 {
+            packet[26..28].fill(0);
+        }
+    }
+    crate::sa::set_length(&mut packet);
+    packet
+}
+
+fn set_dont_fragment(packet: &mut [u8]) {
+    packet[6] |= 0x40;
+    write_ipv4_checksum(&mut packet[..20]);
+}

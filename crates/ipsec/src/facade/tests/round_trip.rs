@@ -1,0 +1,142 @@
+use super::*;
+use proptest::prelude::*;
+
+fn any_link() -> impl Strategy<Value = Link> {
+    let suites = prop_oneof![
+        Just((SaProtocol::Esp, GCM)),
+        Just((SaProtocol::Esp, CBC_SHA256)),
+        Just((SaProtocol::Esp, NULL_SHA1)),
+        Just((SaProtocol::Ah, NULL_SHA1)),
+    ];
+    let modes = prop_oneof![Just(Mode::Tunnel), Just(Mode::Transport)];
+    (any::<bool>(), modes, suites, any::<bool>(), any::<bool>(), 0u16..1_000).prop_map(
+        |(outer_v6, mode, (protocol, transform), in_udp, esn, tfc_bytes)| Link {
+            outer_v6,
+            mode,
+            protocol,
+            transform,
+            encap: (in_udp && protocol == SaProtocol::Esp).then_some(ENCAP),
+            esn,
+            tfc_bytes,
+            ..Link::default()
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn what_goes_in_comes_out_in_every_mix(
+        link in any_link(),
+        inner_v6: bool,
+        sizes in proptest::collection::vec(0usize..1_300, 1..20),
+    ) {
+        let inner_v6 = if link.mode == Mode::Transport { link.outer_v6 } else { inner_v6 };
+        let header = if inner_v6 { 40 } else { 20 };
+        let [mut a, mut b] = link.pair();
+        let packets: Vec<Vec<u8>> = sizes.iter().map(|size| link.packet(inner_v6, header + size)).collect();
+        let outer = a.send(&packets);
+        prop_assert_eq!(outer.len(), packets.len());
+        for (outer, inner) in outer.iter().zip(&packets) {
+            let layout = Layout::parse(outer).expect("well-formed");
+            prop_assert_eq!(layout.addresses(outer), (link.ends()[0], link.ends()[1]));
+            prop_assert_eq!(layout.total_len, outer.len());
+            prop_assert!(layout.is_v6 || ones_complement(&outer[..20], 0) == 0);
+            prop_assert!(outer != inner);
+        }
+        prop_assert_eq!(b.receive(&outer), packets);
+        prop_assert_eq!(b.ipsec.counters().drops.total(), 0);
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+
+    #[test]
+    fn outer_fragments_are_put_together_in_any_order(
+        outer_v6: bool,
+        inner_v6: bool,
+        protocol in prop_oneof![Just(SaProtocol::Esp), Just(SaProtocol::Ah)],
+        mode in prop_oneof![Just(Mode::Tunnel), Just(Mode::Transport)],
+        len in 1_000usize..8_000,
+        reversed: bool,
+    ) {
+        let link = Link {
+            outer_v6, protocol, mode, mtu: 600,
+            transform: NULL_SHA1,
+            fragment: FragmentPlace::AfterEncapsulation,
+            ..Link::default()
+        };
+        let inner_v6 = if mode == Mode::Transport { outer_v6 } else { inner_v6 };
+        // IPv6 packets from elsewhere are not cut above 1280.
+        let len = if inner_v6 && mode == Mode::Tunnel { len.min(1_280) } else { len };
+        let packet = link.packet(inner_v6, len);
+        let [mut a, mut b] = link.pair();
+        let mut pieces = a.send(std::slice::from_ref(&packet));
+        prop_assert!(pieces.len() > 1 && pieces.iter().all(|piece| piece.len() <= 600));
+        if reversed {
+            pieces.reverse();
+        }
+        prop_assert_eq!(b.receive(&pieces), [packet]);
+        prop_assert_eq!(b.ipsec.counters().reassembled, 1);
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn both_directions_work_at_once_and_are_counted() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let there = link.packet(false, 100);
+    let back = udp(["10.2.0.9", "10.1.0.5"].map(|text| text.parse().expect(text)), 200);
+    let outer = a.send(std::slice::from_ref(&there));
+    assert_eq!(b.receive(&outer), [there]);
+    let outer = b.send(std::slice::from_ref(&back));
+    assert_eq!(a.receive(&outer), [back]);
+    let view = a.ipsec.sa(OUT).expect("installed");
+    assert_eq!((view.sequence, view.usage.packets(), view.is_current), (1, 1, true));
+    let replay = a.ipsec.sa(IN).expect("installed").replay.expect("inbound");
+    assert_eq!((replay.highest, replay.size, replay.received), (1, 1_024, 1));
+    let uses: Vec<u64> = a.ipsec.policies().map(|view| view.packets).collect();
+    assert_eq!(uses, [1, 0]);
+}
+
+#[test]
+fn jumbo_packets_pass_a_jumbo_path() {
+    let link = Link { mtu: 9_200, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let packet = link.packet(false, 9_000);
+    let outer = a.send(std::slice::from_ref(&packet));
+    assert_eq!((outer.len(), b.receive(&outer)), (1, vec![packet]));
+}
+
+#[test]
+fn the_class_is_that_of_the_inner_dscp() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    a.ipsec.config.classes = ClassMap::uniform(2);
+    a.ipsec.config.classes.set(46, 0);
+    let mut voice = link.packet(false, 100);
+    voice[1] = 46 << 2;
+    let prepared = a.prepare(&[voice, link.packet(false, 100)]);
+    assert_eq!(prepared.iter().map(|packet| packet.class).collect::<Vec<_>>(), [0, 2]);
+    a.seal(prepared);
+    a.assert_no_leak();
+}
+
+#[test]
+fn congestion_outside_is_told_inside_or_the_packet_is_dropped() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let mut capable = link.packet(false, 100);
+    capable[1] = 2;
+    write_ipv4_checksum(&mut capable[..20]);
+    let mut outer = a.send(&[capable, link.packet(false, 100)]);
+    for packet in &mut outer {
+        packet[1] |= 3;
+        write_ipv4_checksum(&mut packet[..20]);
+    }
+    let inner = b.receive(&outer);
+    assert_eq!(inner.iter().map(|packet| packet[1]).collect::<Vec<_>>(), [3]);
+    assert_eq!(ones_complement(&inner[0][..20], 0), 0);
+    assert_eq!(b.sa_drops(IN, DropReason::EcnCongestion), 1);
+    b.assert_no_leak();
+}

@@ -1,0 +1,163 @@
+use super::*;
+use crate::icmp::parse_too_big;
+use proptest::prelude::*;
+
+/// The MTU that an ICMP error inside names.
+fn told_mtu(packet: &[u8]) -> u16 {
+    let at = Layout::parse(packet).expect("well-formed").payload + 6;
+    u16::from_be_bytes([packet[at], packet[at + 1]])
+}
+
+proptest! {
+    #[test]
+    fn the_mtu_that_a_sender_is_told_is_the_largest_that_fits(
+        outer_v6: bool,
+        inner_v6: bool,
+        transform in prop_oneof![Just(GCM), Just(CBC_SHA256), Just(NULL_SHA1)],
+        in_udp: bool,
+        mtu in 1_400u16..2_000,
+    ) {
+        let link = Link { outer_v6, transform, encap: in_udp.then_some(ENCAP), mtu, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packet = |len| {
+            let mut packet = link.packet(inner_v6, len);
+            if !inner_v6 { set_dont_fragment(&mut packet); }
+            packet
+        };
+        prop_assert!(a.send(&[packet(mtu.into())]).is_empty());
+        let errors = a.told_inside();
+        let told = told_mtu(&errors[0]);
+        prop_assert_eq!(a.sa_drops(OUT, DropReason::PacketTooBig), 1);
+        let fitting = packet(told.into());
+        let outer = a.send(std::slice::from_ref(&fitting));
+        prop_assert!(outer.len() == 1 && outer[0].len() <= mtu.into());
+        // Padding may leave up to a block unused.
+        prop_assert!(outer[0].len() + transform.alignment() > mtu.into());
+        prop_assert_eq!(b.receive(&outer), [fitting]);
+        prop_assert!(a.send(&[packet(usize::from(told) + 1)]).is_empty());
+        a.assert_no_leak();
+    }
+
+    #[test]
+    fn a_packet_without_df_is_cut_before_it_is_protected(len in 1_500usize..8_000, in_udp: bool) {
+        let link = Link { encap: in_udp.then_some(ENCAP), ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packet = link.packet(false, len);
+        let outer = a.send(std::slice::from_ref(&packet));
+        prop_assert!(outer.len() > 1);
+        prop_assert!(outer.iter().all(|outer| outer.len() <= 1_500
+            && Layout::parse(outer).expect("well-formed").fragment.is_none()));
+        let pieces = b.receive(&outer);
+        let body: Vec<u8> = pieces.iter().flat_map(|piece| piece[20..].to_vec()).collect();
+        prop_assert_eq!(&body[..], &packet[20..]);
+        prop_assert_eq!(a.ipsec.counters().cut, 1);
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn ipv6_inside_keeps_1280_and_the_outer_packet_is_cut() {
+    let link = Link { mtu: 1_300, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let packet = link.packet(true, 1_280);
+    let outer = a.send(std::slice::from_ref(&packet));
+    assert_eq!((outer.len(), b.receive(&outer)), (2, vec![packet]));
+    assert!(a.send(&[link.packet(true, 1_281)]).is_empty());
+    assert_eq!(told_mtu(&a.told_inside()[0]), 1_280);
+}
+
+#[test]
+fn transport_mode_honours_df_and_takes_no_fragments() {
+    let link = Link { mode: Mode::Transport, ..Link::default() };
+    let mut a = link.gateway(0);
+    let mut large = link.packet(false, 1_500);
+    set_dont_fragment(&mut large);
+    let mut fragment = link.packet(false, 1_000);
+    fragment[6] = 0x20;
+    write_ipv4_checksum(&mut fragment[..20]);
+    assert!(a.send(&[large, fragment]).is_empty());
+    assert_eq!(a.sa_drops(OUT, DropReason::PacketTooBig), 1);
+    assert_eq!(a.sa_drops(OUT, DropReason::FragmentInTransport), 1);
+    a.assert_no_leak();
+}
+
+#[test]
+fn icmp_errors_are_limited_in_rate() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    let mut large = link.packet(false, 1_500);
+    set_dont_fragment(&mut large);
+    assert!(a.send(&vec![large; 100]).is_empty());
+    assert_eq!(a.told_inside().len(), 10);
+    assert_eq!(a.drops(DropReason::PacketTooBig), 100);
+}
+
+/// An error of a router outside about `outer`, to its sender.
+fn router_says(outer: &[u8], mtu: u16) -> Vec<u8> {
+    let mut pool = FramePool::new(1, 0);
+    let layout = Layout::parse(outer).expect("well-formed");
+    let router: IpAddr = if layout.is_v6 { [0xfd; 16].into() } else { [198, 51, 100, 1].into() };
+    let error = crate::icmp::IcmpError::TooBig(mtu);
+    let frame = crate::icmp::build(error, outer, &layout, router, &mut pool).expect("may be answered");
+    frame.to_vec()
+}
+
+#[test]
+fn a_router_outside_lowers_the_path_mtu_and_time_restores_it() {
+    for (outer_v6, encap) in [(false, None), (true, None), (false, Some(ENCAP)), (true, Some(ENCAP))] {
+        let link = Link { outer_v6, encap, ..Link::default() };
+        let mut a = link.gateway(0);
+        let outer = a.send(&[link.packet(false, 1_000)]);
+        let report = router_says(&outer[0], 1_350);
+        assert!(a.receive(&[report]).is_empty());
+        assert_eq!(a.drops(DropReason::IcmpError), 1);
+        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
+        let mut packet = link.packet(false, 1_400);
+        set_dont_fragment(&mut packet);
+        assert!(a.send(std::slice::from_ref(&packet)).is_empty());
+        assert!(told_mtu(&a.told_inside()[0]) < 1_350);
+        a.now_ns += 600_000_000_000;
+        assert_eq!(a.send(&[packet]).len(), 1);
+        a.assert_no_leak();
+    }
+}
+
+#[test]
+fn a_report_that_cannot_be_true_is_not_believed() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let outer = a.send(&[link.packet(false, 1_000)]);
+    let mut other_spi = outer[0].clone();
+    other_spi[23] ^= 1;
+    let mut never_sent = outer[0].clone();
+    never_sent[27] = 200;
+    let backwards = b.send(&[udp(["10.2.0.9", "10.1.0.5"].map(|text| text.parse().expect(text)), 1_000)]);
+    for about in [&other_spi, &never_sent, &backwards[0]] {
+        let report = router_says(about, 1_000);
+        assert!(parse_too_big(&report, &Layout::parse(&report).expect("well-formed")).is_some());
+        a.receive(&[report]);
+        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+    }
+    a.receive(&[router_says(&outer[0], 68)]);
+    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(576), "no lower than RFC 4301 allows");
+    a.ipsec.set_path_mtu(OUT, Some(1_200));
+    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_200));
+    a.assert_no_leak();
+}
+
+#[test]
+fn hops_are_counted_down_where_asked_and_their_end_is_told() {
+    let link = Link { decrement_ttl: true, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let mut last = link.packet(false, 100);
+    last[8] = 1;
+    write_ipv4_checksum(&mut last[..20]);
+    let outer = a.send(&[link.packet(false, 100), link.packet(true, 100), last]);
+    assert_eq!(a.sa_drops(OUT, DropReason::TtlExpired), 1);
+    assert_eq!(a.told_inside()[0][20], 11);
+    let inner = b.receive(&outer);
+    assert_eq!((inner[0][8], inner[1][7]), (62, 62), "one hop at each gateway");
+    assert_eq!(ones_complement(&inner[0][..20], 0), 0);
+    a.assert_no_leak();
+}

@@ -1,0 +1,125 @@
+use super::*;
+use crate::lifetime::Expiry;
+use crate::sa_config::{Lifetime, Limits};
+
+const SECOND: u64 = 1_000_000_000;
+
+fn keepalives(gateway: &mut Gateway, now_ns: u64) -> Vec<Vec<u8>> {
+    let mut out = Vec::new();
+    gateway.ipsec.keepalives(now_ns, &mut gateway.pool, &mut out);
+    gateway.copied(&mut out)
+}
+
+#[test]
+fn a_silent_encapsulated_tunnel_is_kept_alive_and_the_peer_absorbs_it() {
+    for outer_v6 in [false, true] {
+        let link = Link { encap: Some(ENCAP), outer_v6, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        a.now_ns = 100 * SECOND;
+        a.send(&[link.packet(false, 100)]);
+        assert!(keepalives(&mut a, 119 * SECOND).is_empty());
+        let sent = keepalives(&mut a, 120 * SECOND);
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].last(), Some(&0xff));
+        assert!(keepalives(&mut a, 121 * SECOND).is_empty());
+        assert_eq!(keepalives(&mut a, 140 * SECOND).len(), 1);
+        assert!(b.receive(&sent).is_empty());
+        assert_eq!(b.drops(DropReason::Keepalive), 1);
+        a.assert_no_leak();
+    }
+    assert!(keepalives(&mut Link::default().gateway(0), 500 * SECOND).is_empty(), "plain ESP needs none");
+}
+
+#[test]
+fn ike_on_both_ports_is_set_apart() {
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let mut b = link.gateway(1);
+    let mut plain = udp(link.ends(), 128);
+    plain[22..24].copy_from_slice(&500u16.to_be_bytes());
+    let mut marked = plain.clone();
+    marked[22..24].copy_from_slice(&4500u16.to_be_bytes());
+    marked[28..32].fill(0);
+    assert!(b.receive(&[plain.clone(), marked.clone()]).is_empty());
+    let mut ike = std::mem::take(&mut b.inbound.ike);
+    assert_eq!(b.copied(&mut ike), [plain, marked]);
+    b.assert_no_leak();
+}
+
+#[test]
+fn a_moved_peer_is_reported_once_and_followed_where_asked() {
+    for follow_mapping in [false, true] {
+        let link = Link { encap: Some(ENCAP), follow_mapping, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let mut outer = a.send(&vec![link.packet(false, 100); 3]);
+        for packet in &mut outer[1..] {
+            packet[12..16].copy_from_slice(&[198, 51, 100, 9]);
+            packet[20..22].copy_from_slice(&40_000u16.to_be_bytes());
+            write_ipv4_checksum(&mut packet[..20]);
+        }
+        assert_eq!(b.receive(&outer).len(), 3);
+        let mut changes = Vec::new();
+        b.ipsec.mapping_changes(&mut changes);
+        let new = "198.51.100.9:40000".parse().expect("an address");
+        let old = "192.0.2.1:4500".parse().expect("an address");
+        assert_eq!(changes, [MappingChange { sa: IN, tunnel: TunnelId(7), old, new }]);
+        let back = udp(["10.2.0.9", "10.1.0.5"].map(|text| text.parse().expect(text)), 100);
+        let sent = b.send(&[back]);
+        let to_new = sent[0][16..20] == [198, 51, 100, 9] && sent[0][22..24] == 40_000u16.to_be_bytes();
+        assert_eq!(to_new, follow_mapping);
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn a_late_or_forged_packet_from_elsewhere_moves_nobody() {
+    let link = Link { encap: Some(ENCAP), follow_mapping: true, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let mut outer = a.send(&vec![link.packet(false, 100); 3]);
+    outer[0][15] = 99;
+    outer[2][15] = 99;
+    let last = outer[2].len() - 1;
+    outer[2][last] ^= 1;
+    outer.swap(0, 1);
+    assert_eq!(b.receive(&outer).len(), 2);
+    let mut changes = Vec::new();
+    b.ipsec.mapping_changes(&mut changes);
+    assert_eq!(changes, []);
+}
+
+#[test]
+fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
+    let link = Link::default();
+    let mut a = Gateway::new(IpsecConfig::default());
+    let lifetime = Lifetime {
+        soft: Limits { packets: Some(2), ..Limits::default() },
+        hard: Limits { time_ns: Some(60 * SECOND), ..Limits::default() },
+    };
+    let index = a.install(&SaConfig { lifetime, ..link.sa(0, SaDirection::Outbound) });
+    a.ipsec.set_policies(link.policies(0));
+    a.send(&vec![link.packet(false, 100); 2]);
+    let mut events = Vec::new();
+    for now_ns in [SECOND, 2 * SECOND, 70 * SECOND, 71 * SECOND] {
+        a.ipsec.expire(now_ns, &mut events);
+    }
+    let seen: Vec<_> = events.iter().map(|event| (event.sa, event.name.spi, event.expiry)).collect();
+    assert_eq!(seen, [(index, 0x1001, Expiry::Soft), (index, 0x1001, Expiry::Hard)]);
+    a.now_ns = 72 * SECOND;
+    assert!(a.send(&[link.packet(false, 100)]).is_empty());
+    assert_eq!(a.sa_drops(index, DropReason::SaExpired), 1);
+    a.assert_no_leak();
+}
+
+#[test]
+fn dummy_packets_are_sent_and_dropped_by_the_peer() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let mut random = |bytes: &mut [u8]| bytes.fill(1);
+    let dummy = a.ipsec.dummy(1, &mut random, &mut a.pool, OUT, 200).expect("ESP in tunnel mode has them");
+    let outer = a.seal(vec![dummy]);
+    assert_eq!(outer.len(), 1);
+    assert!(b.receive(&outer).is_empty());
+    assert_eq!(b.sa_drops(IN, DropReason::Dummy), 1);
+    assert!(a.ipsec.dummy(1, &mut random, &mut a.pool, IN, 200).is_none());
+    a.assert_no_leak();
+    b.assert_no_leak();
+}

@@ -1,0 +1,165 @@
+//! What is done from time to time: keep-alives, expiry, path MTU, NAT mappings.
+
+use std::net::SocketAddr;
+
+use convoy_packet::{Frame, FramePool, FrameSize};
+
+use super::Ipsec;
+use super::outbound::NEEDED_TAILROOM;
+use crate::drops::DropReason;
+use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::lifetime::Expiry;
+use crate::natt::KEEPALIVE;
+use crate::sa::{IPV4_HEADER, UDP_HEADER, set_length, write_udp};
+use crate::sad::{Sa, SaFacts, SaName, Slot};
+use crate::spd::TunnelId;
+
+/// Mapping changes that are kept until they are asked for; later ones are lost, as each tells only that
+/// the SA's view is worth a look.
+const MAPPING_CHANGES: usize = 1024;
+
+/// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingChange {
+    /// The inbound SA that the packet came by.
+    pub sa: SaIndex,
+    /// Its tunnel.
+    pub tunnel: TunnelId,
+    /// Where its packets came from before.
+    pub old: SocketAddr,
+    /// Where this one came from.
+    pub new: SocketAddr,
+}
+
+/// An SA reached a limit of its life.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LifetimeEvent {
+    /// Where it stands.
+    pub sa: SaIndex,
+    /// Which it is.
+    pub name: SaName,
+    /// Its tunnel.
+    pub tunnel: TunnelId,
+    /// Which limit.
+    pub expiry: Expiry,
+}
+
+impl Ipsec {
+    /// Appends a keep-alive for every tunnel whose current SA is encapsulated, ours, and was silent for the
+    /// configured time (RFC 3948 section 4). To be called about once a second.
+    pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let (interval_ns, worker) = (self.config.keepalive_ns, self.config.worker);
+        if interval_ns == 0 {
+            return;
+        }
+        let mut without_frame = 0;
+        for (index, slot) in self.sad.iter_mut() {
+            let is_due = now_ns.saturating_sub(slot.last_sent_ns) >= interval_ns;
+            let is_current =
+                matches!(slot.sa, Sa::Outbound(_)) && self.tunnels.current(slot.tunnel) == Some(index);
+            if slot.facts.encap.is_none() || slot.facts.owner != worker || !is_current || !is_due {
+                continue;
+            }
+            match keepalive(&slot.facts, pool) {
+                Some(frame) => {
+                    slot.last_sent_ns = now_ns;
+                    out.push(frame);
+                }
+                None => without_frame += 1,
+            }
+        }
+        self.drops.add(DropReason::NoFrame, without_frame);
+    }
+
+    /// Appends an event for every limit that an SA of ours has reached, each once. To be called about once
+    /// a second. The SAs stay until `remove`.
+    pub fn expire(&mut self, now_ns: u64, events: &mut Vec<LifetimeEvent>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        for (sa, slot) in self.sad.iter_mut().filter(|(_, slot)| slot.facts.owner == self.config.worker) {
+            let expiry = match &mut slot.sa {
+                Sa::Outbound(sa) => sa.expiry(now_ns),
+                Sa::Inbound(sa) => sa.expiry(now_ns),
+            };
+            if let Some(expiry) = expiry {
+                let (name, tunnel) = (slot.facts.name, self.tunnels.id(slot.tunnel));
+                events.push(LifetimeEvent { sa, name, tunnel, expiry });
+            }
+        }
+    }
+
+    /// Appends the mapping changes since the last call.
+    pub fn mapping_changes(&mut self, changes: &mut Vec<MappingChange>) {
+        changes.append(&mut self.mapping_changes);
+    }
+
+    /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
+    /// from ICMP is forgotten. Unknown is no error.
+    pub fn set_path_mtu(&mut self, index: SaIndex, mtu: Option<u16>) {
+        if let Some(slot) = self.sad.get_mut(index) {
+            slot.path.configure(mtu);
+        }
+    }
+
+    /// Sends an SA's packets to another address and port from now on (MOBIKE, NAT). Unknown is no error.
+    pub fn set_peer(&mut self, index: SaIndex, peer: SocketAddr) {
+        self.sad.move_peer(index, peer);
+    }
+
+    /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after
+    /// it. Never go back under the same key. Unknown is no error.
+    pub fn set_sequence(&mut self, index: SaIndex, sequence: u64) {
+        if let Some(Slot { sa: Sa::Outbound(sa), .. }) = self.sad.get_mut(index) {
+            sa.set_sequence(sequence);
+        }
+    }
+
+    /// Prepares a dummy packet of `len` bytes on an outbound SA, which the peer drops (RFC 4303 section
+    /// 2.6); `None` if the SA has none to send or no frame is free.
+    pub fn dummy(
+        &mut self,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+        pool: &mut FramePool,
+        index: SaIndex,
+        len: usize,
+    ) -> Option<Prepared> {
+        let Some(Slot { sa: Sa::Outbound(sa), incarnation, .. }) = self.sad.get_mut(index) else {
+            return None;
+        };
+        let mut frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
+        match sa.prepare_dummy(&mut frame, len, now_ns, random) {
+            Ok((job, mut context)) => {
+                context.incarnation = *incarnation;
+                let (status, class) = (CryptoStatus::Pending, self.config.classes.class_of(0));
+                Some(Prepared { frame, job, status, sa: index, class, seat: 0, context })
+            }
+            Err(reason) => {
+                self.drop_frame(pool, frame, Some(index), reason);
+                None
+            }
+        }
+    }
+
+    pub(super) fn report_mapping(&mut self, change: MappingChange) {
+        if self.mapping_changes.len() < MAPPING_CHANGES {
+            self.mapping_changes.push(change);
+        }
+    }
+}
+
+/// One keep-alive: a UDP datagram of one byte, from our port to the peer's.
+fn keepalive(facts: &SaFacts, pool: &mut FramePool) -> Option<Frame> {
+    let ports = facts.encap?;
+    let mut frame = pool.take(FrameSize::Small)?;
+    let header = if facts.name.local.is_ipv6() { crate::layout::IPV6_HEADER } else { IPV4_HEADER };
+    if frame.append(header + UDP_HEADER + KEEPALIVE.len()).is_err() {
+        pool.give_back(frame);
+        return None;
+    }
+    crate::sa::write_ip(&mut frame, facts.name.local, facts.name.remote, crate::layout::UDP);
+    frame[header + UDP_HEADER..].copy_from_slice(&KEEPALIVE);
+    write_udp(&mut frame[header..], ports);
+    set_length(&mut frame);
+    Some(frame)
+}

@@ -1,0 +1,167 @@
+//! What `convoy show` and the metrics see: plain structs, nothing secret.
+
+use std::net::SocketAddr;
+
+use super::Ipsec;
+use crate::algorithm::Transform;
+use crate::drops::DropCounters;
+use crate::job::SaIndex;
+use crate::lifetime::Usage;
+use crate::sa_config::Mode;
+use crate::sad::{Sa, SaName, Slot};
+use crate::spd::{Policy, TunnelId};
+
+/// What one worker has counted since it was made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IpsecCounters {
+    /// Packets prepared for sealing.
+    pub protected: u64,
+    /// Packets that were opened and delivered.
+    pub opened: u64,
+    /// Packets that left as they were.
+    pub bypassed_out: u64,
+    /// Packets that came in as they were.
+    pub bypassed_in: u64,
+    /// ICMP errors sent.
+    pub icmp_sent: u64,
+    /// Packets that were cut into fragments, before or after protection.
+    pub cut: u64,
+    /// Packets that were put together from fragments.
+    pub reassembled: u64,
+    /// Datagrams that are being put together now.
+    pub in_reassembly: usize,
+    /// Policy decisions found in a flow cache.
+    pub flow_hits: u64,
+    /// Policy decisions that had to be searched for.
+    pub flow_misses: u64,
+    /// Dropped packets by reason, of all SAs and of none.
+    pub drops: DropCounters,
+}
+
+/// A replay window's state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplayView {
+    /// The highest sequence number received.
+    pub highest: u64,
+    /// The window's size in packets.
+    pub size: u32,
+    /// Numbers inside the window that were received.
+    pub received: u32,
+}
+
+/// One SA.
+#[derive(Clone, Debug)]
+pub struct SaView {
+    /// Where it stands.
+    pub index: SaIndex,
+    /// SPI, direction, protocol, endpoints.
+    pub name: SaName,
+    /// Its tunnel.
+    pub tunnel: TunnelId,
+    /// Whether it is the one by which the tunnel's packets leave.
+    pub is_current: bool,
+    /// Tunnel or transport.
+    pub mode: Mode,
+    /// The peer's address and port where it is encapsulated.
+    pub encap: Option<SocketAddr>,
+    /// Its algorithms.
+    pub transform: Transform,
+    /// Whether sequence numbers are 64 bits long.
+    pub esn: bool,
+    /// The worker that serves it.
+    pub owner: u16,
+    /// The last sequence number sent, or the highest received.
+    pub sequence: u64,
+    /// The replay window; inbound.
+    pub replay: Option<ReplayView>,
+    /// Packets, bytes and limits.
+    pub usage: Usage,
+    /// Its age in ns.
+    pub age_ns: u64,
+    /// The largest outer packet of its path, in bytes; outbound.
+    pub path_mtu: Option<u16>,
+    /// Its dropped packets by reason.
+    pub drops: DropCounters,
+}
+
+/// One policy.
+#[derive(Clone, Debug)]
+pub struct PolicyView {
+    /// As it was set.
+    pub policy: Policy,
+    /// Packets that it selected, on the way out or in plain on the way in.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+impl Ipsec {
+    /// What was counted.
+    pub fn counters(&self) -> IpsecCounters {
+        let (out, inward) = (self.outbound_flows.hits_and_misses(), self.inbound_flows.hits_and_misses());
+        IpsecCounters {
+            protected: self.totals.protected,
+            opened: self.totals.opened,
+            bypassed_out: self.totals.bypassed_out,
+            bypassed_in: self.totals.bypassed_in,
+            icmp_sent: self.totals.icmp_sent,
+            cut: self.totals.cut,
+            reassembled: self.totals.reassembled,
+            in_reassembly: self.reassembly.len(),
+            flow_hits: out.0 + inward.0,
+            flow_misses: out.1 + inward.1,
+            drops: self.drops.clone(),
+        }
+    }
+
+    /// All SAs.
+    pub fn sas(&self) -> impl Iterator<Item = SaView> + '_ {
+        self.sad.iter().map(|(index, slot)| self.view(index, slot))
+    }
+
+    /// One SA.
+    pub fn sa(&self, index: SaIndex) -> Option<SaView> {
+        self.sad.get(index).map(|slot| self.view(index, slot))
+    }
+
+    /// All policies, first to last.
+    pub fn policies(&self) -> impl Iterator<Item = PolicyView> + '_ {
+        let uses = self.uses.iter();
+        self.spd.policies().iter().zip(uses).map(|(policy, used)| PolicyView {
+            policy: policy.clone(),
+            packets: used.packets,
+            bytes: used.bytes,
+        })
+    }
+
+    fn view(&self, index: SaIndex, slot: &Slot) -> SaView {
+        let (usage, sequence, replay, path_mtu) = match &slot.sa {
+            Sa::Outbound(sa) => {
+                let path_mtu = slot.path.current(self.now_ns, self.config.mtu);
+                (*sa.usage(), sa.sequence(), None, Some(path_mtu))
+            }
+            Sa::Inbound(sa) => {
+                let window = sa.replay();
+                let (highest, size, received) = (window.highest(), window.size(), window.received());
+                (*sa.usage(), highest, Some(ReplayView { highest, size, received }), None)
+            }
+        };
+        SaView {
+            index,
+            name: slot.facts.name,
+            tunnel: self.tunnels.id(slot.tunnel),
+            is_current: self.tunnels.current(slot.tunnel) == Some(index),
+            mode: slot.facts.mode,
+            encap: slot.facts.encap.map(|_| slot.facts.peer()),
+            transform: slot.facts.transform,
+            esn: slot.facts.esn,
+            owner: slot.facts.owner,
+            sequence,
+            replay,
+            age_ns: usage.age_ns(self.now_ns),
+            usage,
+            path_mtu,
+            drops: slot.drops.clone(),
+        }
+    }
+}

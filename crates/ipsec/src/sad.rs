@@ -1,0 +1,258 @@
+//! The security association database (RFC 4301 section 4.4.2) of one worker.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use crate::algorithm::Transform;
+use crate::drops::DropCounters;
+use crate::flow::address_number;
+use crate::inbound::InboundSa;
+use crate::job::SaIndex;
+use crate::outbound::OutboundSa;
+use crate::path_mtu::PathMtu;
+use crate::sa::SaError;
+use crate::sa_config::{Mode, SaConfig, SaDirection, SaProtocol, UdpEncap};
+use crate::spi_table::SpiTable;
+
+/// Why an SA was not installed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InstallError {
+    /// Another SA has its SPI.
+    #[error("{new}: its SPI is taken by {present} ({index:?}); give one of them another SPI")]
+    OverlappingSpi {
+        /// The one that was to be installed.
+        new: SaName,
+        /// The one that is.
+        present: SaName,
+        /// Where that one stands.
+        index: SaIndex,
+    },
+    /// Its settings do not go together.
+    #[error(transparent)]
+    Invalid(#[from] SaError),
+}
+
+/// What tells an SA from others, for people.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaName {
+    /// Its SPI.
+    pub spi: u32,
+    /// Which way.
+    pub direction: SaDirection,
+    /// ESP or AH.
+    pub protocol: SaProtocol,
+    /// Our outer address.
+    pub local: IpAddr,
+    /// The peer's outer address.
+    pub remote: IpAddr,
+}
+
+impl SaName {
+    /// The name of the SA that `config` describes.
+    pub fn of(config: &SaConfig) -> Self {
+        let SaConfig { spi, direction, protocol, local, remote, .. } = *config;
+        Self { spi, direction, protocol, local, remote }
+    }
+}
+
+impl fmt::Display for SaName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let protocol = match self.protocol {
+            SaProtocol::Esp => "ESP",
+            SaProtocol::Ah => "AH",
+        };
+        let (direction, arrow) = match self.direction {
+            SaDirection::Outbound => ("outbound", "->"),
+            SaDirection::Inbound => ("inbound", "<-"),
+        };
+        write!(f, "{direction} {protocol} SA {:#010x} ({} {arrow} {})", self.spi, self.local, self.remote)
+    }
+}
+
+/// One direction's state.
+pub(crate) enum Sa {
+    Outbound(OutboundSa),
+    Inbound(InboundSa),
+}
+
+/// What the facade knows of an SA beside its state; nothing secret.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SaFacts {
+    pub(crate) name: SaName,
+    pub(crate) mode: Mode,
+    pub(crate) encap: Option<UdpEncap>,
+    pub(crate) transform: Transform,
+    pub(crate) esn: bool,
+    pub(crate) tfc_bytes: u16,
+    pub(crate) owner: u16,
+}
+
+impl SaFacts {
+    fn of(config: &SaConfig) -> Self {
+        let SaConfig { mode, encap, esn, tfc_bytes, owner, .. } = *config;
+        let (name, transform) = (SaName::of(config), config.keys.transform());
+        Self { name, mode, encap, transform, esn, tfc_bytes, owner }
+    }
+
+    /// The peer's end; port 0 where nothing is encapsulated.
+    pub(crate) fn peer(&self) -> SocketAddr {
+        SocketAddr::new(self.name.remote, self.encap.map_or(0, |encap| encap.remote_port))
+    }
+}
+
+/// One SA and what the facade keeps beside it.
+pub(crate) struct Slot {
+    pub(crate) sa: Sa,
+    pub(crate) facts: SaFacts,
+    /// Told to every packet in flight, so that one which outlives its SA is not taken for its successor's.
+    pub(crate) incarnation: u32,
+    /// The tunnel's number.
+    pub(crate) tunnel: u32,
+    /// Of the path to the peer; outbound.
+    pub(crate) path: PathMtu,
+    pub(crate) drops: DropCounters,
+    /// When a packet last left; outbound.
+    pub(crate) last_sent_ns: u64,
+}
+
+/// All SAs of one worker, its own and the others'.
+#[derive(Default)]
+pub(crate) struct Sad {
+    slots: Vec<Option<Slot>>,
+    /// Indices to be used again, the longest free first.
+    free: VecDeque<u32>,
+    inbound: SpiTable,
+    outbound: SpiTable,
+    incarnations: u32,
+}
+
+/// Inbound SAs are told apart by SPI and protocol (RFC 4301 section 4.1).
+fn inbound_key(spi: u32, protocol: SaProtocol) -> u64 {
+    u64::from(spi) | (protocol as u64) << 32
+}
+
+/// Outbound SPIs are the peers' choice, so the peer is part of the key.
+fn outbound_key(spi: u32, protocol: SaProtocol, remote: IpAddr) -> u64 {
+    let remote = address_number(remote);
+    let mixed = (remote as u64 ^ (remote >> 64) as u64).wrapping_mul(0x94d0_49bb_1331_11eb);
+    inbound_key(spi, protocol) ^ mixed.rotate_left(31)
+}
+
+fn key_of(name: &SaName) -> u64 {
+    match name.direction {
+        SaDirection::Inbound => inbound_key(name.spi, name.protocol),
+        SaDirection::Outbound => outbound_key(name.spi, name.protocol, name.remote),
+    }
+}
+
+impl Sad {
+    /// Puts an SA into the slot that has been free the longest.
+    pub(crate) fn install(
+        &mut self,
+        config: &SaConfig,
+        tunnel: u32,
+        now_ns: u64,
+    ) -> Result<SaIndex, InstallError> {
+        let sa = match config.direction {
+            SaDirection::Outbound => Sa::Outbound(OutboundSa::new(config, now_ns)?),
+            SaDirection::Inbound => Sa::Inbound(InboundSa::new(config, now_ns)?),
+        };
+        let facts = SaFacts::of(config);
+        let index = SaIndex(self.free.front().copied().unwrap_or(self.slots.len() as u32));
+        if let Err(taken) = self.table(config.direction).insert(key_of(&facts.name), index) {
+            let present = self.get(taken).map_or(facts.name, |slot| slot.facts.name);
+            return Err(InstallError::OverlappingSpi { new: facts.name, present, index: taken });
+        }
+        self.incarnations = self.incarnations.wrapping_add(1);
+        let slot = Slot {
+            sa,
+            facts,
+            incarnation: self.incarnations,
+            tunnel,
+            path: PathMtu::default(),
+            drops: DropCounters::default(),
+            last_sent_ns: now_ns,
+        };
+        if self.free.pop_front().is_none() {
+            self.slots.push(None);
+        }
+        self.slots[index.0 as usize] = Some(slot);
+        Ok(index)
+    }
+
+    fn table(&mut self, direction: SaDirection) -> &mut SpiTable {
+        match direction {
+            SaDirection::Inbound => &mut self.inbound,
+            SaDirection::Outbound => &mut self.outbound,
+        }
+    }
+
+    /// Takes an SA out.
+    pub(crate) fn remove(&mut self, index: SaIndex) -> Option<Slot> {
+        let slot = self.slots.get_mut(index.0 as usize)?.take()?;
+        let name = &slot.facts.name;
+        self.table(name.direction).remove(key_of(name));
+        self.free.push_back(index.0);
+        Some(slot)
+    }
+
+    /// Notes that an SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
+    /// has the SPI there.
+    pub(crate) fn move_peer(&mut self, index: SaIndex, peer: SocketAddr) {
+        let Some(facts) = self.get(index).map(|slot| slot.facts) else { return };
+        let moved = SaName { remote: peer.ip(), ..facts.name };
+        let (old, new) = (key_of(&facts.name), key_of(&moved));
+        if moved.remote.is_ipv6() != facts.name.remote.is_ipv6() {
+            return;
+        }
+        if old != new {
+            let table = self.table(moved.direction);
+            if table.insert(new, index).is_err() {
+                return;
+            }
+            table.remove(old);
+        }
+        if let Some(slot) = self.get_mut(index) {
+            slot.facts.name = moved;
+            if let Some(encap) = &mut slot.facts.encap {
+                encap.remote_port = peer.port();
+            }
+            if let Sa::Outbound(sa) = &mut slot.sa {
+                sa.set_remote(peer.ip(), Some(peer.port()));
+            }
+        }
+    }
+
+    /// The inbound SA under an SPI.
+    pub(crate) fn find_inbound(&self, spi: u32, protocol: SaProtocol) -> Option<SaIndex> {
+        self.inbound.get(inbound_key(spi, protocol))
+    }
+
+    /// The outbound SA to a peer under an SPI.
+    pub(crate) fn find_outbound(&self, spi: u32, protocol: SaProtocol, remote: IpAddr) -> Option<SaIndex> {
+        self.outbound.get(outbound_key(spi, protocol, remote))
+    }
+
+    /// What stands at an index.
+    pub(crate) fn get(&self, index: SaIndex) -> Option<&Slot> {
+        self.slots.get(index.0 as usize)?.as_ref()
+    }
+
+    /// What stands at an index.
+    pub(crate) fn get_mut(&mut self, index: SaIndex) -> Option<&mut Slot> {
+        self.slots.get_mut(index.0 as usize)?.as_mut()
+    }
+
+    /// All SAs.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (SaIndex, &Slot)> {
+        let numbered = self.slots.iter().enumerate();
+        numbered.filter_map(|(place, slot)| slot.as_ref().map(|slot| (SaIndex(place as u32), slot)))
+    }
+
+    /// All SAs.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SaIndex, &mut Slot)> {
+        let numbered = self.slots.iter_mut().enumerate();
+        numbered.filter_map(|(place, slot)| slot.as_mut().map(|slot| (SaIndex(place as u32), slot)))
+    }
+}
