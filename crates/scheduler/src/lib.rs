@@ -1,1 +1,51 @@
-//! Skeleton.
+//! The sliding window and the finishing-time scheduler.
+//!
+//! A packet's path: [`Scheduler::push`] puts an [`Item`] into the window, [`Scheduler::dispatch`] takes the packets
+//! of one SA out of it as a multi-packet and names the engine with the lowest finishing time (a [`Dispatch`]),
+//! [`Scheduler::complete`] tells that the engine is done with it. [`OrderedRelease`] then lets packets go in the
+//! order of their SA. The rules are those of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*
+//! (Taddeo, Ferrante, Piuri), section III; what a packet is, the scheduler never sees.
+//!
+//! Pure: no clock and no thread. Time is in ticks of the caller's choice (1 ns in the gateway, 1 ps in the
+//! simulator) and never goes back.
+//!
+//! ```
+//! use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
+//!
+//! let engine = |name: &str, is_cpu, t_init, t_block| EngineModel {
+//!     name: name.to_owned(),
+//!     is_cpu,
+//!     depth: 10,
+//!     costs: vec![Some(CostModel { t_init, t_block })],
+//! };
+//! let engines = vec![engine("cpu", true, 100.0, 9.0), engine("card", false, 300.0, 1.0)];
+//! let config = SchedulerConfig { window: 3, ..SchedulerConfig::default() };
+//! let mut scheduler = Scheduler::new(config, engines).expect("a good configuration");
+//!
+//! for (sa, name) in [(7, "a"), (8, "b"), (7, "c")] {
+//!     let item = Item { sa, algorithm: 0, class: 0, blocks: 20, bytes: 320, payload: name };
+//!     scheduler.push(0, item).expect("the window has room");
+//! }
+//! // The window is full: the two packets of SA 7 go together, to the card, since 300 + 40 < 100 + 360.
+//! let dispatch = scheduler.dispatch(0, Input::More).expect("a full window");
+//! assert_eq!((dispatch.engine, dispatch.items), (1, vec!["a", "c"]));
+//! ```
+
+mod adaptive;
+mod config;
+mod cost;
+mod engine;
+mod order;
+mod policy;
+mod scheduler;
+mod snapshot;
+mod window;
+
+pub use adaptive::AdaptiveWindow;
+pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
+pub use cost::{CostModel, EngineModel};
+pub use order::OrderedRelease;
+pub use policy::{Policy, PolicyError};
+pub use scheduler::{Completed, Dispatch, Scheduler};
+pub use snapshot::{EngineSnapshot, Histogram, Snapshot};
+pub use window::Item;

@@ -1,0 +1,120 @@
+//! How a scheduler behaves.
+
+use crate::policy::Policy;
+
+/// The largest window, in packets.
+pub const WINDOW_MAX: usize = 1024;
+/// The most traffic classes.
+pub const CLASSES: usize = 8;
+
+/// In which order classes are served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClassDiscipline {
+    /// Class 0 first, always.
+    Strict,
+    /// Each class by its weight, in blocks (deficit round robin); a weight of 0 counts as 1.
+    Weighted([u32; CLASSES]),
+}
+
+/// How a scheduler behaves. Times are in ticks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SchedulerConfig {
+    /// Who gets a multi-packet.
+    pub policy: Policy,
+    /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
+    pub window: usize,
+    /// How long the window may hold packets back to grow a multi-packet, from the arrival of its first.
+    pub max_wait: u64,
+    /// Bytes at which a multi-packet is closed. One packet may be longer.
+    pub byte_limit: u32,
+    /// Classes in use, 1 to [`CLASSES`].
+    pub classes: usize,
+    /// In which order they are served.
+    pub discipline: ClassDiscipline,
+    /// Bounds between which the window adapts itself, if it does.
+    pub adaptive: Option<(usize, usize)>,
+    /// Whether cost models follow what is measured.
+    pub correct: bool,
+}
+
+impl Default for SchedulerConfig {
+    fn default() -> Self {
+        Self {
+            policy: Policy::FinishingTime,
+            window: 32,
+            max_wait: 0,
+            byte_limit: 65_536,
+            classes: 1,
+            discipline: ClassDiscipline::Strict,
+            adaptive: None,
+            correct: true,
+        }
+    }
+}
+
+impl SchedulerConfig {
+    /// The most packets that the window can ever hold.
+    pub(crate) fn largest_window(&self) -> usize {
+        self.adaptive.map_or(self.window, |(_, most)| most)
+    }
+
+    pub(crate) fn validate(&self) -> Result<(), ConfigError> {
+        let in_range = |window: usize| (1..=WINDOW_MAX).contains(&window);
+        if !in_range(self.window) {
+            return Err(ConfigError::Window(self.window));
+        }
+        if let Some((least, most)) = self.adaptive
+            && (!in_range(least) || !in_range(most) || least > most)
+        {
+            return Err(ConfigError::Adaptive { least, most });
+        }
+        if !(1..=CLASSES).contains(&self.classes) {
+            return Err(ConfigError::Classes(self.classes));
+        }
+        if self.byte_limit == 0 {
+            return Err(ConfigError::ByteLimit);
+        }
+        Ok(())
+    }
+}
+
+/// Why a configuration is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The window is out of range.
+    #[error("a window of {0} packets; 1 to 1024 are possible")]
+    Window(usize),
+    /// The bounds of an adaptive window are out of range or in the wrong order.
+    #[error(
+        "an adaptive window of {least} to {most} packets; bounds are from 1 to 1024, the lower one first"
+    )]
+    Adaptive {
+        /// Lower bound.
+        least: usize,
+        /// Upper bound.
+        most: usize,
+    },
+    /// Too many classes, or none.
+    #[error("{0} classes; 1 to 8 are possible")]
+    Classes(usize),
+    /// A multi-packet must hold something.
+    #[error("a byte limit of 0; it must be at least 1")]
+    ByteLimit,
+    /// There is nobody to send anything to.
+    #[error("no engine; at least one is needed")]
+    NoEngine,
+    /// `cpu-only` needs a CPU.
+    #[error("policy cpu-only needs an engine on the worker's own core, and there is none")]
+    NoCpu,
+}
+
+/// What the caller knows of packets that are not in the window yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// More are at hand.
+    More,
+    /// None now; more may come.
+    Paused,
+    /// None will come.
+    Ended,
+}

@@ -1,0 +1,286 @@
+//! The sliding window (MODEL: rule 1), in flat memory.
+//!
+//! Each packet stands in two lists: the arrivals of its class, and the chain of its SA. Both are links
+//! between slots, so that taking the packets of an SA out costs only as many steps as there are such packets.
+
+use crate::config::CLASSES;
+
+/// One packet, as its owner hands it in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Item<T> {
+    /// The SA; small numbers, since tables are indexed by it.
+    pub sa: u32,
+    /// The algorithm, as a number that the owner gives; cost models are kept by it.
+    pub algorithm: u16,
+    /// The traffic class, 0 highest.
+    pub class: u8,
+    /// The packet's size in blocks of 16 bytes.
+    pub blocks: u32,
+    /// The packet's size in bytes.
+    pub bytes: u32,
+    /// Whatever the owner wants back.
+    pub payload: T,
+}
+
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+struct Slot<T> {
+    payload: Option<T>,
+    sa: u32,
+    blocks: u32,
+    bytes: u32,
+    algorithm: u16,
+    class: u8,
+    arrived: u64,
+    /// Neighbours among the arrivals of the class.
+    before: u32,
+    after: u32,
+    /// The next packet of the SA; in a free slot, the next free one.
+    next: u32,
+}
+
+/// The packets of one SA that stand in the window.
+#[derive(Clone, Copy)]
+struct Chain {
+    head: u32,
+    tail: u32,
+    packets: u32,
+    blocks: u64,
+    bytes: u64,
+}
+
+const EMPTY: Chain = Chain { head: NONE, tail: NONE, packets: 0, blocks: 0, bytes: 0 };
+
+/// What the next multi-packet of a class would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Group {
+    pub(crate) sa: u32,
+    pub(crate) algorithm: u16,
+    pub(crate) packets: u32,
+    pub(crate) blocks: u64,
+    pub(crate) bytes: u64,
+    /// Whether the byte limit closes it.
+    pub(crate) is_closed: bool,
+}
+
+/// Packets in the order of their arrival.
+pub(crate) struct Window<T> {
+    slots: Vec<Slot<T>>,
+    free: u32,
+    chains: Vec<Chain>,
+    heads: [u32; CLASSES],
+    tails: [u32; CLASSES],
+    counts: [usize; CLASSES],
+    len: usize,
+}
+
+impl<T> Window<T> {
+    pub(crate) fn new(capacity: usize) -> Self {
+        let slots = (0..capacity as u32)
+            .map(|at| Slot {
+                payload: None,
+                sa: 0,
+                blocks: 0,
+                bytes: 0,
+                algorithm: 0,
+                class: 0,
+                arrived: 0,
+                before: NONE,
+                after: NONE,
+                next: if at + 1 < capacity as u32 { at + 1 } else { NONE },
+            })
+            .collect();
+        Self {
+            slots,
+            free: 0,
+            chains: Vec::new(),
+            heads: [NONE; CLASSES],
+            tails: [NONE; CLASSES],
+            counts: [0; CLASSES],
+            len: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Puts a packet at the end. The caller has made sure that there is a slot.
+    pub(crate) fn push(&mut self, now: u64, item: Item<T>) {
+        let at = self.free;
+        let sa = item.sa as usize;
+        if sa >= self.chains.len() {
+            self.chains.resize(sa + 1, EMPTY);
+        }
+        let class = usize::from(item.class).min(CLASSES - 1);
+        let before = self.tails[class];
+        let slot = &mut self.slots[at as usize];
+        self.free = slot.next;
+        *slot = Slot {
+            payload: Some(item.payload),
+            sa: item.sa,
+            blocks: item.blocks,
+            bytes: item.bytes,
+            algorithm: item.algorithm,
+            class: class as u8,
+            arrived: now,
+            before,
+            after: NONE,
+            next: NONE,
+        };
+        match before {
+            NONE => self.heads[class] = at,
+            before => self.slots[before as usize].after = at,
+        }
+        self.tails[class] = at;
+        self.counts[class] += 1;
+        let chain = &mut self.chains[sa];
+        match chain.tail {
+            NONE => chain.head = at,
+            tail => self.slots[tail as usize].next = at,
+        }
+        chain.tail = at;
+        chain.packets += 1;
+        chain.blocks += u64::from(item.blocks);
+        chain.bytes += u64::from(item.bytes);
+        self.len += 1;
+    }
+
+    /// When the first packet of the window arrived.
+    pub(crate) fn first_arrival(&self) -> Option<u64> {
+        let heads = self.heads.iter().filter(|head| **head != NONE);
+        heads.map(|head| self.slots[*head as usize].arrived).min()
+    }
+
+    /// Packets of a class.
+    pub(crate) fn count(&self, class: usize) -> usize {
+        self.counts[class]
+    }
+
+    /// Whether a class has packets.
+    pub(crate) fn has_class(&self, class: usize) -> bool {
+        self.heads[class] != NONE
+    }
+
+    /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in order, as far as
+    /// `byte_limit` goes.
+    pub(crate) fn group(&self, class: usize, byte_limit: u32) -> Option<Group> {
+        let reference = self.slots.get(self.heads[class] as usize)?;
+        let chain = &self.chains[reference.sa as usize];
+        let limit = u64::from(byte_limit);
+        let mut group = Group {
+            sa: reference.sa,
+            algorithm: reference.algorithm,
+            packets: chain.packets,
+            blocks: chain.blocks,
+            bytes: chain.bytes,
+            is_closed: chain.bytes >= limit,
+        };
+        if chain.bytes > limit {
+            (group.packets, group.blocks, group.bytes) = self.cut(chain.head, limit);
+        }
+        Some(group)
+    }
+
+    /// As many packets of a chain as `limit` bytes allow, and at least one.
+    fn cut(&self, head: u32, limit: u64) -> (u32, u64, u64) {
+        let (mut packets, mut blocks, mut bytes) = (0, 0, 0);
+        let mut at = head;
+        while at != NONE {
+            let slot = &self.slots[at as usize];
+            if packets > 0 && bytes + u64::from(slot.bytes) > limit {
+                break;
+            }
+            packets += 1;
+            blocks += u64::from(slot.blocks);
+            bytes += u64::from(slot.bytes);
+            at = slot.next;
+        }
+        (packets, blocks, bytes)
+    }
+
+    /// Takes the first packets of a group's SA out, in order; `wait` is told how long each stood here.
+    pub(crate) fn take(&mut self, group: &Group, now: u64, items: &mut Vec<T>, mut wait: impl FnMut(u64)) {
+        let mut at = self.chains[group.sa as usize].head;
+        for _ in 0..group.packets {
+            let slot = &mut self.slots[at as usize];
+            let (before, after, next, class) = (slot.before, slot.after, slot.next, usize::from(slot.class));
+            items.extend(slot.payload.take());
+            wait(now.saturating_sub(slot.arrived));
+            slot.next = self.free;
+            self.free = at;
+            self.counts[class] -= 1;
+            match before {
+                NONE => self.heads[class] = after,
+                before => self.slots[before as usize].after = after,
+            }
+            match after {
+                NONE => self.tails[class] = before,
+                after => self.slots[after as usize].before = before,
+            }
+            at = next;
+        }
+        let chain = &mut self.chains[group.sa as usize];
+        if at == NONE {
+            *chain = EMPTY;
+        } else {
+            chain.head = at;
+            chain.packets -= group.packets;
+            chain.blocks -= group.blocks;
+            chain.bytes -= group.bytes;
+        }
+        self.len -= group.packets as usize;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn item(sa: u32, class: u8, payload: u32) -> Item<u32> {
+        Item { sa, algorithm: 0, class, blocks: 1, bytes: 10, payload }
+    }
+
+    fn take(window: &mut Window<u32>, class: usize, limit: u32) -> Vec<u32> {
+        let group = window.group(class, limit).expect("the class has packets");
+        let mut items = Vec::new();
+        window.take(&group, 0, &mut items, |_| ());
+        items
+    }
+
+    #[test]
+    fn all_packets_of_the_first_ones_sa_leave_and_the_rest_stay_in_order() {
+        let mut window = Window::new(8);
+        for (place, sa) in [5, 6, 5, 7, 6, 5].into_iter().enumerate() {
+            window.push(0, item(sa, 0, place as u32));
+        }
+        assert_eq!(take(&mut window, 0, 1000), [0, 2, 5]);
+        window.push(0, item(7, 0, 6));
+        assert_eq!(take(&mut window, 0, 1000), [1, 4]);
+        assert_eq!(take(&mut window, 0, 1000), [3, 6]);
+        assert_eq!(window.len(), 0);
+    }
+
+    #[test]
+    fn the_byte_limit_closes_a_multi_packet_but_never_empties_it() {
+        let mut window = Window::new(8);
+        for place in 0..5 {
+            window.push(0, item(1, 0, place));
+        }
+        assert_eq!(take(&mut window, 0, 25), [0, 1]);
+        assert_eq!(take(&mut window, 0, 5), [2]);
+        assert_eq!(take(&mut window, 0, 20), [3, 4]);
+    }
+
+    #[test]
+    fn a_packet_of_a_lower_class_rides_with_its_sa() {
+        let mut window = Window::new(8);
+        window.push(0, item(1, 3, 0));
+        window.push(0, item(2, 3, 1));
+        window.push(0, item(1, 0, 2));
+        assert_eq!(take(&mut window, 0, 1000), [0, 2]);
+        assert!(!window.has_class(0));
+        assert_eq!(take(&mut window, 3, 1000), [1]);
+    }
+}
