@@ -32,7 +32,7 @@ pub enum FragmentPlace {
     /// The inner packet: its receiver reassembles, the peer need not.
     #[default]
     BeforeEncapsulation,
-    /// The outer packet: the peer reassembles.
+    /// The outer packet, unless its SA always sets DF: the peer reassembles.
     AfterEncapsulation,
 }
 
@@ -177,9 +177,9 @@ impl Ipsec {
     ///
     /// # Errors
     /// [`InstallError`], naming the SA and, where SPIs overlap, both.
-    pub fn install(&mut self, config: &SaConfig) -> Result<SaIndex, InstallError> {
+    pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
         let tunnel = self.tunnels.number(config.tunnel);
-        let index = self.sad.install(config, tunnel, self.now_ns)?;
+        let index = self.sad.install(&config, tunnel, self.now_ns)?;
         match config.direction {
             SaDirection::Outbound => self.tunnels.add_outbound(tunnel, index),
             SaDirection::Inbound => self.note_own_addresses(),

@@ -1,7 +1,10 @@
 //! SAD, SPD, ESP and AH as pure state machines.
 //!
-//! A packet's way is prepare → [`CryptoJob`] → finish; the job is done elsewhere, by an engine. Pure: no
-//! socket, thread, clock or random source; time and randomness are arguments.
+//! [`Ipsec`] is one worker's SAD and SPD: bursts of packets go in, and come out prepared for an engine
+//! ([`Prepared`], with its [`CryptoJob`]), to bypass, or dropped and counted by [`DropReason`]. When the
+//! job is done, elsewhere, `finish` makes the packet whole. An SA is made from an [`SaConfig`]; a
+//! [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket, thread, clock or random
+//! source; time and randomness are arguments.
 
 mod ah;
 mod algorithm;

@@ -12,7 +12,7 @@ use crate::job::SaIndex;
 use crate::outbound::OutboundSa;
 use crate::path_mtu::PathMtu;
 use crate::sa::SaError;
-use crate::sa_config::{Mode, SaConfig, SaDirection, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaProtocol, UdpEncap};
 use crate::spi_table::SpiTable;
 
 /// Why an SA was not installed.
@@ -84,15 +84,16 @@ pub(crate) struct SaFacts {
     pub(crate) encap: Option<UdpEncap>,
     pub(crate) transform: Transform,
     pub(crate) esn: bool,
+    pub(crate) df: OuterDf,
     pub(crate) tfc_bytes: u16,
     pub(crate) owner: u16,
 }
 
 impl SaFacts {
     fn of(config: &SaConfig) -> Self {
-        let SaConfig { mode, encap, esn, tfc_bytes, owner, .. } = *config;
+        let SaConfig { mode, encap, esn, df, tfc_bytes, owner, .. } = *config;
         let (name, transform) = (SaName::of(config), config.keys.transform());
-        Self { name, mode, encap, transform, esn, tfc_bytes, owner }
+        Self { name, mode, encap, transform, esn, df, tfc_bytes, owner }
     }
 
     /// The peer's end; port 0 where nothing is encapsulated.

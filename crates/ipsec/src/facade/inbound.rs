@@ -6,6 +6,7 @@ use convoy_packet::{Frame, FramePool};
 
 use super::{Ipsec, MappingChange, Verdict};
 use crate::drops::DropReason;
+use crate::flow::number_address;
 use crate::icmp::{self, TooBigReport};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::layout::{AH, ESP, Layout, UDP, be16, be32};
@@ -130,10 +131,14 @@ impl Ipsec {
             Kind::Ike => out.ike.push(frame),
             Kind::Keepalive => self.drop_frame(pool, frame, None, DropReason::Keepalive),
             Kind::Short => self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
-            Kind::Plain if self.heed_too_big(&frame, &layout) => {
-                self.drop_frame(pool, frame, None, DropReason::IcmpError);
-            }
-            Kind::Plain => self.inbound_plain(frame, &layout, pool, out),
+            Kind::Plain => match self.reported_sa(&frame, &layout) {
+                Some((_, _, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
+                Some((report, index, _)) => {
+                    self.heed_too_big(&report, index);
+                    self.drop_frame(pool, frame, None, DropReason::IcmpError);
+                }
+                None => self.inbound_plain(frame, &layout, pool, out),
+            },
         }
     }
 
@@ -206,13 +211,23 @@ impl Ipsec {
         }
     }
 
-    /// Takes in a "too big" from outside if it is about one of our SAs (RFC 4301 section 8.2.1). What
-    /// claims a sequence number that was never sent is not believed.
-    fn heed_too_big(&mut self, packet: &[u8], layout: &Layout) -> bool {
-        let Some(report) = icmp::parse_too_big(packet, layout) else { return false };
-        let Some(index) = self.find_reported(&report) else { return false };
+    /// Reads `packet` as a "too big" from outside about one of our outbound SAs; also that SA's owner.
+    fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<(TooBigReport, SaIndex, u16)> {
+        let report = icmp::parse_too_big(packet, layout)?;
+        let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
+        let remote = number_address(report.is_v6, report.destination);
+        let index = self.sad.find_outbound(report.spi, protocol, remote)?;
+        let facts = &self.sad.get(index)?.facts;
+        let is_ours =
+            report.is_between(facts.name.local, facts.name.remote) && report.is_udp == facts.encap.is_some();
+        is_ours.then_some((report, index, facts.owner))
+    }
+
+    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1). What claims a sequence number that was never sent
+    /// is not believed.
+    fn heed_too_big(&mut self, report: &TooBigReport, index: SaIndex) {
         if !self.icmp_heeded.admits(self.now_ns) {
-            return true;
+            return;
         }
         let (now_ns, link) = (self.now_ns, self.config.mtu);
         if let Some(Slot { sa: Sa::Outbound(sa), path, .. }) = self.sad.get_mut(index)
@@ -220,18 +235,6 @@ impl Ipsec {
         {
             path.learn(now_ns, link, report.mtu, report.is_v6);
         }
-        true
-    }
-
-    fn find_reported(&self, report: &TooBigReport) -> Option<SaIndex> {
-        let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
-        let remote = crate::flow::number_address(report.is_v6, report.destination);
-        let index = self.sad.find_outbound(report.spi, protocol, remote)?;
-        let facts = &self.sad.get(index)?.facts;
-        let is_ours = report.is_between(facts.name.local, facts.name.remote)
-            && report.is_udp == facts.encap.is_some()
-            && facts.owner == self.config.worker;
-        is_ours.then_some(index)
     }
 
     /// Takes a packet back from the engine, checks it, and appends the inner packet to `out`. To be

@@ -11,7 +11,7 @@ use crate::icmp::{self, IcmpError};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::layout::{Layout, be16};
 use crate::path_mtu::LEAST_V6;
-use crate::sa_config::{Mode, SaProtocol};
+use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
 
 /// Head- and tailroom in bytes that a packet needs before it is protected: outer IPv6, UDP, ESP, the
@@ -154,7 +154,9 @@ impl Ipsec {
         if layout.dont_fragment && frame.len() > told {
             return self.refuse_too_big(frame, layout, index, told, context);
         }
-        if layout.dont_fragment || self.config.fragment == FragmentPlace::AfterEncapsulation {
+        let sets_df = self.sad.get(index).is_some_and(|slot| slot.facts.df == OuterDf::Set);
+        let cuts_outer = self.config.fragment == FragmentPlace::AfterEncapsulation && !sets_df;
+        if layout.dont_fragment || cuts_outer {
             return self.prepare(frame, layout, index, context);
         }
         let mut pieces = std::mem::take(&mut self.pieces);

@@ -46,9 +46,11 @@ pub struct LifetimeEvent {
 
 impl Ipsec {
     /// Appends a keep-alive for every tunnel whose current SA is encapsulated, ours, and was silent for the
-    /// configured time (RFC 3948 section 4). To be called about once a second.
+    /// configured time (RFC 3948 section 4), and gives up fragments that have waited too long. To be called
+    /// about once a second.
     pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
         self.now_ns = self.now_ns.max(now_ns);
+        self.reassembly.expire(now_ns, pool, &mut self.drops);
         let (interval_ns, worker) = (self.config.keepalive_ns, self.config.worker);
         if interval_ns == 0 {
             return;

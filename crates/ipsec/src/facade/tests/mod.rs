@@ -51,9 +51,10 @@ impl Gateway {
         }
     }
 
-    fn install(&mut self, config: &SaConfig) -> SaIndex {
+    fn install(&mut self, config: SaConfig) -> SaIndex {
+        let keys = config.keys.clone();
         let index = self.ipsec.install(config).expect("a good SA");
-        self.keys.insert(index, config.keys.clone());
+        self.keys.insert(index, keys);
         index
     }
 
@@ -219,8 +220,8 @@ impl Link {
             decrement_ttl: self.decrement_ttl,
             ..IpsecConfig::default()
         });
-        gateway.install(&self.sa(end, SaDirection::Outbound));
-        gateway.install(&self.sa(end, SaDirection::Inbound));
+        gateway.install(self.sa(end, SaDirection::Outbound));
+        gateway.install(self.sa(end, SaDirection::Inbound));
         gateway.ipsec.set_policies(self.policies(end));
         gateway
     }

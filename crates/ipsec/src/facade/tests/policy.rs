@@ -65,8 +65,8 @@ fn policies_outlive_the_sas_that_they_use() {
     let packet = [link.packet(false, 100)];
     let in_flight = a.prepare(&packet);
     let successor = SaConfig { spi: 0x2001, ..link.sa(0, SaDirection::Outbound) };
-    let next = a.install(&successor);
-    b.install(&SaConfig { spi: 0x2001, ..link.sa(1, SaDirection::Inbound) });
+    let next = a.install(successor);
+    b.install(SaConfig { spi: 0x2001, ..link.sa(1, SaDirection::Inbound) });
     let outer = a.send(&packet);
     assert_eq!(outer[0][20..24], [0, 0, 0x20, 1]);
     assert_eq!(b.receive(&outer), packet);
@@ -85,7 +85,7 @@ fn a_packet_in_flight_is_not_taken_for_its_sas_successor() {
     let mut a = link.gateway(0);
     let in_flight = a.prepare(&[link.packet(false, 100)]);
     a.ipsec.remove(OUT);
-    let successor = a.install(&SaConfig { spi: 0x2001, ..link.sa(0, SaDirection::Outbound) });
+    let successor = a.install(SaConfig { spi: 0x2001, ..link.sa(0, SaDirection::Outbound) });
     assert_eq!(successor, OUT, "the place is used again");
     assert!(a.seal(in_flight).is_empty());
     a.assert_no_leak();
@@ -114,15 +114,15 @@ fn overlapping_spis_are_refused_and_both_sas_named() {
     let mut a = link.gateway(0);
     let mut second = link.sa(0, SaDirection::Inbound);
     second.remote = "198.51.100.7".parse().expect("an address");
-    let error = a.ipsec.install(&second).expect_err("the SPI is taken").to_string();
+    let error = a.ipsec.install(second.clone()).expect_err("the SPI is taken").to_string();
     assert!(error.contains("inbound ESP SA 0x00001002 (192.0.2.1 <- 198.51.100.7)"), "{error}");
     assert!(error.contains("inbound ESP SA 0x00001002 (192.0.2.1 <- 192.0.2.2)"), "{error}");
     let mut other_peer = link.sa(0, SaDirection::Outbound);
     other_peer.remote = "198.51.100.7".parse().expect("an address");
-    assert!(a.ipsec.install(&other_peer).is_ok(), "outbound SPIs are each peer's own");
-    assert!(a.ipsec.install(&link.sa(0, SaDirection::Outbound)).is_err());
+    assert!(a.ipsec.install(other_peer).is_ok(), "outbound SPIs are each peer's own");
+    assert!(a.ipsec.install(link.sa(0, SaDirection::Outbound)).is_err());
     second.spi = 255;
-    assert!(matches!(a.ipsec.install(&second), Err(InstallError::Invalid(_))));
+    assert!(matches!(a.ipsec.install(second), Err(InstallError::Invalid(_))));
 }
 
 #[test]

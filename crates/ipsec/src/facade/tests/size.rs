@@ -147,6 +147,28 @@ fn a_report_that_cannot_be_true_is_not_believed() {
 }
 
 #[test]
+fn a_report_about_another_workers_sa_goes_to_that_worker() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    let outer = a.send(&[link.packet(false, 1_000)]);
+    a.ipsec.config.worker = 3;
+    let report = router_says(&outer[0], 1_350);
+    a.receive(std::slice::from_ref(&report));
+    assert_eq!((a.inbound.foreign[0].0, &a.inbound.foreign[0].1[..]), (0, &report[..]));
+    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+    a.assert_no_leak();
+}
+
+#[test]
+fn an_sa_that_always_sets_df_has_its_inner_packets_cut() {
+    let link = Link { df: OuterDf::Set, fragment: FragmentPlace::AfterEncapsulation, ..Link::default() };
+    let mut a = link.gateway(0);
+    let outer = a.send(&[link.packet(false, 2_000)]);
+    assert_eq!(outer.len(), 2);
+    assert!(outer.iter().all(|packet| packet[6..8] == [0x40, 0] && packet.len() <= 1_500));
+}
+
+#[test]
 fn hops_are_counted_down_where_asked_and_their_end_is_told() {
     let link = Link { decrement_ttl: true, ..Link::default() };
     let [mut a, mut b] = link.pair();

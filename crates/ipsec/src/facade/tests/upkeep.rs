@@ -94,7 +94,7 @@ fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
         soft: Limits { packets: Some(2), ..Limits::default() },
         hard: Limits { time_ns: Some(60 * SECOND), ..Limits::default() },
     };
-    let index = a.install(&SaConfig { lifetime, ..link.sa(0, SaDirection::Outbound) });
+    let index = a.install(SaConfig { lifetime, ..link.sa(0, SaDirection::Outbound) });
     a.ipsec.set_policies(link.policies(0));
     a.send(&vec![link.packet(false, 100); 2]);
     let mut events = Vec::new();
