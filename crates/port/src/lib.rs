@@ -8,5 +8,9 @@
 //! and have whole checksums.
 
 mod interface;
+pub mod memory;
+mod pcap;
 
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
+pub use memory::Memory;
+pub use pcap::Pcap;

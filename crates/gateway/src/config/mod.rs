@@ -1,0 +1,210 @@
+//! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
+
+mod error;
+mod file;
+mod values;
+
+pub use error::{ConfigErrors, Problem};
+pub use file::EngineKindName;
+
+use std::collections::HashMap;
+use std::net::{IpAddr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use convoy_ipsec::{
+    EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
+};
+use convoy_port::PortKind;
+use convoy_scheduler::SchedulerConfig;
+
+use error::Source;
+
+/// A configuration that was checked.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The control socket.
+    pub control: PathBuf,
+    /// Where metrics are served, if anywhere.
+    pub metrics: Option<SocketAddr>,
+    /// Worker threads.
+    pub workers: u16,
+    /// The largest IP packet that leaves outside, in bytes.
+    pub mtu: u16,
+    /// The window and its policy.
+    pub scheduler: SchedulerConfig,
+    /// Whether packets of one SA leave in order.
+    pub ordered: bool,
+    /// Engines, in order.
+    pub engines: Vec<EngineConfig>,
+    /// Buses that modelled engines share.
+    pub buses: HashMap<String, BusConfig>,
+    /// Ports, in order.
+    pub ports: Vec<PortConfig>,
+    /// Tunnels, in order.
+    pub tunnels: Vec<TunnelConfig>,
+    /// Selectors of traffic that passes unprotected, then of traffic that is dropped, before all tunnels.
+    pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
+}
+
+/// One engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineConfig {
+    /// Unique; from its kind and place where none was given.
+    pub name: String,
+    /// Which backend.
+    pub kind: EngineKindName,
+    /// The core of its own thread; `None` is the worker's own.
+    pub core: Option<usize>,
+    /// A modelled engine's timing.
+    pub model: Option<ModelConfig>,
+}
+
+/// A modelled engine's timing; see MODEL.md's cost rule.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelConfig {
+    /// Initialisation of a multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// A block of 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// Multi-packets that may wait.
+    pub depth: usize,
+    /// The bus by which it is reached, by name; `None` costs nothing.
+    pub bus: Option<String>,
+}
+
+/// A modelled bus.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusConfig {
+    /// One cycle, in ns.
+    pub cycle_ns: f64,
+    /// Cycles to assert the address.
+    pub address_cycles: u32,
+    /// Bytes per cycle.
+    pub width_bytes: u32,
+}
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Unique.
+    pub name: String,
+    /// Which backend.
+    pub kind: PortKind,
+    /// Whether it is on the protected side.
+    pub is_outside: bool,
+    /// The kernel's name of a TUN device.
+    pub device: Option<String>,
+    /// Addresses with the length of their prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// UDP port of a `udp` port.
+    pub udp_port: u16,
+    /// Captures of a `pcap` port: what is received, and what is sent.
+    pub files: (Option<PathBuf>, Option<PathBuf>),
+}
+
+/// Manual keys.
+#[derive(Clone, Debug)]
+pub struct ManualKeys {
+    /// SPI of what the peer sends.
+    pub spi_in: u32,
+    /// SPI of what the peer gets.
+    pub spi_out: u32,
+    /// Keys of what the peer sends.
+    pub keys_in: KeyMaterial,
+    /// Keys of what the peer gets.
+    pub keys_out: KeyMaterial,
+}
+
+/// One tunnel.
+#[derive(Clone, Debug)]
+pub struct TunnelConfig {
+    /// Unique.
+    pub name: String,
+    /// ESP or AH.
+    pub protocol: SaProtocol,
+    /// Tunnel or transport.
+    pub mode: Mode,
+    /// This side's outer address.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: IpAddr,
+    /// What is protected, this side.
+    pub local_ts: Vec<TrafficSelector>,
+    /// What is protected, the peer's side.
+    pub remote_ts: Vec<TrafficSelector>,
+    /// The algorithms.
+    pub proposal: Proposal,
+    /// Whether ESP travels in UDP.
+    pub is_encapsulated: bool,
+    /// The peer's UDP port.
+    pub remote_port: u16,
+    /// 64-bit sequence numbers.
+    pub esn: bool,
+    /// Anti-replay window in packets.
+    pub replay_window: u32,
+    /// Soft and hard lifetimes.
+    pub lifetime: Lifetime,
+    /// The outer DF bit.
+    pub df: OuterDf,
+    /// The outer DSCP.
+    pub dscp: OuterDscp,
+    /// ECN across the tunnel.
+    pub ecn: EcnMode,
+    /// Inner length to which packets are padded, in bytes; 0 is none.
+    pub tfc_bytes: u16,
+    /// Lower comes first.
+    pub priority: u32,
+    /// Keys by hand; without them they come from charon.
+    pub manual: Option<ManualKeys>,
+}
+
+impl TunnelConfig {
+    /// Whether two tunnels are the same but for their names, so that SAs can stay over a reload.
+    pub fn is_same(&self, other: &Self) -> bool {
+        // Keys are secret and have no equality; Debug shows none of them, so they are compared apart.
+        let keys = |tunnel: &Self| {
+            tunnel.manual.as_ref().map(|manual| {
+                let bytes =
+                    |keys: &KeyMaterial| [keys.cipher_key(), keys.salt(), keys.integrity_key()].concat();
+                (manual.spi_in, manual.spi_out, bytes(&manual.keys_in), bytes(&manual.keys_out))
+            })
+        };
+        format!("{self:?}") == format!("{other:?}") && keys(self) == keys(other)
+    }
+}
+
+impl Config {
+    /// Reads and checks a file. One with keys that others than its owner may read is refused.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`], all of them, each with file, line and key.
+    pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
+        let name = path.display().to_string();
+        let fail = |what: String| ConfigErrors::whole_file(&name, &what);
+        let text = std::fs::read_to_string(path).map_err(|error| fail(format!("cannot be read: {error}")))?;
+        let mode = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.permissions().mode();
+        let config = Self::parse(&name, &text)?;
+        if mode & 0o077 != 0 && config.tunnels.iter().any(|tunnel| tunnel.manual.is_some()) {
+            return Err(fail(format!(
+                "holds keys and may be read by others (mode {:04o}); run: chmod 600 {name}",
+                mode & 0o7777
+            )));
+        }
+        Ok(config)
+    }
+
+    /// Checks a configuration given as text; `name` stands for its file in errors.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`], as [`load`](Self::load).
+    pub fn parse(name: &str, text: &str) -> Result<Self, ConfigErrors> {
+        let source = Source::new(name, text);
+        let file: file::File =
+            toml::from_str(text).map_err(|error| ConfigErrors::from_toml(&source, &error))?;
+        values::check(file, &source)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,157 @@
+use std::io::Write;
+
+use super::*;
+
+const GOOD: &str = r#"[gateway]
+control = "/tmp/convoy.sock"
+
+[[engine]]
+kind = "software"
+
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.1.0.1/24"]
+
+[[port]]
+name = "outside"
+kind = "udp"
+address = ["192.0.2.1"]
+
+[[tunnel]]
+name = "site-b"
+local = "192.0.2.1"
+remote = "192.0.2.2"
+local_ts = ["10.1.0.0/24"]
+remote_ts = ["10.2.0.0/24"]
+esp_proposal = "aes128gcm16"
+encap = "udp"
+[tunnel.manual]
+spi_in = 0x00001001
+spi_out = 0x00001002
+key_in = "00112233445566778899aabbccddeeff00112233"
+key_out = "ffeeddccbbaa99887766554433221100ffeeddcc"
+"#;
+
+fn errors(text: &str) -> String {
+    Config::parse("site-a.toml", text).expect_err("an error was expected").to_string()
+}
+
+/// The good configuration with one thing changed.
+fn changed(from: &str, to: &str) -> String {
+    assert!(GOOD.contains(from), "{from}");
+    GOOD.replacen(from, to, 1)
+}
+
+#[test]
+fn a_dozen_lines_make_a_tunnel_and_the_rest_has_defaults() {
+    let config = Config::parse("site-a.toml", GOOD).expect("a good configuration");
+    assert_eq!((config.workers, config.mtu, config.scheduler.window, config.ordered), (1, 1500, 32, true));
+    assert_eq!(config.engines[0].name, "software0");
+    assert!(!config.ports[0].is_outside && config.ports[1].is_outside);
+    let tunnel = &config.tunnels[0];
+    assert_eq!((tunnel.replay_window, tunnel.is_encapsulated, tunnel.mode), (1024, true, Mode::Tunnel));
+    assert_eq!(tunnel.manual.as_ref().map(|keys| keys.spi_in), Some(0x1001));
+}
+
+#[test]
+fn an_unknown_key_is_shown_at_its_place() {
+    let text = errors(&changed("device = \"convoy0\"", "devise = \"convoy0\""));
+    assert!(text.starts_with("site-a.toml:10:1: unknown field `devise`, expected one of"), "{text}");
+    assert!(text.contains("  | devise = \"convoy0\"\n  | ^^^^^^"), "{text}");
+}
+
+#[test]
+fn a_value_of_the_wrong_type_is_shown_at_its_place() {
+    let text = errors(&changed("spi_in = 0x00001001", "spi_in = \"1001\""));
+    assert!(text.starts_with("site-a.toml:27:10: invalid type: string"), "{text}");
+}
+
+#[test]
+fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_of_it() {
+    let text = errors(&changed("ccddeeff00112233\"", "ccddeeff\""));
+    assert_eq!(
+        text,
+        "site-a.toml:29:10: tunnel.manual.key_in: aes128gcm16: the key has 16 bytes, 20 are needed: cipher key 16, \
+         salt 4, integrity key 0"
+    );
+    assert!(errors(&changed("key_in = \"00", "key_in = \"0g")).contains("no hexadecimal number"));
+}
+
+#[test]
+fn unknown_words_list_what_is_known() {
+    let text = errors(&changed("kind = \"software\"", "kind = \"quantum\""));
+    assert!(text.contains("engine.kind: unknown \"quantum\"; one of software, multibuffer, model"), "{text}");
+    let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
+    assert!(text.contains("port.kind: unknown \"infiniband\"; one of tun, udp, raw, pcap, memory"), "{text}");
+    let text = errors(&changed("aes128gcm16", "aes128gcm15"));
+    assert!(text.contains("tunnel.esp_proposal: unknown word \"aes128gcm15\""), "{text}");
+    let text = errors(&format!("{GOOD}[scheduler]\npolicy = \"fastest\"\n"));
+    assert!(text.contains("unknown policy \"fastest\"; one of finishing-time"), "{text}");
+}
+
+#[test]
+fn weak_algorithms_need_leave() {
+    let key = "5a".repeat(44);
+    let text = changed("aes128gcm16", "3des-sha1")
+        .replace("00112233445566778899aabbccddeeff00112233", &key)
+        .replace("ffeeddccbbaa99887766554433221100ffeeddcc", &key);
+    assert!(errors(&text).contains("3des-sha1 is weak"), "{}", errors(&text));
+    let allowed = text.replace("[gateway]", "[gateway]\nallow_weak = true");
+    assert!(Config::parse("site-a.toml", &allowed).is_ok());
+}
+
+#[test]
+fn all_errors_are_told_at_once() {
+    let text = changed("192.0.2.2", "192.0.2.299").replace("10.2.0.0/24", "10.2.0.0/33");
+    let text = format!("{text}[scheduler]\nwindow = 2000\n");
+    let told = Config::parse("site-a.toml", &text).expect_err("three errors").0;
+    assert_eq!(told.len(), 3, "{told:#?}");
+    let text = ConfigErrors(told).to_string();
+    assert!(text.contains("scheduler.window: 2000 is out of range; 1 to 1024 are possible"), "{text}");
+    assert!(text.contains("\"192.0.2.299\" is no IP address"), "{text}");
+}
+
+#[test]
+fn names_must_differ_and_ends_be_of_one_family() {
+    let text = errors(&changed("name = \"outside\"", "name = \"inside\""));
+    assert!(text.contains("port.name: \"inside\" is there twice"), "{text}");
+    let text = errors(&changed("192.0.2.2", "2001:db8::2"));
+    assert!(text.contains("it is not of the family of local = 192.0.2.1"), "{text}");
+}
+
+#[test]
+fn a_capture_port_must_say_its_side() {
+    let text = errors(&changed("name = \"outside\"\nkind = \"udp\"", "name = \"wire\"\nkind = \"pcap\""));
+    assert!(text.contains("Add side = \"inside\" or side = \"outside\""), "{text}");
+}
+
+#[test]
+fn a_file_with_keys_that_others_may_read_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("site-a.toml");
+    let mut file = std::fs::File::create(&path).expect("a file");
+    file.write_all(GOOD.as_bytes()).expect("written");
+    let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("changed");
+    set(0o644);
+    let text = Config::load(&path).expect_err("readable by all").to_string();
+    assert!(text.contains("holds keys and may be read by others (mode 0644); run: chmod 600"), "{text}");
+    set(0o600);
+    assert!(Config::load(&path).is_ok());
+}
+
+#[test]
+fn keys_are_not_shown_by_debug() {
+    let config = Config::parse("site-a.toml", GOOD).expect("a good configuration");
+    let shown = format!("{config:?}").to_lowercase();
+    assert!(!shown.contains("00112233") && !shown.contains("ffeeddcc") && !shown.contains("17, 34, 51"));
+}
+
+#[test]
+fn a_tunnel_is_the_same_as_long_as_nothing_of_it_changes() {
+    let tunnel = |text: &str| Config::parse("a", text).expect("good").tunnels.remove(0);
+    assert!(tunnel(GOOD).is_same(&tunnel(GOOD)));
+    assert!(!tunnel(GOOD).is_same(&tunnel(&changed("key_in = \"0011", "key_in = \"0012"))));
+    assert!(!tunnel(GOOD).is_same(&tunnel(&changed("10.2.0.0/24", "10.2.0.0/25"))));
+}

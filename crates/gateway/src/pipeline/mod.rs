@@ -1,0 +1,258 @@
+//! A packet's way through the gateway, without ports: classify and prepare, window, engine, order, finish.
+//!
+//! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
+//! [`Fleet`] of engines. A worker puts ports at both ends, `replay` captures, and the demo a link.
+
+mod fleet;
+mod stage;
+mod station;
+
+pub use fleet::{Fleet, FleetEvent, FleetReport};
+pub use stage::{CryptoStage, Settled, StageConfig, StageError};
+pub use station::{Health, StationCounters};
+
+use std::collections::VecDeque;
+use std::time::Instant;
+
+use convoy_ipsec::{
+    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
+    Transform,
+};
+use convoy_packet::{Frame, FramePool};
+use convoy_scheduler::{CostModel, Input};
+use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
+
+/// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock(Instant);
+
+impl Clock {
+    /// A clock that reads 0 now.
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Now, in ns.
+    pub fn now_ns(&self) -> u64 {
+        // 584 years fit.
+        self.0.elapsed().as_nanos() as u64
+    }
+}
+
+/// Packets that are ready to leave a pipeline, by where they go.
+#[derive(Debug, Default)]
+pub struct Departures {
+    /// Inner packets and ICMP errors for the plaintext side.
+    pub to_inside: Vec<Frame>,
+    /// Outer packets for the protected side.
+    pub to_outside: Vec<Frame>,
+    /// IKE messages from the protected side.
+    pub ike: Vec<Frame>,
+    /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
+    pub foreign: Vec<(u16, bool, Frame)>,
+}
+
+/// IPsec, scheduler and engines of one worker, without ports.
+pub struct Pipeline {
+    ipsec: Ipsec,
+    stage: CryptoStage,
+    pool: FramePool,
+    random: StdRng,
+    clock: Clock,
+    outbound: OutboundBurst,
+    inbound: InboundBurst,
+    /// Prepared, but the window has no room: nothing is read until they are in.
+    waiting: VecDeque<Prepared>,
+    /// To be retired once nothing of theirs can be waiting.
+    retiring: Vec<SaIndex>,
+    settled: Settled,
+    /// What is ready to leave; the owner drains it.
+    pub departures: Departures,
+}
+
+impl Pipeline {
+    /// A pipeline; SAs are installed afterwards.
+    pub fn new(ipsec: Ipsec, stage: CryptoStage, pool: FramePool, clock: Clock) -> Self {
+        Self {
+            ipsec,
+            stage,
+            pool,
+            // Seeded by the system; it makes the IVs of CBC, which must not be guessed.
+            random: StdRng::from_os_rng(),
+            clock,
+            outbound: OutboundBurst::default(),
+            inbound: InboundBurst::default(),
+            waiting: VecDeque::new(),
+            retiring: Vec::new(),
+            settled: Settled::default(),
+            departures: Departures::default(),
+        }
+    }
+
+    /// SAD, SPD and their counters.
+    pub fn ipsec(&self) -> &Ipsec {
+        &self.ipsec
+    }
+
+    /// SAD and SPD, to change policies.
+    pub fn ipsec_mut(&mut self) -> &mut Ipsec {
+        &mut self.ipsec
+    }
+
+    /// Scheduler and engines.
+    pub fn stage(&self) -> &CryptoStage {
+        &self.stage
+    }
+
+    /// Scheduler and engines, for their events.
+    pub fn stage_mut(&mut self) -> &mut CryptoStage {
+        &mut self.stage
+    }
+
+    /// The frames, for ports.
+    pub fn pool_mut(&mut self) -> &mut FramePool {
+        &mut self.pool
+    }
+
+    /// The frames and what is ready to leave, for ports that send.
+    pub fn pool_and_departures(&mut self) -> (&mut FramePool, &mut Departures) {
+        (&mut self.pool, &mut self.departures)
+    }
+
+    /// The time.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Whether more input may be read.
+    pub fn has_room(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// Whether no packet is inside.
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty() && self.stage.is_empty()
+    }
+
+    /// Installs an SA in the SAD and in the engines. `cost` is asked for cost models that are not known yet.
+    ///
+    /// # Errors
+    /// [`InstallError`] says which of the two refused it; then it stands in neither.
+    pub fn install(
+        &mut self,
+        sa: &SaConfig,
+        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+    ) -> Result<SaIndex, InstallError> {
+        let direction = match sa.direction {
+            SaDirection::Outbound => Direction::Seal,
+            SaDirection::Inbound => Direction::Open,
+        };
+        let index = self.ipsec.install(sa.clone())?;
+        if let Err(error) = self.stage.install(index, direction, &sa.keys, cost) {
+            self.ipsec.remove(index);
+            return Err(error.into());
+        }
+        Ok(index)
+    }
+
+    /// Lets an SA go once its last packet has left. No policy may name it any more.
+    pub fn retire(&mut self, sa: SaIndex) {
+        self.retiring.push(sa);
+        self.bury();
+    }
+
+    fn bury(&mut self) {
+        if self.waiting.is_empty() {
+            for sa in self.retiring.drain(..) {
+                self.stage.retire(sa);
+            }
+        }
+        for sa in self.stage.take_retired() {
+            self.ipsec.remove(sa);
+        }
+    }
+
+    /// Takes plaintext packets in.
+    pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
+        let now_ns = self.clock.now_ns();
+        let random = &mut self.random;
+        let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
+        self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
+        self.waiting.extend(self.outbound.protect.drain(..));
+        self.departures.to_outside.append(&mut self.outbound.bypass);
+        self.departures.to_inside.append(&mut self.outbound.to_inside);
+        self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
+        self.admit();
+    }
+
+    /// Takes packets of the protected side in.
+    pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
+        let now_ns = self.clock.now_ns();
+        self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
+        self.waiting.extend(self.inbound.open.drain(..));
+        self.departures.to_inside.append(&mut self.inbound.bypass);
+        self.departures.to_outside.append(&mut self.inbound.to_outside);
+        self.departures.ike.append(&mut self.inbound.ike);
+        self.departures.foreign.extend(self.inbound.foreign.drain(..).map(|(to, frame)| (to, false, frame)));
+        self.admit();
+    }
+
+    fn admit(&mut self) {
+        while self.stage.room() > 0 {
+            let Some(packet) = self.waiting.pop_front() else { break };
+            if let Err(packet) = self.stage.push(packet) {
+                self.waiting.push_front(packet);
+                break;
+            }
+        }
+    }
+
+    /// Moves packets as far as they go without waiting; returns whether anything moved. `input` says
+    /// whether more is at hand.
+    pub fn pump(&mut self, input: Input) -> bool {
+        let mut moved = false;
+        loop {
+            // A full window must dispatch whatever the ports say, so what waits counts as input.
+            let input = if self.waiting.is_empty() { input } else { Input::More };
+            let step = self.stage.pump(input, &mut self.pool, &mut self.settled);
+            self.finish();
+            let before = self.waiting.len();
+            self.admit();
+            moved |= step;
+            if self.waiting.len() == before || self.waiting.is_empty() && !step {
+                break;
+            }
+        }
+        moved
+    }
+
+    fn finish(&mut self) {
+        let now_ns = self.clock.now_ns();
+        for packet in self.settled.sealed.drain(..) {
+            self.ipsec.finish_outbound(&mut self.pool, packet, &mut self.departures.to_outside);
+        }
+        for packet in self.settled.opened.drain(..) {
+            self.ipsec.finish_inbound(now_ns, &mut self.pool, packet, &mut self.departures.to_inside);
+        }
+        self.bury();
+    }
+
+    /// What time alone brings about: keep-alives, expiries, timeouts of fragments.
+    pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) {
+        let now_ns = self.clock.now_ns();
+        self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
+        self.ipsec.expire(now_ns, events);
+    }
+}
+
+/// Why an SA was not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The SAD refused it.
+    #[error(transparent)]
+    Sad(#[from] convoy_ipsec::InstallError),
+    /// The engines or the scheduler refused it.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+}

@@ -1,0 +1,337 @@
+//! The crypto stage: scheduler, engines and order, for both directions of one worker.
+
+use std::collections::VecDeque;
+
+use convoy_engine::{EngineError, MultiPacket, Placement};
+use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_packet::FramePool;
+use convoy_scheduler::{
+    ConfigError, CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Scheduler, SchedulerConfig,
+};
+
+use super::Clock;
+use super::fleet::{Fleet, FleetEvent, FleetReport};
+
+/// How long past its predicted finishing time an engine may be, in ns. A worker's thread that lost its
+/// core for a while must not condemn an engine.
+const GRACE_NS: u64 = 500_000_000;
+
+/// How a stage behaves.
+#[derive(Clone, Debug)]
+pub struct StageConfig {
+    /// The window, its limits and its policy.
+    pub scheduler: SchedulerConfig,
+    /// Whether packets of one SA leave in the order in which they came.
+    pub ordered: bool,
+    /// How long past its predicted finishing time an engine may be, in ns.
+    pub grace_ns: u64,
+}
+
+impl StageConfig {
+    /// A stage with this scheduler, order per SA and the usual patience.
+    pub fn new(scheduler: SchedulerConfig) -> Self {
+        Self { scheduler, ordered: true, grace_ns: GRACE_NS }
+    }
+}
+
+/// Why a stage could not be made, or an SA not be taken.
+#[derive(Debug, thiserror::Error)]
+pub enum StageError {
+    /// The scheduler refused its configuration.
+    #[error(transparent)]
+    Scheduler(#[from] ConfigError),
+    /// No engine can do the SA's transform.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// Packets that left the stage, in order per SA, each with its result.
+#[derive(Debug, Default)]
+pub struct Settled {
+    /// Of outbound SAs.
+    pub sealed: Vec<Prepared>,
+    /// Of inbound SAs.
+    pub opened: Vec<Prepared>,
+}
+
+/// What the stage knows of an SA.
+struct StageSa {
+    direction: Direction,
+    algorithm: u16,
+    /// Packets in the stage.
+    outstanding: u64,
+    retiring: bool,
+}
+
+/// The scheduler, the engines and the order, tied together. Packets enter by [`push`](Self::push) and come
+/// back from [`pump`](Self::pump) with their result, each exactly once.
+pub struct CryptoStage {
+    scheduler: Scheduler<Prepared>,
+    fleet: Fleet,
+    order: OrderedRelease<Prepared>,
+    config: StageConfig,
+    sas: Vec<Option<StageSa>>,
+    algorithms: Vec<(Transform, Direction)>,
+    /// Packets of failed engines; they go before new input.
+    redo: VecDeque<Prepared>,
+    /// A dispatch that waits for frames to keep its input in.
+    held: Option<Dispatch<Prepared>>,
+    reports: Vec<FleetReport>,
+    retired: Vec<SaIndex>,
+    inside: u64,
+    clock: Clock,
+}
+
+impl CryptoStage {
+    /// A stage of these engines; no SA is known yet.
+    ///
+    /// # Errors
+    /// [`StageError::Scheduler`] for a configuration out of range.
+    pub fn new(config: StageConfig, fleet: Fleet, clock: Clock) -> Result<Self, StageError> {
+        let models = (0..fleet.len())
+            .map(|engine| {
+                let description = fleet.description(engine);
+                EngineModel {
+                    name: description.name.clone(),
+                    is_cpu: description.placement == Placement::Inline,
+                    depth: description.depth,
+                    costs: Vec::new(),
+                }
+            })
+            .collect();
+        Ok(Self {
+            scheduler: Scheduler::new(config.scheduler.clone(), models)?,
+            fleet,
+            order: OrderedRelease::new(),
+            config,
+            sas: Vec::new(),
+            algorithms: Vec::new(),
+            redo: VecDeque::new(),
+            held: None,
+            reports: Vec::new(),
+            retired: Vec::new(),
+            inside: 0,
+            clock,
+        })
+    }
+
+    /// The engines.
+    pub fn fleet(&self) -> &Fleet {
+        &self.fleet
+    }
+
+    /// The scheduler, for its measures.
+    pub fn scheduler(&self) -> &Scheduler<Prepared> {
+        &self.scheduler
+    }
+
+    /// Packets inside: in the window, at engines, waiting for their turn in the order.
+    pub fn len(&self) -> u64 {
+        self.inside
+    }
+
+    /// Whether no packet is inside.
+    pub fn is_empty(&self) -> bool {
+        self.inside == 0
+    }
+
+    /// What the operator should hear since the last call.
+    pub fn take_events(&mut self) -> Vec<FleetEvent> {
+        self.fleet.take_events()
+    }
+
+    /// Makes an SA known. `cost` gives an engine's cost model for a transform that it can do, and is asked
+    /// once per engine, transform and direction.
+    ///
+    /// # Errors
+    /// [`StageError::Engine`] if no engine can do its transform.
+    pub fn install(
+        &mut self,
+        sa: SaIndex,
+        direction: Direction,
+        keys: &KeyMaterial,
+        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+    ) -> Result<(), StageError> {
+        let now_ns = self.clock.now_ns();
+        self.fleet.install_key(now_ns, sa, keys, &mut self.redo, &mut self.reports)?;
+        let algorithm = self.algorithm(keys.transform(), direction, cost);
+        let at = sa.0 as usize;
+        if self.sas.len() <= at {
+            self.sas.resize_with(at + 1, || None);
+        }
+        self.sas[at] = Some(StageSa { direction, algorithm, outstanding: 0, retiring: false });
+        Ok(())
+    }
+
+    fn algorithm(
+        &mut self,
+        transform: Transform,
+        direction: Direction,
+        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+    ) -> u16 {
+        if let Some(at) = self.algorithms.iter().position(|known| *known == (transform, direction)) {
+            return at as u16;
+        }
+        let algorithm = self.algorithms.len() as u16;
+        self.algorithms.push((transform, direction));
+        for engine in 0..self.fleet.len() {
+            if self.fleet.description(engine).transforms.contains(&transform) {
+                let model = cost(&mut self.fleet, engine, transform);
+                self.scheduler.set_cost(engine, algorithm, Some(model));
+            }
+        }
+        algorithm
+    }
+
+    /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.
+    /// Nothing more of it may be pushed.
+    pub fn retire(&mut self, sa: SaIndex) {
+        if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
+            entry.retiring = true;
+            if entry.outstanding == 0 {
+                self.forget(sa);
+            }
+        }
+    }
+
+    /// Takes the SAs that are gone for good since the last call; their indices may be used again.
+    pub fn take_retired(&mut self) -> Vec<SaIndex> {
+        std::mem::take(&mut self.retired)
+    }
+
+    fn forget(&mut self, sa: SaIndex) {
+        self.sas[sa.0 as usize] = None;
+        self.fleet.remove_key(sa);
+        self.order.remove(sa.0);
+        self.retired.push(sa);
+    }
+
+    /// Packets that the window takes now; what failed engines left goes first.
+    pub fn room(&self) -> usize {
+        if self.redo.is_empty() { self.scheduler.room() } else { 0 }
+    }
+
+    /// Puts a packet into the window and gives it its seat in the order.
+    ///
+    /// # Errors
+    /// The packet itself, when there is no room or its SA is unknown here.
+    pub fn push(&mut self, mut prepared: Prepared) -> Result<(), Prepared> {
+        if self.room() == 0 {
+            return Err(prepared);
+        }
+        let Some(Some(entry)) = self.sas.get_mut(prepared.sa.0 as usize) else { return Err(prepared) };
+        entry.outstanding += 1;
+        self.inside += 1;
+        if self.config.ordered {
+            prepared.seat = self.order.admit(prepared.sa.0);
+        }
+        if let Err(refused) = self.schedule(prepared) {
+            self.redo.push_back(refused);
+        }
+        Ok(())
+    }
+
+    fn schedule(&mut self, prepared: Prepared) -> Result<(), Prepared> {
+        let Some(Some(entry)) = self.sas.get(prepared.sa.0 as usize) else { return Err(prepared) };
+        let item = Item {
+            sa: prepared.sa.0,
+            algorithm: entry.algorithm,
+            class: prepared.class,
+            blocks: prepared.job.blocks(),
+            bytes: prepared.frame.len() as u32,
+            payload: prepared,
+        };
+        self.scheduler.push(self.clock.now_ns(), item).map_err(|item| item.payload)
+    }
+
+    /// Moves packets as far as they go without waiting: completions in, dispatches out. Packets with
+    /// their result are appended to `settled`, in order per SA. Returns whether anything moved.
+    pub fn pump(&mut self, input: Input, pool: &mut FramePool, settled: &mut Settled) -> bool {
+        self.fleet.poll(self.clock.now_ns(), pool, &mut self.redo, &mut self.reports);
+        let mut moved = self.digest(settled);
+        loop {
+            while let Some(packet) = self.redo.pop_front() {
+                if let Err(packet) = self.schedule(packet) {
+                    self.redo.push_front(packet);
+                    break;
+                }
+            }
+            let now_ns = self.clock.now_ns();
+            // What waits for another try must not wait for more input as well.
+            let input = if self.redo.is_empty() { input } else { Input::Paused };
+            let held = self.held.take();
+            let Some(dispatch) = held.or_else(|| self.scheduler.dispatch(now_ns, input)) else { break };
+            if !self.fleet.can_submit(dispatch.engine, pool, &dispatch.items) {
+                self.held = Some(dispatch);
+                break;
+            }
+            self.submit(now_ns, dispatch, pool);
+            self.digest(settled);
+            moved = true;
+        }
+        moved
+    }
+
+    fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
+        let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
+        let Some(Some(entry)) = self.sas.get(sa as usize) else { return };
+        let direction = entry.direction;
+        let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
+        // Ten times the prediction: a model that is off is corrected on line, not punished.
+        let patience_ns = (predicted_wait + predicted_processing).saturating_mul(10);
+        let deadline_ns = now_ns.saturating_add(patience_ns).saturating_add(self.config.grace_ns);
+        self.fleet.submit(now_ns, engine, multi_packet, deadline_ns, pool, &mut self.redo, &mut self.reports);
+        self.fleet.poll_one(self.clock.now_ns(), engine, pool, &mut self.redo, &mut self.reports);
+    }
+
+    /// Tells the scheduler what the fleet reported and lets packets go in order.
+    fn digest(&mut self, settled: &mut Settled) -> bool {
+        let mut reports = std::mem::take(&mut self.reports);
+        let moved = !reports.is_empty();
+        for report in reports.drain(..) {
+            match report {
+                FleetReport::Done { engine, ticket, service_ns, mut packets } => {
+                    self.scheduler.complete(self.clock.now_ns(), engine, ticket, service_ns);
+                    for packet in packets.drain(..) {
+                        self.release(packet, settled);
+                    }
+                    self.scheduler.recycle(packets);
+                }
+                FleetReport::Out { engine } => self.withdraw(engine),
+                FleetReport::Back { engine } => self.scheduler.set_available(engine, true),
+            }
+        }
+        self.reports = reports;
+        moved
+    }
+
+    fn withdraw(&mut self, engine: usize) {
+        self.scheduler.set_available(engine, false);
+        if self.held.as_ref().is_some_and(|held| held.engine == engine) {
+            let held = self.held.take().map(|held| held.items).unwrap_or_default();
+            self.redo.extend(held);
+        }
+    }
+
+    fn release(&mut self, packet: Prepared, settled: &mut Settled) {
+        let sa = packet.sa;
+        let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) else { return };
+        let settled = match entry.direction {
+            Direction::Seal => &mut settled.sealed,
+            Direction::Open => &mut settled.opened,
+        };
+        let before = settled.len();
+        if self.config.ordered {
+            let seat = packet.seat;
+            self.order.settle(sa.0, seat, Some(packet), settled);
+        } else {
+            settled.push(packet);
+        }
+        let left = (settled.len() - before) as u64;
+        self.inside -= left;
+        entry.outstanding -= left;
+        if entry.retiring && entry.outstanding == 0 {
+            self.forget(sa);
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! One engine with what the gateway must remember of it: its health, and the inputs it might lose.
+
+use std::collections::VecDeque;
+
+use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused};
+use convoy_ipsec::{CryptoStatus, Prepared};
+use convoy_packet::{FramePool, FrameSize};
+
+/// The first pause before a failed engine is probed, in ns; it doubles with each probe in vain.
+const FIRST_PROBE_NS: u64 = 100_000_000;
+/// The longest pause between probes, in ns.
+const LONGEST_PROBE_NS: u64 = 10_000_000_000;
+
+/// Whether an engine is in use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Health {
+    /// It takes work.
+    Up,
+    /// It was taken out.
+    Down {
+        /// What it did.
+        reason: String,
+        /// When it will be probed, in ns.
+        next_probe_ns: u64,
+    },
+}
+
+/// What one engine has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationCounters {
+    /// Packets whose result was used.
+    pub packets: u64,
+    /// Multi-packets whose result was used.
+    pub multi_packets: u64,
+    /// Times that it was taken out.
+    pub failures: u64,
+    /// Packets that were done again elsewhere.
+    pub redone_packets: u64,
+    /// Times that it came back.
+    pub recoveries: u64,
+    /// Multi-packets that came back after they had been given up; their results were thrown away.
+    pub late: u64,
+}
+
+/// A multi-packet that an engine has, and what is needed to do it again.
+struct InFlight {
+    ticket: u64,
+    deadline_ns: u64,
+    /// Copies of the input, where frames may vanish with the engine; else empty.
+    kept: Vec<Prepared>,
+}
+
+/// What came of polling one engine.
+pub(super) enum Settled {
+    /// A multi-packet with its results.
+    Done { ticket: u64, service_ns: Option<u64>, packets: Vec<Prepared> },
+    /// The engine failed: these tickets will not complete.
+    Failed { reason: String },
+}
+
+/// One engine of a fleet.
+pub(super) struct Station {
+    pub(super) engine: Box<dyn Engine>,
+    pub(super) health: Health,
+    pub(super) counters: StationCounters,
+    in_flight: VecDeque<InFlight>,
+    /// Refused for want of room although the scheduler's count said otherwise; offered again, in order.
+    backlog: VecDeque<MultiPacket>,
+    completions: Vec<Completion>,
+    spare: Vec<Vec<Prepared>>,
+    probe_pause_ns: u64,
+}
+
+impl Station {
+    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
+        Self {
+            engine,
+            health: Health::Up,
+            counters: StationCounters::default(),
+            in_flight: VecDeque::new(),
+            backlog: VecDeque::new(),
+            completions: Vec::new(),
+            spare: Vec::new(),
+            probe_pause_ns: FIRST_PROBE_NS,
+        }
+    }
+
+    pub(super) fn description(&self) -> &EngineDescription {
+        self.engine.description()
+    }
+
+    pub(super) fn is_up(&self) -> bool {
+        self.health == Health::Up
+    }
+
+    /// Multi-packets that it has.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.len()
+    }
+
+    /// Whether `pool` has the frames to keep copies of `packets`, if the engine needs that.
+    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> bool {
+        if !self.description().needs_input_kept {
+            return true;
+        }
+        let jumbo = packets.iter().filter(|packet| size_of_frame(packet) == FrameSize::Jumbo).count();
+        pool.available(FrameSize::Jumbo) >= jumbo && pool.available(FrameSize::Small) >= packets.len() - jumbo
+    }
+
+    /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `redo`.
+    pub(super) fn submit(
+        &mut self,
+        pool: &mut FramePool,
+        multi_packet: MultiPacket,
+        deadline_ns: u64,
+        redo: &mut VecDeque<Prepared>,
+    ) -> Result<(), String> {
+        let mut kept = self.spare.pop().unwrap_or_default();
+        if self.description().needs_input_kept {
+            for packet in &multi_packet.packets {
+                let Some(copy) = copy_of(packet, pool) else {
+                    release(pool, kept);
+                    redo.extend(multi_packet.packets);
+                    return Err("no frame was free to keep its input".to_owned());
+                };
+                kept.push(copy);
+            }
+        }
+        self.in_flight.push_back(InFlight { ticket: multi_packet.ticket, deadline_ns, kept });
+        self.offer(pool, multi_packet, redo)
+    }
+
+    fn offer(
+        &mut self,
+        pool: &mut FramePool,
+        multi_packet: MultiPacket,
+        redo: &mut VecDeque<Prepared>,
+    ) -> Result<(), String> {
+        if !self.backlog.is_empty() {
+            self.backlog.push_back(multi_packet);
+            return Ok(());
+        }
+        let Err(refused) = self.engine.submit(multi_packet) else { return Ok(()) };
+        let Refused { multi_packet, reason } = *refused;
+        if matches!(reason, convoy_engine::EngineError::NoRoom(_)) {
+            self.backlog.push_front(multi_packet);
+            return Ok(());
+        }
+        // Refused is unchanged, so the packets themselves are done again and their copies let go.
+        let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
+        if let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) {
+            release(pool, entry.kept);
+        }
+        redo.extend(multi_packet.packets);
+        Err(reason.to_string())
+    }
+
+    /// Collects what is done, and finds out whether the engine has failed.
+    pub(super) fn poll(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        redo: &mut VecDeque<Prepared>,
+        settled: &mut Vec<Settled>,
+    ) {
+        self.engine.poll(&mut self.completions);
+        let mut completions = std::mem::take(&mut self.completions);
+        for completion in completions.drain(..) {
+            self.complete(completion, pool, redo, settled);
+        }
+        self.completions = completions;
+        while self.is_up() {
+            let Some(multi_packet) = self.backlog.pop_front() else { break };
+            let waiting = self.backlog.len();
+            if let Err(reason) = self.offer(pool, multi_packet, redo) {
+                settled.push(Settled::Failed { reason });
+            }
+            if self.backlog.len() > waiting {
+                break;
+            }
+        }
+        if self.is_up() && self.in_flight.front().is_some_and(|entry| entry.deadline_ns < now_ns) {
+            settled.push(Settled::Failed { reason: "it did not answer before its deadline".to_owned() });
+        }
+    }
+
+    fn complete(
+        &mut self,
+        completion: Completion,
+        pool: &mut FramePool,
+        redo: &mut VecDeque<Prepared>,
+        settled: &mut Vec<Settled>,
+    ) {
+        let Completion { multi_packet, outcome, service_ns } = completion;
+        let at = self.in_flight.iter().position(|entry| entry.ticket == multi_packet.ticket);
+        let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else {
+            // Given up long ago and done elsewhere: using it now would send its packets twice.
+            self.counters.late += 1;
+            release(pool, multi_packet.packets);
+            return;
+        };
+        let pending = multi_packet.packets.iter().any(|packet| packet.status == CryptoStatus::Pending);
+        if outcome == Outcome::Done && !pending {
+            self.counters.packets += multi_packet.packets.len() as u64;
+            self.counters.multi_packets += 1;
+            let kept = release(pool, entry.kept);
+            self.spare.push(kept);
+            settled.push(Settled::Done {
+                ticket: multi_packet.ticket,
+                service_ns,
+                packets: multi_packet.packets,
+            });
+            return;
+        }
+        self.counters.redone_packets += multi_packet.packets.len() as u64;
+        if self.description().needs_input_kept {
+            release(pool, multi_packet.packets);
+            redo.extend(entry.kept);
+        } else {
+            redo.extend(multi_packet.packets.into_iter().map(|mut packet| {
+                packet.status = CryptoStatus::Pending;
+                packet
+            }));
+        }
+        settled.push(Settled::Failed { reason: "it reported a failed multi-packet".to_owned() });
+    }
+
+    /// Takes the engine out: all that it has is done again elsewhere.
+    pub(super) fn take_out(&mut self, now_ns: u64, reason: String, redo: &mut VecDeque<Prepared>) {
+        if !self.is_up() {
+            return;
+        }
+        self.counters.failures += 1;
+        let mut unsent: Vec<MultiPacket> = self.backlog.drain(..).collect();
+        for entry in self.in_flight.drain(..) {
+            if let Some(at) = unsent.iter().position(|multi_packet| multi_packet.ticket == entry.ticket) {
+                // It never reached the engine: the packets are whole, and the copies go home on drop.
+                let multi_packet = unsent.swap_remove(at);
+                self.counters.redone_packets += multi_packet.packets.len() as u64;
+                redo.extend(multi_packet.packets);
+            } else {
+                self.counters.redone_packets += entry.kept.len() as u64;
+                redo.extend(entry.kept);
+            }
+        }
+        self.probe_pause_ns = FIRST_PROBE_NS;
+        self.health = Health::Down { reason, next_probe_ns: now_ns + FIRST_PROBE_NS };
+    }
+
+    /// Probes an engine that is down when its time has come; `true` if it answers again.
+    pub(super) fn probe(&mut self, now_ns: u64) -> bool {
+        let Health::Down { reason, next_probe_ns } = &mut self.health else { return false };
+        if now_ns < *next_probe_ns {
+            return false;
+        }
+        match self.engine.probe() {
+            Ok(()) => true,
+            Err(error) => {
+                self.probe_pause_ns = (self.probe_pause_ns * 2).min(LONGEST_PROBE_NS);
+                *next_probe_ns = now_ns + self.probe_pause_ns;
+                *reason = error.to_string();
+                false
+            }
+        }
+    }
+
+    /// Puts a probed engine back to work.
+    pub(super) fn bring_back(&mut self) {
+        self.health = Health::Up;
+        self.counters.recoveries += 1;
+    }
+}
+
+/// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the same
+/// room at both ends.
+fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
+    let mut frame = pool.take(size_of_frame(packet))?;
+    frame.reset(packet.frame.headroom()).ok()?;
+    frame.append(packet.frame.len()).ok()?.copy_from_slice(&packet.frame);
+    frame.set_received_ns(packet.frame.received_ns());
+    Some(Prepared {
+        frame,
+        job: packet.job,
+        status: CryptoStatus::Pending,
+        sa: packet.sa,
+        class: packet.class,
+        seat: packet.seat,
+        context: packet.context,
+    })
+}
+
+fn size_of_frame(packet: &Prepared) -> FrameSize {
+    if packet.frame.capacity() > FrameSize::Small.bytes() { FrameSize::Jumbo } else { FrameSize::Small }
+}
+
+/// Gives the frames back and returns the emptied vector.
+fn release(pool: &mut FramePool, mut packets: Vec<Prepared>) -> Vec<Prepared> {
+    for packet in packets.drain(..) {
+        pool.give_back(packet.frame);
+    }
+    packets
+}

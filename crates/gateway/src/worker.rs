@@ -1,0 +1,247 @@
+//! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
+
+use std::time::Duration;
+
+use convoy_ipsec::LifetimeEvent;
+use convoy_packet::{Frame, FrameSize};
+use convoy_port::{Port, PortError};
+use convoy_scheduler::Input;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use crate::pipeline::{FleetEvent, Pipeline};
+
+/// Packets read from a port at a time.
+const BURST: usize = 64;
+/// How often time alone is looked at, in ns: keep-alives, lifetimes.
+const TICK_NS: u64 = 100_000_000;
+/// The longest sleep while nothing is under way, in ms; a stop is seen within it.
+const IDLE_MS: u16 = 100;
+/// Rounds without any movement before the thread gives up its core while engines work.
+const SPINS: u32 = 64;
+
+/// Which side of the gateway a port is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Side {
+    /// Plaintext.
+    Inside,
+    /// Protected.
+    Outside,
+}
+
+/// What a worker's owner hears.
+#[derive(Debug)]
+pub enum WorkerEvent {
+    /// An engine left or came back.
+    Engine(FleetEvent),
+    /// A lifetime ran out.
+    Lifetime(LifetimeEvent),
+}
+
+/// Ports and pipeline of one thread.
+pub struct Worker {
+    pipeline: Pipeline,
+    inside: Vec<Box<dyn Port>>,
+    outside: Vec<Box<dyn Port>>,
+    /// Packets on their way to each port of the side, kept while the port has no room.
+    leaving: [Vec<Vec<Frame>>; 2],
+    burst: Vec<Frame>,
+    lifetimes: Vec<LifetimeEvent>,
+    events: Vec<WorkerEvent>,
+    next_tick_ns: u64,
+    idle_rounds: u32,
+}
+
+impl Worker {
+    /// A worker with these ports.
+    pub fn new(pipeline: Pipeline, inside: Vec<Box<dyn Port>>, outside: Vec<Box<dyn Port>>) -> Self {
+        let queues = |ports: &[Box<dyn Port>]| ports.iter().map(|_| Vec::with_capacity(BURST)).collect();
+        Self {
+            leaving: [queues(&inside), queues(&outside)],
+            pipeline,
+            inside,
+            outside,
+            burst: Vec::with_capacity(BURST),
+            lifetimes: Vec::new(),
+            events: Vec::new(),
+            next_tick_ns: 0,
+            idle_rounds: 0,
+        }
+    }
+
+    /// The pipeline.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// The pipeline, to change SAs and policies between rounds.
+    pub fn pipeline_mut(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+
+    /// The ports of one side.
+    pub fn ports(&self, side: Side) -> &[Box<dyn Port>] {
+        match side {
+            Side::Inside => &self.inside,
+            Side::Outside => &self.outside,
+        }
+    }
+
+    /// Takes what happened since the last call.
+    pub fn take_events(&mut self) -> Vec<WorkerEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether every port has ended and nothing is under way: captures read to their end.
+    pub fn is_finished(&self) -> bool {
+        self.inside.iter().chain(&self.outside).all(|port| port.is_ended()) && self.is_drained()
+    }
+
+    /// Whether no packet is under way.
+    pub fn is_drained(&self) -> bool {
+        self.pipeline.is_empty() && self.leaving.iter().flatten().all(Vec::is_empty)
+    }
+
+    /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is false
+    /// while the gateway drains.
+    ///
+    /// # Errors
+    /// [`PortError`] if a port failed as a whole.
+    pub fn round(&mut self, read: bool) -> Result<bool, PortError> {
+        let mut moved = false;
+        let mut more = false;
+        for side in [Side::Outside, Side::Inside] {
+            if read && self.may_read(side) {
+                for port in 0..self.ports(side).len() {
+                    let received = self.read(side, port)?;
+                    moved |= received > 0;
+                    more |= received == BURST;
+                }
+            }
+        }
+        let input = if more { Input::More } else { Input::Paused };
+        moved |= self.pipeline.pump(if read { input } else { Input::Ended });
+        moved |= self.send()?;
+        self.tick();
+        self.idle_rounds = if moved { 0 } else { self.idle_rounds.saturating_add(1) };
+        Ok(moved)
+    }
+
+    /// Packets are read only where there is room for them all the way: in the window, at the ports that
+    /// they will leave by, and in the pool, where engines that may vanish need a copy of each. Each side
+    /// looks at the other's ports alone, so that two gateways with a full link between them cannot both
+    /// stop reading it.
+    fn may_read(&mut self, side: Side) -> bool {
+        let ways_out = match side {
+            Side::Inside => &self.leaving[1],
+            Side::Outside => &self.leaving[0],
+        };
+        let blocked = ways_out.iter().any(|queue| queue.len() > BURST);
+        let pool = self.pipeline.pool_mut();
+        let reserve = pool.total(FrameSize::Small) / 4;
+        let has_frames = pool.available(FrameSize::Small) > reserve;
+        !blocked && has_frames && self.pipeline.has_room()
+    }
+
+    fn read(&mut self, side: Side, port: usize) -> Result<usize, PortError> {
+        let ports = match side {
+            Side::Inside => &mut self.inside,
+            Side::Outside => &mut self.outside,
+        };
+        let received = ports[port].receive(self.pipeline.pool_mut(), BURST, &mut self.burst)?;
+        if received == 0 {
+            return Ok(0);
+        }
+        let now_ns = self.pipeline.clock().now_ns();
+        for frame in &mut self.burst {
+            frame.set_received_ns(now_ns);
+        }
+        match side {
+            Side::Inside => self.pipeline.outbound(&mut self.burst),
+            Side::Outside => self.pipeline.inbound(&mut self.burst),
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self) -> Result<bool, PortError> {
+        let (pool, departures) = self.pipeline.pool_and_departures();
+        for frame in departures.to_outside.drain(..) {
+            let port = choose_outside(&self.outside, &frame);
+            match self.leaving[1].get_mut(port) {
+                Some(queue) => queue.push(frame),
+                None => pool.give_back(frame),
+            }
+        }
+        for frame in departures.to_inside.drain(..) {
+            match self.leaving[0].first_mut() {
+                Some(queue) => queue.push(frame),
+                None => pool.give_back(frame),
+            }
+        }
+        // Without a key daemon nobody reads these.
+        pool.give_back_burst(&mut departures.ike);
+        let mut sent = 0;
+        let [to_inside, to_outside] = &mut self.leaving;
+        let ways = self.inside.iter_mut().zip(to_inside).chain(self.outside.iter_mut().zip(to_outside));
+        for (port, queue) in ways {
+            if !queue.is_empty() {
+                sent += port.send(pool, queue)?;
+            }
+        }
+        Ok(sent > 0)
+    }
+
+    fn tick(&mut self) {
+        let now_ns = self.pipeline.clock().now_ns();
+        if now_ns < self.next_tick_ns {
+            return;
+        }
+        self.next_tick_ns = now_ns + TICK_NS;
+        self.pipeline.tick(&mut self.lifetimes);
+        self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
+        let engines = self.pipeline.stage_mut().take_events();
+        self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
+    }
+
+    /// Waits until a port has something or time must be looked at. While packets are under way it only
+    /// gives up the core for a moment, since engines finish without waking anyone.
+    pub fn idle(&self) {
+        if !self.is_drained() {
+            if self.idle_rounds > SPINS {
+                std::thread::sleep(Duration::from_micros(20));
+            } else {
+                std::hint::spin_loop();
+            }
+            return;
+        }
+        let all = || self.inside.iter().chain(&self.outside);
+        let mut fds: Vec<PollFd<'_>> = all()
+            .filter_map(|port| port.readable_fd())
+            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
+            .collect();
+        if fds.len() < self.inside.len() + self.outside.len() {
+            // A port that cannot wake us must be asked again soon.
+            if self.idle_rounds > SPINS {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+            return;
+        }
+        // An interrupted or failed poll only means another round.
+        let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+    }
+}
+
+/// The port by which an outer packet leaves: ESP in UDP by a `udp` port, protocols 50 and 51 by a `raw`
+/// one; where there is no such port, by the first.
+fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
+    const UDP: u8 = 17;
+    if ports.len() < 2 {
+        return 0;
+    }
+    let protocol = match frame.first().map(|byte| byte >> 4) {
+        Some(4) => frame.get(9),
+        Some(6) => frame.get(6),
+        _ => None,
+    };
+    let kind = if protocol == Some(&UDP) { convoy_port::PortKind::Udp } else { convoy_port::PortKind::Raw };
+    ports.iter().position(|port| port.description().kind == kind).unwrap_or(0)
+}

@@ -1,0 +1,346 @@
+//! Captures as ports: one is read, another is written.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use convoy_packet::{Frame, FramePool};
+use pcap_file::DataLink;
+use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+
+/// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
+const TAILROOM: usize = 320;
+/// The first bytes of a pcapng file.
+const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+
+enum Reader {
+    Pcap(PcapReader<BufReader<File>>),
+    PcapNg(PcapNgReader<BufReader<File>>),
+}
+
+/// A port over captures, pcap or pcapng, of Ethernet, Linux "cooked" or raw IP packets.
+pub struct Pcap {
+    description: PortDescription,
+    counters: PortCounters,
+    reader: Option<Reader>,
+    writer: Option<PcapWriter<BufWriter<File>>>,
+    /// Of the packet that is read next, for errors.
+    number: u64,
+    path: String,
+    packet: Vec<u8>,
+    /// Read, but no frame was free for it.
+    has_pending: bool,
+}
+
+impl Pcap {
+    /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP packets.
+    ///
+    /// # Errors
+    /// [`PortError`] names the file and what is wrong with it.
+    pub fn open(name: &str, read: Option<&Path>, write: Option<&Path>) -> Result<Self, PortError> {
+        let description = PortDescription { name: name.to_owned(), kind: PortKind::Pcap, mtu: 65_535 };
+        let mut port = Self {
+            description,
+            counters: PortCounters::default(),
+            reader: None,
+            writer: None,
+            number: 1,
+            path: read.map(|path| path.display().to_string()).unwrap_or_default(),
+            packet: Vec::new(),
+            has_pending: false,
+        };
+        if let Some(path) = read {
+            port.reader = Some(port.open_reader(path)?);
+        }
+        if let Some(path) = write {
+            let io = |source| port.io(format!("write {}", path.display()), source);
+            let file = File::create(path).map_err(io)?;
+            let header = PcapHeader { datalink: DataLink::RAW, snaplen: 65_535, ..PcapHeader::default() };
+            let writer = PcapWriter::with_header(BufWriter::new(file), header);
+            port.writer = Some(writer.map_err(|error| port.invalid(path, &error.to_string()))?);
+        }
+        Ok(port)
+    }
+
+    fn open_reader(&self, path: &Path) -> Result<Reader, PortError> {
+        let open = || File::open(path).map_err(|source| self.io(format!("read {}", path.display()), source));
+        let mut magic = Vec::new();
+        open()?
+            .take(4)
+            .read_to_end(&mut magic)
+            .map_err(|source| self.io(format!("read {}", path.display()), source))?;
+        let file = BufReader::with_capacity(1 << 20, open()?);
+        if magic == PCAPNG_MAGIC {
+            let reader = PcapNgReader::new(file).map_err(|error| self.invalid(path, &error.to_string()))?;
+            return Ok(Reader::PcapNg(reader));
+        }
+        let reader = PcapReader::new(file).map_err(|error| {
+            self.invalid(path, &format!("neither pcap nor pcapng ({error}); tcpdump -w makes one"))
+        })?;
+        Ok(Reader::Pcap(reader))
+    }
+
+    fn io(&self, action: String, source: std::io::Error) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action, source }
+    }
+
+    fn invalid(&self, path: &Path, reason: &str) -> PortError {
+        let reason = format!("{}: {reason}", path.display());
+        PortError::Invalid { port: self.description.name.clone(), reason }
+    }
+
+    /// Reads the next IP packet into `self.packet`; `false` at the end of the capture.
+    fn read_packet(&mut self) -> Result<bool, PortError> {
+        loop {
+            let number = self.number;
+            let next = match &mut self.reader {
+                None => return Ok(false),
+                Some(Reader::Pcap(reader)) => next_pcap(reader, &mut self.packet),
+                Some(Reader::PcapNg(reader)) => next_pcapng(reader, &mut self.packet),
+            };
+            let Some(next) = next else {
+                self.reader = None;
+                return Ok(false);
+            };
+            match next {
+                Ok(Found::Packet(link, is_whole)) => {
+                    self.number += 1;
+                    match ip_start(link, &self.packet) {
+                        Some(start) if is_whole => {
+                            self.packet.drain(..start);
+                            return Ok(true);
+                        }
+                        _ => self.counters.receive_dropped += 1,
+                    }
+                }
+                Ok(Found::Other) => {}
+                Err(reason) => {
+                    self.reader = None;
+                    let reason = format!("{}: packet {number}: {reason}", self.path);
+                    return Err(PortError::Invalid { port: self.description.name.clone(), reason });
+                }
+            }
+        }
+    }
+
+    /// Writes out what is still buffered.
+    ///
+    /// # Errors
+    /// [`PortError::Io`] if the system refuses, for instance because the disk is full.
+    pub fn flush(&mut self) -> Result<(), PortError> {
+        let Some(writer) = self.writer.take() else { return Ok(()) };
+        writer.into_writer().flush().map_err(|source| self.io("write the capture".to_owned(), source))
+    }
+}
+
+enum Found {
+    /// A packet is in the buffer: its link type, and whether it was captured whole.
+    Packet(DataLink, bool),
+    /// A block that is no packet.
+    Other,
+}
+
+fn next_pcap(reader: &mut PcapReader<BufReader<File>>, into: &mut Vec<u8>) -> Option<Result<Found, String>> {
+    let link = reader.header().datalink;
+    let packet = match reader.next_packet()? {
+        Ok(packet) => packet,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    into.clear();
+    into.extend_from_slice(&packet.data);
+    Some(Ok(Found::Packet(link, packet.orig_len as usize <= packet.data.len())))
+}
+
+fn next_pcapng(
+    reader: &mut PcapNgReader<BufReader<File>>,
+    into: &mut Vec<u8>,
+) -> Option<Result<Found, String>> {
+    let block = match reader.next_block()? {
+        Ok(block) => block,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let (interface, original_len) = match block {
+        Block::EnhancedPacket(packet) => {
+            into.clear();
+            into.extend_from_slice(&packet.data);
+            (packet.interface_id, packet.original_len)
+        }
+        Block::SimplePacket(packet) => {
+            into.clear();
+            into.extend_from_slice(&packet.data);
+            (0, packet.original_len)
+        }
+        _ => return Some(Ok(Found::Other)),
+    };
+    let Some(interface) = reader.interfaces().get(interface as usize) else {
+        return Some(Err(format!("it names interface {interface}, which the file does not describe")));
+    };
+    Some(Ok(Found::Packet(interface.linktype, original_len as usize <= into.len())))
+}
+
+/// Where the IP header starts behind a link's own header; `None` for what is not IP.
+fn ip_start(link: DataLink, packet: &[u8]) -> Option<usize> {
+    const IPV4: [u8; 2] = [0x08, 0x00];
+    const IPV6: [u8; 2] = [0x86, 0xdd];
+    const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
+    let behind_ethertype = |mut at: usize| loop {
+        let ethertype: [u8; 2] = packet.get(at..at + 2)?.try_into().ok()?;
+        if VLAN.contains(&ethertype) {
+            at += 4;
+            continue;
+        }
+        return (ethertype == IPV4 || ethertype == IPV6).then_some(at + 2);
+    };
+    match link {
+        DataLink::ETHERNET => behind_ethertype(12),
+        DataLink::LINUX_SLL => behind_ethertype(14),
+        DataLink::NULL | DataLink::LOOP => Some(4),
+        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 | DataLink::Unknown(12 | 14) => Some(0),
+        _ => None,
+    }
+}
+
+impl Port for Pcap {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        let mut count = 0;
+        while count < limit {
+            if !self.has_pending && !self.read_packet()? {
+                break;
+            }
+            let Some(size) = convoy_packet::FrameSize::for_packet(self.packet.len(), TAILROOM) else {
+                self.has_pending = false;
+                self.counters.receive_dropped += 1;
+                continue;
+            };
+            self.has_pending = true;
+            let Some(mut frame) = pool.take(size) else { break };
+            self.has_pending = false;
+            if frame.fill(&self.packet).is_err() {
+                pool.give_back(frame);
+                continue;
+            }
+            self.counters.received_packets += 1;
+            self.counters.received_bytes += frame.len() as u64;
+            burst.push(frame);
+            count += 1;
+        }
+        Ok(count)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let count = burst.len();
+        for frame in burst.drain(..) {
+            if let Some(writer) = &mut self.writer {
+                let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let packet = PcapPacket::new(timestamp, frame.len() as u32, &frame);
+                writer.write_packet(&packet).map_err(|error| PortError::Invalid {
+                    port: self.description.name.clone(),
+                    reason: format!("the capture cannot be written: {error}"),
+                })?;
+            }
+            self.counters.sent_packets += 1;
+            self.counters.sent_bytes += frame.len() as u64;
+            pool.give_back(frame);
+        }
+        Ok(count)
+    }
+
+    fn is_ended(&self) -> bool {
+        self.reader.is_none() && !self.has_pending
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A capture of one packet, written by hand: header, record, Ethernet with a VLAN tag, 20 bytes of IPv4.
+    fn capture(link: u32, before: &[u8], original_extra: u32) -> Vec<u8> {
+        let mut packet = before.to_vec();
+        packet.extend([0x45, 0, 0, 20, 0, 0, 0, 0, 64, 59, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2]);
+        let mut file = 0xa1b2_c3d4u32.to_le_bytes().to_vec();
+        file.extend([2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0]);
+        file.extend(link.to_le_bytes());
+        file.extend([0; 8]);
+        file.extend((packet.len() as u32).to_le_bytes());
+        file.extend((packet.len() as u32 + original_extra).to_le_bytes());
+        file.extend(packet);
+        file
+    }
+
+    fn read(file: &[u8]) -> (Result<Vec<Vec<u8>>, String>, u64) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("in.pcap");
+        std::fs::write(&path, file).expect("written");
+        let mut port = match Pcap::open("inside", Some(&path), None) {
+            Ok(port) => port,
+            Err(error) => return (Err(error.to_string()), 0),
+        };
+        let mut pool = FramePool::new(4, 0);
+        let mut burst = Vec::new();
+        let result = port.receive(&mut pool, 10, &mut burst).map_err(|error| error.to_string());
+        (result.map(|_| burst.iter().map(|frame| frame.to_vec()).collect()), port.counters().receive_dropped)
+    }
+
+    #[test]
+    fn ethernet_with_a_vlan_tag_and_raw_ip_give_the_same_packet() {
+        let ethernet = [&[0; 12][..], &[0x81, 0, 0, 7, 8, 0]].concat();
+        let tagged = read(&capture(1, &ethernet, 0)).0.expect("a packet");
+        let raw = read(&capture(101, &[], 0)).0.expect("a packet");
+        assert_eq!(tagged, raw);
+        assert_eq!((raw.len(), raw[0].len()), (1, 20));
+    }
+
+    #[test]
+    fn what_is_cut_short_or_not_ip_is_counted() {
+        assert_eq!(read(&capture(101, &[], 9)), (Ok(vec![]), 1));
+        let arp = [&[0; 12][..], &[8, 6]].concat();
+        assert_eq!(read(&capture(1, &arp, 0)), (Ok(vec![]), 1));
+    }
+
+    #[test]
+    fn a_file_that_is_no_capture_or_ends_early_is_an_error_with_its_packet() {
+        assert!(
+            read(b"not a capture at all, but long enough")
+                .0
+                .expect_err("no capture")
+                .contains("neither pcap nor pcapng")
+        );
+        let whole = capture(101, &[], 0);
+        let text = read(&whole[..whole.len() - 5]).0.expect_err("cut short");
+        assert!(text.contains("packet 1"), "{text}");
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("out.pcap");
+        let mut pool = FramePool::new(4, 0);
+        let mut port = Pcap::open("outside", None, Some(&path)).expect("made");
+        let packet = [&[0x45, 0, 0, 24][..], &[7; 20]].concat();
+        let mut burst = vec![pool.take_filled(&packet, 0).expect("a frame")];
+        port.send(&mut pool, &mut burst).expect("written");
+        port.flush().expect("flushed");
+        let mut port = Pcap::open("inside", Some(&path), None).expect("a capture");
+        assert_eq!(port.receive(&mut pool, 4, &mut burst).expect("read"), 1);
+        assert_eq!(burst[0][..], packet[..]);
+        assert!(port.receive(&mut pool, 4, &mut burst).expect("read") == 0 && port.is_ended());
+    }
+}
