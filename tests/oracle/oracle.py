@@ -59,9 +59,9 @@ def spi_of(one):
     return None
 
 
-def as_esp(one):
+def as_esp(case, one):
     """scapy takes ESP out of UDP 4500 only where it dissected it so."""
-    if ipsec.ESP not in one and UDP in one:
+    if case.encap == "udp" and ipsec.ESP not in one:
         body = bytes(one[UDP].payload)
         one[UDP].remove_payload()
         one = one / ipsec.ESP(body)
@@ -91,7 +91,7 @@ def outward(convoy, config, work, table, failures):
         for index, one in enumerate(by_spi[case.spi]):
             want = packet(case, "out", SIZES[index], index)
             try:
-                got = association.decrypt(as_esp(one))
+                got = association.decrypt(as_esp(case, one))
             except Exception as error:  # whatever scapy finds wrong is a failure of ours
                 got = f"{type(error).__name__}: {error}".encode()
             check(failures, case, "out", index, want, got)

@@ -1,3 +1,47 @@
-//! The `convoy` binary.
+//! The `convoy` binary: it parses, calls the gateway, prints.
 
-fn main() {}
+mod args;
+mod check;
+mod replay;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+
+/// Exit status for wrong usage or configuration, as clap's own.
+const USAGE: u8 = 2;
+
+/// Why a command ended.
+pub(crate) enum Failure {
+    /// The configuration is wrong.
+    Config(String),
+    /// The command failed.
+    Failed(String),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    tracing_subscriber::fmt()
+        .with_env_filter(
+            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
+        )
+        .with_writer(std::io::stderr)
+        .init();
+    let result = match cli.command {
+        Command::Check(args) => check::run(&args),
+        Command::Replay(args) => replay::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Config(text)) => {
+            eprintln!("{text}");
+            ExitCode::from(USAGE)
+        }
+        Err(Failure::Failed(text)) => {
+            eprintln!("convoy: {text}");
+            ExitCode::FAILURE
+        }
+    }
+}

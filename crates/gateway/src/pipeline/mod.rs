@@ -47,6 +47,10 @@ pub struct Departures {
     pub to_inside: Vec<Frame>,
     /// Outer packets for the protected side.
     pub to_outside: Vec<Frame>,
+    /// Packets for the protected side that policy leaves as they are.
+    pub bypass_out: Vec<Frame>,
+    /// Packets for the plaintext side that policy leaves as they are.
+    pub bypass_in: Vec<Frame>,
     /// IKE messages from the protected side.
     pub ike: Vec<Frame>,
     /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
@@ -180,7 +184,7 @@ impl Pipeline {
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
         self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
         self.waiting.extend(self.outbound.protect.drain(..));
-        self.departures.to_outside.append(&mut self.outbound.bypass);
+        self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
         self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
         self.admit();
@@ -191,7 +195,7 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
         self.waiting.extend(self.inbound.open.drain(..));
-        self.departures.to_inside.append(&mut self.inbound.bypass);
+        self.departures.bypass_in.append(&mut self.inbound.bypass);
         self.departures.to_outside.append(&mut self.inbound.to_outside);
         self.departures.ike.append(&mut self.inbound.ike);
         self.departures.foreign.extend(self.inbound.foreign.drain(..).map(|(to, frame)| (to, false, frame)));

@@ -1,0 +1,213 @@
+//! From a configuration to what runs: engines, SAs, policies, a pipeline.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+
+use convoy_engine::{Engine, Software};
+use convoy_ipsec::{
+    Action, ClassMap, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector,
+    TunnelId, UdpEncap,
+};
+use convoy_packet::FramePool;
+use rand::RngCore;
+
+use crate::config::{Config, EngineConfig, EngineKindName, TunnelConfig};
+use crate::costs::Costs;
+use crate::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
+
+/// Why a gateway cannot be put together.
+#[derive(Debug, thiserror::Error)]
+pub enum AssembleError {
+    /// An engine that was asked for is not there.
+    #[error("engine {name}: {reason}")]
+    Engine {
+        /// Its name.
+        name: String,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// The scheduler or an engine refused.
+    #[error(transparent)]
+    Stage(#[from] crate::pipeline::StageError),
+    /// An SA was refused.
+    #[error("tunnel {tunnel}: {source}")]
+    Tunnel {
+        /// Its name.
+        tunnel: String,
+        /// Why.
+        source: crate::pipeline::InstallError,
+    },
+}
+
+/// How many frames a worker has: small and jumbo.
+pub const POOL_FRAMES: (usize, usize) = (8192, 512);
+
+/// The SAs of one tunnel, and what they were made from.
+pub struct Installed {
+    /// What the configuration said.
+    pub config: TunnelConfig,
+    /// The number by which policies know it.
+    pub id: TunnelId,
+    /// Its SAs, outbound and inbound; empty without manual keys.
+    pub sas: Vec<SaIndex>,
+}
+
+/// Makes the engines of a configuration; `software` alone where none is named.
+///
+/// # Errors
+/// [`AssembleError::Engine`] if one is not there.
+pub fn engines(config: &Config) -> Result<Vec<Box<dyn Engine>>, AssembleError> {
+    let software = [EngineConfig {
+        name: "software0".to_owned(),
+        kind: EngineKindName::Software,
+        core: None,
+        model: None,
+    }];
+    let wanted = if config.engines.is_empty() { &software[..] } else { &config.engines };
+    let mut buses = HashMap::new();
+    wanted.iter().map(|engine| make_engine(engine, config, &mut buses)).collect()
+}
+
+fn make_engine(
+    engine: &EngineConfig,
+    _config: &Config,
+    _buses: &mut HashMap<String, ()>,
+) -> Result<Box<dyn Engine>, AssembleError> {
+    match engine.kind {
+        EngineKindName::Software => Ok(Box::new(Software::new(&engine.name))),
+        kind => Err(AssembleError::Engine {
+            name: engine.name.clone(),
+            reason: format!("{kind} is not there; `convoy engines` says why"),
+        }),
+    }
+}
+
+/// A pipeline with these engines and all tunnels of the configuration.
+///
+/// # Errors
+/// [`AssembleError`] names the engine or tunnel.
+pub fn pipeline(
+    config: &Config,
+    engines: Vec<Box<dyn Engine>>,
+    costs: &mut Costs,
+    clock: Clock,
+) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
+    let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
+    let stage = CryptoStage::new(stage_config, Fleet::new(engines), clock)?;
+    let ipsec = Ipsec::new(ipsec_config(config));
+    let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1);
+    let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
+    let mut installed = Vec::new();
+    for (at, tunnel) in config.tunnels.iter().enumerate() {
+        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), costs)?);
+    }
+    set_policies(&mut pipeline, config, &installed);
+    Ok((pipeline, installed))
+}
+
+fn ipsec_config(config: &Config) -> IpsecConfig {
+    let inside = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
+    let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
+    let mut classes = ClassMap::uniform(0);
+    if config.scheduler.classes > 1 {
+        classes = ClassMap::default();
+        for dscp in 0..convoy_ipsec::DSCP_VALUES as u8 {
+            let lowest = config.scheduler.classes as u8 - 1;
+            classes.set(dscp, classes.class_of(dscp << 2).min(lowest));
+        }
+    }
+    IpsecConfig {
+        mtu: config.mtu,
+        inside_v4: inside().find_map(|(address, _)| match address {
+            IpAddr::V4(v4) => Some(*v4),
+            IpAddr::V6(_) => None,
+        }),
+        inside_v6: inside().find_map(|(address, _)| match address {
+            IpAddr::V6(v6) => Some(*v6),
+            IpAddr::V4(_) => None,
+        }),
+        outside: outside.map(|(address, _)| *address).collect(),
+        classes,
+        seed: rand::rng().next_u64(),
+        ..IpsecConfig::default()
+    }
+}
+
+/// Installs a tunnel's SAs.
+///
+/// # Errors
+/// [`AssembleError::Tunnel`], and then none of them stands.
+pub fn install(
+    pipeline: &mut Pipeline,
+    tunnel: &TunnelConfig,
+    id: TunnelId,
+    costs: &mut Costs,
+) -> Result<Installed, AssembleError> {
+    let mut sas = Vec::new();
+    if let Some(manual) = &tunnel.manual {
+        // Inbound first, so that the peer's first packet finds its SA.
+        let ways = [
+            (SaDirection::Inbound, manual.spi_in, &manual.keys_in),
+            (SaDirection::Outbound, manual.spi_out, &manual.keys_out),
+        ];
+        for (direction, spi, keys) in ways {
+            let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, keys.clone());
+            let sa = SaConfig {
+                protocol: tunnel.protocol,
+                mode: tunnel.mode,
+                encap: tunnel
+                    .is_encapsulated
+                    .then_some(UdpEncap { local_port: 4500, remote_port: tunnel.remote_port }),
+                esn: tunnel.esn,
+                replay_window: tunnel.replay_window,
+                lifetime: tunnel.lifetime,
+                dscp: tunnel.dscp,
+                ecn: tunnel.ecn,
+                df: tunnel.df,
+                tfc_bytes: tunnel.tfc_bytes,
+                tunnel: id,
+                ..base
+            };
+            match pipeline.install(&sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform)) {
+                Ok(index) => sas.push(index),
+                Err(source) => {
+                    sas.iter().for_each(|sa| pipeline.retire(*sa));
+                    return Err(AssembleError::Tunnel { tunnel: tunnel.name.clone(), source });
+                }
+            }
+        }
+    }
+    Ok(Installed { config: tunnel.clone(), id, sas })
+}
+
+/// Sets the policies: what bypasses first, then the tunnels by priority.
+pub fn set_policies(pipeline: &mut Pipeline, config: &Config, installed: &[Installed]) {
+    let bypass = config.bypass.iter().map(|(local, remote)| Policy {
+        name: "bypass".to_owned(),
+        priority: 0,
+        direction: PolicyDirection::Both,
+        selector: Selector { local: *local, remote: *remote },
+        action: Action::Bypass,
+    });
+    let mut policies: Vec<Policy> = bypass.collect();
+    for tunnel in installed {
+        let TunnelConfig { name, priority, local_ts, remote_ts, .. } = &tunnel.config;
+        for local in local_ts {
+            policies.extend(remote_ts.iter().map(|remote| Policy {
+                name: name.clone(),
+                priority: *priority,
+                direction: PolicyDirection::Both,
+                selector: Selector { local: *local, remote: *remote },
+                action: Action::Protect(tunnel.id),
+            }));
+        }
+    }
+    pipeline.ipsec_mut().set_policies(policies);
+}
+
+/// The MTU of tunnels' inside ports: what fits into an outer packet whatever the transform.
+pub fn inner_mtu(config: &Config) -> u16 {
+    // IPv6 40, UDP 8, ESP 8, IV 16, padding up to 15 and trailer 2, ICV 32.
+    const WORST: u16 = 40 + 8 + 8 + 16 + 17 + 32;
+    config.mtu - WORST
+}
