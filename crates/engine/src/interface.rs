@@ -56,6 +56,14 @@ pub struct EngineDescription {
     pub needs_input_kept: bool,
 }
 
+impl EngineDescription {
+    /// Hands back a multi-packet of an SA that has no key here.
+    pub(crate) fn refuse_unkeyed(&self, multi_packet: MultiPacket) -> Box<Refused> {
+        let reason = EngineError::NoKey { engine: self.name.clone(), sa: multi_packet.sa };
+        Box::new(Refused { multi_packet, reason })
+    }
+}
+
 /// Packets of one SA and direction that go to an engine together.
 #[derive(Debug)]
 pub struct MultiPacket {

@@ -6,4 +6,4 @@ mod software;
 pub use interface::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
 };
-pub use software::Software;
+pub use software::{Software, transforms};

@@ -33,6 +33,8 @@ pub const AAD_BYTES: usize = 12;
 /// | NULL-AES-GMAC | salt, IV (12) | `aad`, then `auth` of the frame; nothing is encrypted |
 /// | AES-CTR + HMAC | nonce, IV, 1 (16) | `auth` of the frame, then `esn_high` |
 /// | CBC + HMAC | IV (8 or 16) | `auth` of the frame, then `esn_high` |
+///
+/// An ICV that lies inside `auth`, as AH's does, counts as zeros there (RFC 4302 section 3.3.3.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CryptoJob {
     /// Start of what is en- or decrypted.

@@ -1,40 +1,147 @@
-//! The expanded keys of one SA, and what they do to a packet.
+//! The expanded keys of each SA, and what they do to a multi-packet.
 
-use convoy_ipsec::{CryptoJob, CryptoStatus, Direction, KeyMaterial, Transform};
+use std::sync::Arc;
+
+use aes::{Aes128, Aes192, Aes256};
+use aes_gcm::AesGcm;
+use aes_gcm::aead::consts::{U8, U12, U16};
+use chacha20poly1305::ChaCha20Poly1305;
+use convoy_ipsec::{
+    Aead, Cipher, CryptoJob, Direction, Integrity, KeyBits, KeyMaterial, Prepared, SaIndex, Transform,
+};
 
 use super::aead::AeadKeys;
 use super::chained::ChainedKeys;
+use super::gmac::GmacKeys;
+use crate::EngineError;
 
-/// Expanded keys. Wiped when dropped, by the libraries that hold them.
-pub(crate) enum SaKeys {
-    Aead(AeadKeys),
-    Chained(ChainedKeys),
+/// The expanded keys of one SA, wiped when dropped. One call a multi-packet, so that the dispatch over
+/// algorithms is not paid per packet.
+pub(crate) trait SaKeys: Send + Sync {
+    /// Seals or opens every packet in place and writes its status. One whose job does not lie inside its
+    /// frame stays `Pending`.
+    fn run(&self, direction: Direction, packets: &mut [Prepared]);
 }
 
-impl SaKeys {
-    pub(crate) fn new(keys: &KeyMaterial) -> Self {
-        match keys.transform() {
-            Transform::Aead(aead) => Self::Aead(AeadKeys::new(aead, keys.cipher_key())),
-            Transform::Chained { cipher, integrity } => {
-                Self::Chained(ChainedKeys::new(cipher, integrity, keys))
-            }
+/// The SAs of one engine, by index.
+#[derive(Default)]
+pub(crate) struct KeyTable {
+    slots: Vec<Option<Arc<dyn SaKeys>>>,
+}
+
+/// SA indices are places in the SAD and thus dense; a far larger one is a mistake, not a reason to allocate.
+const SA_LIMIT: u32 = 1 << 22;
+
+impl KeyTable {
+    pub(crate) fn install(
+        &mut self,
+        engine: &str,
+        sa: SaIndex,
+        keys: &KeyMaterial,
+    ) -> Result<(), EngineError> {
+        let engine = || engine.to_owned();
+        let Some(expanded) = expand(keys) else {
+            return Err(EngineError::Unsupported { engine: engine(), transform: keys.transform() });
+        };
+        if sa.0 >= SA_LIMIT {
+            let reason = format!("SA index {} is not below {SA_LIMIT}", sa.0);
+            return Err(EngineError::Device { engine: engine(), reason });
+        }
+        let slot = sa.0 as usize;
+        if slot >= self.slots.len() {
+            self.slots.resize(slot + 1, None);
+        }
+        self.slots[slot] = Some(expanded);
+        Ok(())
+    }
+
+    pub(crate) fn remove(&mut self, sa: SaIndex) {
+        if let Some(slot) = self.slots.get_mut(sa.0 as usize) {
+            *slot = None;
         }
     }
 
-    /// Does one job in place. `scratch` is only memory to reuse.
-    pub(crate) fn process(
-        &self,
-        direction: Direction,
-        job: &CryptoJob,
-        packet: &mut [u8],
-        scratch: &mut Vec<u8>,
-    ) -> CryptoStatus {
-        let is_done = match (self, direction) {
-            (Self::Aead(keys), Direction::Seal) => keys.seal(job, packet, scratch),
-            (Self::Aead(keys), Direction::Open) => keys.open(job, packet, scratch),
-            (Self::Chained(keys), Direction::Seal) => keys.seal(job, packet),
-            (Self::Chained(keys), Direction::Open) => keys.open(job, packet),
-        };
-        if is_done { CryptoStatus::Done } else { CryptoStatus::IcvMismatch }
+    pub(crate) fn get(&self, sa: SaIndex) -> Option<&Arc<dyn SaKeys>> {
+        self.slots.get(sa.0 as usize)?.as_ref()
     }
+}
+
+const KEY_BITS: [KeyBits; 3] = [KeyBits::B128, KeyBits::B192, KeyBits::B256];
+
+/// Every transform that the `software` and `model` engines do: all of RFC 8221's ESP and the weak ones.
+pub fn transforms() -> Vec<Transform> {
+    let aead = KEY_BITS.into_iter().flat_map(|key| {
+        let gcm = [8, 12, 16].map(|icv| Aead::AesGcm { key, icv });
+        gcm.into_iter().chain([Aead::NullAesGmac(key)])
+    });
+    let aead = aead.chain([Aead::ChaCha20Poly1305]).map(Transform::Aead);
+    let aes = KEY_BITS.into_iter().flat_map(|key| [Cipher::AesCbc(key), Cipher::AesCtr(key)]);
+    let ciphers = aes.chain([Cipher::Null, Cipher::TripleDesCbc, Cipher::DesCbc]);
+    let chained = ciphers.flat_map(|cipher| {
+        let integrity = [
+            None,
+            Some(Integrity::HmacMd5_96),
+            Some(Integrity::HmacSha1_96),
+            Some(Integrity::HmacSha256_128),
+            Some(Integrity::HmacSha384_192),
+            Some(Integrity::HmacSha512_256),
+        ];
+        integrity.map(|integrity| Transform::Chained { cipher, integrity })
+    });
+    let nothing = Transform::Chained { cipher: Cipher::Null, integrity: None };
+    aead.chain(chained).filter(|transform| *transform != nothing).collect()
+}
+
+/// `None` for what is no transform: a GCM tag of another length, or neither cipher nor integrity.
+fn expand(keys: &KeyMaterial) -> Option<Arc<dyn SaKeys>> {
+    let key = keys.cipher_key();
+    match keys.transform() {
+        Transform::Aead(Aead::AesGcm { key: bits, icv }) => match bits {
+            KeyBits::B128 => expand_gcm::<Aes128>(key, icv),
+            KeyBits::B192 => expand_gcm::<Aes192>(key, icv),
+            KeyBits::B256 => expand_gcm::<Aes256>(key, icv),
+        },
+        Transform::Aead(Aead::ChaCha20Poly1305) => AeadKeys::<ChaCha20Poly1305>::expand(key),
+        Transform::Aead(Aead::NullAesGmac(bits)) => match bits {
+            KeyBits::B128 => GmacKeys::<Aes128>::expand(key),
+            KeyBits::B192 => GmacKeys::<Aes192>::expand(key),
+            KeyBits::B256 => GmacKeys::<Aes256>::expand(key),
+        },
+        Transform::Chained { cipher, integrity } => {
+            ChainedKeys::expand(cipher, key, integrity, keys.integrity_key())
+        }
+    }
+}
+
+fn expand_gcm<A>(key: &[u8], icv: u8) -> Option<Arc<dyn SaKeys>>
+where
+    A: aes::cipher::KeyInit + aes::cipher::BlockSizeUser<BlockSize = U16>,
+    A: aes::cipher::BlockCipherEncrypt + Send + Sync + 'static,
+{
+    match icv {
+        8 => AeadKeys::<AesGcm<A, U12, U8>>::expand(key),
+        12 => AeadKeys::<AesGcm<A, U12, U12>>::expand(key),
+        16 => AeadKeys::<AesGcm<A, U12, U16>>::expand(key),
+        _ => None,
+    }
+}
+
+/// A part of a frame; `None` if it does not lie inside.
+pub(crate) fn part(frame: &[u8], start: u16, len: usize) -> Option<&[u8]> {
+    frame.get(usize::from(start)..usize::from(start) + len)
+}
+
+/// As [`part`], to write.
+pub(crate) fn part_mut(frame: &mut [u8], start: u16, len: usize) -> Option<&mut [u8]> {
+    frame.get_mut(usize::from(start)..usize::from(start) + len)
+}
+
+/// What is authenticated of the frame.
+pub(crate) fn authenticated<'a>(job: &CryptoJob, frame: &'a [u8]) -> Option<&'a [u8]> {
+    part(frame, job.auth_start, job.auth_len.into())
+}
+
+/// What is en- or decrypted of the frame.
+pub(crate) fn ciphered<'a>(job: &CryptoJob, frame: &'a mut [u8]) -> Option<&'a mut [u8]> {
+    part_mut(frame, job.cipher_start, job.cipher_len.into())
 }

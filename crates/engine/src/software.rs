@@ -1,0 +1,75 @@
+//! One packet at a time with vetted ciphers (RustCrypto), on the caller's core: the reference that every other
+//! engine is held against, on every platform.
+
+mod aead;
+mod chained;
+mod gmac;
+mod integrity;
+mod keys;
+mod modes;
+
+use convoy_ipsec::{KeyMaterial, SaIndex};
+
+pub(crate) use keys::KeyTable;
+pub use keys::transforms;
+
+use crate::{
+    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
+};
+
+/// The `software` engine. Does everything that [`transforms`] lists.
+pub struct Software {
+    description: EngineDescription,
+    keys: KeyTable,
+    done: Vec<Completion>,
+}
+
+impl Software {
+    /// An engine called `name`, without keys.
+    pub fn new(name: impl Into<String>) -> Self {
+        let description = EngineDescription {
+            name: name.into(),
+            kind: EngineKind::Software,
+            placement: Placement::Inline,
+            transforms: transforms(),
+            depth: 0,
+            best_burst: 1,
+            is_model: false,
+            needs_input_kept: false,
+        };
+        Self { description, keys: KeyTable::default(), done: Vec::new() }
+    }
+}
+
+impl Engine for Software {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.keys.install(&self.description.name, sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.keys.remove(sa);
+    }
+
+    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        let Some(keys) = self.keys.get(multi_packet.sa) else {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        };
+        let start = std::time::Instant::now();
+        keys.run(multi_packet.direction, &mut multi_packet.packets);
+        let service_ns = Some(start.elapsed().as_nanos() as u64);
+        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.done);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+}
