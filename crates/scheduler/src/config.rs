@@ -23,15 +23,18 @@ pub struct SchedulerConfig {
     pub policy: Policy,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
-    /// How long the window may hold packets back to grow a multi-packet, from the arrival of its first.
+    /// How long the window may hold packets back to grow a multi-packet, from the arrival of its first. With 0 it
+    /// holds none back while an engine is idle and [no more input is at hand](Input::Paused).
     pub max_wait: u64,
-    /// Bytes at which a multi-packet is closed. One packet may be longer.
+    /// Bytes in the window at which it is dispatched though it is not full; also the most bytes of a multi-packet,
+    /// unless it is a single packet.
     pub byte_limit: u32,
-    /// Classes in use, 1 to [`CLASSES`].
+    /// Classes in use, 1 to [`CLASSES`]; a packet of a class beyond the last belongs to the last.
     pub classes: usize,
     /// In which order they are served.
     pub discipline: ClassDiscipline,
-    /// Bounds between which the window adapts itself, if it does.
+    /// Bounds in packets between which the window adapts itself, if it does; it starts from `window`. See the
+    /// rule in [the crate's page](crate#the-adaptive-window).
     pub adaptive: Option<(usize, usize)>,
     /// Whether cost models follow what is measured.
     pub correct: bool,
@@ -53,11 +56,6 @@ impl Default for SchedulerConfig {
 }
 
 impl SchedulerConfig {
-    /// The most packets that the window can ever hold.
-    pub(crate) fn largest_window(&self) -> usize {
-        self.adaptive.map_or(self.window, |(_, most)| most)
-    }
-
     pub(crate) fn validate(&self) -> Result<(), ConfigError> {
         let in_range = |window: usize| (1..=WINDOW_MAX).contains(&window);
         if !in_range(self.window) {

@@ -2,168 +2,147 @@
 
 use std::collections::VecDeque;
 
-use crate::cost::{Cost, CostModel, EngineModel};
-use crate::snapshot::{EngineSnapshot, Histogram};
-
+/// A multi-packet that the engine has.
 #[derive(Clone, Copy)]
-struct Pending {
-    ticket: u64,
-    algorithm: u16,
-    cost: u64,
-    dispatched: u64,
-    predicted_finish: u64,
+pub(crate) struct Pending {
+    pub(crate) ticket: u64,
+    pub(crate) algorithm: u16,
+    /// `p`, in ticks.
+    pub(crate) cost: u64,
+    pub(crate) dispatched: u64,
+    pub(crate) predicted_finish: u64,
 }
 
-pub(crate) struct EngineState {
-    pub(crate) name: String,
+/// What a choice has to know of an engine, and nothing else: choosing walks over these.
+pub(crate) struct EngineQueue {
     pub(crate) is_cpu: bool,
     pub(crate) is_available: bool,
     depth: usize,
-    costs: Vec<Option<Cost>>,
     /// The one in service first.
-    queue: VecDeque<Pending>,
+    pending: VecDeque<Pending>,
     /// `q`: the sum of the estimates of those that wait.
     waiting: u64,
-    /// When the one in service began.
-    began: u64,
-    packets: u64,
-    multi_packets: u64,
-    bytes: u64,
-    packets_per_multi_packet: Histogram,
-    /// Sums over completions, for the mean errors of the prediction of finishing times.
-    predicted_ticks: u64,
-    error_ticks: u64,
-    signed_error_ticks: i64,
-    completed: u64,
+    /// When the one in service should be done; in an empty queue, since when it is empty. `r` is what is left of it.
+    busy_until: u64,
 }
 
-impl EngineState {
-    pub(crate) fn new(model: EngineModel) -> Self {
-        Self {
-            name: model.name,
-            is_cpu: model.is_cpu,
-            is_available: true,
-            depth: model.depth,
-            costs: model.costs.into_iter().map(|cost| cost.map(Cost::new)).collect(),
-            queue: VecDeque::with_capacity(model.depth + 1),
-            waiting: 0,
-            began: 0,
-            packets: 0,
-            multi_packets: 0,
-            bytes: 0,
-            packets_per_multi_packet: Histogram::default(),
-            predicted_ticks: 0,
-            error_ticks: 0,
-            signed_error_ticks: 0,
-            completed: 0,
-        }
+impl EngineQueue {
+    pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
+        // The queue may be declared far deeper than it is ever used.
+        let pending = VecDeque::with_capacity(depth.min(64) + 1);
+        Self { is_cpu, is_available: true, depth, pending, waiting: 0, busy_until: 0 }
     }
 
-    pub(crate) fn set_cost(&mut self, algorithm: u16, model: Option<CostModel>) {
-        let at = usize::from(algorithm);
-        if self.costs.len() <= at {
-            self.costs.resize(at + 1, None);
-        }
-        self.costs[at] = model.map(Cost::new);
-    }
-
-    /// `p`: the estimate for a multi-packet, if the engine can do it.
-    pub(crate) fn cost(&self, algorithm: u16, blocks: u64) -> Option<u64> {
-        Some(self.costs.get(usize::from(algorithm))?.as_ref()?.of(blocks))
-    }
-
-    pub(crate) fn t_init(&self, algorithm: u16) -> f64 {
-        self.costs.get(usize::from(algorithm)).and_then(Option::as_ref).map_or(0.0, Cost::t_init)
-    }
-
+    #[inline]
     pub(crate) fn has_room(&self) -> bool {
-        self.queue.len() <= self.depth
+        self.pending.len() <= self.depth
     }
 
+    #[inline]
     pub(crate) fn is_idle(&self) -> bool {
-        self.queue.is_empty()
+        self.pending.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.pending.len()
     }
 
     /// `w = q + r`: the estimate of what it has to do before a new multi-packet.
+    #[inline]
     pub(crate) fn wait(&self, now: u64) -> u64 {
-        let left = self.queue.front().map_or(0, |front| {
-            let spent = now.saturating_sub(self.began);
-            front.cost.saturating_sub(spent)
-        });
-        self.waiting + left
+        self.waiting + self.busy_until.saturating_sub(now)
     }
 
-    pub(crate) fn enqueue(
-        &mut self,
-        now: u64,
-        ticket: u64,
-        algorithm: u16,
-        cost: u64,
-        packets: u32,
-        bytes: u64,
-    ) {
-        let predicted_finish = now + self.wait(now) + cost;
-        if self.queue.is_empty() {
-            self.began = now;
-        } else {
-            self.waiting += cost;
-        }
-        self.queue.push_back(Pending { ticket, algorithm, cost, dispatched: now, predicted_finish });
-        self.packets += u64::from(packets);
-        self.multi_packets += 1;
-        self.bytes += bytes;
-        self.packets_per_multi_packet.add(packets.into());
+    /// How long it has had nothing to do.
+    pub(crate) fn idle(&self, now: u64) -> u64 {
+        if self.is_idle() { now.saturating_sub(self.busy_until) } else { 0 }
     }
 
-    /// Takes a multi-packet off the mirror; `measured` is its time in service. Returns when it was
-    /// dispatched, or `None` for a ticket that is not here.
-    pub(crate) fn complete(
-        &mut self,
-        now: u64,
-        ticket: u64,
-        measured: Option<u64>,
-        correct: bool,
-    ) -> Option<u64> {
-        let at = self.queue.iter().position(|pending| pending.ticket == ticket)?;
-        let done = self.queue.remove(at)?;
-        if at == 0 {
-            self.began = now;
-            self.waiting -= self.queue.front().map_or(0, |next| next.cost);
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: u64, pending: Pending) {
+        if self.pending.is_empty() {
+            self.busy_until = now.saturating_add(pending.cost);
         } else {
-            self.waiting -= done.cost;
+            self.waiting += pending.cost;
         }
-        let error = now as i64 - done.predicted_finish as i64;
-        self.predicted_ticks += done.predicted_finish - done.dispatched;
-        self.error_ticks += error.unsigned_abs();
-        self.signed_error_ticks += error;
-        self.completed += 1;
-        if let (true, Some(measured)) = (correct, measured)
-            && let Some(Some(cost)) = self.costs.get_mut(usize::from(done.algorithm))
-        {
-            cost.correct(done.cost, measured);
+        self.pending.push_back(pending);
+    }
+
+    /// Takes a multi-packet out; `None` for a ticket that is not here.
+    #[inline]
+    pub(crate) fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending> {
+        // FIFO is the rule: what is done is nearly always the first.
+        let first = self.pending.front()?;
+        if first.ticket != ticket {
+            return self.complete_out_of_order(ticket);
         }
-        Some(done.dispatched)
+        let done = self.pending.pop_front();
+        self.busy_until = now;
+        if let Some(next) = self.pending.front() {
+            self.waiting -= next.cost;
+            self.busy_until = now.saturating_add(next.cost);
+        }
+        done
+    }
+
+    fn complete_out_of_order(&mut self, ticket: u64) -> Option<Pending> {
+        let at = self.pending.iter().position(|pending| pending.ticket == ticket)?;
+        let done = self.pending.remove(at)?;
+        self.waiting -= done.cost;
+        Some(done)
     }
 
     pub(crate) fn clear(&mut self) {
-        self.queue.clear();
+        self.pending.clear();
         self.waiting = 0;
+        self.busy_until = 0;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pending(ticket: u64, cost: u64) -> Pending {
+        Pending { ticket, algorithm: 0, cost, dispatched: 0, predicted_finish: 0 }
     }
 
-    pub(crate) fn snapshot(&self) -> EngineSnapshot {
-        let mean = |sum: f64| if self.completed == 0 { 0.0 } else { sum / self.completed as f64 };
-        EngineSnapshot {
-            name: self.name.clone(),
-            is_available: self.is_available,
-            queued: self.queue.len(),
-            packets: self.packets,
-            multi_packets: self.multi_packets,
-            bytes: self.bytes,
-            packets_per_multi_packet: self.packets_per_multi_packet,
-            predicted_ticks: mean(self.predicted_ticks as f64),
-            error_ticks: mean(self.error_ticks as f64),
-            bias_ticks: mean(self.signed_error_ticks as f64),
-            corrections: self.costs.iter().map(|cost| cost.as_ref().map(Cost::ratio)).collect(),
+    fn queue_of(costs: [u64; 3]) -> EngineQueue {
+        let mut queue = EngineQueue::new(false, 8);
+        for (ticket, cost) in costs.into_iter().enumerate() {
+            queue.enqueue(100, pending(ticket as u64, cost));
         }
+        queue
+    }
+
+    #[test]
+    fn the_wait_is_what_waits_and_what_is_left_of_the_one_in_service() {
+        let mut queue = queue_of([50, 7, 3]);
+        assert_eq!(queue.wait(100), 60);
+        assert_eq!(queue.wait(130), 30);
+        // Overdue, but never below 0.
+        assert_eq!(queue.wait(1_000), 10);
+        assert!(queue.complete(1_000, 0).is_some());
+        assert_eq!(queue.wait(1_000), 10);
+        assert_eq!(queue.wait(1_005), 5);
+    }
+
+    #[test]
+    fn one_that_is_done_before_its_turn_no_longer_waits() {
+        let mut queue = queue_of([50, 7, 3]);
+        assert!(queue.complete(110, 1).is_some());
+        assert_eq!(queue.wait(110), 43);
+        assert!(queue.complete(110, 1).is_none());
+        assert_eq!(queue.len(), 2);
+    }
+
+    #[test]
+    fn an_engine_is_idle_since_its_last_completion() {
+        let mut queue = EngineQueue::new(true, 0);
+        queue.enqueue(10, pending(1, 5));
+        assert!(!queue.has_room());
+        assert_eq!(queue.idle(12), 0);
+        assert!(queue.complete(20, 1).is_some());
+        assert_eq!((queue.wait(20), queue.idle(27)), (0, 7));
     }
 }

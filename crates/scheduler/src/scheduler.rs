@@ -1,11 +1,14 @@
 //! The scheduler: window, choice, and the mirror of each engine's queue.
 
 use crate::adaptive::AdaptiveWindow;
-use crate::config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig};
-use crate::cost::{CostModel, EngineModel};
-use crate::engine::EngineState;
-use crate::policy::{Policy, choose};
-use crate::snapshot::{Histogram, Snapshot};
+use crate::choice::{Choice, Search};
+use crate::classes::Classes;
+use crate::config::{ConfigError, Input, SchedulerConfig};
+use crate::cost::{CostModel, CostTable, EngineModel};
+use crate::engine::{EngineQueue, Pending};
+use crate::histogram::Histogram;
+use crate::policy::Policy;
+use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window};
 
 /// A multi-packet and where it goes.
@@ -43,16 +46,24 @@ pub enum Completed {
 
 /// Buffers that are kept for reuse.
 const SPARE_BUFFERS: usize = 256;
+/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs once.
+const BUFFER_PACKETS: usize = 32;
 
 /// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet.
 pub struct Scheduler<T> {
-    config: SchedulerConfig,
+    policy: Policy,
+    /// Packets that the window may hold now.
+    size: usize,
+    byte_limit: u32,
+    max_wait: u64,
+    corrects: bool,
     window: Window<T>,
-    engines: Vec<EngineState>,
+    classes: Classes,
     adaptive: Option<AdaptiveWindow>,
-    /// What each class may still take in this round, in blocks (weighted classes).
-    deficits: [i64; CLASSES],
-    turn: usize,
+    engines: Vec<EngineQueue>,
+    costs: CostTable,
+    measures: Vec<EngineMeasures>,
+    /// The engine of the last dispatch.
     last: usize,
     next_ticket: u64,
     spare: Vec<Vec<T>>,
@@ -72,29 +83,45 @@ impl<T> Scheduler<T> {
         if config.policy == Policy::CpuOnly && !engines.iter().any(|engine| engine.is_cpu) {
             return Err(ConfigError::NoCpu);
         }
-        let last = engines.len() - 1;
+        let (least, most) = config.adaptive.unwrap_or((config.window, config.window));
+        let size = config.window.clamp(least, most);
+        let queue = |engine: &EngineModel| EngineQueue::new(engine.is_cpu, engine.depth);
         Ok(Self {
-            window: Window::new(config.largest_window()),
+            policy: config.policy,
+            size,
+            byte_limit: config.byte_limit,
+            max_wait: config.max_wait,
+            corrects: config.correct,
+            window: Window::new(most),
+            classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
-            engines: engines.into_iter().map(EngineState::new).collect(),
-            deficits: [0; CLASSES],
-            turn: 0,
-            last,
+            engines: engines.iter().map(queue).collect(),
+            costs: CostTable::new(&engines),
+            last: engines.len() - 1,
+            measures: engines.into_iter().map(|engine| EngineMeasures::new(engine.name)).collect(),
             next_ticket: 0,
-            spare: Vec::new(),
+            spare: Vec::with_capacity(SPARE_BUFFERS),
             wait: Histogram::default(),
-            config,
         })
     }
 
-    /// Sets what an algorithm costs on an engine; `None` if the engine cannot do it.
+    /// Sets what an algorithm costs on an engine, from a new calibration; `None` if the engine cannot do it.
     pub fn set_cost(&mut self, engine: usize, algorithm: u16, model: Option<CostModel>) {
-        self.engines[engine].set_cost(algorithm, model);
+        self.costs.set(engine, usize::from(algorithm), model);
     }
 
-    /// Packets that the window takes now.
+    /// Packets that the window takes now. With several classes some of it may be promised to others:
+    /// [`room_for`](Self::room_for) knows.
+    #[inline]
     pub fn room(&self) -> usize {
-        self.config.window.saturating_sub(self.window.len())
+        self.size.saturating_sub(self.window.len())
+    }
+
+    /// Packets of one class that the window takes now.
+    #[inline]
+    pub fn room_for(&self, class: u8) -> usize {
+        let kept_free = self.classes.kept_free(self.classes.of(class), self.window.counts());
+        self.room().saturating_sub(kept_free)
     }
 
     /// Packets that stand in the window.
@@ -102,165 +129,179 @@ impl<T> Scheduler<T> {
         self.window.len()
     }
 
-    /// Puts a packet into the window. With several classes, room is kept for each: under the strict discipline an
-    /// eighth of the window for the highest, so that it always finds some; under the weighted one for each class its
-    /// share by weight, so that none is kept out.
+    /// Puts a packet into the window.
+    ///
+    /// With several classes, part of the window is kept for each. Strict: an eighth for every class but the lowest,
+    /// against those below it, so that a higher class always finds room. Weighted: half of the window, split by
+    /// weight, so that none is kept out.
     ///
     /// # Errors
-    /// The packet itself, when there is no room for it.
+    /// The packet itself, when there is no room for it. [`dispatch`](Self::dispatch) then is due.
+    #[inline]
     pub fn push(&mut self, now: u64, item: Item<T>) -> Result<(), Item<T>> {
-        let kept_free = if self.config.classes > 1 { self.kept_free(item.class) } else { 0 };
-        if self.room() <= kept_free {
+        if self.room_for(item.class) == 0 {
             return Err(item);
         }
-        self.window.push(now, item);
+        self.window.push(now, self.classes.of(item.class), item);
         Ok(())
     }
 
-    /// Room that classes other than this one have been promised and do not use yet, in packets.
-    fn kept_free(&self, class: u8) -> usize {
-        let unused = |of: usize, promised: usize| {
-            if of == usize::from(class) { 0 } else { promised.saturating_sub(self.window.count(of)) }
-        };
-        match self.config.discipline {
-            ClassDiscipline::Strict => unused(0, self.config.window / 8),
-            ClassDiscipline::Weighted(weights) => {
-                let weights = &weights[..self.config.classes];
-                let sum: usize = weights.iter().map(|weight| *weight.max(&1) as usize).sum();
-                let share = |weight: u32| self.config.window * weight.max(1) as usize / sum;
-                weights.iter().enumerate().map(|(of, weight)| unused(of, share(*weight))).sum()
-            }
-        }
-    }
-
-    /// The next multi-packet, if it is time for one and an engine has room.
+    /// The next multi-packet, if it is time for one and an engine has room for it.
+    #[inline]
     pub fn dispatch(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
-        let class = self.next_class()?;
-        let group = self.window.group(class, self.config.byte_limit)?;
-        if !self.is_due(now, input, &group) {
+        if !self.is_due(now, input) {
             return None;
         }
-        let choice = choose(self.config.policy, &self.engines, &group, now, self.last)?;
-        self.spend(class, &group);
-        let mut items = self.spare.pop().unwrap_or_default();
-        let (histogram, mut waited) = (&mut self.wait, 0);
-        self.window.take(&group, now, &mut items, |ticks| {
-            histogram.add(ticks);
-            waited += ticks;
+        let class = self.classes.next(self.window.counts())?;
+        let group = self.window.group(class, self.byte_limit)?;
+        let costs = self.costs.row(group.algorithm);
+        if self.is_only_idle_time(input) && !self.has_idle(costs) {
+            return None;
+        }
+        let search = Search { engines: &self.engines, costs, blocks: group.blocks, bytes: group.bytes, now };
+        let choice = search.choose(self.policy, self.last)?;
+        self.classes.spend(class, group.blocks);
+        Some(self.send(now, &group, choice))
+    }
+
+    /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.
+    #[inline]
+    fn is_due(&self, now: u64, input: Input) -> bool {
+        self.is_closed(input)
+            || match self.max_wait {
+                0 => input == Input::Paused,
+                _ => self.deadline().is_some_and(|deadline| deadline <= now),
+            }
+    }
+
+    /// Whether the window is full in packets or bytes, or nothing will come any more.
+    #[inline]
+    fn is_closed(&self, input: Input) -> bool {
+        self.classes.is_full(self.room(), self.window.counts())
+            || self.window.bytes() >= u64::from(self.byte_limit)
+            || input == Input::Ended
+    }
+
+    /// Whether the window is due for no other reason than that an engine may be idle.
+    #[inline]
+    fn is_only_idle_time(&self, input: Input) -> bool {
+        input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
+    }
+
+    fn has_idle(&self, costs: &[Option<CostModel>]) -> bool {
+        let mut engines = self.engines.iter().zip(costs);
+        engines.any(|(queue, cost)| queue.is_available && queue.is_idle() && cost.is_some())
+    }
+
+    /// Takes the group out of the window and notes it with its engine.
+    #[inline]
+    fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
+        let Choice { engine, wait, processing } = choice;
+        let idle = self.engines[engine].idle(now);
+        let mut items = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.size.min(BUFFER_PACKETS)));
+        let (histogram, mut lost) = (&mut self.wait, 0);
+        self.window.take(group, now, &mut items, |waited| {
+            histogram.add(waited);
+            lost += waited.min(idle);
         });
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        self.last = choice.engine;
-        let engine = &mut self.engines[choice.engine];
-        let t_init = engine.t_init(group.algorithm);
-        engine.enqueue(now, ticket, group.algorithm, choice.processing, group.packets, group.bytes);
-        if let Some(adaptive) = &mut self.adaptive {
-            let next = adaptive.note(self.config.window, group.packets, t_init, waited);
-            self.config.window = next.unwrap_or(self.config.window);
-        }
-        Some(Dispatch {
-            engine: choice.engine,
+        self.last = engine;
+        let predicted_finish = now.saturating_add(wait).saturating_add(processing);
+        let algorithm = group.algorithm;
+        let pending = Pending { ticket, algorithm, cost: processing, dispatched: now, predicted_finish };
+        self.engines[engine].enqueue(now, pending);
+        self.measures[engine].dispatched(group.packets, group.bytes);
+        self.adapt(engine, group, lost);
+        Dispatch {
+            engine,
             ticket,
             sa: group.sa,
             items,
             blocks: group.blocks,
             bytes: group.bytes,
-            predicted_wait: choice.wait,
-            predicted_processing: choice.processing,
-        })
+            predicted_wait: wait,
+            predicted_processing: processing,
+        }
     }
 
-    /// Rule 1, and the rule that an idle engine does not wait for packets that nobody has.
-    fn is_due(&self, now: u64, input: Input, group: &Group) -> bool {
-        if self.room() == 0 || group.is_closed || input == Input::Ended {
-            return true;
+    #[inline]
+    fn adapt(&mut self, engine: usize, group: &Group, lost: u64) {
+        let Some(adaptive) = &mut self.adaptive else { return };
+        let t_init = self.costs.row(group.algorithm)[engine].map_or(0.0, |cost| cost.t_init);
+        if let Some(size) = adaptive.note(self.size, group.packets, t_init, lost) {
+            self.size = size;
+            self.classes.set_window(size);
         }
-        if self.config.max_wait > 0 {
-            return self.deadline().is_some_and(|deadline| deadline <= now);
-        }
-        input == Input::Paused
-            && self.engines.iter().any(|engine| {
-                engine.is_available && engine.is_idle() && engine.cost(group.algorithm, 0).is_some()
-            })
     }
 
     fn deadline(&self) -> Option<u64> {
-        self.window.first_arrival().map(|first| first.saturating_add(self.config.max_wait))
+        self.window.first_arrival().map(|first| first.saturating_add(self.max_wait))
     }
 
-    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never.
+    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never. Once it
+    /// is past, the window waits for room in a queue, that is for a completion.
     pub fn next_deadline(&self) -> Option<u64> {
-        self.deadline().filter(|_| self.config.max_wait > 0)
-    }
-
-    fn next_class(&mut self) -> Option<usize> {
-        if self.config.classes == 1 {
-            return (0..CLASSES).find(|class| self.window.has_class(*class));
-        }
-        match self.config.discipline {
-            ClassDiscipline::Strict => (0..CLASSES).find(|class| self.window.has_class(*class)),
-            ClassDiscipline::Weighted(weights) => self.next_weighted(&weights),
-        }
-    }
-
-    /// Deficit round robin: the class whose turn it is sends while it has credit; credit is in blocks.
-    fn next_weighted(&mut self, weights: &[u32; CLASSES]) -> Option<usize> {
-        // A full Ethernet packet's blocks for each unit of weight.
-        const QUANTUM: i64 = 96;
-        if self.window.len() == 0 {
-            return None;
-        }
-        loop {
-            let class = self.turn;
-            if self.window.has_class(class) && self.deficits[class] > 0 {
-                return Some(class);
-            }
-            if !self.window.has_class(class) {
-                self.deficits[class] = 0;
-            }
-            self.turn = (self.turn + 1) % CLASSES;
-            if self.window.has_class(self.turn) {
-                self.deficits[self.turn] += QUANTUM * i64::from(weights[self.turn].max(1));
-            }
-        }
-    }
-
-    fn spend(&mut self, class: usize, group: &Group) {
-        self.deficits[class] -= group.blocks as i64;
+        if self.max_wait == 0 { None } else { self.deadline() }
     }
 
     /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks, if known.
+    #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
-        let correct = self.config.correct;
-        let dispatched =
-            self.engines.get_mut(engine).and_then(|state| state.complete(now, ticket, measured, correct));
-        dispatched.map_or(Completed::Unknown, |dispatched| Completed::Known { dispatched })
+        let Some(queue) = self.engines.get_mut(engine) else { return Completed::Unknown };
+        let Some(done) = queue.complete(now, ticket) else { return Completed::Unknown };
+        self.measures[engine].completed(now, &done);
+        if let (true, Some(measured)) = (self.corrects, measured) {
+            self.costs.correct(engine, done.algorithm, done.cost, measured);
+        }
+        Completed::Known { dispatched: done.dispatched }
     }
 
     /// Takes an engine out of the choice, and forgets what it has; or puts it back.
     pub fn set_available(&mut self, engine: usize, is_available: bool) {
-        let state = &mut self.engines[engine];
-        state.is_available = is_available;
+        let queue = &mut self.engines[engine];
+        queue.is_available = is_available;
         if !is_available {
-            state.clear();
+            queue.clear();
         }
     }
 
-    /// Takes the emptied buffer of a dispatch back, so that the next one need not allocate.
+    /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.
+    #[inline]
     pub fn recycle(&mut self, mut items: Vec<T>) {
         items.clear();
-        if self.spare.len() < SPARE_BUFFERS {
+        if self.spare.len() < SPARE_BUFFERS && items.capacity() > 0 {
             self.spare.push(items);
         }
     }
 
     /// What was measured so far.
     pub fn snapshot(&self) -> Snapshot {
+        let packets: u64 = self.measures.iter().map(|measures| measures.packets).sum();
+        let engine = |(at, measures): (usize, &EngineMeasures)| {
+            let [predicted_ticks, measured_ticks, error_ticks] = measures.means();
+            EngineSnapshot {
+                name: measures.name.clone(),
+                is_available: self.engines[at].is_available,
+                queued: self.engines[at].len(),
+                packets: measures.packets,
+                share: if packets == 0 { 0.0 } else { measures.packets as f64 / packets as f64 },
+                multi_packets: measures.packets_per_multi_packet.count(),
+                bytes: measures.bytes,
+                packets_per_multi_packet: measures.packets_per_multi_packet,
+                completed: measures.completed,
+                predicted_ticks,
+                measured_ticks,
+                error_ticks,
+                bias_ticks: measured_ticks - predicted_ticks,
+                corrections: self.costs.ratios(at),
+            }
+        };
         Snapshot {
-            window: self.config.window,
+            window: self.size,
             waiting: self.window.len(),
             wait: self.wait,
-            engines: self.engines.iter().map(EngineState::snapshot).collect(),
+            engines: self.measures.iter().enumerate().map(engine).collect(),
         }
     }
 }

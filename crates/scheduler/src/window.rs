@@ -60,8 +60,6 @@ pub(crate) struct Group {
     pub(crate) packets: u32,
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
-    /// Whether the byte limit closes it.
-    pub(crate) is_closed: bool,
 }
 
 /// Packets in the order of their arrival.
@@ -73,6 +71,7 @@ pub(crate) struct Window<T> {
     tails: [u32; CLASSES],
     counts: [usize; CLASSES],
     len: usize,
+    bytes: u64,
 }
 
 impl<T> Window<T> {
@@ -99,21 +98,29 @@ impl<T> Window<T> {
             tails: [NONE; CLASSES],
             counts: [0; CLASSES],
             len: 0,
+            bytes: 0,
         }
     }
 
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Puts a packet at the end. The caller has made sure that there is a slot.
-    pub(crate) fn push(&mut self, now: u64, item: Item<T>) {
+    /// Bytes of all its packets.
+    #[inline]
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Puts a packet at the end of its class. The caller has made sure that there is a slot.
+    #[inline]
+    pub(crate) fn push(&mut self, now: u64, class: usize, item: Item<T>) {
         let at = self.free;
         let sa = item.sa as usize;
         if sa >= self.chains.len() {
             self.chains.resize(sa + 1, EMPTY);
         }
-        let class = usize::from(item.class).min(CLASSES - 1);
         let before = self.tails[class];
         let slot = &mut self.slots[at as usize];
         self.free = slot.next;
@@ -144,6 +151,7 @@ impl<T> Window<T> {
         chain.packets += 1;
         chain.blocks += u64::from(item.blocks);
         chain.bytes += u64::from(item.bytes);
+        self.bytes += u64::from(item.bytes);
         self.len += 1;
     }
 
@@ -153,18 +161,15 @@ impl<T> Window<T> {
         heads.map(|head| self.slots[*head as usize].arrived).min()
     }
 
-    /// Packets of a class.
-    pub(crate) fn count(&self, class: usize) -> usize {
-        self.counts[class]
-    }
-
-    /// Whether a class has packets.
-    pub(crate) fn has_class(&self, class: usize) -> bool {
-        self.heads[class] != NONE
+    /// Packets of each class.
+    #[inline]
+    pub(crate) fn counts(&self) -> &[usize; CLASSES] {
+        &self.counts
     }
 
     /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in order, as far as
     /// `byte_limit` goes.
+    #[inline]
     pub(crate) fn group(&self, class: usize, byte_limit: u32) -> Option<Group> {
         let reference = self.slots.get(self.heads[class] as usize)?;
         let chain = &self.chains[reference.sa as usize];
@@ -175,7 +180,6 @@ impl<T> Window<T> {
             packets: chain.packets,
             blocks: chain.blocks,
             bytes: chain.bytes,
-            is_closed: chain.bytes >= limit,
         };
         if chain.bytes > limit {
             (group.packets, group.blocks, group.bytes) = self.cut(chain.head, limit);
@@ -201,6 +205,7 @@ impl<T> Window<T> {
     }
 
     /// Takes the first packets of a group's SA out, in order; `wait` is told how long each stood here.
+    #[inline]
     pub(crate) fn take(&mut self, group: &Group, now: u64, items: &mut Vec<T>, mut wait: impl FnMut(u64)) {
         let mut at = self.chains[group.sa as usize].head;
         for _ in 0..group.packets {
@@ -231,6 +236,7 @@ impl<T> Window<T> {
             chain.bytes -= group.bytes;
         }
         self.len -= group.packets as usize;
+        self.bytes -= group.bytes;
     }
 }
 
@@ -238,8 +244,9 @@ impl<T> Window<T> {
 mod tests {
     use super::*;
 
-    fn item(sa: u32, class: u8, payload: u32) -> Item<u32> {
-        Item { sa, algorithm: 0, class, blocks: 1, bytes: 10, payload }
+    fn push(window: &mut Window<u32>, sa: u32, class: u8, payload: u32) {
+        let item = Item { sa, algorithm: 0, class, blocks: 1, bytes: 10, payload };
+        window.push(0, usize::from(class), item);
     }
 
     fn take(window: &mut Window<u32>, class: usize, limit: u32) -> Vec<u32> {
@@ -253,20 +260,20 @@ mod tests {
     fn all_packets_of_the_first_ones_sa_leave_and_the_rest_stay_in_order() {
         let mut window = Window::new(8);
         for (place, sa) in [5, 6, 5, 7, 6, 5].into_iter().enumerate() {
-            window.push(0, item(sa, 0, place as u32));
+            push(&mut window, sa, 0, place as u32);
         }
         assert_eq!(take(&mut window, 0, 1000), [0, 2, 5]);
-        window.push(0, item(7, 0, 6));
+        push(&mut window, 7, 0, 6);
         assert_eq!(take(&mut window, 0, 1000), [1, 4]);
         assert_eq!(take(&mut window, 0, 1000), [3, 6]);
-        assert_eq!(window.len(), 0);
+        assert_eq!((window.len(), window.bytes()), (0, 0));
     }
 
     #[test]
     fn the_byte_limit_closes_a_multi_packet_but_never_empties_it() {
         let mut window = Window::new(8);
         for place in 0..5 {
-            window.push(0, item(1, 0, place));
+            push(&mut window, 1, 0, place);
         }
         assert_eq!(take(&mut window, 0, 25), [0, 1]);
         assert_eq!(take(&mut window, 0, 5), [2]);
@@ -276,11 +283,11 @@ mod tests {
     #[test]
     fn a_packet_of_a_lower_class_rides_with_its_sa() {
         let mut window = Window::new(8);
-        window.push(0, item(1, 3, 0));
-        window.push(0, item(2, 3, 1));
-        window.push(0, item(1, 0, 2));
+        push(&mut window, 1, 3, 0);
+        push(&mut window, 2, 3, 1);
+        push(&mut window, 1, 0, 2);
         assert_eq!(take(&mut window, 0, 1000), [0, 2]);
-        assert!(!window.has_class(0));
+        assert_eq!(window.counts()[0], 0);
         assert_eq!(take(&mut window, 3, 1000), [1]);
     }
 }

@@ -1,172 +1,274 @@
-//! The scheduler against MODEL.md's rules 1 to 3 written down as plainly as they can be.
+//! The scheduler against MODEL.md's rules 1 to 3 written down as plainly as they can be: by scans and sums.
 
-use std::collections::VecDeque;
-
-use convoy_scheduler::{CostModel, Dispatch, EngineModel, Input, Item, Scheduler, SchedulerConfig};
+use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
 use proptest::prelude::*;
-
-const BYTE_LIMIT: u32 = 3_000;
 
 #[derive(Clone, Copy, Debug)]
 struct Packet {
+    place: usize,
     sa: u32,
     bytes: u32,
+    arrived: u64,
 }
 
-/// Rules 1 to 3 by scans and sums.
-struct Plain {
-    window: VecDeque<(usize, Packet)>,
-    size: usize,
-    models: Vec<(bool, CostModel, usize)>,
+impl Packet {
+    fn blocks(&self) -> u32 {
+        self.bytes.div_ceil(16)
+    }
+
+    /// Every third SA uses the second algorithm, which engine 1 cannot do.
+    fn algorithm(&self) -> u16 {
+        u16::from(self.sa.is_multiple_of(3))
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    window: usize,
+    bytes: u32,
+    timeout: u64,
+}
+
+struct PlainEngine {
+    model: EngineModel,
+    is_available: bool,
     /// Estimates, the one in service first, and when that one began.
-    queues: Vec<(VecDeque<u64>, u64)>,
+    costs: Vec<u64>,
+    began: u64,
+}
+
+/// What both sides have to say of a dispatch: engine, `w`, `p` and the packets.
+type Said = (usize, u64, u64, Vec<usize>);
+
+struct Plain {
+    window: Vec<Packet>,
+    limits: Limits,
+    engines: Vec<PlainEngine>,
 }
 
 impl Plain {
-    fn dispatch(&mut self, now: u64, ended: bool) -> Option<(usize, Vec<usize>)> {
-        let sa = self.window.front()?.1.sa;
+    fn new(limits: Limits) -> Self {
+        let engine = |model| PlainEngine { model, is_available: true, costs: Vec::new(), began: 0 };
+        Self { window: Vec::new(), limits, engines: models().into_iter().map(engine).collect() }
+    }
+
+    /// Rule 1, first half: is it time?
+    fn is_due(&self, now: u64, ended: bool) -> bool {
+        let first = self.window.iter().map(|packet| packet.arrived).min();
+        let timeout = self.limits.timeout;
+        let bytes: u32 = self.window.iter().map(|packet| packet.bytes).sum();
+        self.window.len() == self.limits.window
+            || bytes >= self.limits.bytes
+            || ended
+            || timeout > 0 && first.is_some_and(|first| now - first >= timeout)
+    }
+
+    /// Rule 1, second half: the first packet's SA, in order, as far as the byte limit goes.
+    fn group(&self) -> Vec<Packet> {
+        let sa = self.window[0].sa;
         let mut bytes = 0;
         let mut group = Vec::new();
-        for (place, packet) in self.window.iter().filter(|(_, packet)| packet.sa == sa) {
-            if !group.is_empty() && bytes + packet.bytes > BYTE_LIMIT {
+        for packet in self.window.iter().filter(|packet| packet.sa == sa) {
+            bytes += packet.bytes;
+            if !group.is_empty() && bytes > self.limits.bytes {
                 break;
             }
-            bytes += packet.bytes;
-            group.push(*place);
+            group.push(*packet);
         }
-        let all: u32 =
-            self.window.iter().filter(|(_, packet)| packet.sa == sa).map(|(_, packet)| packet.bytes).sum();
-        if self.window.len() < self.size && !ended && all < BYTE_LIMIT {
+        group
+    }
+
+    /// Rules 2 and 3.
+    fn dispatch(&mut self, now: u64, ended: bool) -> Option<Said> {
+        if self.window.is_empty() || !self.is_due(now, ended) {
             return None;
         }
-        let chosen: Vec<Packet> = self
-            .window
-            .iter()
-            .filter(|(place, _)| group.contains(place))
-            .map(|(_, packet)| *packet)
-            .collect();
-        let blocks: u64 = chosen.iter().map(|packet| u64::from(packet.bytes.div_ceil(16))).sum();
-        let engine = (0..self.models.len())
-            .filter(|engine| self.queues[*engine].0.len() <= self.models[*engine].2)
-            .min_by_key(|engine| {
-                let (is_cpu, model, _) = self.models[*engine];
-                let (queue, began) = &self.queues[*engine];
-                let q: u64 = queue.iter().skip(1).sum();
-                let r = queue.front().map_or(0, |cost| cost.saturating_sub(now - began));
-                let p = model.cost(blocks);
-                (q + r + p, is_cpu, p, *engine)
-            })?;
-        let p = self.models[engine].1.cost(blocks);
-        let (queue, began) = &mut self.queues[engine];
-        if queue.is_empty() {
-            *began = now;
+        let group = self.group();
+        let blocks: u32 = group.iter().map(Packet::blocks).sum();
+        let mut best: Option<(u64, bool, u64, usize, u64)> = None;
+        for (at, engine) in self.engines.iter().enumerate() {
+            let Some(model) = engine.model.costs[usize::from(group[0].algorithm())] else { continue };
+            if !engine.is_available || engine.costs.len() > engine.model.depth {
+                continue;
+            }
+            let q: u64 = engine.costs.iter().skip(1).sum();
+            let r = engine.costs.first().map_or(0, |cost| cost.saturating_sub(now - engine.began));
+            let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
+            let candidate = (q + r + p, engine.model.is_cpu, p, at, q + r);
+            best = Some(best.map_or(candidate, |best| best.min(candidate)));
         }
-        queue.push_back(p);
-        self.window.retain(|(place, _)| !group.contains(place));
-        Some((engine, group))
+        let (_, _, p, at, w) = best?;
+        let engine = &mut self.engines[at];
+        if engine.costs.is_empty() {
+            engine.began = now;
+        }
+        engine.costs.push(p);
+        let places: Vec<usize> = group.iter().map(|packet| packet.place).collect();
+        self.window.retain(|packet| !places.contains(&packet.place));
+        Some((at, w, p, places))
     }
 
     fn complete(&mut self, now: u64, engine: usize) {
-        self.queues[engine].0.pop_front();
-        self.queues[engine].1 = now;
+        self.engines[engine].costs.remove(0);
+        self.engines[engine].began = now;
+    }
+}
+
+fn models() -> Vec<EngineModel> {
+    let model = |t_init, t_block| Some(CostModel { t_init, t_block });
+    let engine = |is_cpu, depth, costs| EngineModel { name: String::new(), is_cpu, depth, costs };
+    vec![
+        engine(true, 2, vec![model(300.0, 30.5), model(900.0, 61.25)]),
+        engine(false, 3, vec![model(1000.0, 10.0), None]),
+        engine(false, 1, vec![model(1000.0, 10.0), model(1000.0, 10.0)]),
+    ]
+}
+
+/// The scheduler and the plain rules side by side.
+struct Pair {
+    real: Scheduler<usize>,
+    plain: Plain,
+    tickets: Vec<Vec<u64>>,
+    now: u64,
+    pushed: usize,
+    left: Vec<usize>,
+}
+
+impl Pair {
+    fn new(limits: Limits) -> Self {
+        let config = SchedulerConfig {
+            window: limits.window,
+            byte_limit: limits.bytes,
+            max_wait: limits.timeout,
+            ..SchedulerConfig::default()
+        };
+        let real = Scheduler::new(config, models()).expect("in range");
+        let tickets = vec![Vec::new(); models().len()];
+        Self { real, plain: Plain::new(limits), tickets, now: 0, pushed: 0, left: Vec::new() }
+    }
+
+    fn push(&mut self, sa: u32, bytes: u32) -> Result<(), TestCaseError> {
+        let packet = Packet { place: self.pushed, sa, bytes, arrived: self.now };
+        let (blocks, algorithm) = (packet.blocks(), packet.algorithm());
+        let item = Item { sa, algorithm, class: 0, blocks, bytes, payload: packet.place };
+        let taken = self.real.push(self.now, item).is_ok();
+        prop_assert_eq!(taken, self.plain.window.len() < self.plain.limits.window);
+        if taken {
+            self.plain.window.push(packet);
+            self.pushed += 1;
+        }
+        Ok(())
+    }
+
+    /// One call of dispatch on both; whether it gave something.
+    fn dispatch(&mut self, input: Input) -> Result<bool, TestCaseError> {
+        let got = self.real.dispatch(self.now, input).map(|dispatch| {
+            self.tickets[dispatch.engine].push(dispatch.ticket);
+            self.left.extend(&dispatch.items);
+            (dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing, dispatch.items)
+        });
+        let gave = got.is_some();
+        prop_assert_eq!(got, self.plain.dispatch(self.now, input == Input::Ended));
+        Ok(gave)
+    }
+
+    fn complete(&mut self, engine: usize) {
+        if !self.tickets[engine].is_empty() {
+            let ticket = self.tickets[engine].remove(0);
+            self.real.complete(self.now, engine, ticket, None);
+            self.plain.complete(self.now, engine);
+        }
+    }
+
+    fn set_available(&mut self, engine: usize, is_available: bool) {
+        self.real.set_available(engine, is_available);
+        self.plain.engines[engine].is_available = is_available;
+        if !is_available {
+            self.tickets[engine].clear();
+            self.plain.engines[engine].costs.clear();
+        }
+    }
+
+    /// The source has ended: everything leaves.
+    fn drain(&mut self) -> Result<(), TestCaseError> {
+        loop {
+            for engine in 0..self.tickets.len() {
+                while !self.tickets[engine].is_empty() {
+                    self.complete(engine);
+                }
+            }
+            if !self.dispatch(Input::Ended)? {
+                return Ok(());
+            }
+        }
     }
 }
 
 #[derive(Clone, Debug)]
 enum Step {
-    Push(Packet),
+    Push(u32, u32),
     Dispatch,
     Complete(usize),
     Advance(u64),
+    /// Engine 1 only: the others make sure that something can do every algorithm.
+    SetAvailable(bool),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let packet = (0u32..5, prop_oneof![Just(40u32), 1u32..1600]).prop_map(|(sa, bytes)| Packet { sa, bytes });
+    let bytes = prop_oneof![Just(40u32), 1u32..1600];
     let step = prop_oneof![
-        5 => packet.prop_map(Step::Push),
-        3 => Just(Step::Dispatch),
-        2 => (0usize..3).prop_map(Step::Complete),
-        1 => (0u64..5_000).prop_map(Step::Advance),
+        10 => (0u32..6, bytes).prop_map(|(sa, bytes)| Step::Push(sa, bytes)),
+        6 => Just(Step::Dispatch),
+        4 => (0usize..3).prop_map(Step::Complete),
+        3 => (0u64..5_000).prop_map(Step::Advance),
+        1 => any::<bool>().prop_map(Step::SetAvailable),
     ];
     proptest::collection::vec(step, 1..300)
 }
 
-fn models() -> Vec<(bool, CostModel, usize)> {
-    vec![
-        (true, CostModel { t_init: 300.0, t_block: 30.0 }, 2),
-        (false, CostModel { t_init: 1000.0, t_block: 10.0 }, 3),
-        (false, CostModel { t_init: 1000.0, t_block: 10.0 }, 1),
-    ]
+fn limits() -> impl Strategy<Value = Limits> {
+    (1usize..12, prop_oneof![Just(65_536u32), 1_000u32..5_000], prop_oneof![Just(0u64), 1u64..8_000])
+        .prop_map(|(window, bytes, timeout)| Limits { window, bytes, timeout })
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(400))]
+    #![proptest_config(ProptestConfig::with_cases(600))]
+
     #[test]
-    fn dispatch_for_dispatch_as_the_rules_say(window in 1usize..12, steps in steps()) {
-        let mut plain = Plain {
-            window: VecDeque::new(),
-            size: window,
-            models: models(),
-            queues: vec![(VecDeque::new(), 0); 3],
-        };
-        let engines = models()
-            .into_iter()
-            .map(|(is_cpu, model, depth)| EngineModel {
-                name: String::new(), is_cpu, depth, costs: vec![Some(model)],
-            })
-            .collect();
-        let config = SchedulerConfig { window, byte_limit: BYTE_LIMIT, correct: false, ..SchedulerConfig::default() };
-        let mut real = Scheduler::new(config, engines).expect("in range");
-        let mut tickets: Vec<VecDeque<u64>> = vec![VecDeque::new(); 3];
-        let (mut now, mut place) = (0u64, 0usize);
-        let mut left: Vec<usize> = Vec::new();
-        let note = |dispatch: &Dispatch<usize>, tickets: &mut Vec<VecDeque<u64>>, left: &mut Vec<usize>| {
-            tickets[dispatch.engine].push_back(dispatch.ticket);
-            left.extend(&dispatch.items);
-        };
+    fn dispatch_for_dispatch_as_the_rules_say(limits in limits(), steps in steps()) {
+        let mut pair = Pair::new(limits);
         for step in steps {
             match step {
-                Step::Push(packet) => {
-                    let blocks = packet.bytes.div_ceil(16);
-                    let item = Item { sa: packet.sa, algorithm: 0, class: 0, blocks, bytes: packet.bytes, payload: place };
-                    let taken = real.push(now, item).is_ok();
-                    prop_assert_eq!(taken, plain.window.len() < window);
-                    if taken {
-                        plain.window.push_back((place, packet));
-                        place += 1;
-                    }
-                }
-                Step::Dispatch => {
-                    let got = real.dispatch(now, Input::More);
-                    if let Some(dispatch) = &got { note(dispatch, &mut tickets, &mut left); }
-                    prop_assert_eq!(got.map(|dispatch| (dispatch.engine, dispatch.items)), plain.dispatch(now, false));
-                }
-                Step::Complete(engine) => {
-                    if let Some(ticket) = tickets[engine].pop_front() {
-                        real.complete(now, engine, ticket, None);
-                        plain.complete(now, engine);
-                    }
-                }
-                Step::Advance(ticks) => now += ticks,
+                Step::Push(sa, bytes) => pair.push(sa, bytes)?,
+                Step::Dispatch => { pair.dispatch(Input::More)?; }
+                Step::Complete(engine) => pair.complete(engine),
+                Step::Advance(ticks) => pair.now += ticks,
+                Step::SetAvailable(is_available) => pair.set_available(1, is_available),
             }
         }
-        // The source has ended: everything leaves, nothing twice.
-        loop {
-            for (engine, tickets) in tickets.iter_mut().enumerate() {
-                while let Some(ticket) = tickets.pop_front() {
-                    real.complete(now, engine, ticket, None);
-                    plain.complete(now, engine);
-                }
-            }
-            let got = real.dispatch(now, Input::Ended);
-            let want = plain.dispatch(now, true);
-            if let Some(dispatch) = &got { note(dispatch, &mut tickets, &mut left); }
-            let is_over = got.is_none();
-            prop_assert_eq!(got.map(|dispatch| (dispatch.engine, dispatch.items)), want);
-            if is_over { break; }
-        }
-        prop_assert_eq!(real.waiting(), 0);
+        pair.drain()?;
+        prop_assert_eq!(pair.real.waiting(), 0);
+        // Nothing lost, nothing twice.
+        let mut left = pair.left;
         left.sort_unstable();
-        prop_assert_eq!(left, (0..place).collect::<Vec<_>>());
+        prop_assert_eq!(left, (0..pair.pushed).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_window_of_one_schedules_each_packet_by_itself_in_order(
+        packets in proptest::collection::vec((0u32..6, 1u32..1600), 1..100),
+    ) {
+        let mut pair = Pair::new(Limits { window: 1, bytes: 65_536, timeout: 0 });
+        for (sa, bytes) in packets {
+            pair.push(sa, bytes)?;
+            while !pair.dispatch(Input::More)? {
+                for engine in 0..3 {
+                    pair.complete(engine);
+                }
+                pair.now += 100;
+            }
+            prop_assert_eq!(pair.real.waiting(), 0);
+        }
+        prop_assert!(pair.left.into_iter().eq(0..pair.pushed));
     }
 }
