@@ -164,14 +164,14 @@ impl Worker {
 
     fn send(&mut self) -> Result<bool, PortError> {
         let (pool, departures) = self.pipeline.pool_and_departures();
-        for frame in departures.to_outside.drain(..) {
+        for frame in departures.to_outside.drain(..).chain(departures.bypass_out.drain(..)) {
             let port = choose_outside(&self.outside, &frame);
             match self.leaving[1].get_mut(port) {
                 Some(queue) => queue.push(frame),
                 None => pool.give_back(frame),
             }
         }
-        for frame in departures.to_inside.drain(..) {
+        for frame in departures.to_inside.drain(..).chain(departures.bypass_in.drain(..)) {
             match self.leaving[0].first_mut() {
                 Some(queue) => queue.push(frame),
                 None => pool.give_back(frame),
