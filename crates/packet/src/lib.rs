@@ -2,6 +2,7 @@
 //!
 //! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or ports.
 
+pub mod checksum;
 mod frame;
 
 pub use frame::{Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};

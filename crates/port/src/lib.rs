@@ -10,7 +10,10 @@
 mod interface;
 pub mod memory;
 mod pcap;
+mod sys;
+mod udp;
 
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;
+pub use udp::Udp;
