@@ -1,0 +1,145 @@
+//! Runs cases on every engine that claims their algorithm, and counts.
+
+use std::collections::BTreeMap;
+
+use convoy_engine::{Completion, Engine, MultiPacket, Outcome};
+use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_packet::FramePool;
+
+use crate::case::{Case, SA};
+use crate::roster::every_engine;
+
+/// Cases that an engine was held against.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) valid: usize,
+    pub(crate) invalid: usize,
+}
+
+pub(crate) struct Lab {
+    pub(crate) pool: FramePool,
+    pub(crate) engines: Vec<Box<dyn Engine>>,
+    tallies: BTreeMap<String, Tally>,
+}
+
+/// Submits packets as one multi-packet and waits until it is done.
+pub(crate) fn complete(
+    engine: &mut dyn Engine,
+    direction: Direction,
+    packets: Vec<Prepared>,
+) -> Vec<Prepared> {
+    let count = packets.len();
+    let multi_packet = MultiPacket { ticket: 7, sa: SA, direction, packets };
+    engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
+    let mut completions: Vec<Completion> = Vec::new();
+    while engine.in_flight() > 0 {
+        engine.poll(&mut completions);
+        std::thread::yield_now();
+    }
+    let completion = completions.pop().expect("one multi-packet was submitted");
+    assert!(completions.is_empty());
+    assert_eq!((completion.outcome, completion.multi_packet.ticket), (Outcome::Done, 7));
+    assert_eq!(completion.multi_packet.packets.len(), count);
+    completion.multi_packet.packets
+}
+
+impl Lab {
+    pub(crate) fn new() -> Self {
+        Self { pool: FramePool::new(256, 160), engines: every_engine(), tallies: BTreeMap::new() }
+    }
+
+    /// Holds every engine that claims the transform against the case.
+    pub(crate) fn check(&mut self, case: &Case) {
+        for engine in &mut self.engines {
+            if !engine.description().transforms.contains(&case.transform) {
+                continue;
+            }
+            engine.install_key(SA, &case.keys()).expect("the engine claims the transform");
+            let tally = self.tallies.entry(engine.description().name.clone()).or_default();
+            if case.is_valid {
+                seals_and_opens(engine.as_mut(), &mut self.pool, case);
+                rejects_every_change(engine.as_mut(), &mut self.pool, case);
+                tally.valid += 1;
+            } else {
+                let opened = complete(engine.as_mut(), Direction::Open, vec![case.to_open(&mut self.pool)]);
+                assert_eq!(opened[0].status, CryptoStatus::IcvMismatch, "{}", case.name);
+                tally.invalid += 1;
+            }
+            engine.remove_key(SA);
+        }
+    }
+
+    /// Prints the counts of `what`, and fails if the reference was held against nothing.
+    pub(crate) fn report(&self, what: &str, needs_invalid: bool) {
+        for (engine, tally) in &self.tallies {
+            println!("{what}: {engine}: {} valid, {} invalid", tally.valid, tally.invalid);
+        }
+        let reference = self.tallies.get("software").copied().unwrap_or_default();
+        assert!(reference.valid > 0, "{what}: no valid case was run");
+        assert!(!needs_invalid || reference.invalid > 0, "{what}: no invalid case was run");
+        assert!(self.tallies.values().all(|tally| tally.valid > 0));
+    }
+}
+
+/// Three of the same in one multi-packet, so that bursts are met too.
+fn seals_and_opens(engine: &mut dyn Engine, pool: &mut FramePool, case: &Case) {
+    let name = (&case.name, engine.description().name.clone());
+    let packets = (0..3).map(|_| case.to_seal(pool)).collect();
+    for sealed in complete(engine, Direction::Seal, packets) {
+        assert_eq!(sealed.status, CryptoStatus::Done, "{name:?}");
+        assert_eq!(hex::encode(&sealed.frame[..]), hex::encode(case.sealed_bytes()), "{name:?}");
+    }
+    let packets = (0..3).map(|_| case.to_open(pool)).collect();
+    let open = case.open_bytes();
+    for opened in complete(engine, Direction::Open, packets) {
+        assert_eq!(opened.status, CryptoStatus::Done, "{name:?}");
+        assert_eq!(hex::encode(&opened.frame[..open.len()]), hex::encode(&open), "{name:?}");
+    }
+}
+
+/// One bit changed in each part; those beside it in the multi-packet are unharmed.
+fn rejects_every_change(engine: &mut dyn Engine, pool: &mut FramePool, case: &Case) {
+    if case.icv.is_empty() {
+        return;
+    }
+    let good = case.to_open(pool);
+    let mut packets = vec![good];
+    let (len, icv_at) = (case.sealed_bytes().len(), case.open_bytes().len());
+    let is_covered = |at: usize| at >= icv_at || covers(case, at);
+    for at in (0..len).filter(|at| is_covered(*at)) {
+        let mut bad = case.to_open(pool);
+        bad.frame[at] ^= 1 << (at % 8);
+        packets.push(bad);
+        if packets.len() == 32 {
+            judge(engine, case, std::mem::take(&mut packets));
+            packets.push(case.to_open(pool));
+        }
+    }
+    for at in 0..case.aad.len() {
+        let mut bad = case.to_open(pool);
+        bad.job.aad[at] ^= 0x80;
+        packets.push(bad);
+    }
+    if case.esn_high.is_some() {
+        let mut bad = case.to_open(pool);
+        bad.job.esn_high = None;
+        packets.push(bad);
+    }
+    judge(engine, case, packets);
+}
+
+fn covers(case: &Case, at: usize) -> bool {
+    let job = case.job();
+    let is_in =
+        |start: u16, len: u16| (usize::from(start)..usize::from(start) + usize::from(len)).contains(&at);
+    is_in(job.auth_start, job.auth_len) || is_in(job.cipher_start, job.cipher_len)
+}
+
+/// The first one is good and all others are not.
+fn judge(engine: &mut dyn Engine, case: &Case, packets: Vec<Prepared>) {
+    let opened = complete(engine, Direction::Open, packets);
+    for (place, packet) in opened.iter().enumerate() {
+        let expected = if place == 0 { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
+        assert_eq!(packet.status, expected, "{}: packet {place}", case.name);
+    }
+}

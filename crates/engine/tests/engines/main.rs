@@ -1,0 +1,13 @@
+//! One suite for every engine: known answers, Wycheproof, agreement between engines, and the trait's contract.
+//! A backend joins all of it by a line in `roster.rs`.
+
+mod aead;
+mod aead_vectors;
+mod agreement;
+mod case;
+mod chained;
+mod contract;
+mod hmac;
+mod lab;
+mod roster;
+mod wycheproof;
