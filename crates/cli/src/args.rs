@@ -14,6 +14,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
+    Run(RunArgs),
+    /// Ask a running gateway
+    Show(ShowArgs),
     /// Check a configuration: errors with file, line and key
     Check(CheckArgs),
     /// Send a capture through the gateway's pipeline and write what leaves
@@ -51,6 +55,42 @@ pub(crate) struct ReplayArgs {
     #[arg(long = "out", value_name = "B.pcap")]
     pub(crate) output: PathBuf,
     /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct RunArgs {
+    /// The configuration
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+}
+
+/// What can be shown.
+#[derive(Clone, Copy, ValueEnum)]
+pub(crate) enum Shown {
+    /// Security associations
+    Sa,
+    /// Policies, first to last
+    Policy,
+    /// Engines: health, share, predictions
+    Engine,
+    /// The window
+    Scheduler,
+    /// Ports
+    Port,
+    /// Totals and drops; with --json everything
+    Stats,
+}
+
+#[derive(Args)]
+pub(crate) struct ShowArgs {
+    /// What to show
+    pub(crate) what: Shown,
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -3,6 +3,8 @@
 mod args;
 mod check;
 mod replay;
+mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,8 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Replay(args) => replay::run(&args),
+        Command::Run(args) => run::run(&args),
+        Command::Show(args) => show::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,7 +2,10 @@
 
 pub mod assemble;
 pub mod config;
+pub mod control;
 pub mod costs;
 pub mod pipeline;
 pub mod replay;
+pub mod run;
+pub mod snapshot;
 pub mod worker;

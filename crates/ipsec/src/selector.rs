@@ -52,6 +52,15 @@ impl AddressRange {
         number_address(self.is_v6, self.last)
     }
 
+    /// As an address and the length of a prefix in bits, if the range is one.
+    pub fn as_prefix(&self) -> Option<(IpAddr, u8)> {
+        let width = if self.is_v6 { 128 } else { 32 };
+        let differing = self.first ^ self.last;
+        let host_bits = (128 - differing.leading_zeros()) as u8;
+        let is_whole = differing.count_ones() == u32::from(host_bits) && self.first & differing == 0;
+        is_whole.then(|| (self.first(), width - host_bits))
+    }
+
     /// Whether `address` is one of them.
     pub const fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv6() == self.is_v6 && self.holds(address_number(address))

@@ -10,10 +10,13 @@
 mod interface;
 pub mod memory;
 mod pcap;
+mod route;
 mod sys;
+mod tun;
 mod udp;
 
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;
+pub use tun::Tun;
 pub use udp::Udp;

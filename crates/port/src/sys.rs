@@ -24,3 +24,9 @@ pub(crate) fn set_dont_fragment(socket: BorrowedFd<'_>, dont_fragment: bool) -> 
     // One of the two is of the socket's family.
     if results.contains(&0) { Ok(()) } else { Err(std::io::Error::last_os_error()) }
 }
+
+/// A descriptor that `owner` keeps open for as long as it lives.
+pub(crate) fn borrow<T>(_owner: &T, descriptor: std::os::fd::RawFd) -> BorrowedFd<'_> {
+    // SAFETY: the descriptor belongs to a device inside `_owner`, whose lifetime bounds the result.
+    unsafe { BorrowedFd::borrow_raw(descriptor) }
+}

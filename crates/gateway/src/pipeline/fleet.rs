@@ -29,6 +29,15 @@ pub enum FleetEvent {
     },
 }
 
+impl std::fmt::Display for FleetEvent {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::TakenOut { engine, reason } => write!(f, "engine {engine} was taken out: {reason}"),
+            Self::CameBack { engine } => write!(f, "engine {engine} came back"),
+        }
+    }
+}
+
 /// What the scheduler must hear.
 #[derive(Debug)]
 pub enum FleetReport {

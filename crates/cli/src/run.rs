@@ -1,0 +1,52 @@
+//! `convoy run`.
+
+use std::path::PathBuf;
+use std::sync::mpsc::{Sender, channel};
+
+use convoy_gateway::config::Config;
+use convoy_gateway::control::ControlServer;
+use convoy_gateway::run::{Gateway, Order};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::Failure;
+use crate::args::RunArgs;
+use crate::check::load;
+
+pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let config = load(&args.config)?;
+    let control = config.control.clone();
+    let (orders, received) = channel();
+    let mut gateway = Gateway::start(config).map_err(|error| failed(&error))?;
+    let _server = ControlServer::start(&control, orders.clone())
+        .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
+    listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
+    tracing::info!("ready");
+    gateway.work(&received, &mut |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
+fn listen_to_signals(path: PathBuf, orders: Sender<Order>) -> std::io::Result<()> {
+    let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+        for signal in signals.forever() {
+            let order = match signal {
+                SIGHUP => match Config::load(&path) {
+                    Ok(config) => Order::Reload(Box::new(config)),
+                    Err(errors) => {
+                        tracing::error!("reload: the configuration stays as it was:\n{errors}");
+                        continue;
+                    }
+                },
+                _ => Order::Stop,
+            };
+            if orders.send(order).is_err() {
+                break;
+            }
+        }
+    })?;
+    Ok(())
+}

@@ -1,0 +1,168 @@
+//! `convoy show`: asks a running gateway.
+
+use comfy_table::Table;
+use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
+use convoy_gateway::control::{Answer, Ask, ask};
+use convoy_gateway::snapshot::Snapshot;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::args::{ShowArgs, Shown};
+
+pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    let answer = ask(&args.control, Ask::Snapshot).map_err(|error| {
+        let place = args.control.display();
+        Failure::Failed(format!(
+            "no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)"
+        ))
+    })?;
+    let snapshot = match answer {
+        Answer::Snapshot(snapshot) => snapshot,
+        Answer::Refused(reason) => return Err(Failure::Failed(reason)),
+        Answer::Good => return Err(Failure::Failed("the gateway gave no snapshot".to_owned())),
+    };
+    if args.json {
+        let text = json(args.what, &snapshot).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        println!("{}", table(args.what, &snapshot));
+    }
+    Ok(())
+}
+
+fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
+    fn text<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(value)
+    }
+    match what {
+        Shown::Sa => text(&snapshot.sas),
+        Shown::Policy => text(&snapshot.policies),
+        Shown::Engine => text(&snapshot.engines),
+        Shown::Scheduler => text(&snapshot.scheduler),
+        Shown::Port => text(&snapshot.ports),
+        Shown::Stats => text(snapshot),
+    }
+}
+
+fn new_table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.to_vec());
+    table
+}
+
+fn reasons(drops: &[(String, u64)]) -> String {
+    let words: Vec<String> = drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+    words.join(", ")
+}
+
+fn table(what: Shown, snapshot: &Snapshot) -> Table {
+    match what {
+        Shown::Sa => {
+            let mut table = new_table(&[
+                "tunnel",
+                "SA",
+                "algorithms",
+                "packets",
+                "bytes",
+                "sequence",
+                "age s",
+                "dropped",
+            ]);
+            for sa in &snapshot.sas {
+                table.add_row([
+                    sa.tunnel.clone(),
+                    sa.name.clone(),
+                    sa.transform.clone(),
+                    sa.packets.to_string(),
+                    sa.bytes.to_string(),
+                    sa.sequence.to_string(),
+                    format!("{:.0}", sa.age_s),
+                    reasons(&sa.drops),
+                ]);
+            }
+            table
+        }
+        Shown::Policy => {
+            let mut table =
+                new_table(&["policy", "priority", "local", "remote", "action", "packets", "bytes"]);
+            for policy in &snapshot.policies {
+                table.add_row([
+                    policy.name.clone(),
+                    policy.priority.to_string(),
+                    policy.local.clone(),
+                    policy.remote.clone(),
+                    policy.action.clone(),
+                    policy.packets.to_string(),
+                    policy.bytes.to_string(),
+                ]);
+            }
+            table
+        }
+        Shown::Engine => engines(snapshot),
+        Shown::Scheduler => {
+            let mut table = new_table(&["window", "waiting", "mean wait us"]);
+            let count: u64 = snapshot.scheduler.wait_ns.buckets.iter().map(|(_, count)| count).sum();
+            let mean = snapshot.scheduler.wait_ns.sum as f64 / count.max(1) as f64 / 1000.0;
+            let row = &snapshot.scheduler;
+            table.add_row([row.window.to_string(), row.waiting.to_string(), format!("{mean:.1}")]);
+            table
+        }
+        Shown::Port => {
+            let mut table =
+                new_table(&["port", "kind", "received", "bytes", "sent", "bytes", "dropped", "system calls"]);
+            for port in &snapshot.ports {
+                table.add_row([
+                    port.name.clone(),
+                    port.kind.clone(),
+                    port.received_packets.to_string(),
+                    port.received_bytes.to_string(),
+                    port.sent_packets.to_string(),
+                    port.sent_bytes.to_string(),
+                    (port.receive_dropped + port.send_dropped).to_string(),
+                    port.system_calls.to_string(),
+                ]);
+            }
+            table
+        }
+        Shown::Stats => {
+            let mut table = new_table(&["what", "count"]);
+            table.add_row(["packets protected".to_owned(), snapshot.protected.to_string()]);
+            table.add_row(["packets opened".to_owned(), snapshot.opened.to_string()]);
+            for (reason, count) in &snapshot.drops {
+                table.add_row([format!("dropped: {reason}"), count.to_string()]);
+            }
+            table.add_row(["uptime s".to_owned(), format!("{:.0}", snapshot.uptime_s)]);
+            table
+        }
+    }
+}
+
+fn engines(snapshot: &Snapshot) -> Table {
+    let mut table = new_table(&[
+        "engine",
+        "kind",
+        "state",
+        "packets",
+        "per multi-packet",
+        "queued",
+        "predicted us",
+        "error us",
+    ]);
+    for engine in &snapshot.engines {
+        let kind =
+            if engine.is_model { format!("{} (modelled timing)", engine.kind) } else { engine.kind.clone() };
+        let state = if engine.down.is_empty() { "up".to_owned() } else { format!("down: {}", engine.down) };
+        let per = engine.packets as f64 / engine.multi_packets.max(1) as f64;
+        table.add_row([
+            engine.name.clone(),
+            kind,
+            state,
+            engine.packets.to_string(),
+            format!("{per:.2}"),
+            engine.queued.to_string(),
+            format!("{:.2}", engine.predicted_ns / 1000.0),
+            format!("{:.2}", engine.prediction_error_ns / 1000.0),
+        ]);
+    }
+    table
+}

@@ -1,0 +1,214 @@
+//! The control socket: a Unix socket, mode 0600, on which a line of JSON is asked and a line answered.
+//!
+//! Only root and the gateway's own user are heard. A request has a size limit and a time limit, so that no client can
+//! hold the gateway up; workers are asked by a channel and never locked.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt};
+use serde::{Deserialize, Serialize};
+
+use crate::run::Order;
+use crate::snapshot::Snapshot;
+
+/// Version of the protocol; a client of another is refused.
+pub const VERSION: u32 = 1;
+/// The longest request, in bytes.
+const REQUEST_BYTES: u64 = 4096;
+/// How long a client may take over its request, and the gateway over its answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What can be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ask {
+    /// Everything there is to show.
+    Snapshot,
+    /// Whether anyone is there.
+    Ping,
+    /// Drain and end.
+    Stop,
+}
+
+/// One request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Request {
+    /// [`VERSION`].
+    pub version: u32,
+    /// What is asked.
+    pub ask: Ask,
+}
+
+/// One answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Answer {
+    /// To `snapshot`.
+    Snapshot(Box<Snapshot>),
+    /// Done.
+    Good,
+    /// Not done.
+    Refused(String),
+}
+
+/// Reads a request. Never panics, whatever the bytes.
+///
+/// # Errors
+/// What is wrong with it, in words for the client.
+pub fn parse_request(line: &[u8]) -> Result<Request, String> {
+    let request: Request =
+        serde_json::from_slice(line).map_err(|error| format!("not a request of convoy's: {error}"))?;
+    if request.version != VERSION {
+        return Err(format!("protocol version {}; this gateway speaks {VERSION}", request.version));
+    }
+    Ok(request)
+}
+
+/// The gateway's end. The socket's file goes when this is dropped.
+pub struct ControlServer {
+    path: PathBuf,
+}
+
+impl ControlServer {
+    /// Listens at `path` on a thread of its own; a file that a dead gateway left there is replaced.
+    ///
+    /// # Errors
+    /// What the system refused, or that another gateway listens there.
+    pub fn start(path: &Path, orders: Sender<Order>) -> io::Result<Self> {
+        if UnixStream::connect(path).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another gateway listens there"));
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        let _ = std::fs::remove_file(path);
+        let listener = UnixListener::bind(path)?;
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+            for client in listener.incoming().flatten() {
+                // A client that goes away early is its own affair.
+                let _ = serve(client, &orders);
+            }
+        })?;
+        Ok(Self { path: path.to_owned() })
+    }
+}
+
+impl Drop for ControlServer {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn serve(client: UnixStream, orders: &Sender<Order>) -> io::Result<()> {
+    let peer = getsockopt(&client, sockopt::PeerCredentials)?.uid();
+    if peer != 0 && peer != nix::unistd::getuid().as_raw() {
+        return Ok(());
+    }
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut line = Vec::new();
+    BufReader::new((&client).take(REQUEST_BYTES)).read_until(b'\n', &mut line)?;
+    let answer = match parse_request(&line) {
+        Err(reason) => Answer::Refused(reason),
+        Ok(request) => answer(request.ask, orders),
+    };
+    let mut text = serde_json::to_vec(&answer)?;
+    text.push(b'\n');
+    (&client).write_all(&text)
+}
+
+fn answer(ask: Ask, orders: &Sender<Order>) -> Answer {
+    let gone = |_| Answer::Refused("the gateway is stopping".to_owned());
+    match ask {
+        Ask::Ping => Answer::Good,
+        Ask::Stop => orders.send(Order::Stop).map_or_else(|error| gone(error.to_string()), |()| Answer::Good),
+        Ask::Snapshot => {
+            let (reply, snapshot) = channel();
+            if let Err(error) = orders.send(Order::Show(reply)) {
+                return gone(error.to_string());
+            }
+            match snapshot.recv_timeout(PATIENCE) {
+                Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
+                Err(_) => Answer::Refused("the worker did not answer in time".to_owned()),
+            }
+        }
+    }
+}
+
+/// Asks a running gateway.
+///
+/// # Errors
+/// That none listens there, or what it answered instead.
+pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
+    let client = UnixStream::connect(path)?;
+    client.set_read_timeout(Some(PATIENCE * 2))?;
+    let mut text = serde_json::to_vec(&Request { version: VERSION, ask })?;
+    text.push(b'\n');
+    (&client).write_all(&text)?;
+    let mut line = String::new();
+    BufReader::new(&client).read_line(&mut line)?;
+    Ok(serde_json::from_str(&line)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_read_and_others_refused_with_a_reason() {
+        let good = br#"{"version":1,"ask":"snapshot"}"#;
+        assert_eq!(parse_request(good), Ok(Request { version: 1, ask: Ask::Snapshot }));
+        let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
+        assert_eq!(other, "protocol version 9; this gateway speaks 1");
+        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":1,"ask":"keys"}"#, br#"{"version":1}"#] {
+            assert!(parse_request(bad).expect_err("not a request").starts_with("not a request"));
+        }
+    }
+
+    #[test]
+    fn a_client_is_answered_and_the_socket_is_for_its_owner_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let (orders, received) = channel();
+        let server = ControlServer::start(&path, orders).expect("listening");
+        let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
+        assert_eq!(ask(&path, Ask::Stop).expect("an answer"), Answer::Good);
+        assert!(matches!(received.recv(), Ok(Order::Stop)));
+        let worker = std::thread::spawn(move || {
+            let Ok(Order::Show(reply)) = received.recv() else { panic!("a snapshot was asked for") };
+            reply.send(Snapshot { opened: 7, ..Snapshot::default() }).expect("the server waits");
+        });
+        let answer = ask(&path, Ask::Snapshot).expect("an answer");
+        assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.opened == 7));
+        worker.join().expect("no panic");
+        assert_eq!(
+            ControlServer::start(&path, channel().0).err().map(|error| error.kind()),
+            Some(io::ErrorKind::AddrInUse)
+        );
+        drop(server);
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_request_without_end_is_cut_off() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let _server = ControlServer::start(&path, channel().0).expect("listening");
+        let client = UnixStream::connect(&path).expect("listening");
+        // The server may hang up while this is still being written.
+        let _ = (&client).write_all(&[b'x'; 100_000]);
+        let mut line = String::new();
+        let _ = BufReader::new(&client).read_line(&mut line);
+        assert!(line.is_empty() || line.contains("not a request"), "{line}");
+        assert_eq!(ask(&path, Ask::Ping).expect("still there"), Answer::Good);
+    }
+}

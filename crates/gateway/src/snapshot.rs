@@ -1,0 +1,260 @@
+//! What `convoy show` and the metrics tell of a running gateway: plain structs, nothing secret.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use convoy_ipsec::{DropCounters, TunnelId};
+use convoy_scheduler::Histogram;
+use serde::{Deserialize, Serialize};
+
+use crate::pipeline::Health;
+use crate::worker::{Side, Worker};
+
+/// A gateway at one moment.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Snapshot {
+    /// Seconds since it started.
+    pub uptime_s: f64,
+    /// SAs.
+    pub sas: Vec<SaRow>,
+    /// Policies, first to last.
+    pub policies: Vec<PolicyRow>,
+    /// Engines.
+    pub engines: Vec<EngineRow>,
+    /// The scheduler.
+    pub scheduler: SchedulerRow,
+    /// Ports.
+    pub ports: Vec<PortRow>,
+    /// Dropped packets by reason, of all SAs and of none.
+    pub drops: Vec<(String, u64)>,
+    /// Packets prepared for sealing.
+    pub protected: u64,
+    /// Packets opened and delivered.
+    pub opened: u64,
+}
+
+/// One SA.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SaRow {
+    /// Its tunnel's name.
+    pub tunnel: String,
+    /// SPI, direction, protocol, endpoints.
+    pub name: String,
+    /// Its algorithms, in swanctl's words.
+    pub transform: String,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The last sequence number sent, or the highest received.
+    pub sequence: u64,
+    /// Its age in seconds.
+    pub age_s: f64,
+    /// Dropped packets by reason.
+    pub drops: Vec<(String, u64)>,
+}
+
+/// One policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyRow {
+    /// Its tunnel's name.
+    pub name: String,
+    /// Lower comes first.
+    pub priority: u32,
+    /// The local side.
+    pub local: String,
+    /// The remote side.
+    pub remote: String,
+    /// What is done.
+    pub action: String,
+    /// Packets that it selected.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// One engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineRow {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Empty while it is in use, else why it is not.
+    pub down: String,
+    /// Packets whose result was used.
+    pub packets: u64,
+    /// Multi-packets whose result was used.
+    pub multi_packets: u64,
+    /// Multi-packets that it has now.
+    pub queued: usize,
+    /// Times that it was taken out.
+    pub failures: u64,
+    /// Packets done again elsewhere.
+    pub redone_packets: u64,
+    /// Packets in each multi-packet: upper bounds and counts, the last without bound.
+    pub packets_per_multi_packet: Buckets,
+    /// Mean time from dispatch to completion, in ns, as predicted.
+    pub predicted_ns: f64,
+    /// Mean absolute error of that prediction, in ns.
+    pub prediction_error_ns: f64,
+}
+
+/// A histogram: (upper bound, count) of each bucket, and the sum of all values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Buckets {
+    /// Upper bound (`None` is without) and count, not cumulative.
+    pub buckets: Vec<(Option<u64>, u64)>,
+    /// The sum of all values.
+    pub sum: u64,
+}
+
+impl From<&Histogram> for Buckets {
+    fn from(histogram: &Histogram) -> Self {
+        Self { buckets: histogram.buckets().collect(), sum: histogram.sum() }
+    }
+}
+
+/// The scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchedulerRow {
+    /// The window now, in packets.
+    pub window: usize,
+    /// Packets that stand in it.
+    pub waiting: usize,
+    /// How long packets stood in it, in ns.
+    pub wait_ns: Buckets,
+}
+
+/// One port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortRow {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// Packets received and handed out.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets that arrived and could not be handed out.
+    pub receive_dropped: u64,
+    /// Packets that could not leave.
+    pub send_dropped: u64,
+    /// System calls.
+    pub system_calls: u64,
+}
+
+fn rows(drops: &DropCounters) -> Vec<(String, u64)> {
+    drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}
+
+impl Snapshot {
+    /// A worker's state; `names` are the tunnels'.
+    pub fn of(worker: &Worker, names: &HashMap<TunnelId, String>, uptime: Duration) -> Self {
+        let ipsec = worker.pipeline().ipsec();
+        let counters = ipsec.counters();
+        Self {
+            uptime_s: uptime.as_secs_f64(),
+            sas: sas(worker, names),
+            policies: policies(worker),
+            engines: engines(worker),
+            scheduler: scheduler(worker),
+            ports: ports(worker),
+            drops: rows(&counters.drops),
+            protected: counters.protected,
+            opened: counters.opened,
+        }
+    }
+}
+
+fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
+    let views = worker.pipeline().ipsec().sas();
+    let row = |view: convoy_ipsec::SaView| SaRow {
+        tunnel: names.get(&view.tunnel).cloned().unwrap_or_default(),
+        name: view.name.to_string(),
+        transform: view.transform.to_string(),
+        packets: view.usage.packets(),
+        bytes: view.usage.bytes(),
+        sequence: view.sequence,
+        age_s: view.age_ns as f64 * 1e-9,
+        drops: rows(&view.drops),
+    };
+    views.map(row).collect()
+}
+
+fn policies(worker: &Worker) -> Vec<PolicyRow> {
+    let views = worker.pipeline().ipsec().policies();
+    let row = |view: convoy_ipsec::PolicyView| PolicyRow {
+        name: view.policy.name,
+        priority: view.policy.priority,
+        local: view.policy.selector.local.to_string(),
+        remote: view.policy.selector.remote.to_string(),
+        action: match view.policy.action {
+            convoy_ipsec::Action::Protect(_) => "protect",
+            convoy_ipsec::Action::Bypass => "bypass",
+            convoy_ipsec::Action::Discard => "discard",
+        }
+        .to_owned(),
+        packets: view.packets,
+        bytes: view.bytes,
+    };
+    views.map(row).collect()
+}
+
+fn engines(worker: &Worker) -> Vec<EngineRow> {
+    let stage = worker.pipeline().stage();
+    let fleet = stage.fleet();
+    let snapshot = stage.scheduler().snapshot();
+    let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
+        let (description, counters) = (fleet.description(at), fleet.counters(at));
+        EngineRow {
+            name: engine.name,
+            kind: description.kind.to_string(),
+            is_model: description.is_model,
+            down: match fleet.health(at) {
+                Health::Up => String::new(),
+                Health::Down { reason, .. } => reason.clone(),
+            },
+            packets: counters.packets,
+            multi_packets: counters.multi_packets,
+            queued: engine.queued,
+            failures: counters.failures,
+            redone_packets: counters.redone_packets,
+            packets_per_multi_packet: (&engine.packets_per_multi_packet).into(),
+            predicted_ns: engine.predicted_ticks,
+            prediction_error_ns: engine.error_ticks,
+        }
+    };
+    snapshot.engines.into_iter().enumerate().map(row).collect()
+}
+
+fn scheduler(worker: &Worker) -> SchedulerRow {
+    let snapshot = worker.pipeline().stage().scheduler().snapshot();
+    SchedulerRow { window: snapshot.window, waiting: snapshot.waiting, wait_ns: (&snapshot.wait).into() }
+}
+
+fn ports(worker: &Worker) -> Vec<PortRow> {
+    let all = [Side::Inside, Side::Outside].into_iter().flat_map(|side| worker.ports(side));
+    all.map(|port| {
+        let (description, counters) = (port.description(), port.counters());
+        PortRow {
+            name: description.name.clone(),
+            kind: description.kind.to_string(),
+            received_packets: counters.received_packets,
+            received_bytes: counters.received_bytes,
+            sent_packets: counters.sent_packets,
+            sent_bytes: counters.sent_bytes,
+            receive_dropped: counters.receive_dropped,
+            send_dropped: counters.send_dropped,
+            system_calls: counters.system_calls,
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,204 @@
+//! A Linux TUN interface: the plaintext side as the kernel's IP stack sees it.
+//!
+//! The library tun-rs carries the device, its addresses and its offloads: a 64 KiB TCP super-packet of the kernel
+//! is read in one call and cut here into packets that fit the MTU, and what leaves is coalesced again.
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use convoy_packet::{Frame, FramePool, FrameSize};
+use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+
+/// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
+const TAILROOM: usize = 320;
+/// Longest interface name that Linux takes.
+const NAME_BYTES: usize = 15;
+
+/// The `tun` port.
+pub struct Tun {
+    description: PortDescription,
+    counters: PortCounters,
+    device: SyncDevice,
+    /// What the kernel gave in one call, and what became of it.
+    super_packet: Vec<u8>,
+    packets: Vec<Vec<u8>>,
+    sizes: Vec<usize>,
+    /// Of `packets`, those from `next` to `count` were not handed out yet.
+    next: usize,
+    count: usize,
+    gro: GROTable,
+    leaving: Vec<Vec<u8>>,
+}
+
+impl Tun {
+    /// Opens `device`, gives it these addresses and this MTU, sets it up, and routes `routes` to it.
+    ///
+    /// # Errors
+    /// [`PortError`] says what the system refused, and what to do.
+    pub fn open(
+        name: &str,
+        device: &str,
+        addresses: &[(IpAddr, u8)],
+        mtu: u16,
+        routes: &[(IpAddr, u8)],
+    ) -> Result<Self, PortError> {
+        if device.is_empty() || device.len() > NAME_BYTES {
+            let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
+            return Err(PortError::Invalid { port: name.to_owned(), reason });
+        }
+        let io = |action: String| {
+            move |source| PortError::Io {
+                port: name.to_owned(),
+                action: with_advice(action, &source),
+                source,
+            }
+        };
+        let tun = DeviceBuilder::new()
+            .name(device)
+            .mtu(mtu)
+            .with(|builder| {
+                builder.offload(true);
+            })
+            .build_sync()
+            .map_err(io(format!("make the interface {device}")))?;
+        for (address, bits) in addresses {
+            let result = match address {
+                IpAddr::V4(v4) => tun.add_address_v4(*v4, *bits),
+                IpAddr::V6(v6) => tun.add_address_v6(*v6, *bits),
+            };
+            result.map_err(io(format!("give {device} the address {address}/{bits}")))?;
+        }
+        tun.enabled(true).map_err(io(format!("set {device} up")))?;
+        tun.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
+        let index = tun.if_index().map_err(io(format!("find {device}")))?;
+        crate::route::add(index, routes).map_err(io(format!("route the tunnels' addresses to {device}")))?;
+        let capacity = usize::from(mtu).max(2048);
+        Ok(Self {
+            description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
+            counters: PortCounters::default(),
+            device: tun,
+            super_packet: vec![0; VIRTIO_NET_HDR_LEN + 65_535],
+            packets: vec![vec![0; capacity]; IDEAL_BATCH_SIZE],
+            sizes: vec![0; IDEAL_BATCH_SIZE],
+            next: 0,
+            count: 0,
+            gro: GROTable::default(),
+            leaving: Vec::new(),
+        })
+    }
+
+    /// Reads one packet or super-packet; `false` if there is none.
+    fn read(&mut self) -> Result<bool, PortError> {
+        self.counters.system_calls += 1;
+        (self.next, self.count) = (0, 0);
+        let read = self.device.recv_multiple(&mut self.super_packet, &mut self.packets, &mut self.sizes, 0);
+        match read {
+            Ok(count) => {
+                self.count = count;
+                Ok(true)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(false),
+            Err(error) if error.raw_os_error().is_none() => {
+                // A super-packet that could not be taken apart.
+                self.counters.receive_dropped += 1;
+                Ok(true)
+            }
+            Err(source) => Err(PortError::Io {
+                port: self.description.name.clone(),
+                action: "read from the interface".to_owned(),
+                source,
+            }),
+        }
+    }
+
+    /// Hands out what was read; `false` if frames or room ran out.
+    fn hand_out(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) -> bool {
+        while self.next < self.count {
+            if burst.len() >= limit {
+                return false;
+            }
+            let packet = &self.packets[self.next][..self.sizes[self.next]];
+            let Some(size) = FrameSize::for_packet(packet.len(), TAILROOM) else {
+                self.counters.receive_dropped += 1;
+                self.next += 1;
+                continue;
+            };
+            let Some(mut frame) = pool.take(size) else { return false };
+            self.next += 1;
+            if frame.fill(packet).is_err() {
+                self.counters.receive_dropped += 1;
+                pool.give_back(frame);
+                continue;
+            }
+            self.counters.received_packets += 1;
+            self.counters.received_bytes += packet.len() as u64;
+            burst.push(frame);
+        }
+        true
+    }
+}
+
+/// The usual reasons for which no TUN device can be had.
+fn with_advice(action: String, error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => format!("{action} (is there a /dev/net/tun? Try: modprobe tun)"),
+        std::io::ErrorKind::PermissionDenied => {
+            format!("{action} (run as root, or with the capability CAP_NET_ADMIN)")
+        }
+        std::io::ErrorKind::ResourceBusy => format!("{action} (another program has it open)"),
+        _ => action,
+    }
+}
+
+impl Port for Tun {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        let before = burst.len();
+        let limit = before + limit;
+        while self.hand_out(pool, limit, burst) {
+            if burst.len() >= limit || !self.read()? {
+                break;
+            }
+        }
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let count = burst.len().min(IDEAL_BATCH_SIZE);
+        self.leaving.resize_with(count.max(self.leaving.len()), Vec::new);
+        for (frame, packet) in burst.drain(..count).zip(&mut self.leaving) {
+            packet.clear();
+            packet.resize(VIRTIO_NET_HDR_LEN, 0);
+            packet.extend_from_slice(&frame);
+            self.counters.sent_packets += 1;
+            self.counters.sent_bytes += frame.len() as u64;
+            pool.give_back(frame);
+        }
+        let sent = self.device.send_multiple(&mut self.gro, &mut self.leaving[..count], VIRTIO_NET_HDR_LEN);
+        self.counters.system_calls += 1;
+        if sent.is_err() {
+            // The kernel takes no part of what it refuses, and does not say which: a malformed inner packet, or
+            // the interface is down.
+            self.counters.send_dropped += 1;
+        }
+        Ok(count)
+    }
+
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(crate::sys::borrow(self, self.device.as_raw_fd()))
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters
+    }
+}

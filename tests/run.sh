@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The tests against foreign peers and in network namespaces: root is needed, and their absence is a failure.
+# usage: run.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+cd "$(dirname "$0")/.."
+python=target/test-venv/bin/python
+passed=0 failed=0
+run() { # name command...
+  local name=$1; shift
+  echo "=== $name"
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "=== FAILED: $name"; fi
+}
+run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
+run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
+echo "system tests: $passed passed, $failed failed"
+[ "$failed" = 0 ]
