@@ -10,8 +10,8 @@ mod modes;
 
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
-pub(crate) use keys::KeyTable;
 pub use keys::transforms;
+pub(crate) use keys::{KeyTable, SaKeys};
 
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,

@@ -1,0 +1,148 @@
+//! A modelled accelerator: real ciphers, the timing of a device on a shared bus (MODEL rules 4 and 5).
+//!
+//! Packets come out as the `software` engine would make them, and no earlier than the modelled device would
+//! have them done. The model's time is virtual and exact, in picoseconds ([`platform`]); one thread per bus
+//! ([`thread`]) follows it with the machine's clock, as closely as the operating system lets it. What an
+//! operator sees of it says "model".
+
+mod bus;
+mod platform;
+mod thread;
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Instant;
+
+use convoy_ipsec::{KeyMaterial, SaIndex};
+
+pub use bus::{BusStatistics, BusTiming, SharedBus};
+
+use crate::software::{KeyTable, transforms};
+use crate::{
+    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
+};
+use thread::{Job, Message};
+
+/// The timing of one modelled accelerator.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ModelTiming {
+    /// Initialisation, once per multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// One block of 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// Multi-packets that may wait, the one in service not counted.
+    pub depth: usize,
+    /// Whether it has room for the next input and the last output, so that transfers overlap with
+    /// computing (MODEL rule 5).
+    pub has_prefetch: bool,
+}
+
+impl Default for ModelTiming {
+    /// The accelerator of the small-packets paper: 2 us and 230 Mbit/s, no prefetch.
+    fn default() -> Self {
+        Self { t_init_ns: 2_000.0, t_block_ns: 128.0 / 0.230, depth: 10, has_prefetch: false }
+    }
+}
+
+/// The `model` engine.
+pub struct Model {
+    description: EngineDescription,
+    keys: KeyTable,
+    device: usize,
+    to_bus: Sender<Message>,
+    from_bus: Receiver<Completion>,
+    /// With the thread.
+    under_way: usize,
+    /// Back from the thread, not polled yet.
+    done: Vec<Completion>,
+    /// Keeps the bus and its thread alive.
+    _bus: SharedBus,
+}
+
+impl Model {
+    /// An accelerator on `bus`. Its name gets "-model" at its end if "model" is not in it.
+    pub fn new(name: impl Into<String>, timing: ModelTiming, bus: SharedBus) -> Self {
+        let mut name = name.into();
+        if !name.contains("model") {
+            name.push_str("-model");
+        }
+        let description = EngineDescription {
+            name,
+            kind: EngineKind::Model,
+            placement: Placement::Lookaside,
+            transforms: transforms(),
+            depth: timing.depth,
+            best_burst: 32,
+            is_model: true,
+            needs_input_kept: true,
+        };
+        let (done, from_bus) = channel();
+        let (device, to_bus) = bus.join(timing, done);
+        let (keys, under_way, done) = (KeyTable::default(), 0, Vec::new());
+        Self { description, keys, device, to_bus, from_bus, under_way, done, _bus: bus }
+    }
+
+    fn collect(&mut self) {
+        let before = self.done.len();
+        self.done.extend(self.from_bus.try_iter());
+        self.under_way -= self.done.len() - before;
+    }
+
+    fn gone(&self) -> EngineError {
+        let reason = "the thread that keeps the model's time has ended".to_owned();
+        EngineError::Device { engine: self.description.name.clone(), reason }
+    }
+}
+
+impl Engine for Model {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.keys.install(&self.description.name, sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.keys.remove(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        let Some(keys) = self.keys.get(multi_packet.sa).cloned() else {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        };
+        self.collect();
+        if self.under_way > self.description.depth {
+            let reason = EngineError::NoRoom(self.description.name.clone());
+            return Err(Box::new(Refused { multi_packet, reason }));
+        }
+        let job = Job { keys, multi_packet };
+        let message = Message::Work { device: self.device, submitted: Instant::now(), job };
+        let Err(unsent) = self.to_bus.send(message) else {
+            self.under_way += 1;
+            return Ok(());
+        };
+        let Message::Work { job, .. } = unsent.0 else { unreachable!("what was sent is work") };
+        Err(Box::new(Refused { multi_packet: job.multi_packet, reason: self.gone() }))
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.collect();
+        completions.append(&mut self.done);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.under_way + self.done.len()
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let is_alive = self.to_bus.send(Message::Ping).is_ok();
+        if is_alive { Ok(()) } else { Err(self.gone()) }
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        // A thread that has ended already has nothing to forget.
+        let _ = self.to_bus.send(Message::Leave { device: self.device });
+    }
+}

@@ -1,0 +1,128 @@
+//! The bus that modelled accelerators share.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use super::ModelTiming;
+use super::thread::{Message, run};
+use crate::Completion;
+
+/// A bus: one transfer at a time, in order of request. `l` bytes hold it for
+/// `t_cycle * (c_address + ceil(l / width))`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BusTiming {
+    /// One cycle, in ns; 0 is a bus that costs nothing.
+    pub t_cycle_ns: f64,
+    /// Cycles for the address.
+    pub c_address: u32,
+    /// Bytes moved in one cycle; 0 counts as 1.
+    pub width_bytes: u32,
+}
+
+impl BusTiming {
+    /// PCI at 66 MHz, 32 bits wide.
+    pub const PCI: Self = Self { t_cycle_ns: 1_000.0 / 66.0, c_address: 1, width_bytes: 4 };
+    /// Costs nothing: a device in the memory itself.
+    pub const FREE: Self = Self { t_cycle_ns: 0.0, c_address: 0, width_bytes: 1 };
+
+    /// How long a transfer of `bytes` holds the bus, in ps.
+    pub(super) fn transfer_ps(&self, bytes: u64) -> u64 {
+        let cycles = u64::from(self.c_address) + bytes.div_ceil(self.width_bytes.max(1).into());
+        (self.t_cycle_ns * 1_000.0 * cycles as f64).round() as u64
+    }
+}
+
+/// What happened on a bus since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusStatistics {
+    /// Transfers asked for.
+    pub requests: u64,
+    /// Of these, how many found the bus taken.
+    pub conflicts: u64,
+    /// How long it was held, in ns.
+    pub busy_ns: u64,
+}
+
+impl BusStatistics {
+    /// Conflicts over requests, 0 to 1.
+    pub fn conflict_share(&self) -> f64 {
+        if self.requests == 0 { 0.0 } else { self.conflicts as f64 / self.requests as f64 }
+    }
+}
+
+/// Where the thread writes what is to be seen outside.
+#[derive(Default)]
+pub(super) struct Board {
+    requests: AtomicU64,
+    conflicts: AtomicU64,
+    busy_ns: AtomicU64,
+}
+
+impl Board {
+    pub(super) fn write(&self, statistics: BusStatistics) {
+        self.requests.store(statistics.requests, Ordering::Relaxed);
+        self.conflicts.store(statistics.conflicts, Ordering::Relaxed);
+        self.busy_ns.store(statistics.busy_ns, Ordering::Relaxed);
+    }
+}
+
+struct Shared {
+    /// The way to the thread, and the number of the next device. `None` only while dropping.
+    joining: Mutex<(Option<Sender<Message>>, usize)>,
+    board: Arc<Board>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A handle on one bus and the thread that keeps its time; clones are the same bus. The thread ends when the
+/// last handle and the last [`Model`](super::Model) on it are gone.
+#[derive(Clone)]
+pub struct SharedBus(Arc<Shared>);
+
+impl SharedBus {
+    /// A bus without devices.
+    ///
+    /// # Errors
+    /// The operating system's, if it gives no thread.
+    pub fn new(timing: BusTiming) -> std::io::Result<Self> {
+        let (sender, receiver) = channel();
+        let board = Arc::new(Board::default());
+        let on_thread = Arc::clone(&board);
+        let thread = std::thread::Builder::new()
+            .name("convoy-model".to_owned())
+            .spawn(move || run(timing, &receiver, &on_thread))?;
+        Ok(Self(Arc::new(Shared { joining: Mutex::new((Some(sender), 0)), board, thread: Some(thread) })))
+    }
+
+    /// What happened so far.
+    pub fn statistics(&self) -> BusStatistics {
+        let board = &self.0.board;
+        BusStatistics {
+            requests: board.requests.load(Ordering::Relaxed),
+            conflicts: board.conflicts.load(Ordering::Relaxed),
+            busy_ns: board.busy_ns.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Puts a device on the bus: its number, and the way to send it work.
+    pub(super) fn join(&self, timing: ModelTiming, done: Sender<Completion>) -> (usize, Sender<Message>) {
+        let mut joining = self.0.joining.lock().unwrap_or_else(PoisonError::into_inner);
+        let device = joining.1;
+        joining.1 += 1;
+        let sender = joining.0.clone().expect("the sender stands until the last handle is dropped");
+        // If the thread has ended, the first submit says so.
+        let _ = sender.send(Message::Join { timing, done });
+        (device, sender)
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        // All models are gone before the last handle, so this was the last sender, and the thread ends.
+        self.joining.get_mut().unwrap_or_else(PoisonError::into_inner).0 = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}

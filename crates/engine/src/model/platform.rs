@@ -1,0 +1,341 @@
+//! The model's own time: devices, queues and the bus as a discrete-event machine (MODEL rules 4 and 5). Pure: the
+//! caller says how far time has come.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::bus::{BusStatistics, BusTiming};
+
+/// A modelled device's timing in ps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct DeviceTiming {
+    pub(super) t_init_ps: f64,
+    pub(super) t_block_ps: f64,
+    pub(super) has_prefetch: bool,
+}
+
+/// One multi-packet as the model sees it.
+pub(super) struct Work<T> {
+    pub(super) blocks: u64,
+    pub(super) bytes: u64,
+    pub(super) payload: T,
+    began_ps: u64,
+}
+
+impl<T> Work<T> {
+    pub(super) fn new(blocks: u64, bytes: u64, payload: T) -> Self {
+        Self { blocks, bytes, payload, began_ps: 0 }
+    }
+}
+
+/// One multi-packet that a device has done.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Finished<T> {
+    pub(super) device: usize,
+    pub(super) payload: T,
+    /// When the device first asked the bus for it.
+    pub(super) began_ps: u64,
+    /// When its last byte was moved out.
+    pub(super) ended_ps: u64,
+}
+
+struct Device<T> {
+    timing: DeviceTiming,
+    queue: VecDeque<Work<T>>,
+    /// Waits for the bus, is moved in, or waits for the unit that computes.
+    input: Option<Work<T>>,
+    is_moved_in: bool,
+    /// Is computed, or waits for the output's place.
+    computing: Option<Work<T>>,
+    is_computed: bool,
+    /// Waits for the bus or is moved out.
+    output: Option<Work<T>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Way {
+    In,
+    Out,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The transfer that holds the bus is over.
+    Transferred,
+    /// A device has computed.
+    Computed(usize),
+}
+
+/// The devices of one bus.
+pub(super) struct Platform<T> {
+    bus: BusTiming,
+    devices: Vec<Device<T>>,
+    /// Who holds the bus.
+    holder: Option<(usize, Way)>,
+    waiting: VecDeque<(usize, Way)>,
+    /// By time, then by age.
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    age: u64,
+    now_ps: u64,
+    requests: u64,
+    conflicts: u64,
+    busy_ps: u64,
+}
+
+impl<T> Platform<T> {
+    pub(super) fn new(bus: BusTiming) -> Self {
+        Self {
+            bus,
+            devices: Vec::new(),
+            holder: None,
+            waiting: VecDeque::new(),
+            events: BinaryHeap::new(),
+            age: 0,
+            now_ps: 0,
+            requests: 0,
+            conflicts: 0,
+            busy_ps: 0,
+        }
+    }
+
+    pub(super) fn add(&mut self, timing: DeviceTiming) -> usize {
+        self.devices.push(Device {
+            timing,
+            queue: VecDeque::new(),
+            input: None,
+            is_moved_in: false,
+            computing: None,
+            is_computed: false,
+            output: None,
+        });
+        self.devices.len() - 1
+    }
+
+    /// Drops all that a device has. Its transfers still hold the bus to their end.
+    pub(super) fn clear(&mut self, device: usize) {
+        let device = &mut self.devices[device];
+        device.queue.clear();
+        (device.input, device.computing, device.output) = (None, None, None);
+        (device.is_moved_in, device.is_computed) = (false, false);
+    }
+
+    pub(super) fn statistics(&self) -> BusStatistics {
+        BusStatistics { requests: self.requests, conflicts: self.conflicts, busy_ns: self.busy_ps / 1_000 }
+    }
+
+    /// When something will happen next.
+    pub(super) fn next_ps(&self) -> Option<u64> {
+        self.events.peek().map(|Reverse((at, ..))| *at)
+    }
+
+    /// Queues work at a device. `at_ps` before what has already happened counts as just then.
+    pub(super) fn submit(
+        &mut self,
+        at_ps: u64,
+        device: usize,
+        work: Work<T>,
+        compute: &mut impl FnMut(&mut T),
+        finished: &mut Vec<Finished<T>>,
+    ) {
+        self.advance(at_ps, compute, finished);
+        self.now_ps = self.now_ps.max(at_ps);
+        self.devices[device].queue.push_back(work);
+        self.pump(device, compute);
+    }
+
+    /// Lets all happen that is due by `until_ps`. `compute` is called when a device begins to compute.
+    pub(super) fn advance(
+        &mut self,
+        until_ps: u64,
+        compute: &mut impl FnMut(&mut T),
+        finished: &mut Vec<Finished<T>>,
+    ) {
+        while self.next_ps().is_some_and(|at| at <= until_ps) {
+            let Some(Reverse((at, _, event))) = self.events.pop() else { return };
+            self.now_ps = at;
+            let device = match event {
+                Event::Transferred => self.transferred(finished),
+                Event::Computed(device) => {
+                    self.devices[device].is_computed = self.devices[device].computing.is_some();
+                    Some(device)
+                }
+            };
+            if let Some(device) = device {
+                self.pump(device, compute);
+            }
+        }
+    }
+
+    /// Ends the transfer under way and hands the bus to the next in line.
+    fn transferred(&mut self, finished: &mut Vec<Finished<T>>) -> Option<usize> {
+        let (place, way) = self.holder.take()?;
+        if let Some((next, way)) = self.waiting.pop_front() {
+            self.grant(next, way);
+        }
+        let device = &mut self.devices[place];
+        match way {
+            Way::In => device.is_moved_in = device.input.is_some(),
+            Way::Out => finished.extend(device.output.take().map(|work| Finished {
+                device: place,
+                payload: work.payload,
+                began_ps: work.began_ps,
+                ended_ps: self.now_ps,
+            })),
+        }
+        Some(place)
+    }
+
+    /// Moves a device's work on as far as it goes: out of the unit that computes, into it, in from the queue.
+    fn pump(&mut self, place: usize, compute: &mut impl FnMut(&mut T)) {
+        let now_ps = self.now_ps;
+        let device = &mut self.devices[place];
+        let leaves = device.is_computed && device.output.is_none();
+        if leaves {
+            device.output = device.computing.take();
+            device.is_computed = false;
+        }
+        if device.is_moved_in && device.computing.is_none() {
+            device.is_moved_in = false;
+            device.computing = device.input.take();
+            if let Some(work) = &mut device.computing {
+                compute(&mut work.payload);
+                let cost = device.timing.t_init_ps + device.timing.t_block_ps * work.blocks as f64;
+                self.schedule(now_ps + cost.round().max(0.0) as u64, Event::Computed(place));
+            }
+        }
+        let device = &mut self.devices[place];
+        let is_idle = device.computing.is_none() && device.output.is_none();
+        let enters = device.input.is_none() && (device.timing.has_prefetch || is_idle);
+        let enters = enters && !device.queue.is_empty();
+        if enters {
+            device.input = device.queue.pop_front().map(|work| Work { began_ps: now_ps, ..work });
+        }
+        // What is done asks before what is new.
+        if leaves {
+            self.request(place, Way::Out);
+        }
+        if enters {
+            self.request(place, Way::In);
+        }
+    }
+
+    fn request(&mut self, device: usize, way: Way) {
+        self.requests += 1;
+        if self.holder.is_some() {
+            self.conflicts += 1;
+            self.waiting.push_back((device, way));
+        } else {
+            self.grant(device, way);
+        }
+    }
+
+    fn grant(&mut self, place: usize, way: Way) {
+        let device = &self.devices[place];
+        let work = if way == Way::In { &device.input } else { &device.output };
+        let took_ps = self.bus.transfer_ps(work.as_ref().map_or(0, |work| work.bytes));
+        self.busy_ps += took_ps;
+        self.holder = Some((place, way));
+        self.schedule(self.now_ps + took_ps, Event::Transferred);
+    }
+
+    fn schedule(&mut self, at_ps: u64, event: Event) {
+        self.age += 1;
+        self.events.push(Reverse((at_ps, self.age, event)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 10 ps a cycle, one cycle for the address, 4 bytes a cycle: 84 bytes take 220 ps.
+    const BUS: BusTiming = BusTiming { t_cycle_ns: 0.01, c_address: 1, width_bytes: 4 };
+    const DEVICE: DeviceTiming = DeviceTiming { t_init_ps: 1_000.0, t_block_ps: 100.0, has_prefetch: false };
+
+    /// Submits `(at, device, blocks)` with 84 bytes each and returns `(device, name, began, ended)`.
+    fn run(
+        devices: &[DeviceTiming],
+        work: &[(u64, usize, u64)],
+    ) -> (Vec<(usize, usize, u64, u64)>, BusStatistics) {
+        let mut platform = Platform::new(BUS);
+        devices.iter().for_each(|timing| {
+            platform.add(*timing);
+        });
+        let (mut finished, mut computed) = (Vec::new(), 0);
+        let mut compute = |_: &mut usize| computed += 1;
+        for (name, (at, device, blocks)) in work.iter().enumerate() {
+            platform.submit(*at, *device, Work::new(*blocks, 84, name), &mut compute, &mut finished);
+        }
+        while let Some(at) = platform.next_ps() {
+            platform.advance(at, &mut compute, &mut finished);
+        }
+        assert_eq!(computed, work.len());
+        let rows =
+            finished.iter().map(|done| (done.device, done.payload, done.began_ps, done.ended_ps)).collect();
+        (rows, platform.statistics())
+    }
+
+    #[test]
+    fn a_multi_packet_is_moved_in_computed_and_moved_out() {
+        let (rows, statistics) = run(&[DEVICE], &[(50, 0, 6)]);
+        assert_eq!(rows, [(0, 0, 50, 50 + 220 + 1_600 + 220)]);
+        assert_eq!((statistics.requests, statistics.conflicts), (2, 0));
+    }
+
+    #[test]
+    fn without_prefetch_the_next_one_starts_when_the_last_is_out() {
+        let (rows, statistics) = run(&[DEVICE], &[(0, 0, 6), (0, 0, 6)]);
+        assert_eq!(rows, [(0, 0, 0, 2_040), (0, 1, 2_040, 4_080)]);
+        assert_eq!(statistics.conflicts, 0);
+    }
+
+    #[test]
+    fn prefetch_and_write_buffer_hide_the_bus_behind_computing() {
+        let device = DeviceTiming { has_prefetch: true, ..DEVICE };
+        let (rows, _) = run(&[device], &[(0, 0, 6), (0, 0, 6), (0, 0, 6)]);
+        let ends: Vec<u64> = rows.iter().map(|row| row.3).collect();
+        assert_eq!(ends, [220 + 1_600 + 220, 220 + 2 * 1_600 + 220, 220 + 3 * 1_600 + 220]);
+        assert_eq!(rows[1].2, 220);
+    }
+
+    #[test]
+    fn the_bus_serves_in_order_of_request_and_counts_conflicts() {
+        let (rows, statistics) = run(&[DEVICE; 3], &[(0, 2, 6), (0, 0, 6), (100, 1, 6)]);
+        // In: device 2 at 0, device 0 at 220, device 1 at 440; each computes for 1,600; out in the same order.
+        assert_eq!(rows, [(2, 0, 0, 2_040), (0, 1, 0, 2_260), (1, 2, 100, 2_480)]);
+        // Two wait to get in; going out, two ask in the moment in which the one before ends, and find it taken.
+        assert_eq!((statistics.requests, statistics.conflicts), (6, 4));
+        assert_eq!(statistics.busy_ns, 1);
+    }
+
+    #[test]
+    fn a_late_arrival_counts_from_the_last_event_and_never_before() {
+        let mut platform = Platform::new(BUS);
+        platform.add(DEVICE);
+        let mut finished = Vec::new();
+        platform.submit(1_000, 0, Work::new(6, 84, 'a'), &mut |_| {}, &mut finished);
+        platform.advance(10_000, &mut |_| {}, &mut finished);
+        platform.submit(3_000, 0, Work::new(6, 84, 'b'), &mut |_| {}, &mut finished);
+        platform.advance(10_000, &mut |_| {}, &mut finished);
+        assert_eq!(finished[1].began_ps, 3_040);
+    }
+
+    #[test]
+    fn a_cleared_device_finishes_nothing_and_frees_the_bus() {
+        let mut platform = Platform::new(BUS);
+        let (first, second) = (platform.add(DEVICE), platform.add(DEVICE));
+        let mut finished = Vec::new();
+        for device in [first, second] {
+            platform.submit(0, device, Work::new(1, 84, device), &mut |_| {}, &mut finished);
+        }
+        platform.clear(first);
+        platform.advance(1_000_000, &mut |_| {}, &mut finished);
+        assert_eq!(finished.iter().map(|done| done.device).collect::<Vec<_>>(), [second]);
+    }
+
+    #[test]
+    fn the_pci_bus_of_the_paper_takes_333_ns_for_84_bytes() {
+        assert_eq!(BusTiming::PCI.transfer_ps(84), 333_333);
+        assert_eq!(BusTiming::FREE.transfer_ps(84), 0);
+    }
+}

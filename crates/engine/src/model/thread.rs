@@ -1,0 +1,144 @@
+//! The thread that follows a platform's virtual time with the machine's clock.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::{Duration, Instant};
+
+use super::ModelTiming;
+use super::bus::{Board, BusTiming};
+use super::platform::{DeviceTiming, Finished, Platform, Work};
+use crate::software::SaKeys;
+use crate::{Completion, MultiPacket, Outcome};
+
+/// A multi-packet with the keys of its SA.
+pub(super) struct Job {
+    pub(super) keys: Arc<dyn SaKeys>,
+    pub(super) multi_packet: MultiPacket,
+}
+
+pub(super) enum Message {
+    /// A device, in the order of their numbers.
+    Join { timing: ModelTiming, done: Sender<Completion> },
+    /// Something to do.
+    Work { device: usize, submitted: Instant, job: Job },
+    /// A device goes; all that it has is dropped.
+    Leave { device: usize },
+    /// Asks for nothing: that it can be sent tells that the thread lives.
+    Ping,
+}
+
+/// Nearer than this, the thread spins: giving the core away costs about as much.
+const SPIN: Duration = Duration::from_micros(10);
+/// Nearer than this, it yields instead of sleeping, since a sleeper may be woken that much too late. Also how
+/// long it stays awake when there is nothing to do.
+const YIELD: Duration = Duration::from_micros(150);
+
+/// Runs until every sender is gone.
+pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
+    let mut follower = Follower {
+        platform: Platform::new(bus),
+        done: Vec::new(),
+        finished: Vec::new(),
+        epoch: Instant::now(),
+        awake_since: Instant::now(),
+    };
+    loop {
+        match follower.next_message(messages) {
+            Ok(message) => follower.take(message),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        follower.catch_up(board);
+    }
+}
+
+struct Follower {
+    platform: Platform<Job>,
+    /// By device.
+    done: Vec<Sender<Completion>>,
+    finished: Vec<Finished<Job>>,
+    epoch: Instant,
+    /// When something last happened.
+    awake_since: Instant,
+}
+
+/// The real work, at the moment when the modelled device starts on it.
+fn compute(job: &mut Job) {
+    job.keys.run(job.multi_packet.direction, &mut job.multi_packet.packets);
+}
+
+impl Follower {
+    fn now_ps(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64 * 1_000
+    }
+
+    /// Waits for a message or the next event, whichever is first; `Timeout` means an event, or nothing yet.
+    fn next_message(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
+        match messages.try_recv() {
+            Ok(message) => return Ok(message),
+            Err(TryRecvError::Disconnected) => return Err(RecvTimeoutError::Disconnected),
+            Err(TryRecvError::Empty) => {}
+        }
+        let Some(next_ps) = self.platform.next_ps() else {
+            if self.awake_since.elapsed() < YIELD {
+                std::thread::yield_now();
+                return Err(RecvTimeoutError::Timeout);
+            }
+            return messages.recv().map_err(|_| RecvTimeoutError::Disconnected);
+        };
+        let left = Duration::from_nanos(next_ps.saturating_sub(self.now_ps()) / 1_000);
+        if left > YIELD {
+            return messages.recv_timeout(left - YIELD);
+        }
+        if left > SPIN {
+            std::thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+        Err(RecvTimeoutError::Timeout)
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Join { timing, done } => {
+                self.platform.add(DeviceTiming {
+                    t_init_ps: timing.t_init_ns * 1_000.0,
+                    t_block_ps: timing.t_block_ns * 1_000.0,
+                    has_prefetch: timing.has_prefetch,
+                });
+                self.done.push(done);
+            }
+            Message::Work { device, submitted, job } => {
+                let at_ps = submitted.saturating_duration_since(self.epoch).as_nanos() as u64 * 1_000;
+                let jobs = || job.multi_packet.packets.iter().map(|packet| &packet.job);
+                let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
+                let bytes = jobs().map(|job| u64::from(job.cipher_len.max(job.auth_len))).sum();
+                let work = Work::new(blocks, bytes, job);
+                self.platform.submit(at_ps, device, work, &mut compute, &mut self.finished);
+            }
+            Message::Leave { device } => self.platform.clear(device),
+            Message::Ping => {}
+        }
+        self.awake_since = Instant::now();
+    }
+
+    /// Lets happen what is due, and hands out what is done.
+    fn catch_up(&mut self, board: &Board) {
+        let now_ps = self.now_ps();
+        if self.finished.is_empty() && self.platform.next_ps().is_none_or(|at| at > now_ps) {
+            return;
+        }
+        self.platform.advance(now_ps, &mut compute, &mut self.finished);
+        board.write(self.platform.statistics());
+        for done in self.finished.drain(..) {
+            // The end as the caller meets it, so that a late thread shows in the measured time.
+            let ended_ps = (self.epoch.elapsed().as_nanos() as u64 * 1_000).max(done.ended_ps);
+            let service_ns = Some((ended_ps - done.began_ps) / 1_000);
+            let multi_packet = done.payload.multi_packet;
+            let completion = Completion { multi_packet, outcome: Outcome::Done, service_ns };
+            // A device that has gone in the meantime does not want it; its frames go home as they drop.
+            let _ = self.done[done.device].send(completion);
+        }
+        self.awake_since = Instant::now();
+    }
+}
