@@ -10,17 +10,15 @@ use convoy_scheduler::{
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const PACKETS: u64 = 10_000;
-const ENGINES: usize = 4;
-const DEPTH: usize = 10;
 
 fn engines() -> Vec<EngineModel> {
     let engine = |at| EngineModel {
         name: String::new(),
         is_cpu: at == 0,
-        depth: DEPTH,
+        depth: 10,
         costs: vec![Some(CostModel { t_init: 2_000.0, t_block: 556.5 })],
     };
-    (0..ENGINES).map(engine).collect()
+    (0..4).map(engine).collect()
 }
 
 /// Packets of equiprobable SAs.

@@ -101,6 +101,9 @@ pub enum ConfigError {
     /// There is nobody to send anything to.
     #[error("no engine; at least one is needed")]
     NoEngine,
+    /// There are more than [`ENGINES`](crate::ENGINES).
+    #[error("{0} engines; at most 64 are possible")]
+    Engines(usize),
     /// `cpu-only` needs a CPU.
     #[error("policy cpu-only needs an engine on the worker's own core, and there is none")]
     NoCpu,

@@ -1,5 +1,7 @@
 //! What an engine needs for a multi-packet (MODEL: rule 2).
 
+use crate::engine_set::EngineSet;
+
 /// An engine's time for one algorithm: `t_init + t_block * n`, in ticks, with `n` in blocks of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
@@ -13,9 +15,10 @@ impl CostModel {
     /// The time for `blocks`, to the nearest tick; never negative, though a fit through noisy measurements may be.
     #[inline]
     pub fn cost(&self, blocks: u64) -> u64 {
-        // `f64::round` is a call into libm on baseline x86-64: 5 ns for each engine and multi-packet. The cast
-        // cuts towards 0 and makes a negative number 0.
-        (self.t_init + self.t_block * blocks as f64 + 0.5) as u64
+        // `f64::round` is a call into libm on baseline x86-64, and conversions of unsigned numbers take some
+        // ten instructions: together 8 ns for each engine and multi-packet. This cast cuts towards 0.
+        let ticks = (self.t_init + self.t_block * blocks as i64 as f64 + 0.5) as i64;
+        ticks.max(0) as u64
     }
 }
 
@@ -46,18 +49,22 @@ struct Calibrated {
     ratio: f64,
 }
 
-/// The cost models of all engines. They follow what is measured.
+/// What algorithms cost on all engines. Models follow what is measured.
 pub(crate) struct CostTable {
     engines: usize,
+    /// For each algorithm, who can do it.
+    capable: Vec<EngineSet>,
     /// A row of engines for each algorithm, so that a choice reads one run of memory: the models as corrected.
-    current: Vec<Option<CostModel>>,
+    /// Meaningless where the engine is not capable.
+    current: Vec<CostModel>,
     /// The same places: what was calibrated.
-    calibrated: Vec<Option<Calibrated>>,
+    calibrated: Vec<Calibrated>,
 }
 
 impl CostTable {
     pub(crate) fn new(engines: &[EngineModel]) -> Self {
-        let mut table = Self { engines: engines.len(), current: Vec::new(), calibrated: Vec::new() };
+        let (capable, current, calibrated) = (Vec::new(), Vec::new(), Vec::new());
+        let mut table = Self { engines: engines.len(), capable, current, calibrated };
         for (engine, model) in engines.iter().enumerate() {
             for (algorithm, cost) in model.costs.iter().enumerate() {
                 table.set(engine, algorithm, *cost);
@@ -68,41 +75,49 @@ impl CostTable {
 
     /// Sets a model anew and forgets its correction.
     pub(crate) fn set(&mut self, engine: usize, algorithm: usize, model: Option<CostModel>) {
-        let rows = (algorithm + 1) * self.engines;
-        if self.current.len() < rows {
-            self.current.resize(rows, None);
-            self.calibrated.resize(rows, None);
+        let nothing = CostModel { t_init: 0.0, t_block: 0.0 };
+        if self.capable.len() <= algorithm {
+            self.capable.resize(algorithm + 1, EngineSet::default());
+            let rows = self.capable.len() * self.engines;
+            self.current.resize(rows, nothing);
+            self.calibrated.resize(rows, Calibrated { model: nothing, ratio: 1.0 });
         }
+        self.capable[algorithm].set(engine, model.is_some());
         let at = algorithm * self.engines + engine;
+        let model = model.unwrap_or(nothing);
         self.current[at] = model;
-        self.calibrated[at] = model.map(|model| Calibrated { model, ratio: 1.0 });
+        self.calibrated[at] = Calibrated { model, ratio: 1.0 };
     }
 
-    /// The models of an algorithm, engine by engine; nothing for an algorithm that nobody knows.
+    /// Who can do an algorithm, and the models of it, engine by engine; nobody where it is unknown.
     #[inline]
-    pub(crate) fn row(&self, algorithm: u16) -> &[Option<CostModel>] {
-        let start = usize::from(algorithm) * self.engines;
-        self.current.get(start..start + self.engines).unwrap_or_default()
+    pub(crate) fn row(&self, algorithm: u16) -> (EngineSet, &[CostModel]) {
+        let algorithm = usize::from(algorithm);
+        let Some(capable) = self.capable.get(algorithm) else { return (EngineSet::default(), &[]) };
+        let start = algorithm * self.engines;
+        (*capable, &self.current[start..start + self.engines])
     }
 
     /// Learns that what was predicted to take `predicted` ticks took `measured`.
     pub(crate) fn correct(&mut self, engine: usize, algorithm: u16, predicted: u64, measured: u64) {
-        let at = usize::from(algorithm) * self.engines + engine;
-        let Some(Some(calibrated)) = self.calibrated.get_mut(at) else { return };
-        if predicted == 0 {
+        let is_capable = self.capable.get(usize::from(algorithm)).is_some_and(|set| set.contains(engine));
+        if !is_capable || predicted == 0 {
             return;
         }
+        let at = usize::from(algorithm) * self.engines + engine;
+        let calibrated = &mut self.calibrated[at];
         let newest = calibrated.ratio * measured as f64 / predicted as f64;
         let ratio = (calibrated.ratio + GAIN * (newest - calibrated.ratio)).clamp(RATIO_MIN, RATIO_MAX);
         calibrated.ratio = ratio;
         let CostModel { t_init, t_block } = calibrated.model;
-        self.current[at] = Some(CostModel { t_init: t_init * ratio, t_block: t_block * ratio });
+        self.current[at] = CostModel { t_init: t_init * ratio, t_block: t_block * ratio };
     }
 
     /// What an engine's calibrated models are multiplied by now, by algorithm.
     pub(crate) fn ratios(&self, engine: usize) -> Vec<Option<f64>> {
         let column = self.calibrated.iter().skip(engine).step_by(self.engines);
-        column.map(|calibrated| calibrated.map(|calibrated| calibrated.ratio)).collect()
+        let capable = self.capable.iter().map(|set| set.contains(engine));
+        column.zip(capable).map(|(calibrated, is_capable)| is_capable.then_some(calibrated.ratio)).collect()
     }
 }
 
@@ -116,7 +131,7 @@ mod tests {
     }
 
     fn cost(table: &CostTable, blocks: u64) -> u64 {
-        table.row(1)[0].expect("algorithm 1 is known").cost(blocks)
+        table.row(1).1[0].cost(blocks)
     }
 
     #[test]
@@ -128,10 +143,13 @@ mod tests {
     }
 
     #[test]
-    fn an_algorithm_that_nobody_knows_has_no_row() {
-        let table = table(1.0, 1.0);
-        assert_eq!(table.row(0), [None]);
-        assert!(table.row(2).is_empty());
+    fn an_algorithm_that_nobody_knows_has_no_cost() {
+        let mut table = table(1.0, 1.0);
+        let capable = [0, 1, 2].map(|algorithm| table.row(algorithm).0.contains(0));
+        assert_eq!(capable, [false, true, false]);
+        assert!(table.row(2).1.is_empty());
+        table.correct(0, 2, 10, 20);
+        assert_eq!(table.ratios(0), [None, Some(1.0)]);
     }
 
     #[test]

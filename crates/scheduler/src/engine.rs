@@ -2,6 +2,8 @@
 
 use std::collections::VecDeque;
 
+use crate::engine_set::EngineSet;
+
 /// A multi-packet that the engine has.
 #[derive(Clone, Copy)]
 pub(crate) struct Pending {
@@ -13,10 +15,8 @@ pub(crate) struct Pending {
     pub(crate) predicted_finish: u64,
 }
 
-/// What a choice has to know of an engine, and nothing else: choosing walks over these.
+/// The queue of one engine.
 pub(crate) struct EngineQueue {
-    pub(crate) is_cpu: bool,
-    pub(crate) is_available: bool,
     depth: usize,
     /// The one in service first.
     pending: VecDeque<Pending>,
@@ -27,14 +27,14 @@ pub(crate) struct EngineQueue {
 }
 
 impl EngineQueue {
-    pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
+    pub(crate) fn new(depth: usize) -> Self {
         // The queue may be declared far deeper than it is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
-        Self { is_cpu, is_available: true, depth, pending, waiting: 0, busy_until: 0 }
+        Self { depth, pending, waiting: 0, busy_until: 0 }
     }
 
     #[inline]
-    pub(crate) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.pending.len() <= self.depth
     }
 
@@ -59,7 +59,7 @@ impl EngineQueue {
     }
 
     #[inline]
-    pub(crate) fn enqueue(&mut self, now: u64, pending: Pending) {
+    fn enqueue(&mut self, now: u64, pending: Pending) {
         if self.pending.is_empty() {
             self.busy_until = now.saturating_add(pending.cost);
         } else {
@@ -70,7 +70,7 @@ impl EngineQueue {
 
     /// Takes a multi-packet out; `None` for a ticket that is not here.
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending> {
+    fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending> {
         // FIFO is the rule: what is done is nearly always the first.
         let first = self.pending.front()?;
         if first.ticket != ticket {
@@ -92,10 +92,64 @@ impl EngineQueue {
         Some(done)
     }
 
-    pub(crate) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.pending.clear();
         self.waiting = 0;
         self.busy_until = 0;
+    }
+}
+
+/// All engines: their queues, and the sets that a choice starts from.
+pub(crate) struct Engines {
+    queues: Vec<EngineQueue>,
+    /// Those that are processor 0 of the model.
+    pub(crate) cpus: EngineSet,
+    pub(crate) available: EngineSet,
+    /// Those of `available` whose queue has room.
+    pub(crate) open: EngineSet,
+}
+
+impl Engines {
+    /// Engines, all available, from whether each is a CPU and how many multi-packets may wait for it.
+    pub(crate) fn new(engines: impl Iterator<Item = (bool, usize)>) -> Self {
+        let (mut cpus, mut available) = (EngineSet::default(), EngineSet::default());
+        let queue = |(engine, (is_cpu, depth))| {
+            cpus.set(engine, is_cpu);
+            available.set(engine, true);
+            EngineQueue::new(depth)
+        };
+        let queues = engines.enumerate().map(queue).collect();
+        Self { queues, cpus, available, open: available }
+    }
+
+    #[inline]
+    pub(crate) fn queue(&self, engine: usize) -> &EngineQueue {
+        &self.queues[engine]
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: u64, engine: usize, pending: Pending) {
+        let queue = &mut self.queues[engine];
+        queue.enqueue(now, pending);
+        self.open.set(engine, queue.has_room());
+    }
+
+    /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.
+    #[inline]
+    pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending> {
+        let done = self.queues.get_mut(engine)?.complete(now, ticket);
+        self.open.set(engine, self.available.contains(engine) && self.queues[engine].has_room());
+        done
+    }
+
+    /// Puts an engine back, or takes it out and forgets what it had.
+    pub(crate) fn set_available(&mut self, engine: usize, is_available: bool) {
+        let queue = &mut self.queues[engine];
+        if !is_available {
+            queue.clear();
+        }
+        self.available.set(engine, is_available);
+        self.open.set(engine, is_available && queue.has_room());
     }
 }
 
@@ -108,7 +162,7 @@ mod tests {
     }
 
     fn queue_of(costs: [u64; 3]) -> EngineQueue {
-        let mut queue = EngineQueue::new(false, 8);
+        let mut queue = EngineQueue::new(8);
         for (ticket, cost) in costs.into_iter().enumerate() {
             queue.enqueue(100, pending(ticket as u64, cost));
         }
@@ -138,11 +192,28 @@ mod tests {
 
     #[test]
     fn an_engine_is_idle_since_its_last_completion() {
-        let mut queue = EngineQueue::new(true, 0);
+        let mut queue = EngineQueue::new(0);
         queue.enqueue(10, pending(1, 5));
         assert!(!queue.has_room());
         assert_eq!(queue.idle(12), 0);
         assert!(queue.complete(20, 1).is_some());
         assert_eq!((queue.wait(20), queue.idle(27)), (0, 7));
+    }
+
+    #[test]
+    fn an_engine_is_open_while_it_is_available_and_has_room() {
+        let mut engines = Engines::new([(true, 0), (false, 1)].into_iter());
+        assert!(engines.cpus.eq([0]));
+        engines.enqueue(0, 0, pending(1, 5));
+        engines.enqueue(0, 1, pending(2, 5));
+        assert!(engines.open.eq([1]));
+        engines.set_available(1, false);
+        assert!(engines.open.is_empty());
+        assert!(engines.complete(1, 1, 2).is_none());
+        assert!(engines.open.is_empty());
+        engines.set_available(1, true);
+        assert!(engines.complete(1, 0, 1).is_some());
+        assert!(engines.open.eq([0, 1]));
+        assert!(engines.complete(1, 9, 1).is_none());
     }
 }

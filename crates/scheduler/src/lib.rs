@@ -57,6 +57,7 @@ mod classes;
 mod config;
 mod cost;
 mod engine;
+mod engine_set;
 mod histogram;
 mod order;
 mod policy;
@@ -66,6 +67,7 @@ mod window;
 
 pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
 pub use cost::{CostModel, EngineModel};
+pub use engine_set::ENGINES;
 pub use histogram::Histogram;
 pub use order::OrderedRelease;
 pub use policy::{Policy, PolicyError};

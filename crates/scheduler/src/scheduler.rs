@@ -5,7 +5,8 @@ use crate::choice::{Choice, Search};
 use crate::classes::Classes;
 use crate::config::{ConfigError, Input, SchedulerConfig};
 use crate::cost::{CostModel, CostTable, EngineModel};
-use crate::engine::{EngineQueue, Pending};
+use crate::engine::{Engines, Pending};
+use crate::engine_set::{ENGINES, EngineSet};
 use crate::histogram::Histogram;
 use crate::policy::Policy;
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
@@ -60,7 +61,7 @@ pub struct Scheduler<T> {
     window: Window<T>,
     classes: Classes,
     adaptive: Option<AdaptiveWindow>,
-    engines: Vec<EngineQueue>,
+    engines: Engines,
     costs: CostTable,
     measures: Vec<EngineMeasures>,
     /// The engine of the last dispatch.
@@ -80,12 +81,14 @@ impl<T> Scheduler<T> {
         if engines.is_empty() {
             return Err(ConfigError::NoEngine);
         }
+        if engines.len() > ENGINES {
+            return Err(ConfigError::Engines(engines.len()));
+        }
         if config.policy == Policy::CpuOnly && !engines.iter().any(|engine| engine.is_cpu) {
             return Err(ConfigError::NoCpu);
         }
         let (least, most) = config.adaptive.unwrap_or((config.window, config.window));
         let size = config.window.clamp(least, most);
-        let queue = |engine: &EngineModel| EngineQueue::new(engine.is_cpu, engine.depth);
         Ok(Self {
             policy: config.policy,
             size,
@@ -95,7 +98,7 @@ impl<T> Scheduler<T> {
             window: Window::new(most),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
-            engines: engines.iter().map(queue).collect(),
+            engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
             costs: CostTable::new(&engines),
             last: engines.len() - 1,
             measures: engines.into_iter().map(|engine| EngineMeasures::new(engine.name)).collect(),
@@ -152,14 +155,18 @@ impl<T> Scheduler<T> {
         if !self.is_due(now, input) {
             return None;
         }
-        let class = self.classes.next(self.window.counts())?;
-        let group = self.window.group(class, self.byte_limit)?;
-        let costs = self.costs.row(group.algorithm);
-        if self.is_only_idle_time(input) && !self.has_idle(costs) {
+        // Saves the search for the reference while the queues are full, which under load is every second call.
+        if self.engines.open.is_empty() {
             return None;
         }
-        let search = Search { engines: &self.engines, costs, blocks: group.blocks, bytes: group.bytes, now };
-        let choice = search.choose(self.policy, self.last)?;
+        let class = self.classes.next(self.window.counts())?;
+        let group = self.window.group(class, self.byte_limit)?;
+        let (capable, costs) = self.costs.row(group.algorithm);
+        if self.is_only_idle_time(input) && !self.has_idle(capable) {
+            return None;
+        }
+        let (engines, blocks, bytes) = (&self.engines, group.blocks, group.bytes);
+        let choice = Search { engines, capable, costs, blocks, bytes, now }.choose(self.policy, self.last)?;
         self.classes.spend(class, group.blocks);
         Some(self.send(now, &group, choice))
     }
@@ -188,16 +195,15 @@ impl<T> Scheduler<T> {
         input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
     }
 
-    fn has_idle(&self, costs: &[Option<CostModel>]) -> bool {
-        let mut engines = self.engines.iter().zip(costs);
-        engines.any(|(queue, cost)| queue.is_available && queue.is_idle() && cost.is_some())
+    fn has_idle(&self, capable: EngineSet) -> bool {
+        self.engines.open.and(capable).any(|engine| self.engines.queue(engine).is_idle())
     }
 
     /// Takes the group out of the window and notes it with its engine.
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing } = choice;
-        let idle = self.engines[engine].idle(now);
+        let idle = self.engines.queue(engine).idle(now);
         let mut items = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.size.min(BUFFER_PACKETS)));
         let (histogram, mut lost) = (&mut self.wait, 0);
         self.window.take(group, now, &mut items, |waited| {
@@ -210,7 +216,7 @@ impl<T> Scheduler<T> {
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
         let pending = Pending { ticket, algorithm, cost: processing, dispatched: now, predicted_finish };
-        self.engines[engine].enqueue(now, pending);
+        self.engines.enqueue(now, engine, pending);
         self.measures[engine].dispatched(group.packets, group.bytes);
         self.adapt(engine, group, lost);
         Dispatch {
@@ -228,7 +234,7 @@ impl<T> Scheduler<T> {
     #[inline]
     fn adapt(&mut self, engine: usize, group: &Group, lost: u64) {
         let Some(adaptive) = &mut self.adaptive else { return };
-        let t_init = self.costs.row(group.algorithm)[engine].map_or(0.0, |cost| cost.t_init);
+        let t_init = self.costs.row(group.algorithm).1[engine].t_init;
         if let Some(size) = adaptive.note(self.size, group.packets, t_init, lost) {
             self.size = size;
             self.classes.set_window(size);
@@ -248,8 +254,7 @@ impl<T> Scheduler<T> {
     /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks, if known.
     #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
-        let Some(queue) = self.engines.get_mut(engine) else { return Completed::Unknown };
-        let Some(done) = queue.complete(now, ticket) else { return Completed::Unknown };
+        let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
         self.measures[engine].completed(now, &done);
         if let (true, Some(measured)) = (self.corrects, measured) {
             self.costs.correct(engine, done.algorithm, done.cost, measured);
@@ -259,11 +264,7 @@ impl<T> Scheduler<T> {
 
     /// Takes an engine out of the choice, and forgets what it has; or puts it back.
     pub fn set_available(&mut self, engine: usize, is_available: bool) {
-        let queue = &mut self.engines[engine];
-        queue.is_available = is_available;
-        if !is_available {
-            queue.clear();
-        }
+        self.engines.set_available(engine, is_available);
     }
 
     /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.
@@ -282,8 +283,8 @@ impl<T> Scheduler<T> {
             let [predicted_ticks, measured_ticks, error_ticks] = measures.means();
             EngineSnapshot {
                 name: measures.name.clone(),
-                is_available: self.engines[at].is_available,
-                queued: self.engines[at].len(),
+                is_available: self.engines.available.contains(at),
+                queued: self.engines.queue(at).len(),
                 packets: measures.packets,
                 share: if packets == 0 { 0.0 } else { measures.packets as f64 / packets as f64 },
                 multi_packets: measures.packets_per_multi_packet.count(),

@@ -1,0 +1,85 @@
+//! Sets of engines, one bit each: "nobody has room" is one comparison, and a choice visits only those that count.
+
+/// The most engines of a scheduler.
+pub const ENGINES: usize = u64::BITS as usize;
+
+/// A set of engines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct EngineSet(u64);
+
+impl EngineSet {
+    #[inline]
+    pub(crate) fn set(&mut self, engine: usize, is_in: bool) {
+        self.0 = self.0 & !(1 << engine) | u64::from(is_in) << engine;
+    }
+
+    #[inline]
+    pub(crate) fn contains(self, engine: usize) -> bool {
+        self.0 >> engine & 1 != 0
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Those that are in `other` as well.
+    #[inline]
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Those that are not in `other`.
+    #[inline]
+    pub(crate) fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// Itself, or `other` if it is empty.
+    #[inline]
+    pub(crate) fn or_if_empty(self, other: Self) -> Self {
+        if self.is_empty() { other } else { self }
+    }
+
+    /// The first.
+    #[inline]
+    pub(crate) fn first(self) -> Option<usize> {
+        if self.is_empty() { None } else { Some(self.0.trailing_zeros() as usize) }
+    }
+
+    /// The first after `last`, going round.
+    pub(crate) fn first_after(self, last: usize) -> Option<usize> {
+        let up_to_last = Self(u64::MAX >> (ENGINES - 1 - last));
+        self.without(up_to_last).or_if_empty(self).first()
+    }
+}
+
+impl Iterator for EngineSet {
+    type Item = usize;
+
+    #[inline]
+    fn next(&mut self) -> Option<usize> {
+        let first = self.first()?;
+        self.0 &= self.0 - 1;
+        Some(first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_set_is_walked_in_order_and_round() {
+        let mut set = EngineSet::default();
+        for engine in [63, 0, 5] {
+            set.set(engine, true);
+        }
+        assert!(set.eq([0, 5, 63]));
+        let after = [0, 4, 5, 63].map(|last| set.first_after(last));
+        assert_eq!(after, [Some(5), Some(5), Some(63), Some(0)]);
+        set.set(5, false);
+        assert!(!set.contains(5) && set.contains(63));
+        assert_eq!(EngineSet::default().first_after(3), None);
+    }
+}
