@@ -64,6 +64,9 @@ impl Classes {
     /// Packets of the window that `class` may not take, given how many each class has there.
     #[inline]
     pub(crate) fn kept_free(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
+        if self.count == 1 {
+            return 0;
+        }
         let others = match self.discipline {
             ClassDiscipline::Strict => class,
             ClassDiscipline::Weighted(_) => self.count,
@@ -83,9 +86,12 @@ impl Classes {
     /// The class to serve now; `None` in an empty window.
     #[inline]
     pub(crate) fn next(&mut self, counts: &[usize; CLASSES]) -> Option<usize> {
+        if self.count == 1 {
+            return if counts[0] > 0 { Some(0) } else { None };
+        }
         match self.discipline {
-            ClassDiscipline::Weighted(_) if self.count > 1 => self.next_weighted(counts),
-            _ => (0..self.count).find(|class| counts[*class] > 0),
+            ClassDiscipline::Strict => (0..self.count).find(|class| counts[*class] > 0),
+            ClassDiscipline::Weighted(_) => self.next_weighted(counts),
         }
     }
 

@@ -72,19 +72,17 @@ impl EngineQueue {
     #[inline]
     fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending> {
         // FIFO is the rule: what is done is nearly always the first.
-        let first = self.pending.front()?;
-        if first.ticket != ticket {
+        if self.pending.front()?.ticket != ticket {
             return self.complete_out_of_order(ticket);
         }
         let done = self.pending.pop_front();
-        self.busy_until = now;
-        if let Some(next) = self.pending.front() {
-            self.waiting -= next.cost;
-            self.busy_until = now.saturating_add(next.cost);
-        }
+        let next_cost = self.pending.front().map_or(0, |next| next.cost);
+        self.waiting -= next_cost;
+        self.busy_until = now.saturating_add(next_cost);
         done
     }
 
+    #[cold]
     fn complete_out_of_order(&mut self, ticket: u64) -> Option<Pending> {
         let at = self.pending.iter().position(|pending| pending.ticket == ticket)?;
         let done = self.pending.remove(at)?;

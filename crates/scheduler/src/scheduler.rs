@@ -204,7 +204,7 @@ impl<T> Scheduler<T> {
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing } = choice;
         let idle = self.engines.queue(engine).idle(now);
-        let mut items = self.spare.pop().unwrap_or_else(|| Vec::with_capacity(self.size.min(BUFFER_PACKETS)));
+        let mut items = self.spare.pop().unwrap_or_else(|| self.new_buffer());
         let (histogram, mut lost) = (&mut self.wait, 0);
         self.window.take(group, now, &mut items, |waited| {
             histogram.add(waited);
@@ -229,6 +229,11 @@ impl<T> Scheduler<T> {
             predicted_wait: wait,
             predicted_processing: processing,
         }
+    }
+
+    #[cold]
+    fn new_buffer(&self) -> Vec<T> {
+        Vec::with_capacity(self.size.min(BUFFER_PACKETS))
     }
 
     #[inline]

@@ -119,7 +119,7 @@ impl<T> Window<T> {
         let at = self.free;
         let sa = item.sa as usize;
         if sa >= self.chains.len() {
-            self.chains.resize(sa + 1, EMPTY);
+            self.know(sa);
         }
         let before = self.tails[class];
         let slot = &mut self.slots[at as usize];
@@ -155,6 +155,11 @@ impl<T> Window<T> {
         self.len += 1;
     }
 
+    #[cold]
+    fn know(&mut self, sa: usize) {
+        self.chains.resize(sa + 1, EMPTY);
+    }
+
     /// When the first packet of the window arrived.
     pub(crate) fn first_arrival(&self) -> Option<u64> {
         let heads = self.heads.iter().filter(|head| **head != NONE);
@@ -188,6 +193,7 @@ impl<T> Window<T> {
     }
 
     /// As many packets of a chain as `limit` bytes allow, and at least one.
+    #[cold]
     fn cut(&self, head: u32, limit: u64) -> (u32, u64, u64) {
         let (mut packets, mut blocks, mut bytes) = (0, 0, 0);
         let mut at = head;
@@ -211,7 +217,9 @@ impl<T> Window<T> {
         for _ in 0..group.packets {
             let slot = &mut self.slots[at as usize];
             let (before, after, next, class) = (slot.before, slot.after, slot.next, usize::from(slot.class));
-            items.extend(slot.payload.take());
+            if let Some(payload) = slot.payload.take() {
+                items.push(payload);
+            }
             wait(now.saturating_sub(slot.arrived));
             slot.next = self.free;
             self.free = at;
