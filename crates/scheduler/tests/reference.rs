@@ -215,20 +215,23 @@ enum Step {
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
-    let bytes = prop_oneof![Just(40u32), 1u32..1600];
+    // Round numbers in half of the cases, so that limits are met to the byte and to the tick.
+    let bytes = prop_oneof![(1u32..16).prop_map(|hundreds| hundreds * 100), 1u32..1600];
+    let ticks = prop_oneof![(0u64..6).prop_map(|thousands| thousands * 1000), 0u64..5_000];
     let step = prop_oneof![
         10 => (0u32..6, bytes).prop_map(|(sa, bytes)| Step::Push(sa, bytes)),
         6 => Just(Step::Dispatch),
         4 => (0usize..3).prop_map(Step::Complete),
-        3 => (0u64..5_000).prop_map(Step::Advance),
+        3 => ticks.prop_map(Step::Advance),
         1 => any::<bool>().prop_map(Step::SetAvailable),
     ];
     proptest::collection::vec(step, 1..300)
 }
 
 fn limits() -> impl Strategy<Value = Limits> {
-    (1usize..12, prop_oneof![Just(65_536u32), 1_000u32..5_000], prop_oneof![Just(0u64), 1u64..8_000])
-        .prop_map(|(window, bytes, timeout)| Limits { window, bytes, timeout })
+    let bytes = prop_oneof![Just(65_536u32), (1u32..6).prop_map(|thousands| thousands * 1000)];
+    let timeout = prop_oneof![Just(0u64), (1u64..8).prop_map(|thousands| thousands * 1000)];
+    (1usize..12, bytes, timeout).prop_map(|(window, bytes, timeout)| Limits { window, bytes, timeout })
 }
 
 proptest! {
