@@ -7,6 +7,7 @@ mod agreement;
 mod case;
 mod chained;
 mod contract;
+mod fault;
 mod hmac;
 mod lab;
 mod roster;

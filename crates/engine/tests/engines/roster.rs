@@ -1,6 +1,6 @@
 //! Every engine of this build, reference first.
 
-use convoy_engine::{BusTiming, Engine, Model, ModelTiming, SharedBus, Software};
+use convoy_engine::{BusTiming, Engine, FaultPlan, Faulty, Model, ModelTiming, SharedBus, Software};
 
 /// Small times, so that the suite is not kept waiting; two on one bus, one with prefetch.
 fn models() -> [Box<dyn Engine>; 2] {
@@ -13,5 +13,6 @@ fn models() -> [Box<dyn Engine>; 2] {
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     engines.extend(models());
+    engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines
 }

@@ -1,0 +1,291 @@
+//! An engine that fails on purpose, after a plan and a seed: for tests, and for `convoy demo --fail`.
+
+use std::collections::HashSet;
+use std::ops::RangeInclusive;
+
+use convoy_ipsec::{CryptoStatus, KeyMaterial, SaIndex};
+
+use crate::{Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome, Refused};
+
+/// A way to fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fault {
+    /// Multi-packets come back as [`Outcome::Failed`], their frames and statuses garbled.
+    Error,
+    /// Multi-packets are taken and do not come back.
+    Hang,
+    /// Every call is answered with an error; keys and what was in flight are lost.
+    Vanish,
+    /// What is done comes back only after so many calls of `poll`; then all is well again.
+    Slow {
+        /// Calls of `poll` that bring nothing.
+        polls: u32,
+    },
+}
+
+/// When an engine fails, how, and for how long.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FaultPlan {
+    /// The same seed and the same calls give the same faults.
+    pub seed: u64,
+    /// Each fault is drawn from these; none if empty.
+    pub faults: Vec<Fault>,
+    /// Multi-packets taken in good health before the next fault; drawn from this range.
+    pub after: RangeInclusive<u32>,
+    /// Faults in all.
+    pub times: u32,
+    /// Probes in vain before it works again; `None` is never. `Slow` needs no probe.
+    pub probes: Option<u32>,
+}
+
+impl FaultPlan {
+    /// Never fails.
+    pub fn none() -> Self {
+        Self { seed: 0, faults: Vec::new(), after: 0..=0, times: 0, probes: Some(0) }
+    }
+
+    /// Fails once, with the multi-packet that comes after `after` good ones, and recovers at the first probe.
+    pub fn once(fault: Fault, after: u32) -> Self {
+        Self { seed: 0, faults: vec![fault], after: after..=after, times: 1, probes: Some(0) }
+    }
+
+    /// Fails again and again in all ways, at intervals up to 50 multi-packets, and recovers at the third probe.
+    pub fn random(seed: u64) -> Self {
+        let faults = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
+        Self { seed, faults, after: 0..=50, times: u32::MAX, probes: Some(2) }
+    }
+}
+
+enum State {
+    /// Well, for so many multi-packets more; `None` is for ever.
+    Healthy(Option<u32>),
+    /// Brings nothing for so many polls more.
+    Slow(u32),
+    Failing {
+        fault: Fault,
+        probes_left: Option<u32>,
+    },
+}
+
+/// Another engine, with faults.
+pub struct Faulty {
+    engine: Box<dyn Engine>,
+    description: EngineDescription,
+    plan: FaultPlan,
+    dice: Dice,
+    state: State,
+    keys: HashSet<SaIndex>,
+    /// Tickets that the engine behind this one has.
+    inside: Vec<u64>,
+    /// Of these, what was lost: it is dropped when it comes back.
+    lost: HashSet<u64>,
+    /// Taken during a hang; never done.
+    swallowed: Vec<MultiPacket>,
+    /// Done, and held back.
+    held: Vec<Completion>,
+    /// Done, and on its way out.
+    ready: Vec<Completion>,
+    from_engine: Vec<Completion>,
+}
+
+impl Faulty {
+    /// `engine`, failing as `plan` says. Its input must be kept, whatever the engine says of itself.
+    pub fn new(engine: Box<dyn Engine>, plan: FaultPlan) -> Self {
+        let description = EngineDescription { needs_input_kept: true, ..engine.description().clone() };
+        let mut faulty = Self {
+            engine,
+            description,
+            dice: Dice(plan.seed),
+            plan,
+            state: State::Healthy(None),
+            keys: HashSet::new(),
+            inside: Vec::new(),
+            lost: HashSet::new(),
+            swallowed: Vec::new(),
+            held: Vec::new(),
+            ready: Vec::new(),
+            from_engine: Vec::new(),
+        };
+        faulty.become_healthy();
+        faulty
+    }
+
+    fn become_healthy(&mut self) {
+        let has_more = self.plan.times > 0 && !self.plan.faults.is_empty();
+        self.state = State::Healthy(has_more.then(|| self.dice.within(&self.plan.after)));
+    }
+
+    fn fail(&mut self) {
+        self.plan.times -= 1;
+        let fault = self.plan.faults[self.dice.below(self.plan.faults.len() as u64) as usize];
+        self.state = match fault {
+            Fault::Slow { polls } => State::Slow(polls),
+            fault => State::Failing { fault, probes_left: self.plan.probes },
+        };
+        if fault == Fault::Vanish {
+            self.lost.extend(self.inside.drain(..));
+            self.ready.clear();
+            self.held.clear();
+            self.keys.clear();
+        }
+    }
+
+    fn error(&self, reason: &str) -> EngineError {
+        EngineError::Device { engine: self.description.name.clone(), reason: reason.to_owned() }
+    }
+
+    fn pass_on(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        let ticket = multi_packet.ticket;
+        self.engine.submit(multi_packet)?;
+        self.inside.push(ticket);
+        Ok(())
+    }
+
+    /// What the engine has done since, without what was lost.
+    fn collect(&mut self) {
+        self.engine.poll(&mut self.from_engine);
+        let (lost, inside) = (&mut self.lost, &mut self.inside);
+        self.from_engine.retain(|completion| {
+            let ticket = completion.multi_packet.ticket;
+            inside.retain(|other| *other != ticket);
+            !lost.remove(&ticket)
+        });
+    }
+
+    fn garble(&mut self, mut multi_packet: MultiPacket) -> Completion {
+        for packet in &mut multi_packet.packets {
+            let len = packet.frame.len() as u64;
+            for _ in 0..4.min(len) {
+                packet.frame[self.dice.below(len) as usize] ^= 1 + self.dice.below(255) as u8;
+            }
+            packet.frame.truncate(self.dice.below(len + 1) as usize);
+            packet.status = match self.dice.below(3) {
+                0 => CryptoStatus::Pending,
+                1 => CryptoStatus::Done,
+                _ => CryptoStatus::IcvMismatch,
+            };
+        }
+        Completion { multi_packet, outcome: Outcome::Failed, service_ns: None }
+    }
+}
+
+impl Engine for Faulty {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        if matches!(self.state, State::Failing { fault: Fault::Vanish, .. }) {
+            return Err(self.error("has vanished"));
+        }
+        self.engine.install_key(sa, keys)?;
+        self.keys.insert(sa);
+        Ok(())
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.keys.remove(&sa);
+        self.engine.remove_key(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        if matches!(self.state, State::Healthy(Some(0))) {
+            self.fail();
+        }
+        let is_vanished = matches!(self.state, State::Failing { fault: Fault::Vanish, .. });
+        if is_vanished {
+            return Err(Box::new(Refused { multi_packet, reason: self.error("has vanished") }));
+        }
+        if !self.keys.contains(&multi_packet.sa) {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        }
+        match &mut self.state {
+            State::Failing { fault: Fault::Error, .. } => {
+                let failed = self.garble(multi_packet);
+                self.ready.push(failed);
+                Ok(())
+            }
+            State::Failing { .. } => {
+                self.swallowed.push(multi_packet);
+                Ok(())
+            }
+            State::Healthy(_) | State::Slow(_) => {
+                self.pass_on(multi_packet)?;
+                if let State::Healthy(Some(left)) = &mut self.state {
+                    *left -= 1;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.collect();
+        let from_engine = self.from_engine.drain(..);
+        match &mut self.state {
+            State::Healthy(_) => self.ready.extend(from_engine),
+            State::Slow(polls) => {
+                self.held.extend(from_engine);
+                *polls = polls.saturating_sub(1);
+                if *polls == 0 {
+                    self.ready.append(&mut self.held);
+                    self.become_healthy();
+                }
+            }
+            State::Failing { fault: Fault::Error, .. } => {
+                let failed: Vec<MultiPacket> =
+                    from_engine.map(|completion| completion.multi_packet).collect();
+                for multi_packet in failed {
+                    let failed = self.garble(multi_packet);
+                    self.ready.push(failed);
+                }
+            }
+            State::Failing { .. } => self.held.extend(from_engine),
+        }
+        completions.append(&mut self.ready);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.inside.len() + self.swallowed.len() + self.held.len() + self.ready.len()
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
+        match probes_left {
+            None => return Err(self.error("fails for good")),
+            Some(0) => {}
+            Some(left) => {
+                *left -= 1;
+                return Err(self.error("still fails"));
+            }
+        }
+        self.collect();
+        self.held.append(&mut self.from_engine);
+        if self.engine.in_flight() > 0 {
+            return Err(self.error("still has work of before"));
+        }
+        self.engine.probe()?;
+        // As a real device may: what it had done before it hung comes back late, what it had not is lost.
+        self.swallowed.clear();
+        self.ready.append(&mut self.held);
+        self.become_healthy();
+        Ok(())
+    }
+}
+
+/// SplitMix64: enough for faults, and the same everywhere.
+struct Dice(u64);
+
+impl Dice {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ (mixed >> 31)) % bound.max(1)
+    }
+
+    fn within(&mut self, range: &RangeInclusive<u32>) -> u32 {
+        let span = u64::from(range.end().saturating_sub(*range.start())) + 1;
+        range.start().saturating_add(self.below(span) as u32)
+    }
+}
