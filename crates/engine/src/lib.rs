@@ -1,10 +1,14 @@
 //! One interface to every crypto engine, software included, and its backends.
 
+mod calibrate;
+pub mod catalogue;
 mod fault;
 mod interface;
 mod model;
 mod software;
 
+pub use calibrate::{CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, calibrate, fingerprint};
+pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,

@@ -1,0 +1,141 @@
+//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns.
+
+mod cache;
+mod fingerprint;
+mod fit;
+
+use std::time::{Duration, Instant};
+
+use convoy_ipsec::{
+    Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, SaIndex, Transform,
+};
+use convoy_packet::{FramePool, FrameSize};
+use convoy_scheduler::CostModel;
+
+pub use cache::{CacheError, CacheWarning, CalibrationCache};
+pub use fingerprint::fingerprint;
+
+use crate::{Completion, Engine, EngineError, MultiPacket, Outcome};
+use fit::{Point, fit};
+
+/// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to it.
+pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
+
+/// Packets per multi-packet.
+const PACKETS: [usize; 4] = [1, 4, 16, 64];
+/// Bytes per packet.
+const BYTES: [usize; 4] = [64, 256, 512, 1408];
+/// Measurements per point: at least, and at most as long as the time lasts.
+const ROUNDS: std::ops::RangeInclusive<usize> = 5..=31;
+const TIME_PER_POINT: Duration = Duration::from_millis(3);
+/// An engine that has not answered by then has failed.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Measures an engine that is idle. The keys of [`CALIBRATION_SA`] are used and removed again.
+///
+/// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
+/// error, so that small multi-packets count as much as large ones.
+///
+/// # Errors
+/// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
+/// answer within two seconds.
+pub fn calibrate(engine: &mut dyn Engine, transform: Transform) -> Result<CostModel, EngineError> {
+    let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
+    let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
+    engine.install_key(CALIBRATION_SA, &keys)?;
+    let points = measure(engine, transform);
+    engine.remove_key(CALIBRATION_SA);
+    Ok(fit(&points?))
+}
+
+fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<Vec<Point>, EngineError> {
+    let mut pool = FramePool::new(PACKETS[PACKETS.len() - 1], 0);
+    let mut points = Vec::new();
+    for bytes in BYTES {
+        for count in PACKETS {
+            let packets: Vec<Prepared> = (0..count).map(|_| packet(&mut pool, transform, bytes)).collect();
+            let blocks: u64 = packets.iter().map(|packet| u64::from(packet.job.blocks())).sum();
+            let ns = median_ns(engine, packets, &mut pool)?;
+            points.push(Point { blocks: blocks as f64, ns });
+        }
+    }
+    Ok(points)
+}
+
+/// A packet of `bytes` to seal: header and IV, body, ICV.
+fn packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
+    let head = 8 + transform.iv_len();
+    let body = bytes.next_multiple_of(transform.alignment());
+    let mut frame = pool.take(FrameSize::Small).expect("the pool has as many as the largest multi-packet");
+    let whole =
+        frame.append(head + body + transform.icv_len()).expect("the longest packet fits a small frame");
+    whole.fill(0x5c);
+    let is_gmac = matches!(transform, Transform::Aead(convoy_ipsec::Aead::NullAesGmac(_)));
+    let is_null = matches!(transform, Transform::Chained { cipher: Cipher::Null, .. });
+    let has_hmac = matches!(transform, Transform::Chained { integrity: Some(_), .. });
+    let (aad_len, nonce_len) = match transform {
+        Transform::Aead(_) => (8, 12),
+        Transform::Chained { cipher: Cipher::AesCtr(_), .. } => (0, 16),
+        Transform::Chained { .. } => (0, transform.iv_len() as u8),
+    };
+    let job = CryptoJob {
+        cipher_start: head as u16,
+        cipher_len: if is_gmac || is_null { 0 } else { body as u16 },
+        auth_len: if is_gmac || has_hmac { (head + body) as u16 } else { 0 },
+        icv_start: (head + body) as u16,
+        aad_len,
+        nonce_len,
+        nonce: [0x36; 16],
+        ..CryptoJob::default()
+    };
+    let (status, context) = (CryptoStatus::Pending, FinishContext::default());
+    Prepared { frame, job, status, sa: CALIBRATION_SA, class: 0, seat: 0, context }
+}
+
+/// The median time of sealing `packets` again and again, the first two times not counted.
+fn median_ns(
+    engine: &mut dyn Engine,
+    mut packets: Vec<Prepared>,
+    pool: &mut FramePool,
+) -> Result<f64, EngineError> {
+    for _ in 0..2 {
+        packets = time_once(engine, packets)?.1;
+    }
+    let mut times = Vec::with_capacity(*ROUNDS.end());
+    let start = Instant::now();
+    while times.len() < *ROUNDS.start() || (times.len() < *ROUNDS.end() && start.elapsed() < TIME_PER_POINT) {
+        let (ns, back) = time_once(engine, packets)?;
+        times.push(ns);
+        packets = back;
+    }
+    packets.into_iter().for_each(|packet| pool.give_back(packet.frame));
+    times.sort_unstable();
+    Ok(times[times.len() / 2] as f64)
+}
+
+/// One multi-packet's time, by the engine's own measure where it has one.
+fn time_once(engine: &mut dyn Engine, packets: Vec<Prepared>) -> Result<(u64, Vec<Prepared>), EngineError> {
+    let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
+    let start = Instant::now();
+    engine.submit(multi_packet).map_err(|refused| refused.reason)?;
+    let mut completions: Vec<Completion> = Vec::new();
+    loop {
+        engine.poll(&mut completions);
+        let elapsed = start.elapsed();
+        if let Some(done) = completions.pop() {
+            if done.outcome == Outcome::Failed {
+                return Err(failure(engine, "it failed during calibration"));
+            }
+            let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
+            return Ok((ns, done.multi_packet.packets));
+        }
+        if elapsed > PATIENCE {
+            return Err(failure(engine, "it did not answer during calibration"));
+        }
+        std::hint::spin_loop();
+    }
+}
+
+fn failure(engine: &dyn Engine, reason: &str) -> EngineError {
+    EngineError::Device { engine: engine.description().name.clone(), reason: reason.to_owned() }
+}

@@ -1,0 +1,80 @@
+//! Which engines this build and this machine have, and why not the others: what `convoy engines` shows.
+
+use convoy_ipsec::Transform;
+
+use crate::EngineKind;
+use crate::software::transforms;
+
+/// What was found out about one kind of engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineFinding {
+    /// The kind, as the configuration names it.
+    pub kind: EngineKind,
+    /// Whether one can be made here.
+    pub present: bool,
+    /// What it is, in a few words.
+    pub summary: &'static str,
+    /// The version of what does the work, where it is present.
+    pub version: Option<String>,
+    /// Why it is not there; `None` where it is.
+    pub reason: Option<String>,
+    /// What to do to get it; `None` where there is nothing to do.
+    pub remedy: Option<String>,
+    /// What it can do; empty where it is not there.
+    pub transforms: Vec<Transform>,
+}
+
+/// All kinds, in the order of preference for a newcomer's reading: the reference first.
+pub fn available() -> Vec<EngineFinding> {
+    vec![software(), multibuffer(), model()]
+}
+
+fn software() -> EngineFinding {
+    EngineFinding {
+        kind: EngineKind::Software,
+        present: true,
+        summary: "one packet at a time with RustCrypto, on the worker's core; the reference",
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        reason: None,
+        remedy: None,
+        transforms: transforms(),
+    }
+}
+
+fn multibuffer() -> EngineFinding {
+    EngineFinding {
+        kind: EngineKind::Multibuffer,
+        present: false,
+        summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
+        version: None,
+        reason: Some("this build has no binding to Intel's ipsec-mb library".to_owned()),
+        remedy: Some("apt-get install libipsec-mb-dev, then build convoy again".to_owned()),
+        transforms: Vec::new(),
+    }
+}
+
+fn model() -> EngineFinding {
+    EngineFinding {
+        kind: EngineKind::Model,
+        present: true,
+        summary: "a modelled accelerator: real ciphers, the timing of a device on a shared bus",
+        version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+        reason: None,
+        remedy: None,
+        transforms: transforms(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_says_why_and_what_is_present_says_what_it_does() {
+        for finding in available() {
+            assert_eq!(finding.present, finding.reason.is_none(), "{}", finding.kind);
+            assert_eq!(finding.present, finding.version.is_some(), "{}", finding.kind);
+            assert_eq!(finding.present, !finding.transforms.is_empty(), "{}", finding.kind);
+        }
+    }
+}
