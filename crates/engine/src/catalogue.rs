@@ -42,14 +42,16 @@ fn software() -> EngineFinding {
 }
 
 fn multibuffer() -> EngineFinding {
+    let found = convoy_ipsec_mb::Manager::new();
+    let present = found.is_ok();
     EngineFinding {
         kind: EngineKind::Multibuffer,
-        present: false,
+        present,
         summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
-        version: None,
-        reason: Some("this build has no binding to Intel's ipsec-mb library".to_owned()),
-        remedy: Some("apt-get install libipsec-mb-dev, then build convoy again".to_owned()),
-        transforms: Vec::new(),
+        version: found.as_ref().ok().map(convoy_ipsec_mb::Manager::version),
+        reason: found.err().map(|error| error.to_string()),
+        remedy: (!present).then(|| "apt-get install libipsec-mb-dev, then build convoy again".to_owned()),
+        transforms: if present { transforms() } else { Vec::new() },
     }
 }
 

@@ -5,6 +5,7 @@ pub mod catalogue;
 mod fault;
 mod interface;
 mod model;
+mod multibuffer;
 mod software;
 
 pub use calibrate::{CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, calibrate, fingerprint};
@@ -14,4 +15,5 @@ pub use interface::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
 };
 pub use model::{BusStatistics, BusTiming, Model, ModelTiming, SharedBus};
+pub use multibuffer::Multibuffer;
 pub use software::{Software, transforms};

@@ -172,6 +172,30 @@ mod tests {
     }
 
     #[test]
+    fn a_burst_gives_what_single_jobs_give() {
+        let mut manager = Manager::new().expect("the library is installed");
+        for (hash, tag_len, auth) in [(Hash::Sha1, 12, &[7u8; 20][..]), (Hash::None, 0, &[][..])] {
+            let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], auth).expect("good lengths");
+            let fresh = || (0..40usize).map(|k| vec![k as u8; 16 * (1 + k * 7 % 50)]).collect::<Vec<_>>();
+            let (mut alone, mut together) = (fresh(), fresh());
+            fn job(packet: &mut Vec<u8>) -> Job<'_> {
+                let len = packet.len();
+                Job::new(packet, (0, len), (0, len), &[3; 16], &[]).expect("inside")
+            }
+            let mut tags = Vec::new();
+            for packet in &mut alone {
+                let mut jobs = [job(packet)];
+                manager.process(&key, true, &mut jobs);
+                tags.push(*jobs[0].tag().expect("done"));
+            }
+            let mut jobs: Vec<Job<'_>> = together.iter_mut().map(job).collect();
+            manager.process(&key, true, &mut jobs);
+            assert!(jobs.iter().zip(&tags).all(|(job, tag)| job.tag() == Some(tag)));
+            assert!(alone == together, "{hash:?}");
+        }
+    }
+
+    #[test]
     fn jobs_outside_their_packet_and_keys_of_odd_lengths_are_refused() {
         let mut packet = [0; 16];
         assert!(Job::new(&mut packet, (8, 9), (0, 0), &[], &[]).is_none());

@@ -19,7 +19,7 @@ impl Manager {
     /// Always.
     pub fn new() -> Result<Self, Unavailable> {
         let why = if cfg!(target_arch = "x86_64") {
-            "Intel's ipsec-mb was not there when convoy was built; run `apt-get install libipsec-mb-dev` and build again"
+            "Intel's ipsec-mb was not there when convoy was built"
         } else {
             "Intel's ipsec-mb is for x86-64 alone"
         };

@@ -1,6 +1,8 @@
 //! Every engine of this build, reference first.
 
-use convoy_engine::{BusTiming, Engine, FaultPlan, Faulty, Model, ModelTiming, SharedBus, Software};
+use convoy_engine::{
+    BusTiming, Engine, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
+};
 
 /// Small times, so that the suite is not kept waiting; two on one bus, one with prefetch.
 fn models() -> [Box<dyn Engine>; 2] {
@@ -10,9 +12,22 @@ fn models() -> [Box<dyn Engine>; 2] {
     [Box::new(Model::new("model0", timing, bus.clone())), Box::new(Model::new("model1", prefetching, bus))]
 }
 
+/// On x86-64 the library must be there, so that its tests are never passed by their absence; whoever means to do without
+/// it says so as for the build.
+fn multibuffers() -> Vec<Box<dyn Engine>> {
+    let is_off = option_env!("CONVOY_IPSEC_MB") == Some("off");
+    if is_off || !cfg!(target_arch = "x86_64") {
+        return Vec::new();
+    }
+    let inline = Multibuffer::inline("multibuffer-inline").expect("make test installs libipsec-mb-dev");
+    let pinned = Multibuffer::on_core("multibuffer-pinned", 0).expect("make test installs libipsec-mb-dev");
+    vec![Box::new(inline), Box::new(pinned)]
+}
+
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     engines.extend(models());
+    engines.extend(multibuffers());
     engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines
 }

@@ -1,0 +1,226 @@
+//! The library with the keys of one thread: a multi-packet in, the same with its results out.
+
+use convoy_ipsec::{
+    Aead, Cipher, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
+};
+use convoy_ipsec_mb as mb;
+use subtle::ConstantTimeEq;
+
+use crate::software::KeyTable;
+use crate::{EngineError, MultiPacket};
+
+/// Bytes of the upper half of an extended sequence number.
+const ESN_HIGH: usize = 4;
+
+/// The expanded keys of one SA.
+struct MbKeys {
+    transform: Transform,
+    key: mb::Key,
+}
+
+impl MbKeys {
+    /// Whether the upper half of an extended sequence number goes into an integrity algorithm.
+    fn has_hash(&self) -> bool {
+        matches!(self.transform, Transform::Chained { integrity: Some(_), .. })
+    }
+}
+
+/// Manager and keys.
+pub(super) struct Core {
+    name: String,
+    manager: mb::Manager,
+    keys: Vec<Option<MbKeys>>,
+    /// For what the library refuses: hashing nothing at all, which no packet asks for but a test may.
+    reference: KeyTable,
+    /// What was received where the ICV stands, by packet of the multi-packet that is being opened.
+    received: Vec<[u8; mb::TAG_BYTES]>,
+}
+
+impl Core {
+    pub(super) fn new(name: &str) -> Result<Self, EngineError> {
+        let manager = mb::Manager::new()
+            .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
+        Ok(Self {
+            name: name.to_owned(),
+            manager,
+            keys: Vec::new(),
+            reference: KeyTable::default(),
+            received: Vec::new(),
+        })
+    }
+
+    pub(super) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        let transform = keys.transform();
+        let (cipher, hash) = names(transform);
+        let key =
+            self.manager.key(cipher, hash, transform.icv_len(), keys.cipher_key(), keys.integrity_key());
+        let Some(key) = key else {
+            return Err(EngineError::Unsupported { engine: self.name.clone(), transform });
+        };
+        self.reference.install(&self.name, sa, keys)?;
+        let at = sa.0 as usize;
+        if self.keys.len() <= at {
+            self.keys.resize_with(at + 1, || None);
+        }
+        self.keys[at] = Some(MbKeys { transform, key });
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, sa: SaIndex) {
+        self.reference.remove(sa);
+        if let Some(slot) = self.keys.get_mut(sa.0 as usize) {
+            *slot = None;
+        }
+    }
+
+    /// Does a whole multi-packet; `false` if its SA has no keys.
+    pub(super) fn process(&mut self, multi_packet: &mut MultiPacket) -> bool {
+        let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { return false };
+        let icv_len = keys.transform.icv_len();
+        let seal = multi_packet.direction == Direction::Seal;
+        self.received.clear();
+        for packet in &mut multi_packet.packets {
+            if !keys.has_hash() {
+                packet.job.esn_high = None;
+            }
+            let received = arrange(packet, icv_len, seal);
+            self.received.push(received.unwrap_or([0; mb::TAG_BYTES]));
+            // Pending still: what could not be arranged is left out below and stays so.
+            packet.status = if received.is_some() { CryptoStatus::Done } else { CryptoStatus::Pending };
+        }
+        let tags = run(&mut self.manager, keys, seal, &mut multi_packet.packets);
+        for ((packet, tag), received) in multi_packet.packets.iter_mut().zip(tags).zip(&self.received) {
+            if !conclude(packet, tag.as_ref(), received, icv_len, seal) {
+                if let Some(reference) = self.reference.get(multi_packet.sa) {
+                    reference.run(multi_packet.direction, std::slice::from_mut(packet));
+                }
+            }
+        }
+        true
+    }
+}
+
+fn names(transform: Transform) -> (mb::Cipher, mb::Hash) {
+    match transform {
+        Transform::Aead(Aead::AesGcm { .. }) => (mb::Cipher::Gcm, mb::Hash::None),
+        Transform::Aead(Aead::NullAesGmac(_)) => (mb::Cipher::Gmac, mb::Hash::None),
+        Transform::Aead(Aead::ChaCha20Poly1305) => (mb::Cipher::ChaCha20Poly1305, mb::Hash::None),
+        Transform::Chained { cipher, integrity } => {
+            let cipher = match cipher {
+                Cipher::Null => mb::Cipher::Null,
+                Cipher::AesCbc(_) => mb::Cipher::Cbc,
+                Cipher::AesCtr(_) => mb::Cipher::Ctr,
+                Cipher::TripleDesCbc => mb::Cipher::TripleDes,
+                Cipher::DesCbc => mb::Cipher::Des,
+            };
+            let hash = match integrity {
+                None => mb::Hash::None,
+                Some(Integrity::HmacMd5_96) => mb::Hash::Md5,
+                Some(Integrity::HmacSha1_96) => mb::Hash::Sha1,
+                Some(Integrity::HmacSha256_128) => mb::Hash::Sha256,
+                Some(Integrity::HmacSha384_192) => mb::Hash::Sha384,
+                Some(Integrity::HmacSha512_256) => mb::Hash::Sha512,
+            };
+            (cipher, hash)
+        }
+    }
+}
+
+/// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place for ESP, behind the
+/// packet for AH, whose ICV is inside.
+fn auth_end(packet: &Prepared) -> usize {
+    usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
+}
+
+/// Makes what is authenticated one piece, and keeps the ICV that was received. `None` if the job does not lie inside
+/// the frame.
+fn arrange(packet: &mut Prepared, icv_len: usize, seal: bool) -> Option<[u8; mb::TAG_BYTES]> {
+    let job = packet.job;
+    let icv = usize::from(job.icv_start);
+    let mut received = [0; mb::TAG_BYTES];
+    received[..icv_len].copy_from_slice(packet.frame.get(icv..icv + icv_len)?);
+    let end = auth_end(packet);
+    if end > packet.frame.len() {
+        return None;
+    }
+    let is_inside = icv_len > 0 && (usize::from(job.auth_start)..end).contains(&icv);
+    if is_inside && !seal {
+        // AH's ICV counts as zero under itself (RFC 4302 section 3.4.4).
+        packet.frame[icv..icv + icv_len].fill(0);
+    }
+    if let Some(high) = job.esn_high {
+        if packet.frame.len() < end + ESN_HIGH {
+            let missing = end + ESN_HIGH - packet.frame.len();
+            packet.frame.append(missing).ok()?;
+        }
+        packet.frame[end..end + ESN_HIGH].copy_from_slice(&high);
+    }
+    Some(received)
+}
+
+/// Hands all packets that could be arranged to the library at once; their tags, in order.
+fn run(
+    manager: &mut mb::Manager,
+    keys: &MbKeys,
+    seal: bool,
+    packets: &mut [Prepared],
+) -> Vec<Option<[u8; mb::TAG_BYTES]>> {
+    let block = match keys.transform {
+        Transform::Chained { cipher: Cipher::AesCbc(_), .. } => 16,
+        Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
+        _ => 1,
+    };
+    let mut places = Vec::with_capacity(packets.len());
+    let mut jobs = Vec::with_capacity(packets.len());
+    for packet in packets {
+        let job = packet.job;
+        let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
+        let cipher = (job.cipher_start.into(), job.cipher_len.into());
+        let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
+        let is_fit = packet.status == CryptoStatus::Done && usize::from(job.cipher_len) % block == 0;
+        let nonce_len = match keys.transform {
+            Transform::Aead(_) => 12,
+            Transform::Chained { cipher: Cipher::Null, .. } => job.nonce().len(),
+            Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
+            Transform::Chained { .. } => 16,
+        };
+        let made = if is_fit && job.nonce().len() == nonce_len {
+            mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad())
+        } else {
+            None
+        };
+        places.push(made.is_some());
+        jobs.extend(made);
+    }
+    manager.process(&keys.key, seal, &mut jobs);
+    let mut tags = jobs.iter().map(|job| job.tag().copied());
+    places.into_iter().map(|is_there| if is_there { tags.next().flatten() } else { None }).collect()
+}
+
+/// Writes or compares the ICV, and undoes what [`arrange`] did. `false` if the library did not do the job; the packet
+/// is then as it came.
+fn conclude(
+    packet: &mut Prepared,
+    tag: Option<&[u8; mb::TAG_BYTES]>,
+    received: &[u8; mb::TAG_BYTES],
+    icv_len: usize,
+    seal: bool,
+) -> bool {
+    if packet.status == CryptoStatus::Pending {
+        return false;
+    }
+    let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
+    let is_inside = icv < end;
+    if packet.job.esn_high.is_some() && is_inside {
+        packet.frame.truncate(end);
+    }
+    let written = tag.filter(|_| seal).unwrap_or(received);
+    packet.frame[icv..icv + icv_len].copy_from_slice(&written[..icv_len]);
+    let Some(tag) = tag else {
+        packet.status = CryptoStatus::Pending;
+        return false;
+    };
+    let is_good = seal || bool::from(tag[..icv_len].ct_eq(&received[..icv_len]));
+    packet.status = if is_good { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
+    true
+}
