@@ -14,6 +14,10 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
+    /// Two gateways in one process protect real traffic over all engines; exit 0 only if every packet came out
+    Demo(DemoArgs),
+    /// The engines of this machine: what they can do, why others are not there, what they cost
+    Engines(EnginesArgs),
     /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
     Run(RunArgs),
     /// Ask a running gateway
@@ -90,6 +94,35 @@ pub(crate) struct ShowArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct DemoArgs {
+    /// Seconds that it takes in all
+    #[arg(long, default_value_t = 20.0)]
+    pub(crate) seconds: f64,
+    /// An engine of the first gateway that vanishes under load and comes back: multibuffer, software, model-a, model-b
+    #[arg(long, value_name = "ENGINE")]
+    pub(crate) fail: Option<String>,
+    /// A capture to send instead of demo/traffic.pcap
+    #[arg(long, value_name = "FILE.pcap")]
+    pub(crate) capture: Option<PathBuf>,
+    /// Seed of the generated IMIX
+    #[arg(long, default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Args)]
+pub(crate) struct EnginesArgs {
+    /// Measure every engine and algorithm anew
+    #[arg(long)]
+    pub(crate) calibrate: bool,
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -2,9 +2,12 @@
 
 mod args;
 mod check;
+mod demo;
+mod engines;
 mod replay;
 mod run;
 mod show;
+mod table;
 
 use std::process::ExitCode;
 
@@ -33,6 +36,8 @@ fn main() -> ExitCode {
         .init();
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
+        Command::Demo(args) => demo::demo(&args),
+        Command::Engines(args) => engines::run(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),

@@ -1,13 +1,13 @@
 //! `convoy show`: asks a running gateway.
 
 use comfy_table::Table;
-use comfy_table::presets::UTF8_HORIZONTAL_ONLY;
 use convoy_gateway::control::{Answer, Ask, ask};
 use convoy_gateway::snapshot::Snapshot;
 use serde::Serialize;
 
 use crate::Failure;
 use crate::args::{ShowArgs, Shown};
+use crate::table::new_table;
 
 pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
     let answer = ask(&args.control, Ask::Snapshot).map_err(|error| {
@@ -42,12 +42,6 @@ fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
         Shown::Port => text(&snapshot.ports),
         Shown::Stats => text(snapshot),
     }
-}
-
-fn new_table(header: &[&str]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(UTF8_HORIZONTAL_ONLY).set_header(header.to_vec());
-    table
 }
 
 fn reasons(drops: &[(String, u64)]) -> String {

@@ -3,15 +3,18 @@
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use convoy_engine::{Engine, Software};
+use convoy_engine::{
+    BusTiming, Engine, Fault, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
+};
 use convoy_ipsec::{
     Action, ClassMap, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector,
     TunnelId, UdpEncap,
 };
 use convoy_packet::FramePool;
+use convoy_scheduler::CostModel;
 use rand::RngCore;
 
-use crate::config::{Config, EngineConfig, EngineKindName, TunnelConfig};
+use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
 
@@ -52,11 +55,12 @@ pub struct Installed {
     pub sas: Vec<SaIndex>,
 }
 
-/// Makes the engines of a configuration; `software` alone where none is named.
+/// Makes the engines of a configuration; `software` alone where none is named. What a modelled engine costs is stated
+/// to `costs`.
 ///
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
-pub fn engines(config: &Config) -> Result<Vec<Box<dyn Engine>>, AssembleError> {
+pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Box<dyn Engine>>, AssembleError> {
     let software = [EngineConfig {
         name: "software0".to_owned(),
         kind: EngineKindName::Software,
@@ -65,21 +69,86 @@ pub fn engines(config: &Config) -> Result<Vec<Box<dyn Engine>>, AssembleError> {
     }];
     let wanted = if config.engines.is_empty() { &software[..] } else { &config.engines };
     let mut buses = HashMap::new();
-    wanted.iter().map(|engine| make_engine(engine, config, &mut buses)).collect()
+    wanted
+        .iter()
+        .map(|engine| {
+            make_engine(engine, config, &mut buses, costs)
+                .map_err(|reason| AssembleError::Engine { name: engine.name.clone(), reason })
+        })
+        .collect()
 }
 
 fn make_engine(
     engine: &EngineConfig,
-    _config: &Config,
-    _buses: &mut HashMap<String, ()>,
-) -> Result<Box<dyn Engine>, AssembleError> {
-    match engine.kind {
-        EngineKindName::Software => Ok(Box::new(Software::new(&engine.name))),
-        kind => Err(AssembleError::Engine {
-            name: engine.name.clone(),
-            reason: format!("{kind} is not there; `convoy engines` says why"),
-        }),
+    config: &Config,
+    buses: &mut HashMap<String, SharedBus>,
+    costs: &mut Costs,
+) -> Result<Box<dyn Engine>, String> {
+    match (engine.kind, engine.core) {
+        (EngineKindName::Software, _) => Ok(Box::new(Software::new(&engine.name))),
+        (EngineKindName::Multibuffer, core) => {
+            let made = match core {
+                None => Multibuffer::inline(&engine.name),
+                Some(core) => Multibuffer::on_core(&engine.name, core),
+            };
+            let engine = made.map_err(|error| format!("{error}; `convoy engines` says how to get it"))?;
+            Ok(Box::new(engine))
+        }
+        (EngineKindName::Model, _) => {
+            let model = engine.model.clone().unwrap_or_default();
+            let bus = shared_bus(&engine.name, &model, config, buses)?;
+            let timing = ModelTiming {
+                t_init_ns: model.t_init_ns,
+                t_block_ns: model.t_block_ns,
+                depth: model.depth,
+                has_prefetch: false,
+            };
+            let made = Model::new(&engine.name, timing, bus);
+            let cost = CostModel { t_init: model.t_init_ns, t_block: model.t_block_ns };
+            costs.state(&made.description().name, cost);
+            Ok(Box::new(made))
+        }
     }
+}
+
+/// The bus of a modelled engine: one that others share by its name, or one of its own that costs nothing.
+fn shared_bus(
+    engine: &str,
+    model: &ModelConfig,
+    config: &Config,
+    buses: &mut HashMap<String, SharedBus>,
+) -> Result<SharedBus, String> {
+    let name = model.bus.clone().unwrap_or_else(|| format!("{engine}'s own"));
+    if let Some(bus) = buses.get(&name) {
+        return Ok(bus.clone());
+    }
+    let timing = match model.bus.as_ref().and_then(|name| config.buses.get(name)) {
+        Some(bus) => BusTiming {
+            t_cycle_ns: bus.cycle_ns,
+            c_address: bus.address_cycles,
+            width_bytes: bus.width_bytes,
+        },
+        None => BusTiming { t_cycle_ns: 0.0, ..BusTiming::PCI },
+    };
+    let bus = SharedBus::new(timing).map_err(|error| format!("its bus's thread: {error}"))?;
+    buses.insert(name, bus.clone());
+    Ok(bus)
+}
+
+/// Makes the engine of this name vanish after it has done some work, and come back at the third probe: to be shown
+/// what a failure costs.
+///
+/// # Errors
+/// The names that there are, if there is none of this one.
+pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), String> {
+    let Some(at) = engines.iter().position(|engine| engine.description().name == name) else {
+        let known: Vec<&str> = engines.iter().map(|engine| engine.description().name.as_str()).collect();
+        return Err(known.join(", "));
+    };
+    let engine = engines.remove(at);
+    let plan = FaultPlan { probes: Some(2), ..FaultPlan::once(Fault::Vanish, 2_000) };
+    engines.insert(at, Box::new(Faulty::new(engine, plan)));
+    Ok(())
 }
 
 /// A pipeline with these engines and all tunnels of the configuration.
@@ -102,6 +171,7 @@ pub fn pipeline(
         installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), costs)?);
     }
     set_policies(&mut pipeline, config, &installed);
+    costs.save();
     Ok((pipeline, installed))
 }
 

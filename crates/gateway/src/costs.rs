@@ -1,27 +1,58 @@
-//! Cost models of engines, asked for once.
+//! Cost models of engines: measured once on this machine, then read from the calibration cache.
 
 use std::collections::HashMap;
 
+use convoy_engine::CalibrationCache;
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
 use crate::pipeline::Fleet;
 
-/// Cost models by engine kind and transform, in ns.
-#[derive(Default)]
+/// Where the cost models come from.
 pub struct Costs {
-    known: HashMap<(String, Transform), CostModel>,
+    cache: CalibrationCache,
+    /// Of engines whose cost is stated, not measured, by name.
+    stated: HashMap<String, CostModel>,
+}
+
+impl Default for Costs {
+    fn default() -> Self {
+        Self::new()
+    }
 }
 
 impl Costs {
-    /// Nothing known yet.
+    /// With the machine's own cache.
     pub fn new() -> Self {
-        Self::default()
+        let (cache, warning) = CalibrationCache::open(CalibrationCache::default_path());
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
+        }
+        Self { cache, stated: HashMap::new() }
     }
 
-    /// The cost model of one engine of a fleet for a transform; measured if it is not known.
+    /// States what an engine costs whatever the transform: a modelled accelerator's timing.
+    pub fn state(&mut self, engine: &str, model: CostModel) {
+        self.stated.insert(engine.to_owned(), model);
+    }
+
+    /// The cost model of one engine of a fleet for a transform, in ns; measured if it is not known.
     pub fn of(&mut self, fleet: &mut Fleet, engine: usize, transform: Transform) -> CostModel {
-        let kind = fleet.description(engine).kind.to_string();
-        *self.known.entry((kind, transform)).or_insert(CostModel { t_init: 500.0, t_block: 10.0 })
+        let name = &fleet.description(engine).name;
+        if let Some(model) = self.stated.get(name) {
+            return *model;
+        }
+        self.cache.cost(fleet.engine_mut(engine), transform).unwrap_or_else(|error| {
+            // It will be corrected from the first completion on, or found out as failed.
+            tracing::warn!("{error}; its cost is assumed until it is measured");
+            CostModel { t_init: 1_000.0, t_block: 10.0 }
+        })
+    }
+
+    /// Writes what was measured to the cache. A cache that cannot be written is only told of.
+    pub fn save(&mut self) {
+        if let Err(error) = self.cache.save() {
+            tracing::warn!("{error}");
+        }
     }
 }

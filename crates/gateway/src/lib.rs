@@ -4,6 +4,8 @@ pub mod assemble;
 pub mod config;
 pub mod control;
 pub mod costs;
+pub mod demo;
+pub mod engines;
 pub mod pipeline;
 pub mod replay;
 pub mod run;

@@ -82,8 +82,9 @@ pub fn replay(
 ) -> Result<ReplayReport, ReplayError> {
     let mut source = Pcap::open("in", Some(input), None)?;
     let mut sink = Pcap::open("out", None, Some(output))?;
-    let engines = assemble::engines(config)?;
-    let (mut pipeline, _) = assemble::pipeline(config, engines, &mut Costs::new(), Clock::start())?;
+    let mut costs = Costs::new();
+    let engines = assemble::engines(config, &mut costs)?;
+    let (mut pipeline, _) = assemble::pipeline(config, engines, &mut costs, Clock::start())?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
     while !source.is_ended() || !pipeline.is_empty() {

@@ -61,7 +61,7 @@ impl Gateway {
             ports[usize::from(port.is_outside)].push(open(port, &config)?);
         }
         let mut costs = Costs::new();
-        let engines = assemble::engines(&config)?;
+        let engines = assemble::engines(&config, &mut costs)?;
         let (pipeline, installed) = assemble::pipeline(&config, engines, &mut costs, Clock::start())?;
         let [inside, outside] = ports;
         let next_tunnel = installed.len() as u32;

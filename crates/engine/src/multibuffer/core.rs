@@ -90,10 +90,10 @@ impl Core {
         }
         let tags = run(&mut self.manager, keys, seal, &mut multi_packet.packets);
         for ((packet, tag), received) in multi_packet.packets.iter_mut().zip(tags).zip(&self.received) {
-            if !conclude(packet, tag.as_ref(), received, icv_len, seal) {
-                if let Some(reference) = self.reference.get(multi_packet.sa) {
-                    reference.run(multi_packet.direction, std::slice::from_mut(packet));
-                }
+            if !conclude(packet, tag.as_ref(), received, icv_len, seal)
+                && let Some(reference) = self.reference.get(multi_packet.sa)
+            {
+                reference.run(multi_packet.direction, std::slice::from_mut(packet));
             }
         }
         true

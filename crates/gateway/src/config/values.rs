@@ -196,10 +196,9 @@ fn engines(
             c.add(&bus.span(), "engine.bus", "there is no [[bus]] of this name");
         }
         let model = (kind == EngineKindName::Model).then(|| ModelConfig {
-            t_init_ns: engine.t_init_us.unwrap_or(2.0) * 1000.0,
-            // The paper's 230 Mbit/s.
-            t_block_ns: engine.t_block_ns.unwrap_or(128.0 / 0.230),
-            depth: engine.depth.unwrap_or(10),
+            t_init_ns: engine.t_init_us.map_or(ModelConfig::default().t_init_ns, |us| us * 1000.0),
+            t_block_ns: engine.t_block_ns.unwrap_or(ModelConfig::default().t_block_ns),
+            depth: engine.depth.unwrap_or(ModelConfig::default().depth),
             bus: engine.bus.as_ref().map(|bus| bus.get_ref().clone()),
         });
         if model.is_none()
@@ -297,14 +296,10 @@ fn tunnel(c: &mut Checker<'_>, file: file::Tunnel, allow_weak: bool) -> Option<T
         c.add(&text.span(), "tunnel.replay_window", "0 (no check) or 32 to 65536 packets are possible");
     }
     let (local, remote) = (c.address(&file.local, "tunnel.local"), c.address(&file.remote, "tunnel.remote"));
-    if let (Some(local), Some(remote)) = (local, remote) {
-        if local.is_ipv4() != remote.is_ipv4() {
-            c.add(
-                &file.remote.span(),
-                "tunnel.remote",
-                format!("it is not of the family of local = {local}"),
-            );
-        }
+    if let (Some(local), Some(remote)) = (local, remote)
+        && local.is_ipv4() != remote.is_ipv4()
+    {
+        c.add(&file.remote.span(), "tunnel.remote", format!("it is not of the family of local = {local}"));
     }
     let local_ts = selectors(c, &file.local_ts, "tunnel.local_ts");
     let remote_ts = selectors(c, &file.remote_ts, "tunnel.remote_ts");

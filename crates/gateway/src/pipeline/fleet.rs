@@ -179,14 +179,13 @@ impl Fleet {
         self.stations[engine].can_keep(pool, packets)
     }
 
-    /// Hands a multi-packet to an engine, to be done by `deadline_ns`. If the engine fails, it is taken out
-    /// and all that it had goes to `redo`.
+    /// Hands a multi-packet to an engine now, to be done by a deadline (both in ns). If the engine fails, it is
+    /// taken out and all that it had goes to `redo`.
     pub fn submit(
         &mut self,
-        now_ns: u64,
+        (now_ns, deadline_ns): (u64, u64),
         engine: usize,
         multi_packet: MultiPacket,
-        deadline_ns: u64,
         pool: &mut FramePool,
         redo: &mut VecDeque<Prepared>,
         reports: &mut Vec<FleetReport>,

@@ -6,6 +6,8 @@
 mod fleet;
 mod stage;
 mod station;
+#[cfg(test)]
+mod tests;
 
 pub use fleet::{Fleet, FleetEvent, FleetReport};
 pub use stage::{CryptoStage, Settled, StageConfig, StageError};

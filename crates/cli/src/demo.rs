@@ -1,0 +1,146 @@
+//! `convoy demo`.
+
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use convoy_gateway::demo::{DemoConfig, DemoReport, EngineReport, LiveView, TrialReport, run};
+
+use crate::Failure;
+use crate::args::DemoArgs;
+use crate::table::new_table;
+
+/// Part of the time that goes to the first, live part; the comparisons share the rest.
+const LIVE_SHARE: f64 = 0.4;
+/// Six policies with two windows each.
+const COMPARISONS: f64 = 12.0;
+
+pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
+    let seconds = args.seconds.max(1.0);
+    let config = DemoConfig {
+        live: Duration::from_secs_f64(seconds * LIVE_SHARE),
+        comparison: Duration::from_secs_f64(seconds * (1.0 - LIVE_SHARE) / COMPARISONS),
+        capture: capture(args),
+        fail: args.fail.clone(),
+        seed: args.seed,
+    };
+    let is_live = std::io::stdout().is_terminal() && !args.json;
+    let report = run(&config, &mut |view| {
+        if is_live {
+            show(view);
+        }
+    });
+    let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
+    if args.json {
+        let text =
+            serde_json::to_string_pretty(&report).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        if is_live {
+            print!("\x1b[2J\x1b[H");
+        }
+        print(&report);
+    }
+    if report.is_perfect() {
+        Ok(())
+    } else {
+        Err(Failure::Failed("not every packet came out byte for byte and in order".to_owned()))
+    }
+}
+
+/// The capture that was named, or the one that comes with the source.
+fn capture(args: &DemoArgs) -> Option<PathBuf> {
+    let own = || PathBuf::from("demo/traffic.pcap");
+    args.capture.clone().or_else(|| Some(own()).filter(|path| path.exists()))
+}
+
+fn show(view: &LiveView) {
+    print!(
+        "\x1b[2J\x1b[Htwo gateways, policy {}, window {}: {:.1} of {:.1} s, {} packets delivered, {:.0} Mbit/s\n{}\n",
+        view.policy,
+        view.window,
+        view.elapsed_s,
+        view.length_s,
+        view.delivered,
+        view.mbps,
+        engines(&view.engines)
+    );
+    // A terminal that has gone shows nothing more.
+    let _ = std::io::stdout().flush();
+}
+
+fn engines(engines: &[EngineReport]) -> comfy_table::Table {
+    let mut table = new_table(&[
+        "engine",
+        "share",
+        "packets",
+        "queue",
+        "packets per multi-packet",
+        "predicted us",
+        "error us",
+    ]);
+    for engine in engines {
+        let kind = if engine.is_model { " (modelled timing)" } else { "" };
+        let state = if engine.is_up { "" } else { " DOWN" };
+        table.add_row([
+            format!("{}{kind}{state}", engine.name),
+            format!("{:.1} %", engine.share * 100.0),
+            engine.packets.to_string(),
+            engine.queued.to_string(),
+            format!("{:.2}", engine.packets_per_multi_packet),
+            format!("{:.2}", engine.predicted_ns / 1000.0),
+            format!("{:.2}", engine.prediction_error_ns / 1000.0),
+        ]);
+    }
+    table
+}
+
+fn print(report: &DemoReport) {
+    let live = &report.live;
+    println!("Two gateways in one process, 8 tunnels of aes128gcm16 in UDP between them, traffic both ways:");
+    println!("{} packets of real programs and a generated IMIX, over and over.\n", report.capture_packets);
+    println!("Policy {}, window {}:", live.policy, live.window);
+    println!("{}", engines(&live.engines));
+    for event in &live.events {
+        println!("  {event}");
+    }
+    println!("  {}\n", outcome(live));
+    println!("The same traffic under each policy, without and with the window:");
+    let mut table = new_table(&[
+        "policy",
+        "W = 1, packets/s",
+        "W = 32, packets/s",
+        "gain",
+        "packets per multi-packet",
+        "in order, byte for byte",
+    ]);
+    for pair in report.comparisons.chunks(2) {
+        let [one, wide] = pair else { continue };
+        table.add_row([
+            one.policy.to_owned(),
+            format!("{:.0}", one.packets_per_second),
+            format!("{:.0}", wide.packets_per_second),
+            format!("{:.2}", wide.packets_per_second / one.packets_per_second.max(1.0)),
+            format!("{:.2}", wide.packets_per_multi_packet),
+            if one.is_perfect && wide.is_perfect { "all".to_owned() } else { "NOT ALL".to_owned() },
+        ]);
+    }
+    println!("{table}");
+    let all = report.comparisons.iter().chain([live]);
+    let (sent, good) = all.fold((0, 0), |(sent, good), trial| (sent + trial.sent, good + trial.good));
+    println!("{good} of {sent} packets came out byte for byte, in the order of their SA.");
+}
+
+fn outcome(trial: &TrialReport) -> String {
+    format!(
+        "{} packets sent, {} came out byte for byte and in order, {} out of order, {} wrong, {} lost; {:.0} packets/s, \
+         {:.0} Mbit/s",
+        trial.sent,
+        trial.good,
+        trial.out_of_order,
+        trial.wrong,
+        trial.lost,
+        trial.packets_per_second,
+        trial.mbps
+    )
+}

@@ -1,0 +1,47 @@
+//! `convoy engines`.
+
+use convoy_gateway::engines::{EngineOverview, overview};
+
+use crate::Failure;
+use crate::args::EnginesArgs;
+use crate::table::new_table;
+
+pub(crate) fn run(args: &EnginesArgs) -> Result<(), Failure> {
+    let engines = overview(args.calibrate).map_err(|error| Failure::Failed(error.to_string()))?;
+    if args.json {
+        let text =
+            serde_json::to_string_pretty(&engines).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+        return Ok(());
+    }
+    for engine in &engines {
+        print(engine);
+    }
+    Ok(())
+}
+
+fn print(engine: &EngineOverview) {
+    println!("{}: {}", engine.kind, engine.summary);
+    if let Some(reason) = &engine.reason {
+        println!("  not there: {reason}");
+        if let Some(remedy) = &engine.remedy {
+            println!("  to get it: {remedy}");
+        }
+        println!();
+        return;
+    }
+    println!("  version {}", engine.version.as_deref().unwrap_or("unknown"));
+    println!("  algorithms: {}", engine.algorithms.join(", "));
+    if !engine.costs.is_empty() {
+        let mut table = new_table(&["algorithm", "t_init ns", "t_block ns (16 bytes)"]);
+        for cost in &engine.costs {
+            table.add_row([
+                cost.algorithm.clone(),
+                format!("{:.0}", cost.t_init_ns),
+                format!("{:.2}", cost.t_block_ns),
+            ]);
+        }
+        println!("{table}");
+    }
+    println!();
+}

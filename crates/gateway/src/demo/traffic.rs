@@ -1,0 +1,155 @@
+//! The demo's traffic: a capture of real programs, and an IMIX made from a seed.
+
+use std::net::Ipv4Addr;
+
+use convoy_packet::checksum;
+use rand::rngs::StdRng;
+use rand::{Rng, RngCore, SeedableRng};
+
+/// Lengths of the simple IMIX in bytes, IP header included, and how often each comes in twelve packets.
+/// The largest is cut to the demo's inner MTU, so that nothing is fragmented.
+const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
+/// One in so many packets is the next of the capture.
+const CAPTURE_EVERY: usize = 4;
+
+/// One direction's packets in the order in which they are sent, over and over.
+#[derive(Debug)]
+pub(super) struct Traffic {
+    packets: Vec<Vec<u8>>,
+    /// For each tunnel its packets' places, in order.
+    of_tunnel: Vec<Vec<u32>>,
+}
+
+impl Traffic {
+    fn new(packets: Vec<Vec<u8>>, tunnels: usize) -> Self {
+        let mut of_tunnel = vec![Vec::new(); tunnels];
+        for (at, packet) in packets.iter().enumerate() {
+            let tunnel = tunnel_of_packet(packet).unwrap_or(0).min(tunnels - 1);
+            of_tunnel[tunnel].push(at as u32);
+        }
+        Self { packets, of_tunnel }
+    }
+
+    /// A packet by its place.
+    pub(super) fn packet(&self, at: usize) -> &[u8] {
+        &self.packets[at]
+    }
+
+    /// How many packets there are before they repeat.
+    pub(super) fn len(&self) -> usize {
+        self.packets.len()
+    }
+
+    /// The places of one tunnel's packets, in order.
+    pub(super) fn of_tunnel(&self, tunnel: usize) -> &[u32] {
+        &self.of_tunnel[tunnel]
+    }
+
+    /// How many tunnels there are.
+    pub(super) fn tunnels(&self) -> usize {
+        self.of_tunnel.len()
+    }
+}
+
+/// The tunnel of a packet: the third octet of its IPv4 destination; the capture's IPv6 is in tunnel 0.
+pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
+    match packet.first()? >> 4 {
+        4 => packet.get(18).map(|octet| usize::from(*octet)),
+        _ => Some(0),
+    }
+}
+
+/// The traffic of both directions: from site 1 to site 2, and back. `capture` are whole IP packets;
+/// those from 10.1/16 and fd00:1::/32 go one way, the others the other.
+pub(super) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, seed: u64) -> [Traffic; 2] {
+    let mut random = StdRng::seed_from_u64(seed);
+    let (mut there, mut back): (Vec<_>, Vec<_>) =
+        capture.into_iter().partition(|packet| is_from_site_1(packet));
+    there.reverse();
+    back.reverse();
+    [(1, there), (2, back)].map(|(from, mut captured)| {
+        let packets = (0..count)
+            .map(|at| {
+                if at % CAPTURE_EVERY == 0
+                    && let Some(packet) = captured.pop()
+                {
+                    return packet;
+                }
+                imix(&mut random, from, tunnels, at)
+            })
+            .collect();
+        Traffic::new(packets, tunnels)
+    })
+}
+
+/// By the second octet of an IPv4, the second group of an IPv6 source.
+fn is_from_site_1(packet: &[u8]) -> bool {
+    match packet.first().map(|first| first >> 4) {
+        Some(4) => packet.get(13) == Some(&1),
+        _ => packet.get(10..12) == Some(&[0, 1]),
+    }
+}
+
+/// One UDP packet of the IMIX from a random host of a random tunnel.
+fn imix(random: &mut StdRng, from: u8, tunnels: usize, id: usize) -> Vec<u8> {
+    let mut draw = random.random_range(0..IMIX.iter().map(|(_, weight)| weight).sum());
+    let len = IMIX
+        .iter()
+        .find(|(_, weight)| {
+            let found = draw < *weight;
+            draw = draw.wrapping_sub(*weight);
+            found
+        })
+        .map_or(IMIX[0].0, |(len, _)| *len);
+    let tunnel = random.random_range(0..tunnels) as u8;
+    let source = Ipv4Addr::new(10, from, tunnel, random.random_range(1..255));
+    let destination = Ipv4Addr::new(10, 3 - from, tunnel, random.random_range(1..255));
+    let mut packet = vec![0; len];
+    random.fill_bytes(&mut packet[28..]);
+    packet[0] = 0x45;
+    packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
+    packet[4..6].copy_from_slice(&(id as u16).to_be_bytes());
+    packet[8] = 64;
+    packet[9] = 17;
+    packet[12..16].copy_from_slice(&source.octets());
+    packet[16..20].copy_from_slice(&destination.octets());
+    let sum = checksum::of(&packet[..20], 0);
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet[20..22].copy_from_slice(&random.random_range(1024_u16..65535).to_be_bytes());
+    packet[22..24].copy_from_slice(&5004_u16.to_be_bytes());
+    packet[24..26].copy_from_slice(&((len - 20) as u16).to_be_bytes());
+    // UDP's checksum is left out, as IPv4 allows: nobody on the way may touch it, so nobody may mind.
+    packet
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_traffic() {
+        let [one, _] = both_ways(Vec::new(), 8, 500, 7);
+        let [two, _] = both_ways(Vec::new(), 8, 500, 7);
+        assert!((0..500).all(|at| one.packet(at) == two.packet(at)));
+    }
+
+    #[test]
+    fn every_tunnel_has_packets_and_each_packet_is_its_own_tunnels() {
+        let [traffic, _] = both_ways(Vec::new(), 8, 500, 7);
+        for tunnel in 0..traffic.tunnels() {
+            assert!(!traffic.of_tunnel(tunnel).is_empty());
+            for at in traffic.of_tunnel(tunnel) {
+                assert_eq!(tunnel_of_packet(traffic.packet(*at as usize)), Some(tunnel));
+            }
+        }
+    }
+
+    #[test]
+    fn the_imix_has_its_three_lengths_in_seven_four_one() {
+        let [traffic, _] = both_ways(Vec::new(), 4, 12_000, 1);
+        let count = |len: usize| (0..traffic.len()).filter(|at| traffic.packet(*at).len() == len).count();
+        assert!((6_500..7_500).contains(&count(40)));
+        assert!((3_600..4_400).contains(&count(576)));
+        assert!((800..1_200).contains(&count(1400)));
+    }
+}

@@ -1,0 +1,143 @@
+//! Engines that fail, in every way and at any time, under the real stage.
+
+use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
+use convoy_ipsec::{
+    Aead, CryptoJob, CryptoStatus, Direction, FinishContext, KeyBits, KeyMaterial, Prepared, SaIndex,
+    Transform,
+};
+use convoy_packet::{FramePool, FrameSize};
+use convoy_scheduler::{CostModel, Input, Policy, SchedulerConfig};
+
+use super::*;
+
+const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
+const SAS: u32 = 3;
+const FRAMES: usize = 256;
+
+fn keys(sa: u32) -> KeyMaterial {
+    KeyMaterial::new(TRANSFORM, vec![sa as u8; 20]).expect("16 bytes of key, 4 of salt")
+}
+
+fn stage(engines: Vec<Box<dyn Engine>>, policy: Policy) -> CryptoStage {
+    let scheduler = SchedulerConfig { policy, window: 8, ..SchedulerConfig::default() };
+    let config = StageConfig { grace_ns: 0, ..StageConfig::new(scheduler) };
+    let mut stage = CryptoStage::new(config, Fleet::new(engines), Clock::start()).expect("in range");
+    let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 2_000.0, t_block: 20.0 };
+    for sa in 0..SAS {
+        stage.install(SaIndex(sa), Direction::Seal, &keys(sa), &mut cost).expect("software can do it");
+    }
+    stage
+}
+
+/// Packet `number` of an SA, to be sealed; its nonce and content are its own.
+fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
+    let len = 20 + (number as usize * 37) % 300;
+    let mut bytes = vec![number as u8; 8 + len + 16];
+    bytes[..4].copy_from_slice(&number.to_be_bytes());
+    let mut job = CryptoJob {
+        cipher_start: 8,
+        cipher_len: len as u16,
+        icv_start: (8 + len) as u16,
+        aad_len: 8,
+        nonce_len: 12,
+        ..CryptoJob::default()
+    };
+    job.nonce[8..12].copy_from_slice(&number.to_be_bytes());
+    Prepared {
+        frame: pool.take_filled(&bytes, 64).expect("enough frames"),
+        job,
+        status: CryptoStatus::Pending,
+        sa: SaIndex(sa),
+        class: 0,
+        seat: 0,
+        context: FinishContext::default(),
+    }
+}
+
+fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
+    let mut settled = Settled::default();
+    let mut next = 0;
+    let mut left = Vec::new();
+    let mut rounds = 0u64;
+    while left.len() < count as usize {
+        while next < count && stage.room() > 0 {
+            let prepared = packet(pool, next % SAS, next);
+            if stage.push(prepared).is_err() {
+                break;
+            }
+            next += 1;
+        }
+        stage.pump(if next < count { Input::More } else { Input::Ended }, pool, &mut settled);
+        for done in settled.sealed.drain(..) {
+            assert_eq!(done.status, CryptoStatus::Done);
+            left.push((done.sa.0, done.frame.to_vec()));
+            pool.give_back(done.frame);
+        }
+        rounds += 1;
+        assert!(rounds < 50_000_000, "{} of {count} packets came out", left.len());
+    }
+    left
+}
+
+fn check(left: &[(u32, Vec<u8>)], expected: &[(u32, Vec<u8>)]) {
+    assert_eq!(left.len(), expected.len());
+    for sa in 0..SAS {
+        let of = |packets: &[(u32, Vec<u8>)]| -> Vec<Vec<u8>> {
+            packets.iter().filter(|(of, _)| *of == sa).map(|(_, bytes)| bytes.clone()).collect()
+        };
+        assert!(of(left) == of(expected), "SA {sa}: lost, doubled, changed or out of order");
+    }
+}
+
+#[test]
+fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() {
+    const PACKETS: u32 = 40;
+    let mut pool = FramePool::new(FRAMES, 0);
+    let good: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
+    let expected = run(&mut stage(good, Policy::RoundRobin), &mut pool, PACKETS);
+    let (mut failures, mut redone) = (0, 0);
+    for seed in 0..10_000 {
+        let faulty = |name: &str, seed| -> Box<dyn Engine> {
+            let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
+            Box::new(Faulty::new(Box::new(Software::new(name)), plan))
+        };
+        let engines = vec![faulty("a", seed), faulty("b", !seed), Box::new(Software::new("good")) as _];
+        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
+        let mut stage = stage(engines, policy);
+        check(&run(&mut stage, &mut pool, PACKETS), &expected);
+        for engine in 0..3 {
+            failures += stage.fleet().counters(engine).failures;
+            redone += stage.fleet().counters(engine).redone_packets;
+        }
+        drop(stage);
+        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
+    }
+    println!("10000 runs: {failures} failures of engines, {redone} packets done again");
+    assert!(failures > 5_000 && redone > 5_000, "{failures} failures, {redone} packets redone");
+}
+
+#[test]
+fn an_engine_that_vanished_comes_back_with_its_keys() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let flaky = Faulty::new(Box::new(Software::new("flaky")), FaultPlan::once(Fault::Vanish, 2));
+    let mut stage = stage(vec![Box::new(flaky)], Policy::FinishingTime);
+    // It is the only engine: packets wait until it is probed, 100 ms later, and none is lost.
+    let left = run(&mut stage, &mut pool, 30);
+    assert_eq!(left.len(), 30);
+    assert_eq!(stage.fleet().counters(0).recoveries, 1);
+    let events = stage.take_events();
+    assert!(matches!(&events[..], [FleetEvent::TakenOut { .. }, FleetEvent::CameBack { .. }]), "{events:?}");
+}
+
+#[test]
+fn an_sa_goes_only_when_its_last_packet_has_left() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
+    stage.push(packet(&mut pool, 1, 7)).expect("room");
+    stage.retire(SaIndex(1));
+    assert!(stage.take_retired().is_empty());
+    let mut settled = Settled::default();
+    stage.pump(Input::Ended, &mut pool, &mut settled);
+    assert_eq!((settled.sealed.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
+    assert!(stage.push(packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
+}
