@@ -155,3 +155,13 @@ fn a_tunnel_is_the_same_as_long_as_nothing_of_it_changes() {
     assert!(!tunnel(GOOD).is_same(&tunnel(&changed("key_in = \"0011", "key_in = \"0012"))));
     assert!(!tunnel(GOOD).is_same(&tunnel(&changed("10.2.0.0/24", "10.2.0.0/25"))));
 }
+
+#[test]
+fn the_examples_are_good_and_fit_each_other() {
+    let a = Config::parse("site-a.toml", include_str!("../../../../examples/site-a.toml")).expect("good");
+    let b = Config::parse("site-b.toml", include_str!("../../../../examples/site-b.toml")).expect("good");
+    let keys = |config: &Config| config.tunnels[0].manual.clone().expect("manual keys");
+    let (a, b) = (keys(&a), keys(&b));
+    assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));
+    assert_eq!((a.spi_out, a.keys_out.cipher_key()), (b.spi_in, b.keys_in.cipher_key()));
+}
