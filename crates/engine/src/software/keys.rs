@@ -145,3 +145,42 @@ pub(crate) fn authenticated<'a>(job: &CryptoJob, frame: &'a [u8]) -> Option<&'a 
 pub(crate) fn ciphered<'a>(job: &CryptoJob, frame: &'a mut [u8]) -> Option<&'a mut [u8]> {
     part_mut(frame, job.cipher_start, job.cipher_len.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use aes_gcm::AesGcm;
+    use des::{Des, TdesEde3};
+    use zeroize::ZeroizeOnDrop;
+
+    use super::*;
+
+    fn is_wiped<K: ZeroizeOnDrop>() {}
+
+    /// Holds as soon as it compiles: it fails to if a library's `zeroize` feature is off.
+    #[test]
+    fn every_expanded_key_is_wiped_when_dropped() {
+        is_wiped::<Aes128>();
+        is_wiped::<Aes192>();
+        is_wiped::<Aes256>();
+        is_wiped::<AesGcm<Aes128, U12, U8>>();
+        is_wiped::<ChaCha20Poly1305>();
+        is_wiped::<Des>();
+        is_wiped::<TdesEde3>();
+        // An HMAC is two states of its hash and their buffer.
+        is_wiped::<md5::Md5>();
+        is_wiped::<sha1::Sha1>();
+        is_wiped::<sha2::Sha256>();
+        is_wiped::<sha2::Sha384>();
+        is_wiped::<sha2::Sha512>();
+    }
+
+    #[test]
+    fn an_index_far_beyond_any_sad_is_refused_and_not_allocated() {
+        let transform = Transform::Aead(Aead::ChaCha20Poly1305);
+        let keys = KeyMaterial::new(transform, vec![0; 36]).expect("the right length");
+        let mut table = KeyTable::default();
+        let error = table.install("software0", SaIndex(u32::MAX), &keys).expect_err("far too large");
+        assert_eq!(error.to_string(), "engine software0: SA index 4294967295 is not below 4194304");
+        assert!(table.slots.is_empty());
+    }
+}
