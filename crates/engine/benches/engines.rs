@@ -6,7 +6,8 @@
 use std::time::{Duration, Instant};
 
 use convoy_engine::{
-    BusTiming, Completion, Engine, Model, ModelTiming, MultiPacket, SharedBus, Software, calibrate,
+    BusTiming, Completion, Engine, Model, ModelTiming, MultiPacket, Multibuffer, SharedBus, Software,
+    calibrate,
 };
 use convoy_ipsec::{
     Aead, Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, Proposal,
@@ -30,9 +31,14 @@ const SA: SaIndex = SaIndex(0);
 /// Runs of which the best is taken for the table.
 const RUNS: usize = 400;
 
-/// Those whose times are real.
+/// Those whose times are real, and that are there.
 fn engines() -> Vec<Box<dyn Engine>> {
-    vec![Box::new(Software::new("software"))]
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
+    match Multibuffer::inline("multibuffer") {
+        Ok(engine) => engines.push(Box::new(engine)),
+        Err(error) => println!("without multibuffer: {error}"),
+    }
+    engines
 }
 
 fn transform(proposal: &str) -> Transform {
