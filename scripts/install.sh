@@ -6,7 +6,7 @@ set -euo pipefail
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
 declare -A needs=(
   [build]="cc:gcc pkg-config:pkg-config"
-  [test]="ip:iproute2 tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping python3:python3 ethtool:ethtool"
+  [test]="ip:iproute2 tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool"
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"

@@ -16,11 +16,15 @@ use crate::check::load;
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     let config = load(&args.config)?;
-    let control = config.control.clone();
+    let (control, metrics) = (config.control.clone(), config.metrics);
     let (orders, received) = channel();
     let mut gateway = Gateway::start(config).map_err(|error| failed(&error))?;
     let _server = ControlServer::start(&control, orders.clone())
         .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
+    if let Some(address) = metrics {
+        let told = |error| Failure::Failed(format!("metrics on {address}: {error}"));
+        convoy_gateway::metrics::serve(address, orders.clone()).map_err(told)?;
+    }
     listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
     tracing::info!("ready");
     gateway.work(&received, &mut |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;

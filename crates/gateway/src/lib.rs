@@ -6,6 +6,7 @@ pub mod control;
 pub mod costs;
 pub mod demo;
 pub mod engines;
+pub mod metrics;
 pub mod pipeline;
 pub mod replay;
 pub mod run;

@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::TunnelId;
-use convoy_port::{Pcap, Port, PortError, PortKind, Tun, Udp};
+use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Tun, Udp};
 
 use crate::assemble::{self, AssembleError, Installed, inner_mtu};
 use crate::config::{Config, PortConfig};
@@ -190,7 +190,10 @@ fn open(port: &PortConfig, config: &Config) -> Result<Box<dyn Port>, PortError> 
             let (read, write) = &port.files;
             Ok(Box::new(Pcap::open(&port.name, read.as_deref(), write.as_deref())?))
         }
-        PortKind::Raw => Err(invalid("raw ports are not there yet; use kind = \"udp\" and encap = \"udp\"")),
+        PortKind::Raw => {
+            let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
+            Ok(Box::new(Raw::bind(&port.name, &addresses, config.mtu.into())?))
+        }
         PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
     }
 }

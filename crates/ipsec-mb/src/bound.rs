@@ -178,7 +178,7 @@ mod tests {
             let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], auth).expect("good lengths");
             let fresh = || (0..40usize).map(|k| vec![k as u8; 16 * (1 + k * 7 % 50)]).collect::<Vec<_>>();
             let (mut alone, mut together) = (fresh(), fresh());
-            fn job(packet: &mut Vec<u8>) -> Job<'_> {
+            fn job(packet: &mut [u8]) -> Job<'_> {
                 let len = packet.len();
                 Job::new(packet, (0, len), (0, len), &[3; 16], &[]).expect("inside")
             }
@@ -188,7 +188,7 @@ mod tests {
                 manager.process(&key, true, &mut jobs);
                 tags.push(*jobs[0].tag().expect("done"));
             }
-            let mut jobs: Vec<Job<'_>> = together.iter_mut().map(job).collect();
+            let mut jobs: Vec<Job<'_>> = together.iter_mut().map(|packet| job(packet)).collect();
             manager.process(&key, true, &mut jobs);
             assert!(jobs.iter().zip(&tags).all(|(job, tag)| job.tag() == Some(tag)));
             assert!(alone == together, "{hash:?}");

@@ -10,6 +10,7 @@
 mod interface;
 pub mod memory;
 mod pcap;
+mod raw;
 mod route;
 mod sys;
 mod tun;
@@ -18,5 +19,6 @@ mod udp;
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;
+pub use raw::Raw;
 pub use tun::Tun;
 pub use udp::Udp;

@@ -1,0 +1,215 @@
+//! Prometheus metrics on a configured address, made from the same [`Snapshot`] as `convoy show`.
+//!
+//! The text format is written by `prometheus-client`, the project's own library; it is served by `tiny_http`, which needs no
+//! runtime: one scrape every few seconds is no load.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
+
+use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::metrics::{MetricType, TypedMetric};
+use prometheus_client::registry::Registry;
+
+use crate::run::Order;
+use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, Snapshot};
+
+/// How long the worker may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Serves metrics at `address` on a thread of its own.
+///
+/// # Errors
+/// What the system refused: the address is in use, or not this host's.
+pub fn serve(address: SocketAddr, orders: Sender<Order>) -> io::Result<()> {
+    let server = tiny_http::Server::http(address).map_err(io::Error::other)?;
+    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
+        for request in server.incoming_requests() {
+            let (reply, snapshot) = channel();
+            let asked = orders.send(Order::Show(reply)).is_ok();
+            let answer = asked.then(|| snapshot.recv_timeout(PATIENCE).ok()).flatten();
+            let response = match answer {
+                Some(snapshot) => {
+                    tiny_http::Response::from_string(text(&snapshot)).with_header(content_type())
+                }
+                None => tiny_http::Response::from_string("the gateway is stopping\n").with_status_code(503),
+            };
+            // A scraper that goes away early is its own affair.
+            let _ = request.respond(response);
+        }
+    })?;
+    Ok(())
+}
+
+fn content_type() -> tiny_http::Header {
+    const TYPE: &[u8] = b"application/openmetrics-text; version=1.0.0; charset=utf-8";
+    tiny_http::Header::from_bytes(&b"Content-Type"[..], TYPE).expect("both are ASCII")
+}
+
+/// A snapshot in the OpenMetrics text format.
+pub fn text(snapshot: &Snapshot) -> String {
+    let mut registry = Registry::with_prefix("convoy");
+    registry.register_collector(Box::new(Collector(snapshot.clone())));
+    let mut text = String::new();
+    encode(&mut text, &registry).expect("a string takes whatever is written");
+    text
+}
+
+#[derive(Debug)]
+struct Collector(Snapshot);
+
+type Encoder<'a> = prometheus_client::encoding::DescriptorEncoder<'a>;
+
+/// One family: each label set with its value.
+fn family<L: EncodeLabelSet, M: prometheus_client::encoding::EncodeMetric>(
+    encoder: &mut Encoder<'_>,
+    (name, help, kind): (&str, &str, MetricType),
+    rows: impl IntoIterator<Item = (L, M)>,
+) -> std::fmt::Result {
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for (labels, metric) in rows {
+        metric.encode(family.encode_family(&labels)?)?;
+    }
+    Ok(())
+}
+
+fn counters<L: EncodeLabelSet>(
+    encoder: &mut Encoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = (L, u64)>,
+) -> std::fmt::Result {
+    let rows = rows.into_iter().map(|(labels, value)| (labels, ConstCounter::new(value)));
+    family(encoder, (name, help, ConstCounter::<u64>::TYPE), rows)
+}
+
+fn gauges<L: EncodeLabelSet>(
+    encoder: &mut Encoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = (L, f64)>,
+) -> std::fmt::Result {
+    let rows = rows.into_iter().map(|(labels, value)| (labels, ConstGauge::new(value)));
+    family(encoder, (name, help, ConstGauge::<f64>::TYPE), rows)
+}
+
+/// The cumulative counts of a histogram, as `le` wants them.
+fn cumulative(buckets: &Buckets) -> impl Iterator<Item = (String, u64)> + '_ {
+    let bounded = buckets.buckets.iter().scan(0, |sum, (bound, count)| {
+        *sum += count;
+        Some((bound.map(|bound| bound.to_string()), *sum))
+    });
+    let all: u64 = buckets.buckets.iter().map(|(_, count)| count).sum();
+    bounded.filter_map(|(bound, sum)| Some((bound?, sum))).chain([("+Inf".to_owned(), all)])
+}
+
+impl prometheus_client::collector::Collector for Collector {
+    fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
+        let encoder = &mut encoder;
+        let Snapshot { sas, engines: rows, ports: port_rows, drops, scheduler, .. } = &self.0;
+        engines(encoder, rows)?;
+        ports(encoder, port_rows)?;
+        associations(encoder, sas)?;
+        let drops = drops.iter().map(|(reason, count)| ([("reason", reason.clone())], *count));
+        counters(encoder, "dropped_packets", "Dropped packets by reason", drops)?;
+        let wait = cumulative(&scheduler.wait_ns).map(|(le, count)| ([("le_ns", le)], count));
+        counters(encoder, "window_wait_packets", "Packets by the longest time in the window", wait)?;
+        let now = [([("of", "now".to_owned())], scheduler.window as f64)];
+        gauges(encoder, "window_size_packets", "The window", now)
+    }
+}
+
+fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
+    let each = |value: fn(&EngineRow) -> u64| {
+        rows.iter().map(move |row| ([("engine", row.name.clone())], value(row)))
+    };
+    let gauge = |value: fn(&EngineRow) -> f64| {
+        rows.iter().map(move |row| ([("engine", row.name.clone())], value(row)))
+    };
+    counters(encoder, "engine_packets", "Packets done", each(|row| row.packets))?;
+    counters(encoder, "engine_multi_packets", "Multi-packets done", each(|row| row.multi_packets))?;
+    counters(encoder, "engine_failures", "Times taken out", each(|row| row.failures))?;
+    counters(
+        encoder,
+        "engine_redone_packets",
+        "Packets done again elsewhere",
+        each(|row| row.redone_packets),
+    )?;
+    gauges(encoder, "engine_up", "1 while in use", gauge(|row| f64::from(u8::from(row.down.is_empty()))))?;
+    gauges(encoder, "engine_queued_multi_packets", "Queue depth", gauge(|row| row.queued as f64))?;
+    gauges(encoder, "engine_predicted_ns", "Mean predicted finishing time", gauge(|row| row.predicted_ns))?;
+    gauges(
+        encoder,
+        "engine_prediction_error_ns",
+        "Mean absolute error of the predicted finishing time",
+        gauge(|row| row.prediction_error_ns),
+    )?;
+    let sizes = rows.iter().flat_map(|row| {
+        cumulative(&row.packets_per_multi_packet)
+            .map(|(le, count)| ([("engine", row.name.clone()), ("le_packets", le)], count))
+    });
+    counters(encoder, "engine_multi_packet_size", "Multi-packets by the most packets in them", sizes)
+}
+
+fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
+    let each =
+        |value: fn(&PortRow) -> u64| rows.iter().map(move |row| ([("port", row.name.clone())], value(row)));
+    counters(encoder, "port_received_packets", "Packets received", each(|row| row.received_packets))?;
+    counters(encoder, "port_received_bytes", "Bytes received", each(|row| row.received_bytes))?;
+    counters(encoder, "port_sent_packets", "Packets sent", each(|row| row.sent_packets))?;
+    counters(encoder, "port_sent_bytes", "Bytes sent", each(|row| row.sent_bytes))?;
+    counters(encoder, "port_receive_dropped", "Arrived and dropped", each(|row| row.receive_dropped))?;
+    counters(encoder, "port_send_dropped", "Could not leave", each(|row| row.send_dropped))?;
+    counters(encoder, "port_system_calls", "System calls", each(|row| row.system_calls))
+}
+
+fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
+    let labels = |row: &SaRow| [("tunnel", row.tunnel.clone()), ("sa", row.name.clone())];
+    counters(encoder, "sa_packets", "Packets of an SA", rows.iter().map(|row| (labels(row), row.packets)))?;
+    counters(encoder, "sa_bytes", "Bytes of an SA", rows.iter().map(|row| (labels(row), row.bytes)))?;
+    let drops = rows.iter().flat_map(|row| {
+        row.drops.iter().map(|(reason, count)| {
+            let [tunnel, sa] = labels(row);
+            ([tunnel, sa, ("reason", reason.clone())], *count)
+        })
+    });
+    counters(encoder, "sa_dropped_packets", "Dropped packets of an SA by reason", drops)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_snapshot_becomes_metrics_with_their_labels() {
+        let engine = EngineRow {
+            name: "software0".to_owned(),
+            packets: 12,
+            packets_per_multi_packet: Buckets {
+                buckets: vec![(Some(1), 2), (Some(2), 5), (None, 1)],
+                sum: 20,
+            },
+            ..EngineRow::default()
+        };
+        let snapshot = Snapshot {
+            engines: vec![engine],
+            drops: vec![("replayed".to_owned(), 3)],
+            ..Snapshot::default()
+        };
+        let text = text(&snapshot);
+        for line in [
+            "# TYPE convoy_engine_packets counter",
+            "convoy_engine_packets_total{engine=\"software0\"} 12",
+            "convoy_engine_multi_packet_size_total{engine=\"software0\",le_packets=\"2\"} 7",
+            "convoy_engine_multi_packet_size_total{engine=\"software0\",le_packets=\"+Inf\"} 8",
+            "convoy_dropped_packets_total{reason=\"replayed\"} 3",
+            "convoy_engine_up{engine=\"software0\"} 1.0",
+            "# EOF",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+        }
+    }
+}

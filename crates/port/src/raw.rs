@@ -1,0 +1,320 @@
+//! ESP and AH right on IP: raw sockets of protocols 50 and 51.
+//!
+//! Over IPv4 the kernel hands out and takes whole packets. Over IPv6 it keeps the header to itself, so it is made from what
+//! the kernel tells beside the payload, and left out again.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use convoy_packet::{Frame, FramePool, FrameSize};
+use nix::cmsg_space;
+use nix::errno::Errno;
+use nix::sys::socket::{
+    ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
+};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+
+/// ESP and AH.
+const PROTOCOLS: [u8; 2] = [50, 51];
+const PACKET_BYTES: usize = 65_535;
+const IPV6_HEADER: usize = 40;
+/// Bytes of socket buffer asked for, each way.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+struct Endpoint {
+    socket: Socket,
+    local: IpAddr,
+    protocol: u8,
+}
+
+/// The `raw` port.
+pub struct Raw {
+    description: PortDescription,
+    counters: PortCounters,
+    endpoints: Vec<Endpoint>,
+    buffer: Vec<u8>,
+}
+
+impl Raw {
+    /// A port with a socket for each address and protocol; `mtu` is of outer packets, in bytes.
+    ///
+    /// # Errors
+    /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
+    pub fn bind(name: &str, addresses: &[IpAddr], mtu: usize) -> Result<Self, PortError> {
+        if addresses.is_empty() {
+            let reason = "a raw port needs an address to listen on; add address = [\"192.0.2.1\"]".to_owned();
+            return Err(PortError::Invalid { port: name.to_owned(), reason });
+        }
+        let mut endpoints = Vec::new();
+        for address in addresses {
+            for protocol in PROTOCOLS {
+                let socket = open(*address, protocol).map_err(|source| PortError::Io {
+                    port: name.to_owned(),
+                    action: format!(
+                        "listen for IP protocol {protocol} at {address} (run as root, or with CAP_NET_RAW)"
+                    ),
+                    source,
+                })?;
+                endpoints.push(Endpoint { socket, local: *address, protocol });
+            }
+        }
+        Ok(Self {
+            description: PortDescription { name: name.to_owned(), kind: PortKind::Raw, mtu },
+            counters: PortCounters::default(),
+            endpoints,
+            buffer: vec![0; PACKET_BYTES],
+        })
+    }
+
+    /// Receives one packet into a frame; `None` if there is none.
+    fn receive_one(&mut self, at: usize, pool: &mut FramePool) -> Result<Option<Frame>, PortError> {
+        let Endpoint { socket, local, protocol } = &self.endpoints[at];
+        let mut control = cmsg_space!(i32);
+        let mut slices = [IoSliceMut::new(&mut self.buffer)];
+        self.counters.system_calls += 1;
+        let fd = socket.as_raw_fd();
+        let message = recvmsg::<SockaddrStorage>(fd, &mut slices, Some(&mut control), MsgFlags::MSG_DONTWAIT);
+        let message = match message {
+            Ok(message) => message,
+            // An ICMP error about an earlier packet; nothing was lost here.
+            Err(Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EPROTO) => {
+                return Ok(None);
+            }
+            Err(error) => {
+                return Err(PortError::Io {
+                    port: self.description.name.clone(),
+                    action: "receive".to_owned(),
+                    source: error.into(),
+                });
+            }
+        };
+        let len = message.bytes;
+        let peer = message.address.as_ref().and_then(SockaddrStorage::as_sockaddr_in6).map(|peer| peer.ip());
+        let mut class = 0;
+        for control in message.cmsgs().into_iter().flatten() {
+            if let ControlMessageOwned::Ipv6TClass(value) = control {
+                class = value as u8;
+            }
+        }
+        let (local, protocol) = (*local, *protocol);
+        let packet = &self.buffer[..len];
+        let frame = FrameSize::for_packet(len, 0).and_then(|size| pool.take(size)).and_then(|mut frame| {
+            let is_whole = frame.fill(packet).is_ok()
+                && match (local, peer) {
+                    (IpAddr::V6(local), Some(peer)) => {
+                        prepend_header(&mut frame, peer, local, protocol, class).is_some()
+                    }
+                    _ => local.is_ipv4(),
+                };
+            is_whole.then_some(frame)
+        });
+        match &frame {
+            Some(frame) => {
+                self.counters.received_packets += 1;
+                self.counters.received_bytes += frame.len() as u64;
+            }
+            None => self.counters.receive_dropped += 1,
+        }
+        Ok(Some(frame).flatten())
+    }
+
+    /// Sends one packet; `false` if the socket has no room now.
+    fn send_one(&mut self, packet: &[u8]) -> bool {
+        let Some((source, peer, protocol, start, class)) = parse(packet) else {
+            self.counters.send_dropped += 1;
+            return true;
+        };
+        let of = |endpoint: &&Endpoint| endpoint.local == source && endpoint.protocol == protocol;
+        let Some(endpoint) = self.endpoints.iter().find(of) else {
+            self.counters.send_dropped += 1;
+            return true;
+        };
+        let class = i32::from(class);
+        let classes = [ControlMessage::Ipv6TClass(&class)];
+        let control = if source.is_ipv6() { &classes[..] } else { &[] };
+        let slices = [IoSlice::new(&packet[start..])];
+        let to = SockaddrStorage::from(peer);
+        self.counters.system_calls += 1;
+        match sendmsg(endpoint.socket.as_raw_fd(), &slices, control, MsgFlags::MSG_DONTWAIT, Some(&to)) {
+            Ok(_) => {
+                self.counters.sent_packets += 1;
+                self.counters.sent_bytes += packet.len() as u64;
+                true
+            }
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => false,
+            // Too long for the path, no route: this packet is lost, the port lives.
+            Err(_) => {
+                self.counters.send_dropped += 1;
+                true
+            }
+        }
+    }
+}
+
+fn open(address: IpAddr, protocol: u8) -> std::io::Result<Socket> {
+    let local = SocketAddr::new(address, 0);
+    let socket =
+        Socket::new(Domain::for_address(local), Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
+    socket.set_nonblocking(true)?;
+    if address.is_ipv4() {
+        socket.set_header_included_v4(true)?;
+    } else {
+        setsockopt(&socket, sockopt::Ipv6RecvTClass, &true)?;
+    }
+    // What the system allows is enough.
+    let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    socket.bind(&local.into())?;
+    Ok(socket)
+}
+
+/// Source, destination, protocol, where what the kernel takes starts, and the traffic class of a packet.
+fn parse(packet: &[u8]) -> Option<(IpAddr, SocketAddr, u8, usize, u8)> {
+    match packet.first()? >> 4 {
+        4 => {
+            let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
+            Some((address(12)?, SocketAddr::new(address(16)?, 0), *packet.get(9)?, 0, packet[1]))
+        }
+        6 => {
+            let address =
+                |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
+            let class = packet[0] << 4 | packet.get(1)? >> 4;
+            Some((address(8)?, SocketAddr::new(address(24)?, 0), *packet.get(6)?, IPV6_HEADER, class))
+        }
+        _ => None,
+    }
+}
+
+/// Puts the IPv6 header back before what the kernel took it from.
+fn prepend_header(
+    frame: &mut Frame,
+    source: Ipv6Addr,
+    destination: Ipv6Addr,
+    protocol: u8,
+    class: u8,
+) -> Option<()> {
+    let payload_len = u16::try_from(frame.len()).ok()?;
+    let header = frame.prepend(IPV6_HEADER).ok()?;
+    header.fill(0);
+    header[0] = 0x60 | class >> 4;
+    header[1] = class << 4;
+    header[4..6].copy_from_slice(&payload_len.to_be_bytes());
+    header[6] = protocol;
+    header[7] = 64;
+    header[8..24].copy_from_slice(&source.octets());
+    header[24..40].copy_from_slice(&destination.octets());
+    Some(())
+}
+
+impl Port for Raw {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        let before = burst.len();
+        for at in 0..self.endpoints.len() {
+            while burst.len() - before < limit {
+                match self.receive_one(at, pool)? {
+                    Some(frame) => burst.push(frame),
+                    None => break,
+                }
+            }
+        }
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let mut sent = 0;
+        while sent < burst.len() && self.send_one(&burst[sent]) {
+            sent += 1;
+        }
+        for frame in burst.drain(..sent) {
+            pool.give_back(frame);
+        }
+        Ok(sent)
+    }
+
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        // Several sockets: the worker asks them in turn.
+        match self.endpoints.as_slice() {
+            [only] => Some(only.socket.as_fd()),
+            _ => None,
+        }
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An ESP packet of `len` bytes of payload over the loopback, with ECN in its traffic class.
+    fn packet(address: &str, len: usize) -> Vec<u8> {
+        let payload: Vec<u8> = (0..len).map(|at| at as u8).collect();
+        let mut packet = match address.parse().expect("an address") {
+            IpAddr::V4(v4) => {
+                let mut header = vec![0; 20];
+                header[0] = 0x45;
+                header[1] = 2;
+                header[2..4].copy_from_slice(&(20 + len as u16).to_be_bytes());
+                (header[4], header[8], header[9]) = (7, 64, 50);
+                header[12..16].copy_from_slice(&v4.octets());
+                header[16..20].copy_from_slice(&v4.octets());
+                let sum = convoy_packet::checksum::of(&header, 0);
+                header[10..12].copy_from_slice(&sum.to_be_bytes());
+                header
+            }
+            IpAddr::V6(v6) => {
+                let mut header = vec![0x60, 0x20, 0, 0, 0, 0, 50, 64];
+                header[4..6].copy_from_slice(&(len as u16).to_be_bytes());
+                header.extend(v6.octets());
+                header.extend(v6.octets());
+                header
+            }
+        };
+        packet.extend(payload);
+        packet
+    }
+
+    fn exchange(address: &str) {
+        let mut port = Raw::bind("outside", &[address.parse().expect("an address")], 1500)
+            .expect("raw sockets need root");
+        let mut pool = FramePool::new(64, 8);
+        let packets: Vec<Vec<u8>> = [40, 64, 1400, 8].map(|len| packet(address, len)).into();
+        let mut burst: Vec<Frame> =
+            packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
+        assert_eq!(port.send(&mut pool, &mut burst).expect("loopback"), 4);
+        assert_eq!(port.counters().sent_packets, 4);
+        let mut received = Vec::new();
+        for _ in 0..1000 {
+            port.receive(&mut pool, 64, &mut received).expect("loopback");
+            if received.len() >= 4 {
+                break;
+            }
+        }
+        let received: Vec<Vec<u8>> = received.iter().map(|frame| frame.to_vec()).collect();
+        assert_eq!(received, packets);
+    }
+
+    #[test]
+    fn esp_crosses_the_loopback_whole_over_ipv4() {
+        exchange("127.0.0.77");
+    }
+
+    #[test]
+    fn esp_crosses_the_loopback_with_its_header_made_again_over_ipv6() {
+        exchange("::1");
+    }
+}
