@@ -165,3 +165,14 @@ fn the_examples_are_good_and_fit_each_other() {
     assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));
     assert_eq!((a.spi_out, a.keys_out.cipher_key()), (b.spi_in, b.keys_in.cipher_key()));
 }
+
+#[test]
+fn overlapping_spis_name_both_tunnels() {
+    let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
+    let second = tunnel.replace("site-b", "site-c").replace("10.2.0.0", "10.3.0.0");
+    let text = errors(&format!("{GOOD}{second}"));
+    assert!(
+        text.contains("tunnel.manual.spi_in: SPI 0x00001001 is also that of tunnel \"site-b\""),
+        "{text}"
+    );
+}

@@ -96,6 +96,7 @@ pub(super) fn check(file: file::File, source: &Source<'_>) -> Result<Config, Con
     c.unique(file.port.iter().map(|port| &port.name), "port.name");
     c.unique(file.engine.iter().filter_map(|engine| engine.name.as_ref()), "engine.name");
     c.unique(file.bus.iter().map(|bus| &bus.name), "bus.name");
+    distinct_spis(c, &file.tunnel);
     let buses = buses(c, &file.bus);
     let metrics = file.gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics"));
     let words = [("per-sa", true), ("none", false)];
@@ -124,6 +125,21 @@ pub(super) fn check(file: file::File, source: &Source<'_>) -> Result<Config, Con
             .collect(),
     };
     if checker.problems.is_empty() { Ok(config) } else { Err(ConfigErrors(checker.problems)) }
+}
+
+/// What a peer sends is told apart by its SPI alone, at one address and protocol of ours.
+fn distinct_spis(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
+    let mut seen: HashMap<(u32, &str, bool), &str> = HashMap::new();
+    for tunnel in tunnels {
+        let Some(manual) = &tunnel.manual else { continue };
+        let is_ah = tunnel.protocol.as_ref().is_some_and(|protocol| protocol.get_ref() == "ah");
+        let spi = *manual.spi_in.get_ref();
+        let name = tunnel.name.get_ref().as_str();
+        if let Some(other) = seen.insert((spi, tunnel.local.get_ref(), is_ah), name) {
+            let what = format!("SPI {spi:#010x} is also that of tunnel {other:?}; inbound SPIs must differ");
+            c.add(&manual.spi_in.span(), "tunnel.manual.spi_in", what);
+        }
+    }
 }
 
 fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> SchedulerConfig {
