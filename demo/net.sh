@@ -89,6 +89,9 @@ echo "$decrypted" | sed -n "1,4p"
 requests=$(grep -c '(ping) request' <<<"$decrypted" || true)
 plain=$(tshark -r "$work/outside.pcap" -Y 'icmp || icmpv6' 2>/dev/null | wc -l)
 echo "$requests echo requests decrypted; $plain of them to be seen without the keys"
+rights=$(pgrep -f "$convoy run -c $work/site-1.toml" | while read -r pid; do cat /proc/"$pid"/task/*/status; done | grep CapEff)
+privileged=$(grep -cv 'CapEff:[[:space:]]*0*$' <<<"$rights" || true)
+echo "--- $(wc -l <<<"$rights") threads of a gateway, $privileged of them with privileges"
 echo "--- metrics"
 ip netns exec $a curl -s http://127.0.0.1:9464/metrics | tee "$work/metrics" | grep -E '^convoy_(engine_packets|port_sent_packets)'
 "$convoy" show sa --control "$work/site-1.sock"
@@ -96,6 +99,7 @@ ip netns exec $a curl -s http://127.0.0.1:9464/metrics | tee "$work/metrics" | g
 "$convoy" show stats --control "$work/site-1.sock"
 kill "${running[0]}" "${running[1]}"
 wait "${running[0]}" && wait "${running[1]}" || { cat "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
+[ "$privileged" = 0 ] || { echo "privileges were kept" >&2; exit 1; }
 grep -q '^# EOF' "$work/metrics" || { echo "the metrics are not whole" >&2; exit 1; }
 [ "$requests" -ge 10 ] && [ "$plain" = 0 ] || { echo "tshark did not find what was sent" >&2; exit 1; }
 echo "done: both gateways drained and stopped"

@@ -8,6 +8,7 @@ pub mod demo;
 pub mod engines;
 pub mod metrics;
 pub mod pipeline;
+pub mod privileges;
 pub mod replay;
 pub mod run;
 pub mod snapshot;

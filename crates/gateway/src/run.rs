@@ -38,6 +38,9 @@ pub enum RunError {
     /// A port could not be opened, or failed as a whole.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// It would have gone on with more rights than it needs.
+    #[error(transparent)]
+    Privileges(#[from] crate::privileges::PrivilegeError),
 }
 
 /// A gateway with its ports open.
@@ -51,7 +54,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Opens ports and engines and installs all tunnels.
+    /// Opens ports, gives up all privileges, and installs engines and tunnels.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
@@ -60,6 +63,7 @@ impl Gateway {
         for port in &config.ports {
             ports[usize::from(port.is_outside)].push(open(port, &config)?);
         }
+        crate::privileges::drop_all()?;
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs)?;
         let (pipeline, installed) = assemble::pipeline(&config, engines, &mut costs, Clock::start())?;
