@@ -13,5 +13,11 @@ run() { # name command...
 }
 run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
 run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
+run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
+for port in udp raw; do
+  for outer in 4 6; do
+    run "the tunnel over $port, IPv$outer" tests/outer.sh "$convoy" $port $outer
+  done
+done
 echo "system tests: $passed passed, $failed failed"
 [ "$failed" = 0 ]

@@ -37,7 +37,7 @@ bus = "pcie"
 pub(super) struct Hardware {
     /// Whether Intel's library is there.
     pub(super) has_multibuffer: bool,
-    /// The core for its thread; `None` on a machine with one.
+    /// The core for its thread; `None` where it works on the gateways' own.
     pub(super) crypto_core: Option<usize>,
 }
 

@@ -295,5 +295,6 @@ fn hardware() -> Hardware {
         .iter()
         .any(|finding| finding.kind == EngineKind::Multibuffer && finding.present);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    Hardware { has_multibuffer, crypto_core: (cores > 1).then_some(cores - 1) }
+    // On two cores the gateways and the modelled bus have both: a third busy thread would only be in their way.
+    Hardware { has_multibuffer, crypto_core: (cores > 2).then_some(cores - 1) }
 }

@@ -1,0 +1,70 @@
+# Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
+# PORT (udp or raw) and OUTER (4 or 6) as wished.
+#
+#   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+work=$(mktemp -d)
+a=convoy-a b=convoy-b
+running=()
+clean() {
+  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
+  ip netns del $a 2>/dev/null || true
+  ip netns del $b 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+start() { local log=$1; shift; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
+
+ip netns add $a
+ip netns add $b
+ip link add va netns $a type veth peer name vb netns $b
+for side in "$a va 1" "$b vb 2"; do
+  read -r ns dev host <<<"$side"
+  ip -n "$ns" link set lo up
+  ip -n "$ns" link set "$dev" up
+  ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
+  ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
+done
+
+outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
+encap=none
+[ "${PORT:-udp}" = raw ] || encap=udp
+key() { head -c 20 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
+key_ab=$(key) key_ba=$(key)
+conf() { # site peer spi_in spi_out key_in key_out
+  (umask 077; cat >"$work/site-$1.toml" <<CONF
+[gateway]
+control = "$work/site-$1.sock"
+metrics = "127.0.0.1:9464"
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.$1.0.1/24", "fd00:$1::1/64"]
+[[port]]
+name = "outside"
+kind = "${PORT:-udp}"
+address = ["$(outer "$1")"]
+[[tunnel]]
+name = "site-$2"
+local = "$(outer "$1")"
+remote = "$(outer "$2")"
+local_ts = ["10.$1.0.0/24", "fd00:$1::/64"]
+remote_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
+esp_proposal = "aes128gcm16"
+encap = "$encap"
+[tunnel.manual]
+spi_in = $3
+spi_out = $4
+key_in = "$5"
+key_out = "$6"
+CONF
+  )
+}
+conf 1 2 0x1001 0x1002 "$key_ba" "$key_ab"
+conf 2 1 0x1002 0x1001 "$key_ab" "$key_ba"
+"$convoy" check -c "$work/site-1.toml"
+start a.log $a "$convoy" run -c "$work/site-1.toml"
+start b.log $b "$convoy" run -c "$work/site-2.toml"
+for _ in $(seq 50); do [ -S "$work/site-1.sock" ] && [ -S "$work/site-2.sock" ] && break; sleep 0.1; done
+[ -S "$work/site-1.sock" ] && [ -S "$work/site-2.sock" ] || { cat "$work"/?.log >&2; exit 1; }

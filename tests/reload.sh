@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# A reload under traffic: a tunnel is added and taken away again, and the one that stays loses no packet and keeps its
+# sequence numbers. A configuration with an error changes nothing. Needs root.
+# usage: reload.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+source "$(dirname "$0")/../demo/sites.sh"
+
+tunnels() { "$convoy" show sa --json --control "$work/site-1.sock" | grep -c '"transform"'; }
+await() { # how many SAs
+  for _ in $(seq 50); do [ "$(tunnels)" = "$1" ] && return; sleep 0.1; done
+  echo "there are $(tunnels) SAs, $1 were expected" >&2; cat "$work/a.log" >&2; exit 1
+}
+await 2
+cp -p "$work/site-1.toml" "$work/before.toml"
+ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
+sleep 0.5
+sed -n '/^\[\[tunnel\]\]/,$p' "$work/before.toml" | sed 's/site-2/site-3/; s/10\.2\.0\.0/10.3.0.0/; s/fd00:2::/fd00:3::/; s/0x1001/0x2001/; s/0x1002/0x2002/' >>"$work/site-1.toml"
+kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
+await 4
+sleep 0.5
+echo 'nonsense = true' >>"$work/site-1.toml"
+kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
+sleep 0.5
+await 4
+grep -q 'unknown field `nonsense`' "$work/a.log" || { echo "the error was not told" >&2; cat "$work/a.log" >&2; exit 1; }
+cp -p "$work/before.toml" "$work/site-1.toml"
+kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
+await 2
+wait $ping
+tail -2 "$work/ping.log"
+grep -q ' 400 received, 0% packet loss' "$work/ping.log"
+sequence=$("$convoy" show sa --json --control "$work/site-1.sock" | grep -o '"sequence": [0-9]*' | grep -o '[0-9]*' | sort -n | head -1)
+[ "$sequence" -ge 400 ] || { echo "sequence numbers started anew: $sequence" >&2; exit 1; }
+echo "reload: 400 of 400 pings answered over three reloads, sequence at $sequence"
