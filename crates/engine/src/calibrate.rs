@@ -3,7 +3,10 @@
 mod cache;
 mod fingerprint;
 mod fit;
+#[cfg(test)]
+mod tests;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
@@ -25,12 +28,20 @@ pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
 const PACKETS: [usize; 4] = [1, 4, 16, 64];
 /// Bytes per packet.
 const BYTES: [usize; 4] = [64, 256, 512, 1408];
-/// Measurements per point: at least, and at most as long as the time lasts. Few at least, since DES in a vector
-/// library may take milliseconds a packet.
+/// Measurements per point: at least, and at most as long as the time lasts.
 const ROUNDS: std::ops::RangeInclusive<usize> = 3..=31;
-const TIME_PER_POINT: Duration = Duration::from_millis(3);
+const TIME_PER_POINT: Duration = Duration::from_micros(1_500);
+/// For all points of a transform. Larger ones that would not end in time are left out: the line that the smaller ones
+/// give holds for them too, and DES in a vector library may take milliseconds a packet.
+const TIME: Duration = Duration::from_millis(25);
+/// Points that a line needs, however long they take.
+const LEAST_POINTS: usize = 6;
 /// An engine that has not answered by then has failed.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// No two multi-packets of calibration have the same ticket, nor that of a gateway, which counts from 0: what an engine
+/// brings after our patience has ended is then nobody's.
+static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
 /// Measures an engine that is idle. The keys of [`CALIBRATION_SA`] are used and removed again.
 ///
@@ -51,16 +62,28 @@ pub fn calibrate(engine: &mut dyn Engine, transform: Transform) -> Result<CostMo
 
 fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<Vec<Point>, EngineError> {
     let mut pool = FramePool::new(PACKETS[PACKETS.len() - 1], 0);
-    let mut points = Vec::new();
-    for bytes in BYTES {
-        for count in PACKETS {
-            let packets: Vec<Prepared> = (0..count).map(|_| packet(&mut pool, transform, bytes)).collect();
-            let blocks: u64 = packets.iter().map(|packet| u64::from(packet.job.blocks())).sum();
-            let ns = median_ns(engine, packets, &mut pool)?;
-            points.push(Point { blocks: blocks as f64, ns });
+    let mut sizes: Vec<(usize, usize)> =
+        PACKETS.into_iter().flat_map(|count| BYTES.map(|bytes| (count, bytes))).collect();
+    sizes.sort_by_key(|(count, bytes)| count * bytes);
+    let start = Instant::now();
+    let mut points: Vec<Point> = Vec::with_capacity(sizes.len());
+    for (count, bytes) in sizes {
+        let packets: Vec<Prepared> = (0..count).map(|_| packet(&mut pool, transform, bytes)).collect();
+        let blocks = packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
+        if points.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), &points, blocks) {
+            break;
         }
+        let ns = median_ns(engine, packets, &mut pool)?;
+        points.push(Point { blocks, ns });
     }
     Ok(points)
+}
+
+/// Whether the fewest rounds of so many blocks end in `left`, at the pace of the last point.
+fn fits(left: Duration, points: &[Point], blocks: f64) -> bool {
+    let ns_per_block = points.last().map_or(0.0, |point| point.ns / point.blocks);
+    let rounds = 1.0 + *ROUNDS.start() as f64;
+    !left.is_zero() && ns_per_block * blocks * rounds <= left.as_nanos() as f64
 }
 
 /// A packet of `bytes` to seal: header and IV, body, ICV.
@@ -114,14 +137,15 @@ fn median_ns(
 
 /// One multi-packet's time, by the engine's own measure where it has one.
 fn time_once(engine: &mut dyn Engine, packets: Vec<Prepared>) -> Result<(u64, Vec<Prepared>), EngineError> {
-    let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
+    let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+    let multi_packet = MultiPacket { ticket, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
     let start = Instant::now();
     engine.submit(multi_packet).map_err(|refused| refused.reason)?;
     let mut completions: Vec<Completion> = Vec::new();
     loop {
         engine.poll(&mut completions);
         let elapsed = start.elapsed();
-        if let Some(done) = completions.pop() {
+        if let Some(done) = completions.drain(..).find(|done| done.multi_packet.ticket == ticket) {
             if done.outcome == Outcome::Failed {
                 return Err(failure(engine, "it failed during calibration"));
             }

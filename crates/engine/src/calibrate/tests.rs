@@ -1,0 +1,90 @@
+//! Calibration against an engine whose times are made up.
+
+use convoy_ipsec::{Aead, KeyBits};
+
+use super::*;
+use crate::{EngineDescription, Refused, Software};
+
+const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
+
+/// Says that it took `ns_per_block`; before each of its answers comes one to a question of long ago.
+struct Scripted {
+    engine: Software,
+    ns_per_block: u64,
+    tickets: Vec<u64>,
+    largest_blocks: u64,
+    stale_ticket: u64,
+}
+
+impl Scripted {
+    fn new(ns_per_block: u64) -> Self {
+        let engine = Software::new("scripted");
+        Self { engine, ns_per_block, tickets: Vec::new(), largest_blocks: 0, stale_ticket: 0 }
+    }
+}
+
+fn blocks(multi_packet: &MultiPacket) -> u64 {
+    multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
+}
+
+impl Engine for Scripted {
+    fn description(&self) -> &EngineDescription {
+        self.engine.description()
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.engine.remove_key(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        self.stale_ticket = self.tickets.last().copied().unwrap_or(0);
+        self.tickets.push(multi_packet.ticket);
+        self.largest_blocks = self.largest_blocks.max(blocks(&multi_packet));
+        self.engine.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        let mut done = Vec::new();
+        self.engine.poll(&mut done);
+        for mut completion in done {
+            completion.service_ns = Some(self.ns_per_block * blocks(&completion.multi_packet));
+            completions.push(completion);
+            let (ticket, sa, direction) = (self.stale_ticket, CALIBRATION_SA, Direction::Seal);
+            let stale = MultiPacket { ticket, sa, direction, packets: Vec::new() };
+            completions.push(Completion { multi_packet: stale, outcome: Outcome::Failed, service_ns: None });
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+}
+
+#[test]
+fn an_answer_that_comes_late_is_taken_for_no_other() {
+    let mut engine = Scripted::new(100);
+    for _ in 0..2 {
+        let model = calibrate(&mut engine, GCM).expect("the late answers are not its own");
+        assert!((model.t_block - 100.0).abs() < 1e-6 && model.t_init < 1e-3, "{model:?}");
+    }
+    // Gateways count theirs from 0 and do not come so far.
+    assert!(engine.tickets.iter().all(|ticket| *ticket >= 1 << 63));
+    let mut distinct = engine.tickets.clone();
+    distinct.sort_unstable();
+    distinct.dedup();
+    assert_eq!(distinct.len(), engine.tickets.len());
+}
+
+#[test]
+fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
+    let mut engine = Scripted::new(10_000);
+    let model = calibrate(&mut engine, GCM).expect("software can do AES-GCM");
+    assert!((model.t_block - 10_000.0).abs() < 1e-3, "{model:?}");
+    assert!(engine.largest_blocks <= 1_000, "{}", engine.largest_blocks);
+    let least = LEAST_POINTS * (ROUNDS.start() + 1);
+    assert!(engine.tickets.len() >= least, "{}", engine.tickets.len());
+}
