@@ -7,8 +7,8 @@ use convoy_engine::{
     BusTiming, Engine, Fault, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
 };
 use convoy_ipsec::{
-    Action, ClassMap, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector,
-    TunnelId, UdpEncap,
+    Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
+    UdpEncap,
 };
 use convoy_packet::FramePool;
 use convoy_scheduler::CostModel;
@@ -178,14 +178,6 @@ pub fn pipeline(
 fn ipsec_config(config: &Config) -> IpsecConfig {
     let inside = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
-    let mut classes = ClassMap::uniform(0);
-    if config.scheduler.classes > 1 {
-        classes = ClassMap::default();
-        for dscp in 0..convoy_ipsec::DSCP_VALUES as u8 {
-            let lowest = config.scheduler.classes as u8 - 1;
-            classes.set(dscp, classes.class_of(dscp << 2).min(lowest));
-        }
-    }
     IpsecConfig {
         mtu: config.mtu,
         inside_v4: inside().find_map(|(address, _)| match address {
@@ -197,7 +189,7 @@ fn ipsec_config(config: &Config) -> IpsecConfig {
             IpAddr::V4(_) => None,
         }),
         outside: outside.map(|(address, _)| *address).collect(),
-        classes,
+        classes: config.classes,
         seed: rand::rng().next_u64(),
         ..IpsecConfig::default()
     }

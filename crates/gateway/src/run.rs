@@ -143,11 +143,10 @@ impl Gateway {
         let mut kept = Vec::new();
         let mut gone = Vec::new();
         for tunnel in self.installed.drain(..) {
-            let stays = config.tunnels.iter().any(|wanted| wanted.is_same(&tunnel.config));
+            let stays = config.tunnels.contains(&tunnel.config);
             if stays { kept.push(tunnel) } else { gone.push(tunnel) }
         }
-        let is_new =
-            |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| wanted.is_same(&old.config));
+        let is_new = |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| **wanted == old.config);
         let new: Vec<_> = config.tunnels.iter().filter(is_new).cloned().collect();
         let pipeline = self.worker.pipeline_mut();
         // Policies first: nothing may be prepared for an SA that is leaving.

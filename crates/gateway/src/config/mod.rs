@@ -1,24 +1,34 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
 
+mod checker;
+mod engine;
 mod error;
 mod file;
+mod port;
+mod scheduler;
+mod tunnel;
 mod values;
 
 pub use error::{ConfigErrors, Problem};
 pub use file::EngineKindName;
 
 use std::collections::HashMap;
+use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use convoy_ipsec::{
-    EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
+    ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
 };
 use convoy_port::PortKind;
 use convoy_scheduler::SchedulerConfig;
 
 use error::Source;
+use zeroize::Zeroizing;
+
+/// Port of ESP in UDP (RFC 3948).
+const NAT_PORT: u16 = 4500;
 
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
@@ -33,6 +43,8 @@ pub struct Config {
     pub mtu: u16,
     /// The window and its policy.
     pub scheduler: SchedulerConfig,
+    /// The class of each DSCP.
+    pub classes: ClassMap,
     /// Whether packets of one SA leave in order.
     pub ordered: bool,
     /// Engines, in order.
@@ -43,7 +55,7 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
-    /// Selectors of traffic that passes unprotected, then of traffic that is dropped, before all tunnels.
+    /// Selectors, local and remote, of traffic that passes unprotected; they come before all tunnels.
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
 }
 
@@ -116,8 +128,22 @@ pub struct ManualKeys {
     pub keys_out: KeyMaterial,
 }
 
-/// One tunnel.
-#[derive(Clone, Debug)]
+impl PartialEq for ManualKeys {
+    fn eq(&self, other: &Self) -> bool {
+        fn is_same(a: &KeyMaterial, b: &KeyMaterial) -> bool {
+            a.transform() == b.transform()
+                && a.cipher_key() == b.cipher_key()
+                && a.salt() == b.salt()
+                && a.integrity_key() == b.integrity_key()
+        }
+        (self.spi_in, self.spi_out) == (other.spi_in, other.spi_out)
+            && is_same(&self.keys_in, &other.keys_in)
+            && is_same(&self.keys_out, &other.keys_out)
+    }
+}
+
+/// One tunnel. Two are equal when nothing changed, so that their SAs can stay over a reload.
+#[derive(Clone, Debug, PartialEq)]
 pub struct TunnelConfig {
     /// Unique.
     pub name: String,
@@ -166,21 +192,6 @@ impl Default for ModelConfig {
     }
 }
 
-impl TunnelConfig {
-    /// Whether two tunnels are the same but for their names, so that SAs can stay over a reload.
-    pub fn is_same(&self, other: &Self) -> bool {
-        // Keys are secret and have no equality; Debug shows none of them, so they are compared apart.
-        let keys = |tunnel: &Self| {
-            tunnel.manual.as_ref().map(|manual| {
-                let bytes =
-                    |keys: &KeyMaterial| [keys.cipher_key(), keys.salt(), keys.integrity_key()].concat();
-                (manual.spi_in, manual.spi_out, bytes(&manual.keys_in), bytes(&manual.keys_out))
-            })
-        };
-        format!("{self:?}") == format!("{other:?}") && keys(self) == keys(other)
-    }
-}
-
 impl Config {
     /// Reads and checks a file. One with keys that others than its owner may read is refused.
     ///
@@ -189,8 +200,11 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
         let name = path.display().to_string();
         let fail = |what: String| ConfigErrors::whole_file(&name, &what);
-        let text = std::fs::read_to_string(path).map_err(|error| fail(format!("cannot be read: {error}")))?;
-        let mode = std::fs::metadata(path).map_err(|error| fail(error.to_string()))?.permissions().mode();
+        let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+        let mut file = std::fs::File::open(path).map_err(cannot)?;
+        let mode = file.metadata().map_err(cannot)?.permissions().mode();
+        let mut text = Zeroizing::new(String::new());
+        file.read_to_string(&mut text).map_err(cannot)?;
         let config = Self::parse(&name, &text)?;
         if mode & 0o077 != 0 && config.tunnels.iter().any(|tunnel| tunnel.manual.is_some()) {
             return Err(fail(format!(
@@ -207,9 +221,8 @@ impl Config {
     /// [`ConfigErrors`], as [`load`](Self::load).
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
-        let file: file::File =
-            toml::from_str(text).map_err(|error| ConfigErrors::from_toml(&source, &error))?;
-        values::check(file, &source)
+        let (file, problems) = file::File::read(&source);
+        values::check(file, problems, &source)
     }
 }
 

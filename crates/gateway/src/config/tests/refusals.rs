@@ -1,0 +1,207 @@
+//! What is refused, each with its whole message.
+
+use super::{GOOD, changed, errors};
+use crate::config::Config;
+
+/// The good configuration with one thing changed is refused with this message, first.
+fn refused(from: &str, to: &str, message: &str) {
+    let text = errors(&changed(from, to));
+    assert!(text.starts_with(&format!("site-a.toml:{message}")), "{text}");
+}
+
+/// The same with lines at its end.
+fn refused_with(lines: &str, message: &str) {
+    let text = errors(&format!("{GOOD}{lines}"));
+    assert!(text.contains(message), "{text}");
+}
+
+#[test]
+fn errors_in_several_tables_are_told_at_once() {
+    let text = changed("device = ", "devise = ").replace("kind = \"software\"", "kind = 7");
+    let text = errors(&format!("{text}[schedular]\nwindow = 1\n"));
+    for what in [
+        "site-a.toml:10:1: port.devise: unknown field `devise`",
+        "site-a.toml:5:8: engine.kind: invalid type: integer `7`, expected a string",
+        "schedular: unknown; there are [gateway], [scheduler]",
+    ] {
+        assert!(text.contains(what), "{text}");
+    }
+}
+
+#[test]
+fn a_list_written_as_a_table_is_told_how_to_be_written() {
+    refused(
+        "[[engine]]",
+        "[engine]",
+        "4:1: engine: there may be several; write [[engine]], with two brackets",
+    );
+}
+
+#[test]
+fn broken_toml_is_shown_at_its_place() {
+    refused("name = \"site-b\"", "name = site-b", "19:8: tunnel.name: ");
+}
+
+#[test]
+fn keys_are_in_no_message_wherever_they_are_written() {
+    let key = "00112233445566778899aabbccddeeff00112233";
+    for text in [
+        changed("spi_in = 0x00001001", &format!("spi_in = \"{key}\"")),
+        changed("key_in = ", "kee_in = "),
+        changed(&format!("key_in = \"{key}\""), &format!("key_in = \"{key}")),
+        changed("spi_in = 0x00001001", "spi_in = 7"),
+        changed(&format!("key_in = \"{key}\""), &format!("key_in = \"\"\"\n{key}00\"\"\"")),
+        changed("[tunnel.manual]", &format!("{key} = 1\n[tunnel.manual]")),
+    ] {
+        let shown = errors(&text);
+        assert!(!shown.contains("00112233"), "{shown}");
+    }
+}
+
+#[test]
+fn one_key_for_both_directions_is_refused_where_it_would_repeat_nonces() {
+    refused(
+        "ffeeddccbbaa99887766554433221100ffeeddcc",
+        "00112233445566778899aabbccddeeff00112233",
+        "30:11: tunnel.manual.key_out: it is the same as key_in: both directions would use each nonce",
+    );
+}
+
+#[test]
+fn outbound_spis_of_one_peer_must_differ_too() {
+    let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
+    let second = tunnel.replace("site-b", "site-c").replace("0x00001001", "0x00001003");
+    let message = "tunnel.manual.spi_out: SPI 0x00001002 of tunnel \"site-c\" is also that of tunnel \"site-b\"; \
+                   give one of them another";
+    refused_with(&second, message);
+    let elsewhere = second.replace("192.0.2.2", "192.0.2.3");
+    assert!(Config::parse("site-a.toml", &format!("{GOOD}{elsewhere}")).is_ok());
+}
+
+#[test]
+fn what_would_be_ignored_is_refused() {
+    refused(
+        "kind = \"software\"",
+        "kind = \"software\"\ndepth = 4",
+        "6:9: engine.depth: it is for kind = \"model\"",
+    );
+    refused(
+        "kind = \"software\"",
+        "kind = \"software\"\ncore = 1",
+        "6:8: engine.core: it is for kind = \"multibuffer\"",
+    );
+    refused(
+        "device = \"convoy0\"",
+        "device = \"convoy0\"\nudp_port = 1",
+        "11:12: port.udp_port: it is for kind = \"udp\"",
+    );
+    refused(
+        "encap = \"udp\"",
+        "encap = \"udp\"\nmode = \"transport\"\ntfc_bytes = 9",
+        "22:12: tunnel.local_ts: in transport",
+    );
+    refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is for policy = \"packet-size\"");
+}
+
+#[test]
+fn a_port_must_have_what_its_kind_needs() {
+    refused("device = \"convoy0\"\n", "", "9:8: port.kind: a tun port needs device = \"convoy0\"");
+    refused(
+        "address = [\"192.0.2.1\"]\n",
+        "",
+        "15:8: port.kind: this kind of port needs address = [\"192.0.2.1\"]",
+    );
+    refused(
+        "address = [\"192.0.2.1\"]",
+        "address = [\"0.0.0.0\"]",
+        "16:12: port.address: name the address itself",
+    );
+    refused("10.1.0.1/24", "10.1.0.1/33", "11:12: port.address: \"10.1.0.1/33\" is no address");
+}
+
+#[test]
+fn both_sides_must_have_their_port() {
+    let tun = "kind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]";
+    refused(tun, "kind = \"raw\"\naddress = [\"192.0.2.1\"]", "13:8: port: there is no port inside");
+    let text = changed("kind = \"udp\"\naddress = [\"192.0.2.1\"]", "kind = \"tun\"\ndevice = \"convoy1\"");
+    let text = errors(&text);
+    assert!(text.contains("there are several ports inside"), "{text}");
+    assert!(text.contains("there is no port outside; add one with kind = \"udp\" or \"raw\""), "{text}");
+}
+
+#[test]
+fn a_tunnel_must_fit_the_ports() {
+    refused(
+        "local = \"192.0.2.1\"",
+        "local = \"192.0.2.9\"",
+        "20:9: tunnel.local: port \"outside\" has no address 192.0.2.9; it has 192.0.2.1",
+    );
+    refused(
+        "encap = \"udp\"",
+        "encap = \"none\"",
+        "25:9: tunnel.encap: what is not in UDP needs a port of kind \"raw\"",
+    );
+    refused(
+        "kind = \"udp\"",
+        "kind = \"raw\"",
+        "25:9: tunnel.encap: ESP in UDP needs a port of kind \"udp\"",
+    );
+    let auto = changed("kind = \"udp\"", "kind = \"raw\"").replace("encap = \"udp\"", "encap = \"auto\"");
+    let config = Config::parse("site-a.toml", &auto).expect("auto follows the port");
+    assert!(!config.tunnels[0].is_encapsulated);
+}
+
+#[test]
+fn transport_mode_protects_the_two_ends_alone() {
+    let text = changed("encap = \"udp\"", "encap = \"udp\"\nmode = \"transport\"");
+    let shown = errors(&text);
+    let message = "tunnel.local_ts: in transport mode packets go between the two ends themselves; write \
+                   [\"192.0.2.1\"]";
+    assert!(shown.contains(message), "{shown}");
+    let text =
+        text.replace("10.1.0.0/24\"]\nremote", "192.0.2.1\"]\nremote").replace("10.2.0.0/24", "192.0.2.2");
+    assert!(Config::parse("site-a.toml", &text).is_ok());
+}
+
+#[test]
+fn numbers_have_their_range() {
+    for (lines, message) in [
+        ("window = 0", "scheduler.window: 0 is out of range; 1 to 1024 are possible"),
+        ("window = 1025", "scheduler.window: 1025 is out of range; 1 to 1024 are possible"),
+        ("max_wait_us = 9000000000000000000", "scheduler.max_wait_us: ... is out of range"),
+        ("window_min = 64", "window = 32 must lie between window_min = 64 and window_max = 1024"),
+        ("classes = 9", "scheduler.classes: 9 is out of range; 1 to 8 are possible"),
+        ("classes = 2\nweights = [1]", "scheduler.weights: give one weight for each class"),
+        ("classes = 2\ndscp = { 46 = 2 }", "scheduler.dscp.46: 2 is out of range; 0 to 1 are possible"),
+        ("classes = 2\ndscp = { ef = 0 }", "scheduler.dscp.ef: a DSCP is a number from 0 to 63"),
+    ] {
+        refused_with(&format!("[scheduler]\n{lines}\n"), message);
+    }
+    let model = "kind = \"model\"\nt_init_us = nan";
+    refused("kind = \"software\"", model, "6:13: engine.t_init_us: NaN is out of range");
+    refused(
+        "encap = \"udp\"",
+        "encap = \"udp\"\nesn = true\nreplay_window = 0",
+        "27:17: tunnel.replay_window: ESN",
+    );
+}
+
+#[test]
+fn a_soft_lifetime_must_come_before_the_hard_one() {
+    let lifetimes = "soft = { packets = 10 }\nhard = { packets = 10 }\nencap = \"udp\"";
+    refused("encap = \"udp\"", lifetimes, "25:8: tunnel.soft: each soft limit must be below the hard one");
+}
+
+#[test]
+fn dscps_choose_their_class_and_the_rest_is_the_lowest() {
+    let text = format!("{GOOD}[scheduler]\nclasses = 3\ndscp = {{ 46 = 0, 26 = 1 }}\n");
+    let classes = Config::parse("site-a.toml", &text).expect("good").classes;
+    assert_eq!([46, 26, 0].map(|dscp: u8| classes.class_of(dscp << 2)), [0, 1, 2]);
+}
+
+#[test]
+fn the_whole_of_what_is_documented_is_read() {
+    let text = include_str!("documented.toml");
+    let config = Config::parse("documented.toml", text).expect("good");
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (2, 2, 1));
+}
