@@ -4,7 +4,7 @@
 //! hold the gateway up; workers are asked by a channel and never locked.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
@@ -87,7 +87,13 @@ impl ControlServer {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)?;
         }
-        let _ = std::fs::remove_file(path);
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
+            Ok(_) => {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there"));
+            }
+            Err(_) => {}
+        }
         let listener = UnixListener::bind(path)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
         std::thread::Builder::new().name("control".to_owned()).spawn(move || {
@@ -196,6 +202,12 @@ mod tests {
         );
         drop(server);
         assert!(!path.exists());
+        std::fs::write(&path, "precious").expect("written");
+        assert_eq!(
+            ControlServer::start(&path, channel().0).err().map(|error| error.kind()),
+            Some(io::ErrorKind::AlreadyExists)
+        );
+        assert!(path.exists());
     }
 
     #[test]

@@ -63,6 +63,11 @@ impl Gateway {
         for port in &config.ports {
             ports[usize::from(port.is_outside)].push(open(port, &config)?);
         }
+        if let Some(side) = ports.iter().position(Vec::is_empty) {
+            let side = ["inside", "outside"][side];
+            let reason = "there is none; a gateway needs a [[port]] on each side".to_owned();
+            return Err(PortError::Invalid { port: side.to_owned(), reason }.into());
+        }
         crate::privileges::drop_all()?;
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs)?;
