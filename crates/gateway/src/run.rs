@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::TunnelId;
-use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Tun, Udp};
+use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Tun, Udp, UdpConfig};
 
 use crate::assemble::{self, AssembleError, Installed, inner_mtu};
 use crate::config::{Config, PortConfig};
@@ -192,7 +192,15 @@ fn open(port: &PortConfig, config: &Config) -> Result<Box<dyn Port>, PortError> 
         }
         PortKind::Udp => {
             let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
-            Ok(Box::new(Udp::bind(&port.name, &addresses, port.udp_port, config.mtu.into())?))
+            let queues = Udp::bind(&UdpConfig {
+                name: port.name.clone(),
+                addresses,
+                port: port.udp_port,
+                mtu: config.mtu,
+                queues: 1,
+                offloads: true,
+            })?;
+            first(queues, &port.name)
         }
         PortKind::Pcap => {
             let (read, write) = &port.files;
@@ -204,6 +212,14 @@ fn open(port: &PortConfig, config: &Config) -> Result<Box<dyn Port>, PortError> 
         }
         PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
     }
+}
+
+/// The queue of the one worker.
+fn first<P: Port + 'static>(queues: Vec<P>, port: &str) -> Result<Box<dyn Port>, PortError> {
+    let queue = queues.into_iter().next();
+    queue
+        .map(|queue| Box::new(queue) as Box<dyn Port>)
+        .ok_or_else(|| PortError::Invalid { port: port.to_owned(), reason: "it has no queue".to_owned() })
 }
 
 /// What is behind the tunnels' peers, but for what the interface's own addresses already cover.

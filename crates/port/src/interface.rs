@@ -1,6 +1,7 @@
 //! The `Port` trait and what it reports.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
@@ -112,6 +113,11 @@ pub trait Port: Send {
     /// Whether nothing will ever be received again: a capture that was read to its end.
     fn is_ended(&self) -> bool {
         false
+    }
+
+    /// Takes one finding of the kind: packets with DF to this destination did not fit, and its path's MTU is so many bytes.
+    fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
+        None
     }
 
     /// What becomes readable when `receive` has something, for `poll(2)`; `None` if it must be asked.

@@ -21,4 +21,4 @@ pub use memory::Memory;
 pub use pcap::Pcap;
 pub use raw::Raw;
 pub use tun::Tun;
-pub use udp::Udp;
+pub use udp::{Udp, UdpConfig};

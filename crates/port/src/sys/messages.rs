@@ -1,0 +1,177 @@
+//! Many messages in one system call: `sendmmsg(2)` and `recvmmsg(2)`.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use convoy_packet::Frame;
+use libc::{iovec, mmsghdr};
+
+use super::{Control, Name};
+
+/// One message: the bytes of some frames, one after the other, without the first `skip` bytes of each.
+#[derive(Clone)]
+pub(crate) struct Outgoing {
+    pub(crate) frames: Range<usize>,
+    pub(crate) skip: usize,
+    pub(crate) to: Name,
+    pub(crate) control: Control,
+}
+
+fn empty_header() -> mmsghdr {
+    // SAFETY: integers and pointers only, for which zero is a value.
+    unsafe { std::mem::zeroed() }
+}
+
+/// Sends many messages in one call. Keeps its room between calls.
+#[derive(Default)]
+pub(crate) struct Sender {
+    headers: Vec<mmsghdr>,
+    slices: Vec<iovec>,
+}
+
+// SAFETY: the pointers inside are written anew in each `send` and not looked at after it.
+unsafe impl Send for Sender {}
+
+impl Sender {
+    /// Sends `messages` from the first on and returns how many left; an error is about the first one. Does not wait.
+    pub(crate) fn send(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        frames: &[Frame],
+        messages: &[Outgoing],
+    ) -> io::Result<usize> {
+        self.slices.clear();
+        self.headers.clear();
+        for message in messages {
+            self.slices.extend(frames[message.frames.clone()].iter().map(|frame| {
+                let bytes = &frame[message.skip..];
+                iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
+            }));
+        }
+        let mut slices = self.slices.as_mut_slice();
+        for message in messages {
+            let (own, rest) = slices.split_at_mut(message.frames.len());
+            slices = rest;
+            let mut header = empty_header();
+            header.msg_hdr.msg_name = message.to.as_ptr().cast_mut().cast();
+            header.msg_hdr.msg_namelen = message.to.len() as libc::socklen_t;
+            header.msg_hdr.msg_iov = own.as_mut_ptr();
+            header.msg_hdr.msg_iovlen = own.len() as _;
+            if message.control.len() > 0 {
+                header.msg_hdr.msg_control = message.control.as_ptr().cast_mut().cast();
+                header.msg_hdr.msg_controllen = message.control.len() as _;
+            }
+            self.headers.push(header);
+        }
+        // SAFETY: every pointer is into `frames`, `messages` or `self.slices`, which are borrowed until the call returns,
+        // with its length beside it; the kernel only reads what they point at, and writes `msg_len` in `headers`.
+        let sent = unsafe {
+            libc::sendmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+            )
+        };
+        usize::try_from(sent).map_err(|_| io::Error::last_os_error())
+    }
+}
+
+/// Room for many messages, and what the last call received.
+pub(crate) struct Incoming {
+    memory: Vec<u8>,
+    message_bytes: usize,
+    stride: usize,
+    headers: Vec<mmsghdr>,
+    slices: Vec<iovec>,
+    names: Vec<Name>,
+    controls: Vec<Control>,
+    count: usize,
+}
+
+// SAFETY: the pointers inside are written anew in each `receive` and not looked at after it.
+unsafe impl Send for Incoming {}
+
+/// One received message.
+pub(crate) struct Message<'a> {
+    /// What was in it.
+    pub(crate) bytes: &'a [u8],
+    /// Who sent it.
+    pub(crate) from: Option<std::net::SocketAddr>,
+    /// What the kernel says beside it.
+    pub(crate) control: &'a Control,
+    /// Whether there was more than fits.
+    pub(crate) is_cut: bool,
+}
+
+impl Incoming {
+    /// Room for `messages` messages of up to `message_bytes` bytes.
+    pub(crate) fn new(messages: usize, message_bytes: usize) -> Self {
+        // A stride that is no power of two: messages then do not fall on the same lines of a cache.
+        let stride = message_bytes.next_multiple_of(64) + 2_112;
+        Self {
+            memory: vec![0; messages * stride],
+            message_bytes,
+            stride,
+            headers: vec![empty_header(); messages],
+            slices: vec![iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; messages],
+            names: vec![Name::EMPTY; messages],
+            controls: vec![Control::EMPTY; messages],
+            count: 0,
+        }
+    }
+
+    /// Receives what is there, over what was received before, and returns how many messages. Does not wait.
+    pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        self.count = 0;
+        let memories = self.memory.chunks_exact_mut(self.stride);
+        let places = self.slices.iter_mut().zip(&mut self.names).zip(&mut self.controls).zip(memories);
+        for (header, (((slice, name), control), memory)) in self.headers.iter_mut().zip(places) {
+            *slice = iovec { iov_base: memory.as_mut_ptr().cast(), iov_len: self.message_bytes };
+            *header = empty_header();
+            header.msg_hdr.msg_name = name.as_mut_ptr().cast();
+            header.msg_hdr.msg_namelen = Name::capacity() as libc::socklen_t;
+            header.msg_hdr.msg_iov = slice;
+            header.msg_hdr.msg_iovlen = 1;
+            header.msg_hdr.msg_control = control.as_mut_ptr().cast();
+            header.msg_hdr.msg_controllen = Control::capacity() as _;
+        }
+        // SAFETY: every pointer is into a vector of `self`, which is borrowed until the call returns, with a length that
+        // lies inside: `message_bytes <= stride`, and names and ancillary data have the capacity that is told.
+        let received = unsafe {
+            libc::recvmmsg(
+                socket.as_raw_fd(),
+                self.headers.as_mut_ptr(),
+                self.headers.len() as libc::c_uint,
+                libc::MSG_DONTWAIT as _,
+                std::ptr::null_mut(),
+            )
+        };
+        self.count = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
+        for at in 0..self.count {
+            let header = &self.headers[at].msg_hdr;
+            self.names[at].set_len(header.msg_namelen as usize);
+            self.controls[at].set_len(header.msg_controllen as _);
+        }
+        Ok(self.count)
+    }
+
+    /// One of the messages that the last call received.
+    pub(crate) fn message(&self, at: usize) -> Option<Message<'_>> {
+        if at >= self.count {
+            return None;
+        }
+        let header = &self.headers[at];
+        let start = at * self.stride;
+        let len = (header.msg_len as usize).min(self.message_bytes);
+        Some(Message {
+            bytes: &self.memory[start..start + len],
+            from: self.names[at].address(),
+            control: &self.controls[at],
+            is_cut: header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0,
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! System calls and socket options that the safe libraries lack.
+//!
+//! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses, ancillary data) is laid out by
+//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`] and [`option`].
+
+mod control;
+mod messages;
+mod name;
+mod option;
+
+pub(crate) use control::{Control, number};
+pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
+pub(crate) use name::Name;
+pub(crate) use option::{borrow, connected_mtu, receive_beside, set_dont_fragment};

@@ -1,0 +1,97 @@
+//! One socket of one address, and what the kernel can do with it.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use nix::sys::socket::{setsockopt, sockopt};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use super::UdpConfig;
+use crate::{PortError, sys};
+
+/// Bytes of socket buffer asked for, each way.
+const SOCKET_BUFFER: usize = 4 << 20;
+
+pub(super) struct Endpoint {
+    pub(super) socket: Socket,
+    pub(super) local: SocketAddr,
+    /// Whether runs of datagrams leave as one message (`UDP_SEGMENT`, Linux 4.18).
+    pub(super) can_segment: bool,
+    /// Whether the kernel was told to set DF.
+    sets_df: Option<bool>,
+}
+
+impl Endpoint {
+    pub(super) fn bind(config: &UdpConfig, address: IpAddr) -> Result<Self, PortError> {
+        let local = SocketAddr::new(address, config.port);
+        Self::open(config, local).map_err(|source| PortError::Io {
+            port: config.name.clone(),
+            action: format!("listen on UDP {local}{}", advice(&source)),
+            source,
+        })
+    }
+
+    fn open(config: &UdpConfig, local: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.set_nonblocking(true)?;
+        if local.is_ipv6() {
+            socket.set_only_v6(true)?;
+        }
+        // With one queue a second program is refused, not given half of the packets.
+        socket.set_reuse_port(config.queues > 1)?;
+        sys::receive_beside(socket.as_fd(), &local.ip())?;
+        enlarge_buffers(&socket);
+        if config.offloads {
+            // Linux before 5.0 lacks it; then datagrams come one by one.
+            let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
+        }
+        // Kernels that lack it refuse even to set it to nothing. They would take no notice of it beside a message.
+        let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
+        socket.bind(&local.into())?;
+        let local = socket.local_addr()?.as_socket().unwrap_or(local);
+        Ok(Self { socket, local, can_segment, sets_df: None })
+    }
+
+    /// Whether packets from this address leave here.
+    pub(super) fn sends_from(&self, source: IpAddr) -> bool {
+        self.local.ip() == source || self.is_any() && self.local.is_ipv4() == source.is_ipv4()
+    }
+
+    /// Whether it is bound to every address of its family.
+    pub(super) fn is_any(&self) -> bool {
+        self.local.ip().is_unspecified()
+    }
+
+    /// Sets DF on what leaves from now on; returns the system calls made.
+    pub(super) fn set_df(&mut self, dont_fragment: bool) -> u64 {
+        if self.sets_df == Some(dont_fragment) {
+            return 0;
+        }
+        self.sets_df = Some(dont_fragment);
+        // A kernel without the option sends as it likes, which is what it does now.
+        let _ = sys::set_dont_fragment(self.socket.as_fd(), &self.local.ip(), dont_fragment);
+        1
+    }
+}
+
+/// Past the system's limit where we may, else what it allows.
+fn enlarge_buffers(socket: &Socket) {
+    if setsockopt(socket, sockopt::RcvBufForce, &SOCKET_BUFFER).is_err() {
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+    }
+    if setsockopt(socket, sockopt::SndBufForce, &SOCKET_BUFFER).is_err() {
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+    }
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => " (another program, perhaps charon, has it; `ss -lunp` names it)",
+        io::ErrorKind::AddrNotAvailable => " (no interface of this host has that address; see `ip address`)",
+        io::ErrorKind::PermissionDenied => {
+            " (ports below 1024 need root or the capability CAP_NET_BIND_SERVICE)"
+        }
+        _ => "",
+    }
+}

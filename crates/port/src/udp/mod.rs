@@ -1,0 +1,242 @@
+//! ESP in UDP (RFC 3948): sockets on port 4500, with segmentation offload both ways.
+//!
+//! A run of datagrams to one peer leaves as one message that the kernel or the device cuts (`UDP_SEGMENT`), and all
+//! messages of a burst in one system call. What the kernel has coalesced (`UDP_GRO`) is taken apart here. Datagrams of any
+//! content are handed up: telling ESP from IKE and keep-alives is not the port's business.
+
+mod endpoint;
+mod header;
+mod path_mtu;
+mod receive;
+mod send;
+
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
+
+use convoy_packet::{Frame, FramePool};
+use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
+
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use endpoint::Endpoint;
+use path_mtu::PathMtus;
+use receive::Receiver;
+use send::{Bounds, Plan};
+
+/// How a `udp` port is to be.
+#[derive(Clone, Debug)]
+pub struct UdpConfig {
+    /// The port's name, for example `outside`.
+    pub name: String,
+    /// The addresses to listen on; `0.0.0.0` and `::` are all of a family.
+    pub addresses: Vec<IpAddr>,
+    /// The UDP port; 4500 for ESP in UDP (RFC 3948), 0 for one that the system chooses.
+    pub port: u16,
+    /// The largest outer packet, in bytes.
+    pub mtu: u16,
+    /// Queues, each for one worker. The kernel gives all packets of one peer to one queue.
+    pub queues: usize,
+    /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
+    pub offloads: bool,
+}
+
+/// One queue of the `udp` port.
+pub struct Udp {
+    description: PortDescription,
+    counters: PortCounters,
+    endpoints: Vec<Endpoint>,
+    /// Becomes readable when any endpoint does.
+    wake: Epoll,
+    receiver: Receiver,
+    /// The endpoint to ask first, so that each has its turn.
+    turn: usize,
+    plan: Plan,
+    path_mtus: PathMtus,
+}
+
+impl Udp {
+    /// Opens the port's queues, each with one socket for each address.
+    ///
+    /// # Errors
+    /// [`PortError`] if the system refuses, for instance because the address is not this host's; it says what to do.
+    pub fn bind(config: &UdpConfig) -> Result<Vec<Self>, PortError> {
+        if config.addresses.is_empty() || config.queues == 0 {
+            let reason =
+                "a udp port needs an address to listen on, address = [\"192.0.2.1\"], and a queue".into();
+            return Err(PortError::Invalid { port: config.name.clone(), reason });
+        }
+        (0..config.queues).map(|_| Self::bind_queue(config)).collect()
+    }
+
+    fn bind_queue(config: &UdpConfig) -> Result<Self, PortError> {
+        let endpoints: Vec<Endpoint> = config
+            .addresses
+            .iter()
+            .map(|address| Endpoint::bind(config, *address))
+            .collect::<Result<_, _>>()?;
+        let wake = wake(&endpoints).map_err(|error| PortError::Io {
+            port: config.name.clone(),
+            action: "watch the sockets".to_owned(),
+            source: error.into(),
+        })?;
+        Ok(Self {
+            description: PortDescription {
+                name: config.name.clone(),
+                kind: PortKind::Udp,
+                mtu: config.mtu.into(),
+            },
+            counters: PortCounters::default(),
+            endpoints,
+            wake,
+            receiver: Receiver::new(),
+            turn: 0,
+            plan: Plan::new(),
+            path_mtus: PathMtus::default(),
+        })
+    }
+
+    /// Where it listens, in the order of the configured addresses.
+    pub fn local_addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.endpoints.iter().map(|endpoint| endpoint.local)
+    }
+
+    /// The MTU of the path to `peer` in bytes, if a packet with DF was ever too long for it.
+    pub fn path_mtu(&self, peer: IpAddr) -> Option<u16> {
+        self.path_mtus.get(peer)
+    }
+
+    /// Decides about the first planned message, which the system refused; returns the first frame that is still to be
+    /// sent, or `None` if there is no room now.
+    fn refused(
+        &mut self,
+        error: std::io::Error,
+        burst: &[Frame],
+        single_until: &mut usize,
+    ) -> Result<Option<usize>, PortError> {
+        let frames = self.plan.first_frames();
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(None),
+            Some(libc::EINTR) => return Ok(Some(frames.start)),
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
+                return Err(self.failed("send", error));
+            }
+            // The device cannot segment: one by one from now on.
+            Some(libc::EIO) if frames.len() > 1 => {
+                self.endpoints[self.plan.endpoint].can_segment = false;
+                return Ok(Some(frames.start));
+            }
+            // Segments may be too long for the path: the kernel then says of each what it does with it.
+            Some(_) if frames.len() > 1 => {
+                *single_until = frames.end;
+                return Ok(Some(frames.start));
+            }
+            Some(libc::EMSGSIZE) => {
+                if let Some(head) = self.plan.first {
+                    self.path_mtus.exceeded(head.source, head.peer, burst[frames.start].len());
+                }
+            }
+            // No route, forbidden: this packet is lost, the port lives.
+            _ => {}
+        }
+        self.counters.send_dropped += 1;
+        Ok(Some(frames.end))
+    }
+
+    fn count_sent(&mut self, frames: &[Frame]) {
+        self.counters.sent_packets += frames.len() as u64;
+        self.counters.sent_bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
+    }
+
+    fn failed(&self, action: &str, source: std::io::Error) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
+    }
+
+    /// Receives from one endpoint; `false` if there is nothing.
+    fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
+        self.counters.system_calls += 1;
+        self.receiver.fill(&self.endpoints[index]).or_else(|error| match error.raw_os_error() {
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => Err(self.failed("receive", error)),
+            // Nothing there, interrupted, or an ICMP error about an earlier packet.
+            _ => Ok(false),
+        })
+    }
+}
+
+fn wake(endpoints: &[Endpoint]) -> nix::Result<Epoll> {
+    let wake = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
+    for endpoint in endpoints {
+        wake.add(&endpoint.socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+    }
+    Ok(wake)
+}
+
+impl Port for Udp {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        let before = burst.len();
+        let limit = before + limit;
+        let mut idle = 0;
+        while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
+            && burst.len() < limit
+            && idle < self.endpoints.len()
+        {
+            idle = if self.receive_from(self.turn)? { 0 } else { idle + 1 };
+            self.turn = (self.turn + 1) % self.endpoints.len();
+        }
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let mut at = 0;
+        let mut single_until = 0;
+        while at < burst.len() {
+            let bounds = Bounds { mtu: self.description.mtu, single_until };
+            if !self.plan.lay_out(&self.endpoints, burst, at, bounds) {
+                self.counters.send_dropped += 1;
+                at += 1;
+                continue;
+            }
+            let endpoint = &mut self.endpoints[self.plan.endpoint];
+            let dont_fragment = self.plan.first.is_some_and(|head| head.dont_fragment);
+            self.counters.system_calls += 1 + endpoint.set_df(dont_fragment);
+            let result = self.plan.send(endpoint, burst);
+            let next = match result {
+                Ok(next) => {
+                    self.count_sent(&burst[at..next]);
+                    next
+                }
+                Err(error) => match self.refused(error, burst, &mut single_until)? {
+                    Some(next) => next,
+                    None => break,
+                },
+            };
+            at = next;
+        }
+        for frame in burst.drain(..at) {
+            pool.give_back(frame);
+        }
+        Ok(at)
+    }
+
+    fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
+        self.path_mtus.take()
+    }
+
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.wake.0.as_fd())
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! From messages of the kernel to frames: one message is one datagram, or several of one size that arrived together.
+
+use std::net::{IpAddr, SocketAddr};
+
+use convoy_packet::{Frame, FramePool, FrameSize};
+
+use super::endpoint::Endpoint;
+use super::header::{Arrival, wrap};
+use crate::PortCounters;
+use crate::sys::{Control, Incoming, Message, number};
+
+/// Messages that are received at once.
+const MESSAGES: usize = 32;
+/// Room for the largest datagram, or for what the kernel coalesces into one.
+const MESSAGE_BYTES: usize = 65_535;
+/// What IPv4 and IPv6 start with where the kernel does not say.
+const USUAL_HOPS: u8 = 64;
+
+/// What was received and not handed out yet.
+pub(super) struct Receiver {
+    incoming: Incoming,
+    /// The address and port of the socket that it came by.
+    local: SocketAddr,
+    /// Messages from `next` to `count` wait; of the first of them, bytes from `at` on.
+    next: usize,
+    count: usize,
+    at: usize,
+}
+
+impl Receiver {
+    pub(super) fn new() -> Self {
+        let local = SocketAddr::from(([0, 0, 0, 0], 0));
+        Self { incoming: Incoming::new(MESSAGES, MESSAGE_BYTES), local, next: 0, count: 0, at: 0 }
+    }
+
+    /// Receives from a socket once all was handed out; `false` if there is nothing.
+    pub(super) fn fill(&mut self, endpoint: &Endpoint) -> std::io::Result<bool> {
+        debug_assert!(self.next >= self.count, "what waits is not written over");
+        (self.next, self.count, self.at) = (0, 0, 0);
+        self.local = endpoint.local;
+        self.count = self.incoming.receive(std::os::fd::AsFd::as_fd(&endpoint.socket))?;
+        Ok(self.count > 0)
+    }
+
+    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.
+    pub(super) fn hand_out(
+        &mut self,
+        counters: &mut PortCounters,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> bool {
+        while self.next < self.count {
+            let Some(message) = self.incoming.message(self.next) else { break };
+            let Some((arrival, segment)) = describe(&message, self.local) else {
+                counters.receive_dropped += 1;
+                self.next += 1;
+                continue;
+            };
+            loop {
+                if burst.len() >= limit {
+                    return false;
+                }
+                let end = (self.at + segment).min(message.bytes.len());
+                let payload = &message.bytes[self.at..end];
+                match FrameSize::for_packet(payload.len(), 0) {
+                    None => counters.receive_dropped += 1,
+                    Some(size) => {
+                        let Some(frame) = pool.take(size) else { return false };
+                        push(frame, payload, &arrival, counters, pool, burst);
+                    }
+                }
+                self.at = end;
+                if end == message.bytes.len() {
+                    break;
+                }
+            }
+            self.at = 0;
+            self.next += 1;
+        }
+        true
+    }
+}
+
+fn push(
+    mut frame: Frame,
+    payload: &[u8],
+    arrival: &Arrival,
+    counters: &mut PortCounters,
+    pool: &mut FramePool,
+    burst: &mut Vec<Frame>,
+) {
+    if frame.fill(payload).is_ok() && wrap(&mut frame, arrival).is_some() {
+        counters.received_packets += 1;
+        counters.received_bytes += frame.len() as u64;
+        burst.push(frame);
+    } else {
+        counters.receive_dropped += 1;
+        pool.give_back(frame);
+    }
+}
+
+/// Where a message came from and went to, and the length of each datagram in it but the last, in bytes. `None` if it
+/// cannot be told or was cut.
+fn describe(message: &Message<'_>, local: SocketAddr) -> Option<(Arrival, usize)> {
+    if message.is_cut {
+        return None;
+    }
+    let mut arrival = Arrival { from: message.from?, to: local, octet: 0, hops: USUAL_HOPS };
+    let segment = read_control(message.control, &mut arrival).filter(|segment| *segment > 0);
+    Some((arrival, segment.unwrap_or(message.bytes.len().max(1))))
+}
+
+/// Reads what the kernel says beside a message; returns the segment size if it coalesced.
+fn read_control(control: &Control, arrival: &mut Arrival) -> Option<usize> {
+    let mut segment = None;
+    for (level, kind, value) in control.values() {
+        match (level, kind) {
+            (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                arrival.octet = number(value)? as u8;
+            }
+            (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
+                arrival.hops = number(value)? as u8;
+            }
+            // The interface's index, the local address, and the destination in the header.
+            (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                arrival.to.set_ip(IpAddr::from(*value.get(8..)?.first_chunk::<4>()?));
+            }
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                arrival.to.set_ip(IpAddr::from(*value.first_chunk::<16>()?));
+            }
+            (libc::SOL_UDP, libc::UDP_GRO) => segment = usize::try_from(number(value)?).ok(),
+            _ => {}
+        }
+    }
+    segment
+}

@@ -1,0 +1,184 @@
+//! Over the loopback, without privileges. Segmentation over a link is in `tests/udp.rs`.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use convoy_packet::FrameSize;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::header::{Arrival, head, wrap};
+use super::*;
+
+fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
+    let addresses = addresses.iter().map(|address| address.parse().expect("an address")).collect();
+    UdpConfig { name: "outside".into(), addresses, port: 0, mtu: 9000, queues: 1, offloads }
+}
+
+fn bind(addresses: &[&str], offloads: bool) -> Udp {
+    Udp::bind(&config(addresses, offloads)).expect("loopback is there").remove(0)
+}
+
+fn local(port: &Udp) -> SocketAddr {
+    port.local_addresses().next().expect("an endpoint")
+}
+
+fn packet(pool: &mut FramePool, from: SocketAddr, to: SocketAddr, payload: &[u8], octet: u8) -> Frame {
+    let mut frame = pool.take_filled(payload, 0).expect("a frame");
+    wrap(&mut frame, &Arrival { from, to, octet, hops: 64 }).expect("one family");
+    frame
+}
+
+fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
+    let mut received = Vec::new();
+    for _ in 0..1000 {
+        let mut burst = Vec::new();
+        port.receive(pool, 64, &mut burst).expect("loopback");
+        received.extend(burst.iter().map(|frame| frame.to_vec()));
+        pool.give_back_burst(&mut burst);
+        if received.len() >= count {
+            break;
+        }
+    }
+    received
+}
+
+/// Sends 106 packets of two kinds from one address of the loopback to another; returns the system calls to send.
+fn exchange(address: &str, offloads: bool) -> u64 {
+    let (mut a, mut b) = (bind(&[address], offloads), bind(&[address], offloads));
+    let mut pool = FramePool::new(256, 64);
+    let payloads = (0..100_u8).map(|k| vec![k; 700]);
+    let payloads = payloads.chain([1, 40, 1400, 8000, 0, 9].map(|len| vec![7; len]));
+    let mut burst: Vec<Frame> =
+        payloads.map(|payload| packet(&mut pool, local(&a), local(&b), &payload, 2)).collect();
+    let expected: Vec<Vec<u8>> = burst.iter().map(|frame| frame.to_vec()).collect();
+    assert_eq!(a.send(&mut pool, &mut burst).expect("loopback"), 106);
+    let received = receive(&mut b, &mut pool, expected.len());
+    assert!(received == expected, "headers, ECN and payload come through in order");
+    assert_eq!(b.counters().received_packets, 106);
+    a.counters().system_calls
+}
+
+#[test]
+fn a_burst_leaves_in_two_system_calls_over_ipv4() {
+    assert_eq!(exchange("127.0.0.1", true), 2, "one to clear DF, one to send");
+}
+
+#[test]
+fn a_burst_leaves_in_two_system_calls_over_ipv6() {
+    assert_eq!(exchange("::1", true), 2);
+}
+
+#[test]
+fn without_offloads_a_call_carries_64_packets() {
+    assert_eq!(exchange("127.0.0.1", false), 3);
+    assert_eq!(exchange("::1", false), 3);
+}
+
+#[test]
+fn what_is_not_udp_or_not_from_here_is_counted_and_the_rest_leaves() {
+    let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
+    let mut pool = FramePool::new(8, 0);
+    let stranger = SocketAddr::from(([127, 9, 9, 9], 4500));
+    let mut burst = vec![
+        packet(&mut pool, local(&a), local(&b), b"first", 0),
+        pool.take_filled(&[0x45; 30], 0).expect("a frame"),
+        packet(&mut pool, stranger, local(&b), b"abc", 0),
+        packet(&mut pool, local(&a), local(&b), b"last", 0),
+    ];
+    a.send(&mut pool, &mut burst).expect("not the port's fault");
+    assert_eq!((a.counters().send_dropped, a.counters().sent_packets, burst.len()), (2, 2, 0));
+    assert_eq!(pool.available(FrameSize::Small), 8);
+    assert_eq!(receive(&mut b, &mut pool, 2).len(), 2);
+}
+
+#[test]
+fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
+    for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 1])), ("::", Ipv6Addr::LOCALHOST.into())] {
+        let (mut server, mut client) = (bind(&[any], true), bind(&[&here.to_string()], true));
+        let server_at = SocketAddr::new(here, local(&server).port());
+        let mut pool = FramePool::new(8, 0);
+        let mut burst = vec![packet(&mut pool, local(&client), server_at, b"ask", 0)];
+        client.send(&mut pool, &mut burst).expect("loopback");
+        let asked = receive(&mut server, &mut pool, 1);
+        assert_eq!(head(&asked[0]).expect("a datagram").peer, server_at);
+        let mut burst = vec![packet(&mut pool, server_at, local(&client), b"answer", 0)];
+        server.send(&mut pool, &mut burst).expect("loopback");
+        let answer = receive(&mut client, &mut pool, 1);
+        assert_eq!(head(&answer[0]).expect("a datagram").source, here);
+    }
+}
+
+#[test]
+fn any_of_several_addresses_wakes_the_port() {
+    let mut server = bind(&["127.0.0.1", "127.0.0.2", "::1"], true);
+    let mut pool = FramePool::new(8, 0);
+    let all: Vec<SocketAddr> = server.local_addresses().collect();
+    for to in all {
+        let any =
+            if to.is_ipv4() { Ipv4Addr::LOCALHOST.to_string() } else { Ipv6Addr::LOCALHOST.to_string() };
+        let mut client = bind(&[&any], true);
+        let mut burst = vec![packet(&mut pool, local(&client), to, b"wake", 0)];
+        client.send(&mut pool, &mut burst).expect("loopback");
+        let fd = server.readable_fd().expect("something to wait for");
+        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(5_000_u16)), Ok(1));
+        assert_eq!(receive(&mut server, &mut pool, 1).len(), 1);
+    }
+}
+
+#[test]
+fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
+    let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
+    let mut pool = FramePool::new(32, 0);
+    let mut burst: Vec<Frame> =
+        (0..20_u8).map(|k| packet(&mut pool, local(&a), local(&b), &[k; 100], 0)).collect();
+    a.send(&mut pool, &mut burst).expect("loopback");
+    let mut few = FramePool::new(3, 0);
+    let mut received = Vec::new();
+    while received.len() < 20 {
+        let mut burst = Vec::new();
+        let count = b.receive(&mut few, 2, &mut burst).expect("loopback");
+        assert!(count <= 2);
+        received.extend(burst.iter().map(|frame| frame[28]));
+        few.give_back_burst(&mut burst);
+    }
+    assert_eq!(received, (0..20).collect::<Vec<u8>>());
+}
+
+#[test]
+fn too_long_for_any_frame_is_counted() {
+    let (sender, mut b) =
+        (std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback"), bind(&["127.0.0.1"], true));
+    sender.send_to(&[1; 20_000], local(&b)).expect("loopback");
+    sender.send_to(&[2; 20], local(&b)).expect("loopback");
+    let mut pool = FramePool::new(8, 8);
+    assert_eq!(receive(&mut b, &mut pool, 1).len(), 1);
+    assert_eq!(b.counters().receive_dropped, 1);
+}
+
+#[test]
+fn several_queues_share_an_address_and_nothing_is_lost() {
+    let mut a = bind(&["127.0.0.1"], true);
+    let mut wanted = config(&["127.0.0.1"], true);
+    (wanted.queues, wanted.port) = (3, local(&bind(&["127.0.0.1"], true)).port());
+    let mut queues = Udp::bind(&wanted).expect("loopback");
+    let mut pool = FramePool::new(64, 0);
+    let mut burst: Vec<Frame> =
+        (0..40_u8).map(|k| packet(&mut pool, local(&a), local(&queues[0]), &[k; 90], 0)).collect();
+    a.send(&mut pool, &mut burst).expect("loopback");
+    let counts: Vec<usize> = queues.iter_mut().map(|queue| receive(queue, &mut pool, 40).len()).collect();
+    assert_eq!((counts.iter().sum::<usize>(), counts.iter().max()), (40, Some(&40)), "one peer, one queue");
+}
+
+#[test]
+fn errors_say_what_to_do() {
+    let taken = bind(&["127.0.0.1"], true);
+    let message = |change: &dyn Fn(&mut UdpConfig)| {
+        let mut wanted = config(&["127.0.0.1"], true);
+        change(&mut wanted);
+        Udp::bind(&wanted).err().expect("refused").to_string()
+    };
+    let busy = message(&|wanted| wanted.port = local(&taken).port());
+    assert!(busy.contains("another program") && busy.contains("port outside"), "{busy}");
+    let foreign = message(&|wanted| wanted.addresses = vec![IpAddr::from([192, 0, 2, 99])]);
+    assert!(foreign.contains("192.0.2.99") && foreign.contains("no interface of this host"), "{foreign}");
+    assert!(message(&|wanted| wanted.addresses.clear()).contains("needs an address"));
+}

@@ -1,0 +1,86 @@
+//! Network namespaces of a test's own. Root is needed; without it the tests fail and say so.
+
+#![allow(dead_code, unreachable_pub)]
+
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::thread;
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+/// A network namespace, with its loopback up. It goes when this and all that was opened in it is dropped.
+pub struct Namespace(File);
+
+impl Namespace {
+    pub fn new() -> Self {
+        let file = on_a_thread(|| {
+            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run the tests as root");
+            ip("link set lo up");
+            File::open("/proc/thread-self/ns/net").expect("the namespace has a file")
+        });
+        Self(file)
+    }
+
+    /// Does `work` inside. What it opens stays inside, wherever it is used.
+    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        on_a_thread(|| {
+            setns(&self.0, CloneFlags::CLONE_NEWNET).expect("root may enter a namespace");
+            work()
+        })
+    }
+
+    /// What `ip` takes as this namespace.
+    fn path(&self) -> String {
+        format!("/proc/{}/fd/{}", std::process::id(), self.0.as_raw_fd())
+    }
+
+    /// Lays a cable from here to `other` and gives each end its addresses.
+    pub fn link(&self, other: &Self, mtu: u32, ends: [(&str, &[&str]); 2]) {
+        let [(here, own), (there, others)] = ends;
+        let path = other.path();
+        self.inside(|| {
+            ip(&format!("link add {here} mtu {mtu} type veth peer name {there} mtu {mtu} netns {path}"));
+            configure(here, own);
+        });
+        other.inside(|| configure(there, others));
+    }
+}
+
+/// Buffers that the stack gave to a device of this thread's namespace; a super-packet is one.
+pub fn sent_buffers(device: &str) -> u64 {
+    let counters = run(&format!("ip -s link show {device}"));
+    let line = counters.lines().skip_while(|line| !line.trim().starts_with("TX:")).nth(1);
+    let packets = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
+    packets.unwrap_or_else(|| panic!("ip tells no counters of {device}: {counters}"))
+}
+
+fn on_a_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| scope.spawn(work).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+}
+
+fn configure(device: &str, addresses: &[&str]) {
+    for address in addresses {
+        let nodad = if address.contains(':') { " nodad" } else { "" };
+        ip(&format!("address add {address} dev {device}{nodad}"));
+    }
+    ip(&format!("link set {device} up"));
+}
+
+/// Runs `ip` with these arguments in the namespace of this thread.
+pub fn ip(arguments: &str) {
+    run(&format!("ip {arguments}"));
+}
+
+/// Runs a command in the namespace of this thread and returns what it printed.
+pub fn run(command: &str) -> String {
+    let mut words = command.split_whitespace();
+    let program = words.next().expect("a command");
+    let output = Command::new(program)
+        .args(words)
+        .output()
+        .unwrap_or_else(|error| panic!("{command}: {error}; install {program}"));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{command}: {stderr}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

@@ -1,0 +1,260 @@
+//! `udp` ports in two namespaces with a cable between them. Root is needed.
+
+mod support;
+
+use std::net::{IpAddr, SocketAddr};
+
+use convoy_packet::{Frame, FramePool, checksum};
+use convoy_port::{Port, Udp, UdpConfig};
+use support::{Namespace, ip, run, sent_buffers};
+
+const PORT: u16 = 4500;
+
+fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
+    let addresses = vec![address.parse().expect("an address")];
+    let config = UdpConfig { name: "outside".into(), addresses, port: PORT, mtu: 9200, queues: 1, offloads };
+    namespace.inside(|| Udp::bind(&config)).expect("the address is ours").remove(0)
+}
+
+/// An outer IP and UDP header with what the far port will write into its own.
+fn packet(from: &str, to: &str, octet: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
+    let [from, to]: [IpAddr; 2] = [from, to].map(|address| address.parse().expect("an address"));
+    let udp_len = (8 + payload.len()) as u16;
+    let mut packet = match (from, to) {
+        (IpAddr::V4(from), IpAddr::V4(to)) => {
+            let mut ip = vec![0x45, octet, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
+            ip[2..4].copy_from_slice(&(20 + udp_len).to_be_bytes());
+            ip.extend(from.octets().into_iter().chain(to.octets()));
+            let sum = checksum::of(&ip, 0);
+            ip[10..12].copy_from_slice(&sum.to_be_bytes());
+            ip
+        }
+        (IpAddr::V6(from), IpAddr::V6(to)) => {
+            let mut ip = vec![0x60 | octet >> 4, octet << 4, 0, 0, 0, 0, 17, 64];
+            ip[4..6].copy_from_slice(&udp_len.to_be_bytes());
+            ip.extend(from.octets().into_iter().chain(to.octets()));
+            ip
+        }
+        _ => panic!("two families"),
+    };
+    let start = packet.len();
+    packet.extend([PORT.to_be_bytes(), PORT.to_be_bytes(), udp_len.to_be_bytes(), [0, 0]].concat());
+    packet.extend(payload);
+    if from.is_ipv6() {
+        let sum = checksum::add(0, &packet[8..40]) + u64::from(udp_len) + 17;
+        let sum = checksum::of(&packet[start..], sum).to_be_bytes();
+        packet[start + 6..start + 8].copy_from_slice(&sum);
+    }
+    if dont_fragment && from.is_ipv4() {
+        packet[6] = 0x40;
+        // One bit more in a word under the checksum.
+        let old = u16::from_be_bytes([packet[10], packet[11]]);
+        packet[10..12].copy_from_slice(&checksum::update(old, 0, 0x4000).to_be_bytes());
+    }
+    packet
+}
+
+fn send(port: &mut Udp, pool: &mut FramePool, packets: &[Vec<u8>]) {
+    for packets in packets.chunks(64) {
+        let mut burst: Vec<Frame> =
+            packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
+        while !burst.is_empty() {
+            port.send(pool, &mut burst).expect("the link is up");
+        }
+    }
+}
+
+/// Receives until `count` packets are there or none comes for a second.
+fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+    let mut received = Vec::new();
+    while received.len() < count {
+        let mut burst = Vec::new();
+        port.receive(pool, 64, &mut burst).expect("the link is up");
+        received.extend(burst.iter().map(|frame| frame.to_vec()));
+        if burst.is_empty() {
+            let fd = port.readable_fd().expect("something to wait for");
+            if poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(1_000_u16)) == Ok(0) {
+                break;
+            }
+        }
+        pool.give_back_burst(&mut burst);
+    }
+    received
+}
+
+fn without_df(packet: &[u8]) -> Vec<u8> {
+    let mut packet = packet.to_vec();
+    if packet[0] >> 4 == 4 {
+        packet[6] &= !0x40;
+        packet[10..12].fill(0);
+        let sum = checksum::of(&packet[..20], 0);
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    }
+    packet
+}
+
+/// What one side of an exchange cost.
+#[derive(Debug)]
+struct Cost {
+    system_calls: u64,
+    /// Buffers that went over the link; the kernel's own few are among them.
+    buffers: u64,
+}
+
+/// Sends in both directions at once and expects all of it, in order, as it was (but for DF, of which a socket is not told).
+fn exchange(addresses: [&str; 2], offloads: bool, packets: impl Fn(&str, &str) -> Vec<Vec<u8>>) -> [Cost; 2] {
+    exchange_over(|_, _| {}, addresses, offloads, packets)
+}
+
+/// Likewise, over a link that `prepare` has had its way with.
+fn exchange_over(
+    prepare: impl Fn(&Namespace, &Namespace),
+    addresses: [&str; 2],
+    offloads: bool,
+    packets: impl Fn(&str, &str) -> Vec<Vec<u8>>,
+) -> [Cost; 2] {
+    let (left, right) = (Namespace::new(), Namespace::new());
+    left.link(&right, 9200, [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])]);
+    prepare(&left, &right);
+    let [mut a, mut b] = [bind(&left, addresses[0], offloads), bind(&right, addresses[1], offloads)];
+    let mut pool = FramePool::new(512, 512);
+    let there = packets(addresses[0], addresses[1]);
+    let back = packets(addresses[1], addresses[0]);
+    for (there, back) in there.chunks(64).zip(back.chunks(64)) {
+        send(&mut a, &mut pool, there);
+        send(&mut b, &mut pool, back);
+        for (port, sent) in [(&mut b, there), (&mut a, back)] {
+            let received = receive(port, &mut pool, sent.len());
+            assert_eq!(received.len(), sent.len());
+            for (received, sent) in received.iter().zip(sent) {
+                assert_eq!(*received, without_df(sent));
+            }
+        }
+    }
+    for port in [&a, &b] {
+        let counters = port.counters();
+        assert_eq!(
+            (counters.sent_packets, counters.received_packets),
+            (there.len() as u64, back.len() as u64)
+        );
+        assert_eq!((counters.send_dropped, counters.receive_dropped), (0, 0));
+    }
+    let cost = |port: &Udp, namespace: &Namespace, device: &str| Cost {
+        system_calls: port.counters().system_calls,
+        buffers: namespace.inside(|| sent_buffers(device)),
+    };
+    [cost(&a, &left, "va"), cost(&b, &right, "vb")]
+}
+
+/// Every size from 1 to 9,000 in steps that meet all remainders, and each DSCP and ECN.
+fn all_sizes(from: &str, to: &str) -> Vec<Vec<u8>> {
+    let sizes = (1..=9_000_usize).step_by(23).chain([1, 2, 1_372, 1_400, 1_472, 1_500, 8_972, 9_000]);
+    let one = |(k, size): (usize, usize)| packet(from, to, k as u8, k % 8 < 4, &vec![(k * 7) as u8; size]);
+    sizes.enumerate().map(one).collect()
+}
+
+/// Runs as a gateway sends them: full packets, each run ended by a shorter one, all ECT(0).
+fn runs(from: &str, to: &str) -> Vec<Vec<u8>> {
+    let size = |k: usize| if k % 40 == 39 { 300 } else { 1_440 };
+    (0..1_280).map(|k| packet(from, to, 2, true, &vec![k as u8; size(k)])).collect()
+}
+
+#[test]
+fn every_size_and_class_crosses_a_link_over_ipv4() {
+    exchange(["10.9.0.1", "10.9.0.2"], true, all_sizes);
+}
+
+#[test]
+fn every_size_and_class_crosses_a_link_over_ipv6() {
+    exchange(["fd09::1", "fd09::2"], true, all_sizes);
+}
+
+#[test]
+fn every_size_and_class_crosses_a_link_without_offloads() {
+    exchange(["10.9.0.1", "10.9.0.2"], false, all_sizes);
+    exchange(["fd09::1", "fd09::2"], false, all_sizes);
+}
+
+#[test]
+fn runs_of_one_size_are_segmented_and_coalesced_by_the_kernel() {
+    for addresses in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
+        let with = exchange(addresses, true, runs);
+        let without = exchange(addresses, false, runs);
+        println!("1,280 packets each way {addresses:?}: {with:?}; without offloads {without:?}");
+        for (with, without) in with.iter().zip(&without) {
+            // 20 bursts each way: one call to send, and one or two to receive what is coalesced.
+            assert!(with.system_calls <= 1 + 20 * 3 && with.system_calls < without.system_calls);
+            assert!(with.buffers < 1_280 / 10 && without.buffers >= 1_280);
+        }
+    }
+}
+
+#[test]
+fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
+    let prepare = |left: &Namespace, _: &Namespace| {
+        left.inside(|| run("ethtool -K va tx-checksum-ip-generic off"));
+    };
+    let [without, with] = exchange_over(prepare, ["10.9.0.1", "10.9.0.2"], true, runs);
+    assert!(without.buffers >= 1_280 && with.buffers < 1_280 / 10, "{without:?} {with:?}");
+}
+
+/// A router between two hosts whose second link carries only 1,300 bytes.
+fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>) {
+    let (left, router, right) = (Namespace::new(), Namespace::new(), Namespace::new());
+    left.link(
+        &router,
+        1500,
+        [("va", &["10.8.0.1/24", "fd08::1/64"]), ("ra", &["10.8.0.9/24", "fd08::9/64"])],
+    );
+    router.link(
+        &right,
+        1300,
+        [("rb", &["10.9.0.9/24", "fd09::9/64"]), ("vb", &["10.9.0.1/24", "fd09::1/64"])],
+    );
+    router.inside(|| {
+        run("sysctl -qw net.ipv4.ip_forward=1");
+        run("sysctl -qw net.ipv6.conf.all.forwarding=1");
+    });
+    let default = |gateway: [&str; 2]| gateway.map(|gateway| ip(&format!("route add default via {gateway}")));
+    left.inside(|| default(["10.8.0.9", "fd08::9"]));
+    right.inside(|| default(["10.9.0.9", "fd09::9"]));
+    let (mut a, mut b) = (bind(&left, addresses[0], true), bind(&right, addresses[1], true));
+    let mut pool = FramePool::new(64, 64);
+    let small = packet(addresses[0], addresses[1], 0, dont_fragment, &[1; 64]);
+    let large: Vec<Vec<u8>> =
+        (2..6).map(|k| packet(addresses[0], addresses[1], 0, dont_fragment, &[k; 1_400])).collect();
+    let mut received = Vec::new();
+    for round in 0..20 {
+        left.inside(|| {
+            send(&mut a, &mut pool, &large);
+            send(&mut a, &mut pool, std::slice::from_ref(&small));
+        });
+        let wanted = if dont_fragment { 1 } else { 5 };
+        received.extend(receive(&mut b, &mut pool, wanted));
+        if a.counters().send_dropped > 0 || (!dont_fragment && round > 2) {
+            break;
+        }
+    }
+    (a, received)
+}
+
+#[test]
+fn the_mtu_of_a_path_is_learned_from_a_router_on_it() {
+    for addresses in [["10.8.0.1", "10.9.0.1"], ["fd08::1", "fd09::1"]] {
+        let (mut port, received) = narrow_path(addresses, true);
+        let peer: IpAddr = addresses[1].parse().expect("an address");
+        assert_eq!(port.counters().send_dropped, 4, "each of a run is refused for itself");
+        assert_eq!(port.path_mtu(peer), Some(1_300));
+        assert_eq!(port.take_path_mtu(), Some((peer, 1_300)));
+        assert_eq!(port.take_path_mtu(), None, "told once");
+        assert!(received.iter().all(|packet| packet.len() < 200) && !received.is_empty());
+    }
+}
+
+#[test]
+fn without_df_a_router_fragments_and_everything_arrives() {
+    let (port, received) = narrow_path(["10.8.0.1", "10.9.0.1"], false);
+    assert_eq!((port.counters().send_dropped, received.len()), (0, 20));
+    assert_eq!(port.path_mtu(SocketAddr::from(([10, 9, 0, 1], PORT)).ip()), None);
+}
