@@ -90,7 +90,10 @@ impl ControlServer {
         match std::fs::symlink_metadata(path) {
             Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
             Ok(_) => {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there"));
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "a file that is no socket is there",
+                ));
             }
             Err(_) => {}
         }
