@@ -7,30 +7,51 @@ use std::path::{Path, PathBuf};
 
 fn main() {
     println!("cargo::rerun-if-env-changed=CONVOY_IPSEC_MB");
-    println!("cargo::rerun-if-changed=shim/shim.c");
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=shim");
     println!("cargo::rustc-check-cfg=cfg(has_ipsec_mb)");
+    match link() {
+        Ok(()) => println!("cargo::rustc-cfg=has_ipsec_mb"),
+        Err(why) => println!("cargo::rustc-env=CONVOY_IPSEC_MB_ABSENT={why}"),
+    }
+}
+
+/// Compiles the shim and links the library; `Err` is why there is none, in the words of `unbound.rs`.
+fn link() -> Result<(), &'static str> {
     let wanted = env::var("CONVOY_IPSEC_MB").unwrap_or_default();
-    let is_x86 = env::var("CARGO_CFG_TARGET_ARCH").as_deref() == Ok("x86_64");
-    if wanted == "off" || !is_x86 {
-        return;
+    if wanted == "off" {
+        return Err("off");
+    }
+    if env::var("CARGO_CFG_TARGET_ARCH").as_deref() != Ok("x86_64") {
+        return Err("processor");
     }
     let prefix = (!wanted.is_empty()).then(|| PathBuf::from(&wanted));
-    let include =
-        prefix.as_ref().map_or_else(|| PathBuf::from("/usr/include"), |prefix| prefix.join("include"));
-    let header = include.join("intel-ipsec-mb.h");
-    println!("cargo::rerun-if-changed={}", header.display());
-    if !Path::exists(&header) {
-        return;
+    if !is_there(prefix.as_deref()) {
+        return Err("missing");
     }
-    cc::Build::new()
-        .file("shim/shim.c")
-        .include(&include)
-        .opt_level(2)
-        .warnings(true)
-        .compile("convoy_mb_shim");
-    if let Some(prefix) = prefix {
+    let mut shim = cc::Build::new();
+    if let Some(prefix) = &prefix {
+        shim.include(prefix.join("include"));
         println!("cargo::rustc-link-search=native={}", prefix.join("lib").display());
     }
+    shim.file("shim/shim.c").opt_level(2).warnings(true).try_compile("convoy_mb_shim").map_err(|error| {
+        println!("cargo::warning=without ipsec-mb: {error}");
+        "missing"
+    })?;
     println!("cargo::rustc-link-lib=dylib=IPSec_MB");
-    println!("cargo::rustc-cfg=has_ipsec_mb");
+    Ok(())
+}
+
+/// Whether a program can be made with header and library. Only linking tells: either may be there alone or be too old.
+fn is_there(prefix: Option<&Path>) -> bool {
+    let Ok(compiler) = cc::Build::new().cargo_metadata(false).warnings(false).try_get_compiler() else {
+        return false;
+    };
+    let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default()).join("probe");
+    let mut command = compiler.to_command();
+    if let Some(prefix) = prefix {
+        command.arg("-I").arg(prefix.join("include")).arg("-L").arg(prefix.join("lib"));
+    }
+    command.args(["shim/probe.c", "-lIPSec_MB", "-o"]).arg(out);
+    command.output().is_ok_and(|output| output.status.success())
 }

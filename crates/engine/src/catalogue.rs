@@ -42,16 +42,24 @@ fn software() -> EngineFinding {
 }
 
 fn multibuffer() -> EngineFinding {
-    let found = convoy_ipsec_mb::Manager::new();
-    let present = found.is_ok();
-    EngineFinding {
+    let summary = "bursts with Intel's ipsec-mb, on the worker's core or a core of its own";
+    let absent = EngineFinding {
         kind: EngineKind::Multibuffer,
-        present,
-        summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
-        version: found.as_ref().ok().map(convoy_ipsec_mb::Manager::version),
-        reason: found.err().map(|error| error.to_string()),
-        remedy: (!present).then(|| "apt-get install libipsec-mb-dev, then build convoy again".to_owned()),
-        transforms: if present { transforms() } else { Vec::new() },
+        present: false,
+        summary,
+        version: None,
+        reason: None,
+        remedy: None,
+        transforms: Vec::new(),
+    };
+    match convoy_ipsec_mb::Manager::new() {
+        Ok(found) => EngineFinding {
+            present: true,
+            version: Some(found.version()),
+            transforms: transforms(),
+            ..absent
+        },
+        Err(error) => EngineFinding { reason: Some(error.reason), remedy: Some(error.remedy), ..absent },
     }
 }
 

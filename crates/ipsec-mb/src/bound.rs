@@ -3,9 +3,10 @@
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_char, c_int};
-use std::ptr::NonNull;
+use std::marker::PhantomData;
+use std::ptr::{NonNull, null};
 
-use crate::{Cipher, Hash, Job, Unavailable};
+use crate::{Cipher, Descriptor, Hash, Job, TAG_BYTES, Tags, Unavailable};
 
 #[repr(C)]
 struct RawManager {
@@ -18,11 +19,11 @@ struct RawKey {
 }
 
 unsafe extern "C" {
-    fn convoy_mb_new() -> *mut RawManager;
+    fn convoy_mb_new(why: *mut *const c_char) -> *mut RawManager;
     fn convoy_mb_free(manager: *mut RawManager);
     fn convoy_mb_built_version() -> *const c_char;
     fn convoy_mb_version() -> *const c_char;
-    fn convoy_mb_arch(manager: *const RawManager) -> u32;
+    fn convoy_mb_arch(manager: *const RawManager) -> *const c_char;
     fn convoy_mb_key_new(
         manager: *mut RawManager,
         cipher: u32,
@@ -38,16 +39,30 @@ unsafe extern "C" {
         manager: *mut RawManager,
         key: *const RawKey,
         seal: c_int,
-        jobs: *mut Job<'_>,
+        jobs: *mut Descriptor,
         count: usize,
+    );
+    fn convoy_mb_floor(
+        manager: *mut RawManager,
+        key: *const RawKey,
+        memory: *mut u8,
+        stride: usize,
+        count: usize,
+        head: u32,
+        len: u32,
     );
 }
 
 /// The library's state for one thread.
 #[derive(Debug)]
-pub struct Manager(NonNull<RawManager>);
+pub struct Manager {
+    raw: NonNull<RawManager>,
+    /// Kept from burst to burst, so that none allocates.
+    jobs: Vec<Descriptor>,
+}
 
-// SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use exclusive.
+// SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use exclusive. What `jobs` points
+// to is only reached through a `Burst`, which borrows it.
 unsafe impl Send for Manager {}
 
 /// Expanded keys; wiped when dropped.
@@ -57,8 +72,15 @@ pub struct Key(NonNull<RawKey>);
 // SAFETY: a key is plain memory that is only read after it was made.
 unsafe impl Send for Key {}
 
+/// Jobs that will be done together, under one key.
+#[derive(Debug)]
+pub struct Burst<'m, 'p> {
+    manager: &'m mut Manager,
+    packets: PhantomData<&'p mut [u8]>,
+}
+
 fn text(pointer: *const c_char) -> String {
-    // SAFETY: both callers pass string literals of the library or of the shim.
+    // SAFETY: all callers pass string literals of the library or of the shim.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
@@ -67,33 +89,56 @@ fn major(version: &str) -> &str {
     version.trim_start_matches('v').split('.').next().unwrap_or("")
 }
 
+/// Whether the lengths, in bytes, are those of the algorithms: what the shim relies on.
+fn fits(cipher: Cipher, hash: Hash, tag_len: usize, key_len: usize, auth_len: usize) -> bool {
+    let is_key = match cipher {
+        Cipher::Null => key_len == 0,
+        Cipher::Gcm | Cipher::Gmac | Cipher::Cbc | Cipher::Ctr => matches!(key_len, 16 | 24 | 32),
+        Cipher::ChaCha20Poly1305 => key_len == 32,
+        Cipher::TripleDes => key_len == 24,
+        Cipher::Des => key_len == 8,
+    };
+    let is_tag = match (cipher, hash) {
+        (Cipher::Gcm, Hash::None) => matches!(tag_len, 8 | 12 | 16),
+        (Cipher::Gmac | Cipher::ChaCha20Poly1305, Hash::None) => tag_len == 16,
+        (Cipher::Gcm | Cipher::Gmac | Cipher::ChaCha20Poly1305, _) => false,
+        (_, Hash::None) => tag_len == 0,
+        (_, Hash::Md5 | Hash::Sha1) => tag_len == 12,
+        (_, Hash::Sha256) => tag_len == 16,
+        (_, Hash::Sha384) => tag_len == 24,
+        (_, Hash::Sha512) => tag_len == 32,
+    };
+    is_key && is_tag && auth_len <= 64
+}
+
 impl Manager {
     /// Initialises the library for this processor and runs its self-test.
     ///
     /// # Errors
-    /// [`Unavailable`] if the library that is installed is not the one convoy was built for, or its self-test fails.
+    /// [`Unavailable`] if the library that is installed is not the one convoy was built for, or does not work here.
     pub fn new() -> Result<Self, Unavailable> {
         // SAFETY: neither takes anything.
         let (built, found) = unsafe { (text(convoy_mb_built_version()), text(convoy_mb_version())) };
         if major(&built) != major(&found) {
-            let why = format!("ipsec-mb {found} is installed, convoy was built for {built}; build it again");
-            return Err(Unavailable(why));
+            return Err(Unavailable {
+                reason: format!("ipsec-mb {found} is installed, convoy was built for {built}"),
+                remedy: "build convoy again".to_owned(),
+            });
         }
-        // SAFETY: takes nothing; null is handled.
-        let manager = NonNull::new(unsafe { convoy_mb_new() });
-        manager
-            .map(Self)
-            .ok_or_else(|| Unavailable("ipsec-mb's self-test failed on this processor".to_owned()))
+        let mut why = null();
+        // SAFETY: `why` is written with a literal; null is handled.
+        let raw = NonNull::new(unsafe { convoy_mb_new(&raw mut why) });
+        raw.map(|raw| Self { raw, jobs: Vec::new() }).ok_or_else(|| Unavailable {
+            reason: format!("ipsec-mb {found} does not work on this processor: {}", text(why)),
+            remedy: "use the software engine".to_owned(),
+        })
     }
 
-    /// The library's version and the instructions that it chose.
+    /// The library's version and the instructions that are used.
     pub fn version(&self) -> String {
-        const ARCHITECTURES: [&str; 6] = ["none", "no AES-NI", "SSE", "AVX", "AVX2", "AVX-512"];
-        // SAFETY: the manager is alive.
-        let arch = unsafe { convoy_mb_arch(self.0.as_ptr()) };
-        // SAFETY: takes nothing.
-        let version = text(unsafe { convoy_mb_version() });
-        format!("{version}, {}", ARCHITECTURES.get(arch as usize).copied().unwrap_or("newer than known"))
+        // SAFETY: the manager is alive; the other takes nothing.
+        let (version, arch) = unsafe { (convoy_mb_version(), convoy_mb_arch(self.raw.as_ptr())) };
+        format!("{}, {}", text(version), text(arch))
     }
 
     /// Expands keys; `None` for lengths that no algorithm has.
@@ -105,20 +150,13 @@ impl Manager {
         key: &[u8],
         auth: &[u8],
     ) -> Option<Key> {
-        let fits = match cipher {
-            Cipher::Null => key.is_empty(),
-            Cipher::Gcm | Cipher::Gmac | Cipher::Cbc | Cipher::Ctr => matches!(key.len(), 16 | 24 | 32),
-            Cipher::ChaCha20Poly1305 => key.len() == 32,
-            Cipher::TripleDes => key.len() == 24,
-            Cipher::Des => key.len() == 8,
-        };
-        if !fits || auth.len() > 64 || tag_len > crate::TAG_BYTES {
+        if !fits(cipher, hash, tag_len, key.len(), auth.len()) {
             return None;
         }
         // SAFETY: pointers and lengths are of slices that outlive the call; lengths were checked above.
         let raw = unsafe {
             convoy_mb_key_new(
-                self.0.as_ptr(),
+                self.raw.as_ptr(),
                 cipher as u32,
                 hash as u32,
                 tag_len as u32,
@@ -131,20 +169,68 @@ impl Manager {
         NonNull::new(raw).map(Key)
     }
 
-    /// Does all jobs, in place, before it returns: seals or opens. Tags are computed, not compared.
-    pub fn process(&mut self, key: &Key, seal: bool, jobs: &mut [Job<'_>]) {
-        // SAFETY: every job's ranges were checked against the packet that it borrows; `Job` has the layout
-        // of the shim's structure; manager and key are alive, and the call keeps no pointer.
+    /// An empty burst.
+    pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
+        self.jobs.clear();
+        Burst { manager: self, packets: PhantomData }
+    }
+
+    /// Seals the packets that stand `stride` bytes apart in `memory`, of `len` bytes behind `head`, by the library
+    /// alone: what benches hold us against. For AES-128-GCM, and for AES with or without a hash.
+    ///
+    /// # Panics
+    /// If a packet and its tag do not fit into the stride.
+    #[doc(hidden)]
+    pub fn floor(&mut self, key: &Key, memory: &mut [u8], stride: usize, head: usize, len: usize) {
+        assert!(head <= stride && len <= stride && head + len + TAG_BYTES <= stride && stride <= 1 << 16);
+        let count = memory.len() / stride;
+        // SAFETY: `count` strides lie inside `memory`, and each packet with its tag inside its stride; manager and
+        // key are alive, and the call keeps no pointer.
         unsafe {
-            convoy_mb_process(self.0.as_ptr(), key.0.as_ptr(), seal.into(), jobs.as_mut_ptr(), jobs.len());
+            let memory = memory.as_mut_ptr();
+            convoy_mb_floor(
+                self.raw.as_ptr(),
+                key.0.as_ptr(),
+                memory,
+                stride,
+                count,
+                head as u32,
+                len as u32,
+            );
         }
+    }
+}
+
+impl<'m, 'p> Burst<'m, 'p> {
+    /// Adds a job.
+    pub fn push(&mut self, job: Job<'p>) {
+        self.manager.jobs.push(job.descriptor);
+    }
+
+    /// Does all jobs, in place, before it returns: seals or opens. Tags are computed, not compared.
+    pub fn run(self, key: &Key, seal: bool) -> Tags<'m> {
+        let Self { manager, .. } = self;
+        let jobs = &mut manager.jobs;
+        // SAFETY: every job's ranges were checked against the packet that it borrows until here, and `burst` left no
+        // older ones; `Descriptor` has the layout of the shim's structure; manager and key are alive, and the call
+        // keeps no pointer.
+        unsafe {
+            convoy_mb_process(
+                manager.raw.as_ptr(),
+                key.0.as_ptr(),
+                seal.into(),
+                jobs.as_mut_ptr(),
+                jobs.len(),
+            );
+        }
+        Tags(jobs)
     }
 }
 
 impl Drop for Manager {
     fn drop(&mut self) {
         // SAFETY: it came from `convoy_mb_new` and is freed once.
-        unsafe { convoy_mb_free(self.0.as_ptr()) }
+        unsafe { convoy_mb_free(self.raw.as_ptr()) }
     }
 }
 
@@ -156,52 +242,4 @@ impl Drop for Key {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_library_knows_the_gcm_specifications_second_case() {
-        let mut manager = Manager::new().expect("the library is installed");
-        let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
-        let mut packet = [0; 16];
-        let mut jobs = [Job::new(&mut packet, (0, 16), (0, 0), &[0; 12], &[]).expect("inside")];
-        manager.process(&key, true, &mut jobs);
-        let tag = jobs[0].tag().expect("done")[..4].to_vec();
-        assert_eq!(tag, [0xab, 0x6e, 0x47, 0xd4]);
-        assert_eq!(packet[..4], [0x03, 0x88, 0xda, 0xce]);
-    }
-
-    #[test]
-    fn a_burst_gives_what_single_jobs_give() {
-        let mut manager = Manager::new().expect("the library is installed");
-        for (hash, tag_len, auth) in [(Hash::Sha1, 12, &[7u8; 20][..]), (Hash::None, 0, &[][..])] {
-            let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], auth).expect("good lengths");
-            let fresh = || (0..40usize).map(|k| vec![k as u8; 16 * (1 + k * 7 % 50)]).collect::<Vec<_>>();
-            let (mut alone, mut together) = (fresh(), fresh());
-            fn job(packet: &mut [u8]) -> Job<'_> {
-                let len = packet.len();
-                Job::new(packet, (0, len), (0, len), &[3; 16], &[]).expect("inside")
-            }
-            let mut tags = Vec::new();
-            for packet in &mut alone {
-                let mut jobs = [job(packet)];
-                manager.process(&key, true, &mut jobs);
-                tags.push(*jobs[0].tag().expect("done"));
-            }
-            let mut jobs: Vec<Job<'_>> = together.iter_mut().map(|packet| job(packet)).collect();
-            manager.process(&key, true, &mut jobs);
-            assert!(jobs.iter().zip(&tags).all(|(job, tag)| job.tag() == Some(tag)));
-            assert!(alone == together, "{hash:?}");
-        }
-    }
-
-    #[test]
-    fn jobs_outside_their_packet_and_keys_of_odd_lengths_are_refused() {
-        let mut packet = [0; 16];
-        assert!(Job::new(&mut packet, (8, 9), (0, 0), &[], &[]).is_none());
-        assert!(Job::new(&mut packet, (0, 0), (usize::MAX, 2), &[], &[]).is_none());
-        assert!(Job::new(&mut packet, (0, 0), (0, 0), &[0; 17], &[]).is_none());
-        let mut manager = Manager::new().expect("the library is installed");
-        assert!(manager.key(Cipher::Cbc, Hash::Sha1, 12, &[0; 17], &[0; 20]).is_none());
-    }
-}
+mod tests;

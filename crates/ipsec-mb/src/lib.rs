@@ -3,26 +3,33 @@
 //! Built without the library where it is not installed; then [`Manager::new`] says how to get it. All `unsafe` is in
 //! `bound.rs`, over a C shim whose structures come from the library's own header.
 
+use std::marker::PhantomData;
+
 #[cfg(has_ipsec_mb)]
 mod bound;
 #[cfg(not(has_ipsec_mb))]
 mod unbound;
 
 #[cfg(has_ipsec_mb)]
-pub use bound::{Key, Manager};
+pub use bound::{Burst, Key, Manager};
 #[cfg(not(has_ipsec_mb))]
-pub use unbound::{Key, Manager};
+pub use unbound::{Burst, Key, Manager};
 
-/// The longest tag, in bytes.
-pub const TAG_BYTES: usize = 64;
+/// Room for a tag, in bytes: more than any algorithm here gives.
+pub const TAG_BYTES: usize = 32;
 
 /// The library cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unavailable(pub String);
+pub struct Unavailable {
+    /// Why.
+    pub reason: String,
+    /// What to do about it.
+    pub remedy: String,
+}
 
 impl std::fmt::Display for Unavailable {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        write!(f, "{}; {}", self.reason, self.remedy)
     }
 }
 
@@ -68,10 +75,10 @@ pub enum Hash {
     Sha512 = 5,
 }
 
-/// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are checked when it is made.
+/// A job as the shim takes it.
 #[derive(Debug)]
 #[repr(C)]
-pub struct Job<'a> {
+struct Descriptor {
     packet: *mut u8,
     cipher_start: u32,
     cipher_len: u32,
@@ -84,14 +91,21 @@ pub struct Job<'a> {
     is_done: u8,
     reserved: u8,
     tag: [u8; TAG_BYTES],
-    bytes: std::marker::PhantomData<&'a mut [u8]>,
 }
 
-impl<'a> Job<'a> {
+/// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are checked when it is made.
+#[derive(Debug)]
+pub struct Job<'p> {
+    #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
+    descriptor: Descriptor,
+    bytes: PhantomData<&'p mut [u8]>,
+}
+
+impl<'p> Job<'p> {
     /// A job on `packet`: what is ciphered and what is hashed, as (start, length) in bytes; nonce and additional data.
     /// `None` if a part does not lie inside the packet, or nonce or data are too long.
     pub fn new(
-        packet: &'a mut [u8],
+        packet: &'p mut [u8],
         (cipher_start, cipher_len): (usize, usize),
         (auth_start, auth_len): (usize, usize),
         nonce: &[u8],
@@ -99,12 +113,12 @@ impl<'a> Job<'a> {
     ) -> Option<Self> {
         packet.get(cipher_start..cipher_start.checked_add(cipher_len)?)?;
         packet.get(auth_start..auth_start.checked_add(auth_len)?)?;
-        let mut job = Self {
+        let mut descriptor = Descriptor {
+            packet: packet.as_mut_ptr(),
             cipher_start: u32::try_from(cipher_start).ok()?,
             cipher_len: u32::try_from(cipher_len).ok()?,
             auth_start: u32::try_from(auth_start).ok()?,
             auth_len: u32::try_from(auth_len).ok()?,
-            packet: packet.as_mut_ptr(),
             nonce: [0; 16],
             aad: [0; 12],
             nonce_len: nonce.len() as u8,
@@ -112,15 +126,20 @@ impl<'a> Job<'a> {
             is_done: 0,
             reserved: 0,
             tag: [0; TAG_BYTES],
-            bytes: std::marker::PhantomData,
         };
-        job.nonce.get_mut(..nonce.len())?.copy_from_slice(nonce);
-        job.aad.get_mut(..aad.len())?.copy_from_slice(aad);
-        Some(job)
+        descriptor.nonce.get_mut(..nonce.len())?.copy_from_slice(nonce);
+        descriptor.aad.get_mut(..aad.len())?.copy_from_slice(aad);
+        Some(Self { descriptor, bytes: PhantomData })
     }
+}
 
-    /// The tag, once [`Manager::process`] has done the job; `None` before, or if the library refused it.
-    pub fn tag(&self) -> Option<&[u8; TAG_BYTES]> {
-        (self.is_done == 1).then_some(&self.tag)
+/// What became of a burst's jobs, in the order in which they were pushed.
+#[derive(Debug)]
+pub struct Tags<'m>(&'m [Descriptor]);
+
+impl<'m> Tags<'m> {
+    /// The tag of one job; `None` if the library refused the job, whose packet is then as it was.
+    pub fn get(&self, job: usize) -> Option<&'m [u8; TAG_BYTES]> {
+        self.0.get(job).filter(|job| job.is_done == 1).map(|job| &job.tag)
     }
 }

@@ -1,8 +1,9 @@
 //! What stands in where the library was not there at build time: nothing of it can be made.
 
 use std::convert::Infallible;
+use std::marker::PhantomData;
 
-use crate::{Cipher, Hash, Job, Unavailable};
+use crate::{Cipher, Hash, Job, Tags, Unavailable};
 
 /// Never made.
 #[derive(Debug)]
@@ -12,18 +13,31 @@ pub struct Manager(Infallible);
 #[derive(Debug)]
 pub struct Key(Infallible);
 
+/// Never made.
+#[derive(Debug)]
+pub struct Burst<'m, 'p>(Infallible, PhantomData<(&'m (), &'p mut [u8])>);
+
 impl Manager {
     /// Says why there is none, and how to get it.
     ///
     /// # Errors
     /// Always.
     pub fn new() -> Result<Self, Unavailable> {
-        let why = if cfg!(target_arch = "x86_64") {
-            "Intel's ipsec-mb was not there when convoy was built"
-        } else {
-            "Intel's ipsec-mb is for x86-64 alone"
+        let (reason, remedy) = match env!("CONVOY_IPSEC_MB_ABSENT") {
+            "off" => ("convoy was built with CONVOY_IPSEC_MB=off", "build it again without that"),
+            "processor" => ("Intel's ipsec-mb is for x86-64 alone", "use the software engine"),
+            _ => (
+                "Intel's ipsec-mb 1.3 or later was not there when convoy was built",
+                "install it (Debian: apt-get install libipsec-mb-dev; elsewhere say CONVOY_IPSEC_MB=DIR), \
+                 run `cargo clean -p convoy-ipsec-mb`, and build convoy again",
+            ),
         };
-        Err(Unavailable(why.to_owned()))
+        Err(Unavailable { reason: reason.to_owned(), remedy: remedy.to_owned() })
+    }
+
+    /// Never called.
+    pub fn version(&self) -> String {
+        match self.0 {}
     }
 
     /// Never called.
@@ -32,12 +46,36 @@ impl Manager {
     }
 
     /// Never called.
-    pub fn process(&mut self, key: &Key, _: bool, _: &mut [Job<'_>]) {
+    pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
+        match self.0 {}
+    }
+
+    #[doc(hidden)]
+    pub fn floor(&mut self, key: &Key, _: &mut [u8], _: usize, _: usize, _: usize) {
         match key.0 {}
+    }
+}
+
+impl<'m, 'p> Burst<'m, 'p> {
+    /// Never called.
+    pub fn push(&mut self, _: Job<'p>) {
+        match self.0 {}
     }
 
     /// Never called.
-    pub fn version(&self) -> String {
-        match self.0 {}
+    pub fn run(self, key: &Key, _: bool) -> Tags<'m> {
+        match key.0 {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_absent_says_why_and_what_to_do() {
+        let absent = Manager::new().expect_err("it was built without");
+        assert!(!absent.reason.is_empty() && !absent.remedy.is_empty());
+        assert_eq!(absent.to_string(), format!("{}; {}", absent.reason, absent.remedy));
     }
 }

@@ -32,8 +32,16 @@ pub(super) struct Core {
     keys: Vec<Option<MbKeys>>,
     /// For what the library refuses: hashing nothing at all, which no packet asks for but a test may.
     reference: KeyTable,
-    /// What was received where the ICV stands, by packet of the multi-packet that is being opened.
-    received: Vec<[u8; mb::TAG_BYTES]>,
+    /// By packet of the multi-packet at work.
+    arranged: Vec<Arranged>,
+}
+
+/// A packet at work.
+struct Arranged {
+    /// What was received where the ICV stands; `None` if the job does not lie inside the frame.
+    received: Option<[u8; mb::TAG_BYTES]>,
+    /// Whether the library was given it.
+    is_given: bool,
 }
 
 impl Core {
@@ -45,7 +53,7 @@ impl Core {
             manager,
             keys: Vec::new(),
             reference: KeyTable::default(),
-            received: Vec::new(),
+            arranged: Vec::new(),
         })
     }
 
@@ -78,19 +86,20 @@ impl Core {
         let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { return false };
         let icv_len = keys.transform.icv_len();
         let seal = multi_packet.direction == Direction::Seal;
-        self.received.clear();
+        self.arranged.clear();
         for packet in &mut multi_packet.packets {
             if !keys.has_hash() {
                 packet.job.esn_high = None;
             }
             let received = arrange(packet, icv_len, seal);
-            self.received.push(received.unwrap_or([0; mb::TAG_BYTES]));
-            // Pending still: what could not be arranged is left out below and stays so.
-            packet.status = if received.is_some() { CryptoStatus::Done } else { CryptoStatus::Pending };
+            self.arranged.push(Arranged { received, is_given: false });
         }
-        let tags = run(&mut self.manager, keys, seal, &mut multi_packet.packets);
-        for ((packet, tag), received) in multi_packet.packets.iter_mut().zip(tags).zip(&self.received) {
-            if !conclude(packet, tag.as_ref(), received, icv_len, seal)
+        let tags = run(&mut self.manager, keys, seal, &mut multi_packet.packets, &mut self.arranged);
+        let mut given = 0;
+        for (packet, arranged) in multi_packet.packets.iter_mut().zip(&self.arranged) {
+            let tag = if arranged.is_given { tags.get(given) } else { None };
+            given += usize::from(arranged.is_given);
+            if !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal)
                 && let Some(reference) = self.reference.get(multi_packet.sa)
             {
                 reference.run(multi_packet.direction, std::slice::from_mut(packet));
@@ -159,42 +168,36 @@ fn arrange(packet: &mut Prepared, icv_len: usize, seal: bool) -> Option<[u8; mb:
 }
 
 /// Hands all packets that could be arranged to the library at once; their tags, in order.
-fn run(
-    manager: &mut mb::Manager,
+fn run<'m>(
+    manager: &'m mut mb::Manager,
     keys: &MbKeys,
     seal: bool,
     packets: &mut [Prepared],
-) -> Vec<Option<[u8; mb::TAG_BYTES]>> {
-    let block = match keys.transform {
-        Transform::Chained { cipher: Cipher::AesCbc(_), .. } => 16,
-        Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
-        _ => 1,
+    arranged: &mut [Arranged],
+) -> mb::Tags<'m> {
+    let (block, nonce_len) = match keys.transform {
+        Transform::Aead(_) => (1, Some(12)),
+        Transform::Chained { cipher: Cipher::Null, .. } => (1, None),
+        Transform::Chained { cipher: Cipher::AesCtr(_), .. } => (1, Some(16)),
+        Transform::Chained { cipher: Cipher::AesCbc(_), .. } => (16, Some(16)),
+        Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => (8, Some(8)),
     };
-    let mut places = Vec::with_capacity(packets.len());
-    let mut jobs = Vec::with_capacity(packets.len());
-    for packet in packets {
-        let job = packet.job;
+    let mut burst = manager.burst();
+    for (packet, arranged) in packets.iter_mut().zip(arranged) {
+        let job = &packet.job;
+        let is_nonce = nonce_len.is_none_or(|len| len == job.nonce().len());
+        if arranged.received.is_none() || !is_nonce || usize::from(job.cipher_len) % block != 0 {
+            continue;
+        }
         let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
         let cipher = (job.cipher_start.into(), job.cipher_len.into());
         let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
-        let is_fit = packet.status == CryptoStatus::Done && usize::from(job.cipher_len) % block == 0;
-        let nonce_len = match keys.transform {
-            Transform::Aead(_) => 12,
-            Transform::Chained { cipher: Cipher::Null, .. } => job.nonce().len(),
-            Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
-            Transform::Chained { .. } => 16,
-        };
-        let made = if is_fit && job.nonce().len() == nonce_len {
-            mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad())
-        } else {
-            None
-        };
-        places.push(made.is_some());
-        jobs.extend(made);
+        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad()) {
+            burst.push(job);
+            arranged.is_given = true;
+        }
     }
-    manager.process(&keys.key, seal, &mut jobs);
-    let mut tags = jobs.iter().map(|job| job.tag().copied());
-    places.into_iter().map(|is_there| if is_there { tags.next().flatten() } else { None }).collect()
+    burst.run(&keys.key, seal)
 }
 
 /// Writes or compares the ICV, and undoes what [`arrange`] did. `false` if the library did not do the job; the packet
@@ -202,13 +205,12 @@ fn run(
 fn conclude(
     packet: &mut Prepared,
     tag: Option<&[u8; mb::TAG_BYTES]>,
-    received: &[u8; mb::TAG_BYTES],
+    received: Option<&[u8; mb::TAG_BYTES]>,
     icv_len: usize,
     seal: bool,
 ) -> bool {
-    if packet.status == CryptoStatus::Pending {
-        return false;
-    }
+    packet.status = CryptoStatus::Pending;
+    let Some(received) = received else { return false };
     let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     let is_inside = icv < end;
     if packet.job.esn_high.is_some() && is_inside {
@@ -216,10 +218,7 @@ fn conclude(
     }
     let written = tag.filter(|_| seal).unwrap_or(received);
     packet.frame[icv..icv + icv_len].copy_from_slice(&written[..icv_len]);
-    let Some(tag) = tag else {
-        packet.status = CryptoStatus::Pending;
-        return false;
-    };
+    let Some(tag) = tag else { return false };
     let is_good = seal || bool::from(tag[..icv_len].ct_eq(&received[..icv_len]));
     packet.status = if is_good { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
     true

@@ -1,0 +1,109 @@
+use super::*;
+
+fn job(packet: &mut [u8]) -> Job<'_> {
+    let len = packet.len();
+    Job::new(packet, (0, len), (0, len), &[3; 16], &[]).expect("inside")
+}
+
+fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<[u8; TAG_BYTES]> {
+    let count = packets.len();
+    let mut burst = manager.burst();
+    for packet in packets {
+        burst.push(job(packet));
+    }
+    let tags = burst.run(key, true);
+    (0..count).map(|at| *tags.get(at).expect("done")).collect()
+}
+
+#[test]
+fn the_library_knows_the_gcm_specifications_second_case() {
+    let mut manager = Manager::new().expect("the library is installed");
+    let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
+    let mut packet = [0; 16];
+    let mut burst = manager.burst();
+    burst.push(Job::new(&mut packet, (0, 16), (0, 0), &[0; 12], &[]).expect("inside"));
+    let tags = burst.run(&key, true);
+    assert_eq!(tags.get(0).expect("done")[..4], [0xab, 0x6e, 0x47, 0xd4]);
+    assert!(tags.get(1).is_none());
+    assert_eq!(packet[..4], [0x03, 0x88, 0xda, 0xce]);
+}
+
+/// Bursts of different lengths go to different code where the processor has SHA instructions.
+#[test]
+fn a_burst_gives_what_single_jobs_give() {
+    let mut manager = Manager::new().expect("the library is installed");
+    for (hash, tag_len) in [(Hash::Sha1, 12), (Hash::Sha256, 16), (Hash::Sha512, 32), (Hash::None, 0)] {
+        let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], &[7; 20]).expect("good lengths");
+        for count in [1, 7, 8, 40] {
+            let fresh = || (0..count).map(|at| vec![at as u8; 16 * (at * 7 % 50)]).collect::<Vec<_>>();
+            let (mut alone, mut together) = (fresh(), fresh());
+            // A hash of nothing is what the library refuses.
+            (alone[0], together[0]) = (vec![1; 16], vec![1; 16]);
+            let tags: Vec<_> = alone
+                .iter_mut()
+                .flat_map(|packet| run(&mut manager, &key, std::slice::from_mut(packet)))
+                .collect();
+            assert_eq!(run(&mut manager, &key, &mut together), tags, "{hash:?} {count}");
+            assert!(alone == together, "{hash:?} {count}");
+        }
+    }
+}
+
+#[test]
+fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it() {
+    let mut manager = Manager::new().expect("the library is installed");
+    let key = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    let mut packets = [vec![1; 32], vec![2; 17], vec![3; 32]];
+    let mut burst = manager.burst();
+    for packet in &mut packets {
+        burst.push(job(packet));
+    }
+    let tags = burst.run(&key, true);
+    assert!(tags.get(0).is_some() && tags.get(1).is_none() && tags.get(2).is_some());
+    assert_eq!(packets[1], [2; 17]);
+}
+
+#[test]
+fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
+    let mut packet = [0; 16];
+    assert!(Job::new(&mut packet, (8, 9), (0, 0), &[], &[]).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (usize::MAX, 2), &[], &[]).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (0, 0), &[0; 17], &[]).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (0, 0), &[], &[0; 13]).is_none());
+    let mut manager = Manager::new().expect("the library is installed");
+    let bad = [
+        (Cipher::Cbc, Hash::Sha1, 12, 17, 20),
+        (Cipher::Cbc, Hash::Sha1, 20, 16, 20),
+        (Cipher::Cbc, Hash::Sha1, 12, 16, 65),
+        (Cipher::Gcm, Hash::None, 32, 16, 0),
+        (Cipher::Gcm, Hash::Sha1, 12, 16, 20),
+        (Cipher::Null, Hash::Md5, 12, 1, 16),
+    ];
+    for (cipher, hash, tag_len, key_len, auth_len) in bad {
+        let key = manager.key(cipher, hash, tag_len, &vec![0; key_len], &vec![0; auth_len]);
+        assert!(key.is_none(), "{cipher:?} {hash:?} {tag_len} {key_len} {auth_len}");
+    }
+}
+
+#[test]
+fn the_floor_that_benches_measure_seals_as_a_burst_does() {
+    const STRIDE: usize = 256;
+    let mut manager = Manager::new().expect("the library is installed");
+    for (cipher, hash, tag_len) in
+        [(Cipher::Gcm, Hash::None, 16), (Cipher::Cbc, Hash::Sha1, 12), (Cipher::Ctr, Hash::Sha1, 12)]
+    {
+        let auth_len = if hash == Hash::None { 0 } else { 20 };
+        let key = manager.key(cipher, hash, tag_len, &[9; 16], &vec![7; auth_len]).expect("good lengths");
+        let mut memory = vec![0x5c; 3 * STRIDE];
+        manager.floor(&key, &mut memory, STRIDE, 24, 64);
+        let mut packet = [0x5c; 88];
+        let mut burst = manager.burst();
+        let aad_len = if hash == Hash::None { 8 } else { 0 };
+        burst.push(Job::new(&mut packet, (24, 64), (0, 88), &[0; 16], &[0; 8][..aad_len]).expect("inside"));
+        let tag = *burst.run(&key, true).get(0).expect("done");
+        for sealed in memory.chunks(STRIDE) {
+            assert_eq!(sealed[..88], packet, "{cipher:?}");
+            assert_eq!(sealed[88..88 + tag_len], tag[..tag_len], "{cipher:?}");
+        }
+    }
+}
