@@ -1,6 +1,6 @@
 //! ESP in UDP (RFC 3948): what a datagram on port 4500 carries, and checksums behind a NAT.
 
-use crate::layout::{IPV6_HEADER, UDP};
+use crate::layout::{IPV6_HEADER, UDP, be16};
 
 /// What a UDP datagram to the encapsulation port is (RFC 3948 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,8 @@ pub fn classify(payload: &[u8]) -> Carried {
 }
 
 /// Computes the TCP or UDP checksum of a packet anew, whose transport header stands at `at`. A UDP checksum of
-/// 0 in IPv4 stays: the sender did without.
+/// 0 in IPv4 stays: the sender did without. What lies behind the length that UDP itself gives is no part of the
+/// datagram (RFC 768, RFC 9868).
 pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
     let is_v6 = packet[0] >> 4 == 6;
     let place = at + if protocol == UDP { 6 } else { 16 };
@@ -38,9 +39,13 @@ pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
     }
     packet[place..place + 2].fill(0);
     let addresses = if is_v6 { &packet[8..IPV6_HEADER] } else { &packet[12..20] };
-    let len = packet.len() - at;
+    let rest = packet.len() - at;
+    let len = match usize::from(be16(packet, at + 4)) {
+        own if protocol == UDP && (8..rest).contains(&own) => own,
+        _ => rest,
+    };
     let mut sum = u64::from(protocol) + len as u64;
-    for bytes in [addresses, &packet[at..]] {
+    for bytes in [addresses, &packet[at..at + len]] {
         let mut words = bytes.chunks_exact(2);
         sum += words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>();
         if let [last] = words.remainder() {
@@ -85,5 +90,15 @@ mod tests {
         packet[26..28].fill(0);
         fix_checksum(&mut packet, 20, UDP);
         assert_eq!(packet[26..28], [0, 0]);
+    }
+
+    #[test]
+    fn bytes_behind_a_datagram_are_not_in_its_checksum() {
+        let mut packet = vec![0x45, 0, 0, 32, 0, 0, 0, 0, 64, UDP, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend([0, 53, 0, 53, 0, 12, 1, 1, b'a', b'b', b'c', b'd']);
+        fix_checksum(&mut packet, 20, UDP);
+        let mut longer = [&packet[..], &[7; 6]].concat();
+        fix_checksum(&mut longer, 20, UDP);
+        assert_eq!(longer[20..32], packet[20..]);
     }
 }
