@@ -132,9 +132,10 @@ impl InboundSa {
         if !self.replay.accept(context.sequence) {
             return Err(DropReason::Replayed);
         }
-        if !self.usage.spend(frame.len(), now_ns) {
+        if self.usage.is_over(now_ns) {
             return Err(DropReason::SaExpired);
         }
+        self.usage.spend(job.lifetime_bytes(self.protocol));
         let outer_octet;
         let (payload, next) = match self.protocol {
             SaProtocol::Esp => {

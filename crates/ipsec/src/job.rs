@@ -3,6 +3,7 @@
 use convoy_packet::Frame;
 
 use crate::FinishContext;
+use crate::sa_config::SaProtocol;
 
 /// One SA's place in the SAD. Engines cache keys under it, the scheduler groups by it. Reused only
 /// after every engine has removed the key that stood there.
@@ -69,6 +70,15 @@ impl CryptoJob {
     /// The nonce or IV.
     pub fn nonce(&self) -> &[u8] {
         &self.nonce[..self.nonce_len as usize]
+    }
+
+    /// Bytes to which the SA's algorithm is applied, as lifetimes count them (RFC 4301 section 4.4.2.1): ESP's
+    /// payload, padding and trailer, encrypted or not; all that AH covers.
+    pub(crate) fn lifetime_bytes(&self, protocol: SaProtocol) -> usize {
+        usize::from(match protocol {
+            SaProtocol::Esp => self.icv_start - self.cipher_start,
+            SaProtocol::Ah => self.auth_len,
+        })
     }
 
     /// The job's size in 16-byte blocks, as the cost model counts it: what is ciphered or, where nothing

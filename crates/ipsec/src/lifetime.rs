@@ -52,14 +52,15 @@ impl Usage {
         &self.limits
     }
 
-    /// Counts one packet of `bytes`; `false` if the SA is past its hard limit and the packet may not pass.
-    pub(crate) fn spend(&mut self, bytes: usize, now_ns: u64) -> bool {
-        if is_reached(&self.limits.hard, self.bytes, self.packets, self.age_ns(now_ns)) {
-            return false;
-        }
+    /// Whether the SA is past its hard limit, so that no packet may pass.
+    pub(crate) fn is_over(&self, now_ns: u64) -> bool {
+        is_reached(&self.limits.hard, self.bytes, self.packets, self.age_ns(now_ns))
+    }
+
+    /// Counts one packet to `bytes` of which the SA's algorithm is applied.
+    pub(crate) fn spend(&mut self, bytes: usize) {
         self.bytes += bytes as u64;
         self.packets += 1;
-        true
     }
 
     /// The expiry that was reached and not told yet, if any.
@@ -90,21 +91,22 @@ mod tests {
         let soft = Limits { packets: Some(2), ..Limits::default() };
         let hard = Limits { bytes: Some(300), ..Limits::default() };
         let mut life = Usage::new(Lifetime { soft, hard }, 0);
-        assert!(life.spend(100, 0));
+        life.spend(100);
         assert_eq!(life.expiry(0), None);
-        assert!(life.spend(100, 0));
+        life.spend(100);
         assert_eq!((life.expiry(0), life.expiry(0)), (Some(Expiry::Soft), None));
-        assert!(life.spend(100, 0));
+        assert!(!life.is_over(0));
+        life.spend(100);
         assert_eq!((life.expiry(0), life.expiry(0)), (Some(Expiry::Hard), None));
-        assert!(!life.spend(1, 0));
+        assert!(life.is_over(0));
     }
 
     #[test]
     fn age_counts_from_installation() {
         let hard = Limits { time_ns: Some(1_000), ..Limits::default() };
         let mut life = Usage::new(Lifetime { soft: Limits::default(), hard }, 500);
-        assert_eq!(life.expiry(1_499), None);
+        assert!(life.expiry(1_499).is_none() && !life.is_over(1_499));
         assert_eq!(life.expiry(1_500), Some(Expiry::Hard));
-        assert!(!life.spend(1, 1_500));
+        assert!(life.is_over(1_500));
     }
 }

@@ -150,7 +150,6 @@ pub(crate) struct OutboundSa {
     encap: Option<UdpEncap>,
     plan: JobPlan,
     outer: OuterHeader,
-    tfc_bytes: usize,
     /// The number of the last packet.
     sequence: u64,
     usage: Usage,
@@ -170,7 +169,6 @@ impl OutboundSa {
             encap: config.encap,
             plan: JobPlan::new(&config.keys, config.esn),
             outer: OuterHeader::new(config),
-            tfc_bytes: config.tfc_bytes.into(),
             sequence: 0,
             usage: Usage::new(config.lifetime, now_ns),
         })
@@ -225,8 +223,21 @@ impl OutboundSa {
         }
     }
 
-    /// Makes `frame`, a plain packet with this layout, into an IPsec packet whose job is returned. On an error
-    /// the frame's content is undefined.
+    /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH, the copy of
+    /// the headers before that.
+    pub(crate) fn needed_headroom(&self, inner: &Layout) -> usize {
+        let esp = ESP_HEADER + self.plan.iv_len;
+        let ah = |is_v6| ah::header_len(self.plan.icv_len, is_v6);
+        match (self.protocol, self.mode) {
+            (SaProtocol::Esp, Mode::Tunnel) => self.outer.len() + esp,
+            (SaProtocol::Esp, Mode::Transport) => self.encap.map_or(0, |_| UDP_HEADER) + esp,
+            (SaProtocol::Ah, Mode::Tunnel) => 2 * self.outer.len() + ah(self.outer.is_v6()),
+            (SaProtocol::Ah, Mode::Transport) => inner.unfragmentable + ah(inner.is_v6),
+        }
+    }
+
+    /// Makes `frame`, a plain packet with this layout, into an IPsec packet whose job is returned. In ESP tunnel
+    /// mode one shorter than `tfc_len` is padded to it. On an error the frame's content is undefined.
     ///
     /// # Errors
     /// The reason to drop the packet.
@@ -234,22 +245,39 @@ impl OutboundSa {
         &mut self,
         frame: &mut Frame,
         inner: &Layout,
+        tfc_len: usize,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
         frame.truncate(inner.total_len);
-        let sequence = self.next_sequence()?;
-        if !self.usage.spend(frame.len(), now_ns) {
-            return Err(DropReason::SaExpired);
-        }
-        self.sequence = sequence;
+        let sequence = self.take_sequence(now_ns)?;
+        let (job, context) = self.seal(frame, inner, tfc_len, sequence, random)?;
+        self.usage.spend(job.lifetime_bytes(self.protocol));
+        Ok((job, context))
+    }
+
+    fn seal(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        tfc_len: usize,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(CryptoJob, FinishContext), DropReason> {
         match (self.protocol, self.mode) {
-            (SaProtocol::Esp, Mode::Tunnel) => self.esp_tunnel(frame, inner, sequence, random),
+            (SaProtocol::Esp, Mode::Tunnel) => {
+                let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
+                let short = tfc_len.saturating_sub(frame.len());
+                if short > 0 {
+                    frame.append(short).map_err(no_room)?.fill(0);
+                }
+                self.esp_tunnel(frame, inner, next, sequence, random)
+            }
             (SaProtocol::Esp, Mode::Transport) => self.esp_transport(frame, inner, sequence, random),
             (SaProtocol::Ah, Mode::Tunnel) => {
                 let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
                 let before = self.outer.len();
-                let header = ah::header_len(self.plan.icv_len, before == crate::layout::IPV6_HEADER);
+                let header = ah::header_len(self.plan.icv_len, self.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
                 self.outer.write(frame, inner);
                 let place = ah::Place { at: before, len: header, next };
@@ -277,40 +305,27 @@ impl OutboundSa {
         if self.protocol != SaProtocol::Esp || self.mode != Mode::Tunnel {
             return Err(DropReason::BadNextHeader);
         }
-        let sequence = self.next_sequence()?;
-        if !self.usage.spend(len, now_ns) {
-            return Err(DropReason::SaExpired);
-        }
-        self.sequence = sequence;
+        let sequence = self.take_sequence(now_ns)?;
         random(frame.append(len).map_err(no_room)?);
         let plain = Layout::dummy(len);
-        self.seal_tunnel(frame, &plain, NEXT_NONE, sequence, random)
+        let (job, context) = self.esp_tunnel(frame, &plain, NEXT_NONE, sequence, random)?;
+        self.usage.spend(job.lifetime_bytes(self.protocol));
+        Ok((job, context))
     }
 
-    fn next_sequence(&self) -> Result<u64, DropReason> {
+    fn take_sequence(&mut self, now_ns: u64) -> Result<u64, DropReason> {
         let last = if self.plan.esn { u64::MAX } else { u32::MAX.into() };
         if self.sequence >= last {
             return Err(DropReason::SequenceExhausted);
         }
-        Ok(self.sequence + 1)
+        if self.usage.is_over(now_ns) {
+            return Err(DropReason::SaExpired);
+        }
+        self.sequence += 1;
+        Ok(self.sequence)
     }
 
     fn esp_tunnel(
-        &mut self,
-        frame: &mut Frame,
-        inner: &Layout,
-        sequence: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
-        let short = self.tfc_bytes.saturating_sub(frame.len());
-        if short > 0 {
-            frame.append(short).map_err(no_room)?.fill(0);
-        }
-        self.seal_tunnel(frame, inner, next, sequence, random)
-    }
-
-    fn seal_tunnel(
         &mut self,
         frame: &mut Frame,
         inner: &Layout,

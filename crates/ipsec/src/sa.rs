@@ -171,6 +171,11 @@ impl OuterHeader {
         }
     }
 
+    /// Whether it is an IPv6 header.
+    pub(crate) fn is_v6(&self) -> bool {
+        self.len == IPV6_HEADER
+    }
+
     /// Bytes before the ESP or AH header.
     pub(crate) fn len(&self) -> usize {
         self.len + self.encap.map_or(0, |_| UDP_HEADER)

@@ -59,7 +59,8 @@ pub struct UdpEncap {
 /// Amounts after which something happens to an SA; `None` is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those given to the cipher.
+    /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those to which the algorithm is
+    /// applied. For ESP payload, padding and trailer, for AH the whole packet; the same at both ends.
     pub bytes: Option<u64>,
     /// Packets.
     pub packets: Option<u64>,
@@ -107,7 +108,8 @@ pub struct SaConfig {
     pub ecn: EcnMode,
     /// The outer DF bit.
     pub df: OuterDf,
-    /// Tunnel mode ESP packets are padded to this inner length, in bytes (RFC 4303 section 2.7); 0 is none.
+    /// Tunnel mode ESP packets are padded to this inner length, in bytes, and no further than their path (RFC
+    /// 4303 section 2.7); 0 is none.
     pub tfc_bytes: u16,
     /// What policies know it by.
     pub tunnel: TunnelId,

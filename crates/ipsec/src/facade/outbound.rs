@@ -14,9 +14,7 @@ use crate::path_mtu::LEAST_V6;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
 
-/// Head- and tailroom in bytes that a packet needs before it is protected: outer IPv6, UDP, ESP, the
-/// longest IV, and what AH sets aside before it; block padding, trailer and the longest ICV behind it.
-const NEEDED_HEADROOM: usize = 40 + 8 + 8 + 16 + 48;
+/// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
 pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
 /// Source of ICMP errors of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
 const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
@@ -178,14 +176,15 @@ impl Ipsec {
     fn prepare(&mut self, frame: Frame, layout: &Layout, index: SaIndex, context: &mut Context<'_, '_>) {
         let class = self.config.classes.class_of(layout.octet);
         let now_ns = self.now_ns;
-        let Some(mut frame) = self.with_room(frame, index, context.pool) else { return };
+        let tfc_len = self.tfc_len(index, layout);
+        let Some(mut frame) = self.with_room(frame, layout, tfc_len, index, context.pool) else { return };
         let Some(slot) = self.sad.get_mut(index) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
         let Sa::Outbound(sa) = &mut slot.sa else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
-        match sa.prepare(&mut frame, layout, now_ns, context.random) {
+        match sa.prepare(&mut frame, layout, tfc_len, now_ns, context.random) {
             Ok((job, mut finish)) => {
                 slot.last_sent_ns = now_ns;
                 finish.incarnation = slot.incarnation;
@@ -199,10 +198,20 @@ impl Ipsec {
     }
 
     /// The frame itself, or a larger one with its packet where it lacks head- or tailroom.
-    fn with_room(&mut self, frame: Frame, index: SaIndex, pool: &mut FramePool) -> Option<Frame> {
-        let padded = self.sad.get(index).map_or(0, |slot| usize::from(slot.facts.tfc_bytes));
-        let tail = NEEDED_TAILROOM + padded.saturating_sub(frame.len());
-        if frame.headroom() >= NEEDED_HEADROOM && frame.tailroom() >= tail {
+    fn with_room(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        tfc_len: usize,
+        index: SaIndex,
+        pool: &mut FramePool,
+    ) -> Option<Frame> {
+        let head = match self.sad.get(index) {
+            Some(Slot { sa: Sa::Outbound(sa), .. }) => sa.needed_headroom(layout),
+            _ => 0,
+        };
+        let tail = NEEDED_TAILROOM + tfc_len.saturating_sub(frame.len());
+        if frame.headroom() >= head && frame.tailroom() >= tail {
             return Some(frame);
         }
         let larger = pool.take_filled(&frame, tail);
@@ -217,6 +226,15 @@ impl Ipsec {
                 self.count_drop(Some(index), DropReason::NoFrame);
                 None
             }
+        }
+    }
+
+    /// The length to which a packet is padded against traffic analysis; never past the path, since padding
+    /// is no reason to cut a packet (RFC 4303 section 2.7).
+    fn tfc_len(&self, index: SaIndex, layout: &Layout) -> usize {
+        match self.sad.get(index).map_or(0, |slot| slot.facts.tfc_bytes.into()) {
+            0 => 0,
+            tfc_bytes => self.largest_inner(index, layout).min(tfc_bytes),
         }
     }
 

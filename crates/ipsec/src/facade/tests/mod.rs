@@ -2,6 +2,7 @@
 
 mod abuse;
 mod policy;
+mod room;
 mod round_trip;
 mod size;
 mod upkeep;
