@@ -12,7 +12,7 @@ fn is_reached(limits: &Limits, bytes: u64, packets: u64, age_ns: u64) -> bool {
 pub enum Expiry {
     /// The soft one: the SA works on.
     Soft,
-    /// The hard one: it does not.
+    /// The hard one, or that of the sequence numbers: it does not.
     Hard,
 }
 
@@ -23,13 +23,14 @@ pub struct Usage {
     installed_ns: u64,
     bytes: u64,
     packets: u64,
+    is_exhausted: bool,
     told: Option<Expiry>,
 }
 
 impl Usage {
     /// A life that begins at `now_ns`.
     pub fn new(limits: Lifetime, now_ns: u64) -> Self {
-        Self { limits, installed_ns: now_ns, bytes: 0, packets: 0, told: None }
+        Self { limits, installed_ns: now_ns, bytes: 0, packets: 0, is_exhausted: false, told: None }
     }
 
     /// Bytes used.
@@ -63,11 +64,16 @@ impl Usage {
         self.packets += 1;
     }
 
+    /// Notes that no sequence number is left, which ends the SA as its hard limit does.
+    pub(crate) fn exhaust(&mut self) {
+        self.is_exhausted = true;
+    }
+
     /// The expiry that was reached and not told yet, if any.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
         let age_ns = self.age_ns(now_ns);
         let reached = |limits: &Limits| is_reached(limits, self.bytes, self.packets, age_ns);
-        let now = if reached(&self.limits.hard) {
+        let now = if self.is_exhausted || reached(&self.limits.hard) {
             Expiry::Hard
         } else if reached(&self.limits.soft) {
             Expiry::Soft

@@ -179,9 +179,10 @@ impl OutboundSa {
         self.sequence
     }
 
-    /// Goes on after `sequence`, as a standby that takes over does. Never go back under the same key.
+    /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and with it a nonce,
+    /// would come twice under one key.
     pub(crate) fn set_sequence(&mut self, sequence: u64) {
-        self.sequence = sequence;
+        self.sequence = self.sequence.max(sequence);
     }
 
     /// What it has used of its life.
@@ -191,6 +192,9 @@ impl OutboundSa {
 
     /// The expiry that was reached and not told yet.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
+        if self.sequence >= self.last_sequence() {
+            self.usage.exhaust();
+        }
         self.usage.expiry(now_ns)
     }
 
@@ -313,9 +317,13 @@ impl OutboundSa {
         Ok((job, context))
     }
 
+    /// Behind it numbers would come again (RFC 4303 section 3.3.3).
+    const fn last_sequence(&self) -> u64 {
+        if self.plan.esn { u64::MAX } else { u32::MAX as u64 }
+    }
+
     fn take_sequence(&mut self, now_ns: u64) -> Result<u64, DropReason> {
-        let last = if self.plan.esn { u64::MAX } else { u32::MAX.into() };
-        if self.sequence >= last {
+        if self.sequence >= self.last_sequence() {
             return Err(DropReason::SequenceExhausted);
         }
         if self.usage.is_over(now_ns) {

@@ -254,10 +254,12 @@ impl Ipsec {
         };
         let (tunnel, mode) = (*tunnel, facts.mode);
         let source = facts.encap.and_then(|_| outer_source(&frame));
+        let highest = sa.replay().highest();
         if let Err(reason) = sa.finish(&mut frame, &job, &context, status, now_ns) {
             return self.drop_frame(pool, frame, Some(index), reason);
         }
-        let is_newest = sa.replay().highest() == context.sequence;
+        // Higher, not the highest: without a window the newest packet may come again, from anywhere.
+        let is_newest = context.sequence > highest;
         if let Some(source) = source.filter(|source| is_newest && *source != facts.peer()) {
             self.note_source(index, source);
         }

@@ -109,7 +109,7 @@ impl Ipsec {
     }
 
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after
-    /// it. Never go back under the same key. Unknown is no error.
+    /// it. One that was sent already changes nothing. Unknown is no error.
     pub fn set_sequence(&mut self, index: SaIndex, sequence: u64) {
         if let Some(Slot { sa: Sa::Outbound(sa), .. }) = self.sad.get_mut(index) {
             sa.set_sequence(sequence);

@@ -87,6 +87,37 @@ fn a_late_or_forged_packet_from_elsewhere_moves_nobody() {
 }
 
 #[test]
+fn without_a_window_a_replay_from_elsewhere_moves_nobody() {
+    let link = Link { encap: Some(ENCAP), follow_mapping: true, ..Link::default() };
+    let mut a = link.gateway(0);
+    let mut b = Gateway::new(IpsecConfig::default());
+    b.install(SaConfig { replay_window: 0, ..link.sa(1, SaDirection::Inbound) });
+    b.ipsec.set_policies(link.policies(1));
+    let mut outer = a.send(&[link.packet(false, 100)]);
+    assert_eq!(b.receive(&outer).len(), 1);
+    outer[0][15] = 99;
+    assert_eq!(b.receive(&outer).len(), 1, "nothing is checked");
+    let mut changes = Vec::new();
+    b.ipsec.mapping_changes(&mut changes);
+    assert_eq!(changes, []);
+}
+
+#[test]
+fn an_sa_whose_numbers_are_used_up_is_reported_once() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    a.ipsec.set_sequence(OUT, u64::from(u32::MAX) - 1);
+    let mut events = Vec::new();
+    a.ipsec.expire(SECOND, &mut events);
+    assert_eq!(events, []);
+    assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
+    a.ipsec.expire(2 * SECOND, &mut events);
+    a.ipsec.expire(3 * SECOND, &mut events);
+    let seen: Vec<_> = events.iter().map(|event| (event.sa, event.expiry)).collect();
+    assert_eq!(seen, [(OUT, Expiry::Hard)]);
+}
+
+#[test]
 fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
     let link = Link::default();
     let mut a = Gateway::new(IpsecConfig::default());
