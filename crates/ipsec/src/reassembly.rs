@@ -175,8 +175,8 @@ impl Reassembly {
         }
     }
 
-    /// A place for a new datagram. Of one source the newest is refused; in all, the oldest makes room, so
-    /// that whoever fills the table does not shut the others out.
+    /// A place for a new datagram. The oldest makes room for it: of its own source, if that has its share, else
+    /// of all. So whoever fills the table, be it in another's name, does not shut the others out.
     fn open(
         &mut self,
         now_ns: u64,
@@ -185,13 +185,17 @@ impl Reassembly {
         drops: &mut DropCounters,
     ) -> Option<usize> {
         let same_source =
-            |datagram: &&Datagram| datagram.key.source == key.source && datagram.key.is_v6 == key.is_v6;
-        if self.datagrams.iter().filter(same_source).count() >= self.config.per_source {
-            drops.count(DropReason::ReassemblyLimit);
-            return None;
-        }
-        if self.datagrams.len() >= self.config.datagrams {
-            let oldest = (0..self.datagrams.len()).min_by_key(|slot| self.datagrams[*slot].deadline_ns)?;
+            |datagram: &Datagram| datagram.key.source == key.source && datagram.key.is_v6 == key.is_v6;
+        let of_source = self.datagrams.iter().filter(|datagram| same_source(datagram)).count();
+        let has_its_share = of_source >= self.config.per_source;
+        if has_its_share || self.datagrams.len() >= self.config.datagrams {
+            let oldest = (0..self.datagrams.len())
+                .filter(|slot| !has_its_share || same_source(&self.datagrams[*slot]))
+                .min_by_key(|slot| self.datagrams[*slot].deadline_ns);
+            let Some(oldest) = oldest else {
+                drops.count(DropReason::ReassemblyLimit);
+                return None;
+            };
             self.datagrams.swap_remove(oldest).condemn(DropReason::ReassemblyLimit, pool, drops);
         }
         let Some(mut frame) = pool.take(FrameSize::Jumbo) else {

@@ -125,9 +125,37 @@ fn one_source_cannot_take_all_the_memory_and_many_sources_evict_the_oldest() {
         assert_eq!(bench.take(now_ns as u64, pieces.remove(0)), None);
         bench.pool.give_back_burst(&mut pieces);
     }
-    assert_eq!(bench.drops.get(DropReason::ReassemblyLimit), 2, "the third of one source, and the oldest");
+    assert_eq!(bench.drops.get(DropReason::ReassemblyLimit), 2, "the first of one source, and the oldest");
     assert_eq!(bench.reassembly.len(), 4);
     assert_eq!(bench.missing(), 0);
+}
+
+#[test]
+fn a_flood_in_the_peers_name_does_not_shut_the_peer_out() {
+    let mut bench = Bench::new(ReassemblyConfig::default());
+    let expected = packet(false, 1, 0, 2_000);
+    for id in 0..100 {
+        let mut pieces = bench.cut(&packet(false, 1, 0, 2_000), 1_500, 1_000 + id);
+        assert_eq!(bench.take(id.into(), pieces.remove(0)), None);
+        bench.pool.give_back_burst(&mut pieces);
+    }
+    assert_eq!(bench.reassembly.len(), ReassemblyConfig::default().per_source);
+    let pieces = bench.cut(&expected, 1_500, 1);
+    let whole = pieces.into_iter().find_map(|piece| bench.take(101, piece));
+    assert_eq!(whole, Some(expected));
+    assert_eq!(bench.drops.get(DropReason::ReassemblyLimit), 85);
+}
+
+#[test]
+fn where_reassembly_is_off_every_fragment_is_counted() {
+    for config in [(0, 16), (16, 0)] {
+        let (datagrams, per_source) = config;
+        let mut bench = Bench::new(ReassemblyConfig { datagrams, per_source, ..Default::default() });
+        for piece in bench.cut(&packet(false, 1, 0, 2_000), 1_500, 1) {
+            assert_eq!(bench.take(0, piece), None);
+        }
+        assert_eq!(bench.drops.get(DropReason::ReassemblyLimit), 2);
+    }
 }
 
 #[test]
