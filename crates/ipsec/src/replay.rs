@@ -37,7 +37,8 @@ impl ReplayWindow {
 
     /// How many of the last [`size`](Self::size) numbers were received.
     pub fn received(&self) -> u32 {
-        let lowest = (self.highest + 1).saturating_sub(self.size).max(1);
+        let Some(behind) = self.size.checked_sub(1) else { return 0 };
+        let lowest = self.highest.saturating_sub(behind).max(1);
         (lowest..=self.highest).filter(|number| self.is_set(*number)).count() as u32
     }
 
@@ -156,6 +157,64 @@ mod tests {
         assert!(window.accept(0x1_0000_0003));
         assert_eq!(window.infer(0xffff_fff9), 0xffff_fff9);
         assert_eq!(window.infer(9), 0x1_0000_0009);
+    }
+
+    /// RFC 4303 appendix A2.2 word by word: the upper half for `low`, of which W, Tl and Th are the window's.
+    fn appendix_a(w: u32, th: u32, tl: u32, low: u32) -> u32 {
+        if tl >= w - 1 {
+            let bl = tl - (w - 1);
+            if low >= bl { th } else { th.wrapping_add(1) }
+        } else {
+            let bl = (u64::from(tl) + (1 << 32) - u64::from(w) + 1) as u32;
+            if low >= bl { th.wrapping_sub(1) } else { th }
+        }
+    }
+
+    #[test]
+    fn the_upper_half_is_that_of_appendix_a_at_every_edge() {
+        for size in [32, 33, 64, 1_024, 65_535, 65_536] {
+            for th in [1u32, 2, u32::MAX] {
+                for tl in [0, 1, size - 2, size - 1, size, 1 << 31, u32::MAX - size, u32::MAX] {
+                    let mut window = ReplayWindow::new(size, true);
+                    let top = u64::from(th) << 32 | u64::from(tl);
+                    assert!(window.accept(top));
+                    let bottom = tl.wrapping_sub(size - 1);
+                    for low in [
+                        0,
+                        1,
+                        bottom.wrapping_sub(1),
+                        bottom,
+                        bottom.wrapping_add(1),
+                        tl,
+                        tl.wrapping_add(1),
+                        u32::MAX,
+                    ] {
+                        let expected = u64::from(appendix_a(size, th, tl, low)) << 32 | u64::from(low);
+                        assert_eq!(window.infer(low), expected, "window {size}, top {top:#x}, low {low:#x}");
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_window_spans_two_subspaces_and_the_end_of_all_numbers() {
+        for size in [32u32, 1_024, 65_536] {
+            for top in [1 << 32, (1 << 32) + 5, (7 << 32) + 20, u64::MAX] {
+                let mut window = ReplayWindow::new(size, true);
+                let lowest = top - u64::from(size) + 1;
+                assert!(window.accept(top));
+                for number in [lowest, lowest + 1, top - 1] {
+                    assert_eq!(window.infer(number as u32), number);
+                    assert!(window.accept(number) && !window.accept(number));
+                }
+                assert!(!window.may_accept(lowest - 1) && !window.may_accept(top));
+                assert_eq!(window.received(), 4);
+            }
+            // Behind the last number of all there is none: what looks like it is left of the window.
+            let mut window = ReplayWindow::new(size, true);
+            assert!(window.accept(u64::MAX) && !window.accept(window.infer(1)));
+        }
     }
 
     proptest! {
