@@ -1,6 +1,7 @@
 //! Two gateways, a toy engine, and everything that may happen between them.
 
 mod abuse;
+mod hostile;
 mod policy;
 mod room;
 mod round_trip;
