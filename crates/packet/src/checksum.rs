@@ -1,24 +1,34 @@
-//! The Internet checksum (RFC 1071) and its incremental update (RFC 1624).
+//! The Internet checksum (RFC 1071), its pseudo header, and its incremental update (RFC 1624).
+
+use crate::ip;
 
 /// Adds `bytes` as 16-bit words to a running sum, which is not folded yet; an odd last byte is the upper half of a
 /// word.
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
+    // The sum does not depend on byte order (RFC 1071 section 2(B)): words are added as the machine loads them, which
+    // vectorises, and only the result is swapped.
     let mut words = bytes.chunks_exact(4);
-    let sum = words
+    let native = words
         .by_ref()
-        .fold(sum, |sum, word| sum + u64::from(u32::from_be_bytes([word[0], word[1], word[2], word[3]])));
+        .fold(0u64, |sum, word| sum + u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]])));
     let rest = words.remainder();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
-    sum + u64::from(u32::from_be_bytes(last))
+    let native = folded(native + u64::from(u32::from_ne_bytes(last)));
+    sum + u64::from(u16::from_be_bytes(native.to_ne_bytes()))
 }
 
-/// Folds a running sum and takes its complement: what is written into a header.
-pub fn fold(mut sum: u64) -> u16 {
+/// The ones' complement sum of the 16-bit words in `sum`.
+fn folded(mut sum: u64) -> u16 {
     while sum >> 16 != 0 {
         sum = (sum & 0xffff) + (sum >> 16);
     }
-    !(sum as u16)
+    sum as u16
+}
+
+/// Folds a running sum and takes its complement: what is written into a header.
+pub fn fold(sum: u64) -> u16 {
+    !folded(sum)
 }
 
 /// The checksum of `bytes`, on top of a running sum `initial` (0, or a pseudo header's).
@@ -33,29 +43,84 @@ pub fn of(bytes: &[u8], initial: u64) -> u16 {
     fold(add(initial, bytes))
 }
 
-/// The checksum after one 16-bit word under it changed (RFC 1624 equation 3).
-pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+/// The running sum of the pseudo header (RFC 768, RFC 9293 section 3.1, RFC 8200 section 8.1) of what `packet` carries;
+/// `len` is of the transport header and what is behind it, in bytes.
+///
+/// # Panics
+/// If `packet` does not start with an IP header.
+pub fn pseudo_header(packet: &[u8], protocol: u8, len: usize) -> u64 {
+    let addresses = if ip::is_v6(packet) { &packet[8..40] } else { &packet[12..20] };
+    add(u64::from(protocol) + len as u64, addresses)
+}
+
+/// The checksum after one 16-bit word under it changed (RFC 1624 equation 3). It is what computing anew gives, unless
+/// all that is summed up is zero, which no IP header is.
+pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     fold(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    /// RFC 1071 section 4.1, word by word.
+    fn plain(bytes: &[u8]) -> u16 {
+        let words =
+            bytes.chunks(2).map(|word| u32::from(word[0]) << 8 | u32::from(*word.get(1).unwrap_or(&0)));
+        let mut sum = words.sum::<u32>();
+        while sum >> 16 != 0 {
+            sum = (sum & 0xffff) + (sum >> 16);
+        }
+        !(sum as u16)
+    }
 
     #[test]
-    fn an_update_gives_what_computing_anew_gives() {
-        let mut bytes = [0x45, 0, 0, 60, 0x12, 0x34, 0x40, 0, 64, 6, 0, 0, 10, 1, 0, 1, 10, 2, 0, 9];
-        for (at, new) in [(2, 0x0521_u16), (8, 0x3f06), (12, 0xffff), (12, 0), (4, 0x1234)] {
-            let before = of(&bytes, 0);
-            let old = u16::from_be_bytes([bytes[at], bytes[at + 1]]);
-            bytes[at..at + 2].copy_from_slice(&new.to_be_bytes());
-            assert_eq!(update(before, old, new), of(&bytes, 0), "word at {at}");
-        }
+    fn the_example_of_rfc_1071_section_3_sums_to_ddf2() {
+        assert_eq!(of(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7], 0), !0xddf2);
+    }
+
+    #[test]
+    fn the_example_of_rfc_1624_section_4_gives_zero() {
+        assert_eq!(update16(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     #[test]
     fn an_odd_byte_counts_as_the_upper_half_of_a_word() {
         assert_eq!(of(&[1, 2, 3], 0), of(&[1, 2, 3, 0], 0));
         assert_eq!(of(&[0xff; 5], 0), of(&[0xff, 0xff, 0xff, 0xff, 0xff, 0], 0));
+    }
+
+    #[test]
+    fn pseudo_headers_sum_as_their_bytes_do() {
+        let addresses: [u8; 32] = std::array::from_fn(|at| 7 * at as u8);
+        let v4 = [&[0x45; 12][..], &addresses[..8]].concat();
+        let bytes = [&addresses[..8], &[0, 17, 0x12, 0x34]].concat();
+        assert_eq!(fold(pseudo_header(&v4, 17, 0x1234)), plain(&bytes));
+        let v6 = [&[0x60; 8][..], &addresses].concat();
+        let bytes = [&addresses[..], &[0, 1, 0x12, 0x34, 0, 0, 0, 58]].concat();
+        assert_eq!(fold(pseudo_header(&v6, 58, 0x1_1234)), plain(&bytes));
+    }
+
+    proptest! {
+        #[test]
+        fn the_sum_is_that_of_its_words(bytes in proptest::collection::vec(any::<u8>(), 0..300), cut in 0usize..150) {
+            prop_assert_eq!(of(&bytes, 0), plain(&bytes));
+            let (head, tail) = bytes.split_at((2 * cut).min(bytes.len() & !1));
+            prop_assert_eq!(of(tail, add(0, head)), plain(&bytes), "in two parts");
+        }
+
+        #[test]
+        fn an_update_gives_what_computing_anew_gives(
+            mut words in proptest::collection::vec(any::<u16>(), 1..40), at: prop::sample::Index, new: u16,
+        ) {
+            // As an IP header's first byte.
+            words.insert(0, 0x4500);
+            let bytes = |words: &[u16]| words.iter().flat_map(|word| word.to_be_bytes()).collect::<Vec<_>>();
+            let before = of(&bytes(&words), 0);
+            let at = 1 + at.index(words.len() - 1);
+            let old = std::mem::replace(&mut words[at], new);
+            prop_assert_eq!(update16(before, old, new), of(&bytes(&words), 0));
+        }
     }
 }

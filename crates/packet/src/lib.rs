@@ -1,11 +1,41 @@
 //! Frames from a pool, header views and checksums.
 //!
 //! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or ports.
+//!
+//! Each header has a file of the same shape: a view whose `parse` checks everything that the accessors rely on,
+//! accessors named after the RFC's fields, a writer, tests. A view borrows the bytes and copies nothing. [`Layout`] is one
+//! walk over a packet's IP headers, [`ip`] reads and writes either family's. No other crate knows where a field stands.
 
+pub mod ah;
 pub mod checksum;
+pub mod esp;
+pub mod ethernet;
+mod field;
+mod fragment;
 mod frame;
+mod header_error;
+pub mod icmp;
+pub mod ip;
+pub mod ipv4;
+pub mod ipv6;
+mod layout;
+mod mutable;
+pub mod protocol;
+pub mod tcp;
+pub mod udp;
 
+pub use ah::Ah;
+pub use esp::Esp;
+pub use fragment::Fragment;
 pub use frame::{Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
+pub use header_error::HeaderError;
+pub use icmp::Icmp;
+pub use ip::IpHeader;
+pub use ipv4::Ipv4;
+pub use ipv6::Ipv6;
+pub use layout::Layout;
+pub use mutable::zero_mutable;
+pub use udp::Udp;
 
 /// Why a frame could not be changed as asked. Lengths are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,0 +1,166 @@
+//! Where the parts of an IP packet stand: one walk over its headers, made once per packet, that classification,
+//! encapsulation, fragmentation and reassembly all use.
+
+use std::net::IpAddr;
+
+use crate::field::{u16_at, u32_at};
+use crate::protocol::{ICMP, ICMP_V6, NO_NEXT_HEADER, has_ports};
+use crate::{Fragment, HeaderError, Ipv4, Ipv6, ipv4};
+
+/// The fields and places of one packet. Places are in bytes from its start.
+///
+/// ```
+/// use convoy_packet::Layout;
+/// let mut packet = vec![0x45, 0, 0, 28, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 9];
+/// packet.extend([0x12, 0x34, 0, 53, 0, 8, 0, 0]);
+/// let layout = Layout::parse(&packet)?;
+/// assert_eq!((layout.protocol, layout.payload), (17, 20));
+/// assert_eq!(layout.ports(&packet), Some((0x1234, 53)));
+/// # Ok::<(), convoy_packet::HeaderError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Whether the packet is IPv6.
+    pub is_v6: bool,
+    /// The packet's length as its header says; never more than there is, unless it is [quoted](Self::parse_quoted).
+    pub total_len: usize,
+    /// The protocol behind all extension headers; AH and ESP count as protocols (RFC 4301 section 4.4.1.1).
+    pub protocol: u8,
+    /// Where its header starts; in a fragment other than the first, where the piece starts.
+    pub payload: usize,
+    /// DSCP in the upper six bits and ECN in the lower two.
+    pub octet: u8,
+    /// TTL or hop limit.
+    pub hops: u8,
+    /// IPv4's DF; true for IPv6.
+    pub dont_fragment: bool,
+    /// The fragment fields, where the packet is a piece or has an IPv6 fragment header.
+    pub fragment: Option<Fragment>,
+    /// End of the headers that every fragment repeats: where a fragment header, or in transport mode ESP and AH, go.
+    pub unfragmentable: usize,
+    /// Where the number of what follows those stands.
+    pub next_header_at: usize,
+}
+
+impl Layout {
+    /// Of `len` bytes that are no IP packet, as a dummy packet's payload is (RFC 4303 section 2.6).
+    pub const fn dummy(len: usize) -> Self {
+        Self {
+            is_v6: false,
+            total_len: len,
+            protocol: NO_NEXT_HEADER,
+            payload: 0,
+            octet: 0,
+            hops: 0,
+            dont_fragment: false,
+            fragment: None,
+            unfragmentable: 0,
+            next_header_at: 0,
+        }
+    }
+
+    /// Walks the headers of an IPv4 or IPv6 packet.
+    ///
+    /// # Errors
+    /// [`HeaderError`] if they are malformed or cut short.
+    pub fn parse(packet: &[u8]) -> Result<Self, HeaderError> {
+        match packet.first().map(|first| first >> 4) {
+            Some(4) => Ok(Self::of_ipv4(Ipv4::parse(packet)?)),
+            Some(6) => Self::of_ipv6(Ipv6::parse(packet)?),
+            version => Err(not_ip(version)),
+        }
+    }
+
+    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end anywhere behind its IP headers.
+    ///
+    /// # Errors
+    /// [`HeaderError`] if the IP headers are malformed or cut short.
+    pub fn parse_quoted(packet: &[u8]) -> Result<Self, HeaderError> {
+        match packet.first().map(|first| first >> 4) {
+            Some(4) => Ok(Self::of_ipv4(Ipv4::parse_quoted(packet)?)),
+            Some(6) => Self::of_ipv6(Ipv6::parse_quoted(packet)?),
+            version => Err(not_ip(version)),
+        }
+    }
+
+    fn of_ipv4(packet: Ipv4<'_>) -> Self {
+        let header_len = packet.header_len();
+        Self {
+            is_v6: false,
+            total_len: packet.total_length().into(),
+            protocol: packet.protocol(),
+            payload: header_len,
+            octet: packet.traffic_class(),
+            hops: packet.time_to_live(),
+            dont_fragment: packet.dont_fragment(),
+            fragment: packet.fragment(),
+            unfragmentable: header_len,
+            next_header_at: ipv4::PROTOCOL_AT,
+        }
+    }
+
+    fn of_ipv6(packet: Ipv6<'_>) -> Result<Self, HeaderError> {
+        let upper = packet.upper_layer()?;
+        Ok(Self {
+            is_v6: true,
+            total_len: crate::ipv6::HEADER_BYTES + usize::from(packet.payload_length()),
+            protocol: upper.protocol,
+            payload: upper.at,
+            octet: packet.traffic_class(),
+            hops: packet.hop_limit(),
+            dont_fragment: true,
+            fragment: upper.fragment,
+            unfragmentable: upper.unfragmentable,
+            next_header_at: upper.next_header_at,
+        })
+    }
+
+    /// What stands behind the IP headers of `packet`, of which this is the layout.
+    pub fn body<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        &packet[self.payload..self.total_len]
+    }
+
+    /// Source and destination as numbers, for comparison without branches on the family.
+    pub fn address_numbers(&self, packet: &[u8]) -> (u128, u128) {
+        if self.is_v6 {
+            let number = |at: usize| u128::from_be_bytes(std::array::from_fn(|byte| packet[at + byte]));
+            (number(8), number(24))
+        } else {
+            (u32_at(packet, 12).into(), u32_at(packet, 16).into())
+        }
+    }
+
+    /// Source and destination.
+    pub fn addresses(&self, packet: &[u8]) -> (IpAddr, IpAddr) {
+        let (source, destination) = self.address_numbers(packet);
+        if self.is_v6 {
+            (IpAddr::V6(source.into()), IpAddr::V6(destination.into()))
+        } else {
+            (IpAddr::V4((source as u32).into()), IpAddr::V4((destination as u32).into()))
+        }
+    }
+
+    /// Source and destination port, or `type << 8 | code` of ICMP and ICMPv6 twice; `None` where they cannot be seen: in a
+    /// fragment other than the first, in a protocol without ports.
+    pub fn ports(&self, packet: &[u8]) -> Option<(u16, u16)> {
+        let is_first = self.fragment.is_none_or(|fragment| fragment.offset == 0);
+        let transport = self.body(packet).first_chunk::<4>().filter(|_| is_first)?;
+        let (upper, lower) = (u16_at(transport, 0), u16_at(transport, 2));
+        match self.protocol {
+            ICMP | ICMP_V6 => Some((upper, upper)),
+            protocol if has_ports(protocol) => Some((upper, lower)),
+            _ => None,
+        }
+    }
+}
+
+fn not_ip(version: Option<u8>) -> HeaderError {
+    match version {
+        Some(found) => HeaderError::Version { header: "IP", found },
+        None => HeaderError::TooShort { header: "IP", need: 1, have: 0 },
+    }
+}
+
+#[cfg(test)]
+#[path = "layout_tests.rs"]
+mod tests;
