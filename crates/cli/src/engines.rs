@@ -32,6 +32,9 @@ fn print(engine: &EngineOverview) {
     }
     println!("  version {}", engine.version.as_deref().unwrap_or("unknown"));
     println!("  algorithms: {}", engine.algorithms.join(", "));
+    if let Some(left_out) = &engine.left_out {
+        println!("  left to other engines: {left_out}");
+    }
     if !engine.costs.is_empty() {
         let mut table = new_table(&["algorithm", "t_init ns", "t_block ns (16 bytes)"]);
         for cost in &engine.costs {

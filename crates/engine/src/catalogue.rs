@@ -20,6 +20,8 @@ pub struct EngineFinding {
     pub reason: Option<String>,
     /// What to do to get it; `None` where there is nothing to do.
     pub remedy: Option<String>,
+    /// What it leaves to others although its library has it, and why.
+    pub left_out: Option<&'static str>,
     /// What it can do; empty where it is not there.
     pub transforms: Vec<Transform>,
 }
@@ -37,9 +39,12 @@ fn software() -> EngineFinding {
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         reason: None,
         remedy: None,
+        left_out: None,
         transforms: transforms(),
     }
 }
+
+const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
 
 fn multibuffer() -> EngineFinding {
     let summary = "bursts with Intel's ipsec-mb, on the worker's core or a core of its own";
@@ -50,15 +55,21 @@ fn multibuffer() -> EngineFinding {
         version: None,
         reason: None,
         remedy: None,
+        left_out: None,
         transforms: Vec::new(),
     };
     match convoy_ipsec_mb::Manager::new() {
-        Ok(found) => EngineFinding {
-            present: true,
-            version: Some(found.version()),
-            transforms: transforms(),
-            ..absent
-        },
+        Ok(found) => {
+            let done_well = crate::multibuffer::done_well(&found);
+            let is_all = done_well.len() == transforms().len();
+            EngineFinding {
+                present: true,
+                version: Some(found.version()),
+                left_out: (!is_all).then_some(WITHOUT_VECTOR_CODE),
+                transforms: done_well,
+                ..absent
+            }
+        }
         Err(error) => EngineFinding { reason: Some(error.reason), remedy: Some(error.remedy), ..absent },
     }
 }
@@ -71,6 +82,7 @@ fn model() -> EngineFinding {
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         reason: None,
         remedy: None,
+        left_out: None,
         transforms: transforms(),
     }
 }
@@ -85,6 +97,8 @@ mod tests {
             assert_eq!(finding.present, finding.reason.is_none(), "{}", finding.kind);
             assert_eq!(finding.present, finding.version.is_some(), "{}", finding.kind);
             assert_eq!(finding.present, !finding.transforms.is_empty(), "{}", finding.kind);
+            let is_short = finding.present && finding.transforms != transforms();
+            assert_eq!(is_short, finding.left_out.is_some(), "{}", finding.kind);
         }
     }
 }

@@ -18,6 +18,8 @@ pub struct EngineOverview {
     pub reason: Option<String>,
     /// How to get it.
     pub remedy: Option<String>,
+    /// What it leaves to others, and why.
+    pub left_out: Option<String>,
     /// What it can do, in swanctl's words.
     pub algorithms: Vec<String>,
     /// Measured costs; only if calibration was asked for, and never of models.
@@ -67,6 +69,7 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
             version: finding.version,
             reason: finding.reason,
             remedy: finding.remedy,
+            left_out: finding.left_out.map(str::to_owned),
             algorithms: finding.transforms.iter().map(ToString::to_string).collect(),
             costs,
         });

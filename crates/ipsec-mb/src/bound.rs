@@ -24,6 +24,7 @@ unsafe extern "C" {
     fn convoy_mb_built_version() -> *const c_char;
     fn convoy_mb_version() -> *const c_char;
     fn convoy_mb_arch(manager: *const RawManager) -> *const c_char;
+    fn convoy_mb_has_vector_des(manager: *const RawManager) -> c_int;
     fn convoy_mb_key_new(
         manager: *mut RawManager,
         cipher: u32,
@@ -139,6 +140,13 @@ impl Manager {
         // SAFETY: the manager is alive; the other takes nothing.
         let (version, arch) = unsafe { (convoy_mb_version(), convoy_mb_arch(self.raw.as_ptr())) };
         format!("{}, {}", text(version), text(arch))
+    }
+
+    /// Whether the library has vector code for a cipher on this processor; where it has not, it is slower than others.
+    pub fn has_vector_code(&self, cipher: Cipher) -> bool {
+        // SAFETY: the manager is alive.
+        let has_des = unsafe { convoy_mb_has_vector_des(self.raw.as_ptr()) } != 0;
+        has_des || !matches!(cipher, Cipher::Des | Cipher::TripleDes)
     }
 
     /// Expands keys; `None` for lengths that no algorithm has.

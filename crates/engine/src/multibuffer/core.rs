@@ -57,6 +57,10 @@ impl Core {
         })
     }
 
+    pub(super) fn transforms(&self) -> Vec<Transform> {
+        done_well(&self.manager)
+    }
+
     pub(super) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         let transform = keys.transform();
         let (cipher, hash) = names(transform);
@@ -107,6 +111,12 @@ impl Core {
         }
         true
     }
+}
+
+/// What the library has vector code for on this processor: with scalar code it is no engine worth choosing.
+pub(crate) fn done_well(manager: &mb::Manager) -> Vec<Transform> {
+    let is_done_well = |transform: &Transform| manager.has_vector_code(names(*transform).0);
+    crate::transforms().into_iter().filter(is_done_well).collect()
 }
 
 fn names(transform: Transform) -> (mb::Cipher, mb::Hash) {

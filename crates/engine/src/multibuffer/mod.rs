@@ -7,6 +7,8 @@ use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 
+pub(crate) use self::core::done_well;
+
 use self::core::Core;
 use self::thread::Remote;
 use crate::{
@@ -17,11 +19,6 @@ use crate::{
 const DEPTH: usize = 32;
 /// Packets at which every lane of the library is busy.
 const BEST_BURST: usize = 32;
-
-/// What the library can do: everything but the empty transform.
-pub(crate) fn transforms() -> Vec<Transform> {
-    crate::transforms()
-}
 
 enum Place {
     Here { core: Box<Core>, done: Vec<Completion> },
@@ -41,7 +38,7 @@ impl Multibuffer {
     /// [`EngineError::Device`] if the library is not there, with how to get it.
     pub fn inline(name: &str) -> Result<Self, EngineError> {
         let core = Box::new(Core::new(name)?);
-        let description = describe(name, Placement::Inline, 0);
+        let description = describe(name, Placement::Inline, 0, core.transforms());
         Ok(Self { description, place: Place::Here { core, done: Vec::new() } })
     }
 
@@ -50,18 +47,18 @@ impl Multibuffer {
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
     pub fn on_core(name: &str, core: usize) -> Result<Self, EngineError> {
-        let remote = Remote::start(name, core, DEPTH)?;
-        let description = describe(name, Placement::Lookaside, DEPTH);
+        let (remote, transforms) = Remote::start(name, core, DEPTH)?;
+        let description = describe(name, Placement::Lookaside, DEPTH, transforms);
         Ok(Self { description, place: Place::There(remote) })
     }
 }
 
-fn describe(name: &str, placement: Placement, depth: usize) -> EngineDescription {
+fn describe(name: &str, placement: Placement, depth: usize, transforms: Vec<Transform>) -> EngineDescription {
     EngineDescription {
         name: name.to_owned(),
         kind: EngineKind::Multibuffer,
         placement,
-        transforms: transforms(),
+        transforms,
         depth,
         best_burst: BEST_BURST,
         is_model: false,

@@ -6,7 +6,7 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use convoy_ipsec::{KeyMaterial, SaIndex};
+use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::core::Core;
@@ -36,7 +36,12 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    pub(super) fn start(name: &str, core: usize, depth: usize) -> Result<Self, EngineError> {
+    /// Starts the thread; also says what it can do.
+    pub(super) fn start(
+        name: &str,
+        core: usize,
+        depth: usize,
+    ) -> Result<(Self, Vec<Transform>), EngineError> {
         // Keys travel by the same ring, in order with the packets that need them.
         let (orders, incoming) = RingBuffer::new(depth * 2 + 64);
         let (outgoing, done) = RingBuffer::new(depth + 1);
@@ -51,7 +56,7 @@ impl Remote {
                 core_affinity::set_for_current(core_affinity::CoreId { id: core });
                 match Core::new(&thread_name) {
                     Ok(core) => {
-                        let _ = ready.send(Ok(()));
+                        let _ = ready.send(Ok(core.transforms()));
                         work(core, incoming, outgoing, &stop);
                     }
                     Err(error) => {
@@ -60,8 +65,8 @@ impl Remote {
                 }
             })
             .map_err(|error| device(format!("its thread cannot be made: {error}")))?;
-        started.recv().map_err(|_| device("its thread ended at once".to_owned()))??;
-        Ok(Self {
+        let transforms = started.recv().map_err(|_| device("its thread ended at once".to_owned()))??;
+        let remote = Self {
             name: name.to_owned(),
             orders,
             done,
@@ -70,7 +75,8 @@ impl Remote {
             keyed: Vec::new(),
             depth,
             in_flight: 0,
-        })
+        };
+        Ok((remote, transforms))
     }
 
     fn is_alive(&self) -> bool {
