@@ -49,7 +49,7 @@ fn packet(from: &str, to: &str, octet: u8, dont_fragment: bool, payload: &[u8]) 
         packet[6] = 0x40;
         // One bit more in a word under the checksum.
         let old = u16::from_be_bytes([packet[10], packet[11]]);
-        packet[10..12].copy_from_slice(&checksum::update(old, 0, 0x4000).to_be_bytes());
+        packet[10..12].copy_from_slice(&checksum::update16(old, 0, 0x4000).to_be_bytes());
     }
     packet
 }

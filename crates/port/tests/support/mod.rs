@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::thread;
+use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
@@ -44,6 +45,10 @@ impl Namespace {
             configure(here, own);
         });
         other.inside(|| configure(there, others));
+        let macs = [self.inside(|| mac_of_carrier(here)), other.inside(|| mac_of_carrier(there))];
+        // Known from the start, so that no burst waits for a neighbour to be found, and none of it is dropped.
+        self.inside(|| know(here, others, &macs[1]));
+        other.inside(|| know(there, own, &macs[0]));
     }
 }
 
@@ -65,6 +70,26 @@ fn configure(device: &str, addresses: &[&str]) {
         ip(&format!("address add {address} dev {device}{nodad}"));
     }
     ip(&format!("link set {device} up"));
+}
+
+/// Waits until the device has its carrier and returns its MAC address.
+fn mac_of_carrier(device: &str) -> String {
+    for _ in 0..500 {
+        let told = run(&format!("ip -o link show {device}"));
+        if told.contains("state UP") {
+            let mac = told.split("link/ether ").nth(1).and_then(|rest| rest.split_whitespace().next());
+            return mac.unwrap_or_else(|| panic!("a cable's end has a MAC address: {told}")).to_owned();
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{device} has no carrier after 5 s");
+}
+
+fn know(device: &str, addresses: &[&str], mac: &str) {
+    for address in addresses {
+        let address = address.split('/').next().unwrap_or(address);
+        ip(&format!("neigh replace {address} lladdr {mac} dev {device} nud permanent"));
+    }
 }
 
 /// Runs `ip` with these arguments in the namespace of this thread.
