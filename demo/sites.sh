@@ -1,5 +1,5 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp or raw) and OUTER (4 or 6) as wished.
+# PORT (udp or raw), OUTER (4 or 6), WORKERS and TUNNELS (each between subnets 10.x.t.0) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -30,39 +30,53 @@ outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8:
 encap=none
 [ "${PORT:-udp}" = raw ] || encap=udp
 key() { head -c 20 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
-key_ab=$(key) key_ba=$(key)
-conf() { # site peer spi_in spi_out key_in key_out
+last=$((${TUNNELS:-1} - 1))
+for t in $(seq 0 $last); do key_ab[t]=$(key) key_ba[t]=$(key); done
+tunnel() { # site peer t spi_in spi_out key_in key_out
+  local v6_local="" v6_remote=""
+  [ "$3" != 0 ] || v6_local=", \"fd00:$1::/64\"" v6_remote=", \"fd00:$2::/64\""
+  cat <<CONF
+[[tunnel]]
+name = "site-$2${3#0}"
+local = "$(outer "$1")"
+remote = "$(outer "$2")"
+local_ts = ["10.$1.$3.0/24"$v6_local]
+remote_ts = ["10.$2.$3.0/24"$v6_remote]
+esp_proposal = "aes128gcm16"
+encap = "$encap"
+[tunnel.manual]
+spi_in = $4
+spi_out = $5
+key_in = "$6"
+key_out = "$7"
+CONF
+}
+conf() { # site
+  local t addresses="\"fd00:$1::1/64\""
+  for t in $(seq 0 $last); do addresses="$addresses, \"10.$1.$t.1/24\""; done
   (umask 077; cat >"$work/site-$1.toml" <<CONF
 [gateway]
 control = "$work/site-$1.sock"
 metrics = "127.0.0.1:9464"
+workers = ${WORKERS:-1}
 [[port]]
 name = "inside"
 kind = "tun"
 device = "convoy0"
-address = ["10.$1.0.1/24", "fd00:$1::1/64"]
+address = [$addresses]
 [[port]]
 name = "outside"
 kind = "${PORT:-udp}"
 address = ["$(outer "$1")"]
-[[tunnel]]
-name = "site-$2"
-local = "$(outer "$1")"
-remote = "$(outer "$2")"
-local_ts = ["10.$1.0.0/24", "fd00:$1::/64"]
-remote_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
-esp_proposal = "aes128gcm16"
-encap = "$encap"
-[tunnel.manual]
-spi_in = $3
-spi_out = $4
-key_in = "$5"
-key_out = "$6"
 CONF
   )
 }
-conf 1 2 0x1001 0x1002 "$key_ba" "$key_ab"
-conf 2 1 0x1002 0x1001 "$key_ab" "$key_ba"
+conf 1
+conf 2
+for t in $(seq 0 $last); do
+  tunnel 1 2 "$t" $((0x1001 + 16 * t)) $((0x1002 + 16 * t)) "${key_ba[t]}" "${key_ab[t]}" >>"$work/site-1.toml"
+  tunnel 2 1 "$t" $((0x1002 + 16 * t)) $((0x1001 + 16 * t)) "${key_ab[t]}" "${key_ba[t]}" >>"$work/site-2.toml"
+done
 "$convoy" check -c "$work/site-1.toml"
 start a.log $a "$convoy" run -c "$work/site-1.toml"
 start b.log $b "$convoy" run -c "$work/site-2.toml"

@@ -15,9 +15,10 @@ await 2
 cp -p "$work/site-1.toml" "$work/before.toml"
 ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
 sleep 0.5
-sed -n '/^\[\[tunnel\]\]/,$p' "$work/before.toml" | sed 's/site-2/site-3/; s/10\.2\.0\.0/10.3.0.0/; s/fd00:2::/fd00:3::/; s/0x1001/0x2001/; s/0x1002/0x2002/' >>"$work/site-1.toml"
+sed -n '/^\[\[tunnel\]\]/,$p' "$work/before.toml" | sed 's/site-2/site-3/; s/10\.2\.0\.0/10.3.0.0/; s/fd00:2::/fd00:3::/; s/= 4097/= 8193/; s/= 4098/= 8194/' >>"$work/site-1.toml"
 kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
 await 4
+grep -q 'run: ip route replace 10.3.0.0/24 src 10.1.0.1 dev convoy0' "$work/a.log" || { echo "the route was not told of" >&2; cat "$work/a.log" >&2; exit 1; }
 sleep 0.5
 echo 'nonsense = true' >>"$work/site-1.toml"
 kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"

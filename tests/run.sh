@@ -15,6 +15,7 @@ run "scapy opens what convoy seals, and the other way round" "$python" -W ignore
 run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 for port in udp raw; do
+  run "two workers over $port" tests/workers.sh "$convoy" $port
   for outer in 4 6; do
     run "the tunnel over $port, IPv$outer" tests/outer.sh "$convoy" $port $outer
   done

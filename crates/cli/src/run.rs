@@ -18,7 +18,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let config = load(&args.config)?;
     let (control, metrics) = (config.control.clone(), config.metrics);
     let (orders, received) = channel();
-    let mut gateway = Gateway::start(config).map_err(|error| failed(&error))?;
+    let mut gateway =
+        Gateway::start(config, |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
     let _server = ControlServer::start(&control, orders.clone())
         .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
     if let Some(address) = metrics {
@@ -27,7 +28,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
     tracing::info!("ready");
-    gateway.work(&received, &mut |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
+    gateway.work(&received).map_err(|error| failed(&error))?;
     tracing::info!("stopped");
     Ok(())
 }

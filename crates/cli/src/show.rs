@@ -38,7 +38,7 @@ fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
         Shown::Sa => text(&snapshot.sas),
         Shown::Policy => text(&snapshot.policies),
         Shown::Engine => text(&snapshot.engines),
-        Shown::Scheduler => text(&snapshot.scheduler),
+        Shown::Scheduler => text(&snapshot.schedulers),
         Shown::Port => text(&snapshot.ports),
         Shown::Stats => text(snapshot),
     }
@@ -54,6 +54,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
         Shown::Sa => {
             let mut table = new_table(&[
                 "tunnel",
+                "worker",
                 "SA",
                 "algorithms",
                 "packets",
@@ -65,6 +66,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
             for sa in &snapshot.sas {
                 table.add_row([
                     sa.tunnel.clone(),
+                    sa.worker.to_string(),
                     sa.name.clone(),
                     sa.transform.clone(),
                     sa.packets.to_string(),
@@ -94,11 +96,18 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
         }
         Shown::Engine => engines(snapshot),
         Shown::Scheduler => {
-            let mut table = new_table(&["window", "waiting", "mean wait us"]);
-            let count: u64 = snapshot.scheduler.wait_ns.buckets.iter().map(|(_, count)| count).sum();
-            let mean = snapshot.scheduler.wait_ns.sum as f64 / count.max(1) as f64 / 1000.0;
-            let row = &snapshot.scheduler;
-            table.add_row([row.window.to_string(), row.waiting.to_string(), format!("{mean:.1}")]);
+            let mut table = new_table(&["worker", "window", "waiting", "mean wait us"]);
+            for row in &snapshot.schedulers {
+                let count: u64 = row.wait_ns.buckets.iter().map(|(_, count)| count).sum();
+                let mean = row.wait_ns.sum as f64 / count.max(1) as f64 / 1000.0;
+                let words = [
+                    row.worker.to_string(),
+                    row.window.to_string(),
+                    row.waiting.to_string(),
+                    format!("{mean:.1}"),
+                ];
+                table.add_row(words);
+            }
             table
         }
         Shown::Port => {
@@ -122,6 +131,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
             let mut table = new_table(&["what", "count"]);
             table.add_row(["packets protected".to_owned(), snapshot.protected.to_string()]);
             table.add_row(["packets opened".to_owned(), snapshot.opened.to_string()]);
+            table.add_row(["handed to another worker".to_owned(), snapshot.handed_over.to_string()]);
             for (reason, count) in &snapshot.drops {
                 table.add_row([format!("dropped: {reason}"), count.to_string()]);
             }
@@ -134,6 +144,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
 fn engines(snapshot: &Snapshot) -> Table {
     let mut table = new_table(&[
         "engine",
+        "worker",
         "kind",
         "state",
         "packets",
@@ -149,6 +160,7 @@ fn engines(snapshot: &Snapshot) -> Table {
         let per = engine.packets as f64 / engine.multi_packets.max(1) as f64;
         table.add_row([
             engine.name.clone(),
+            engine.worker.to_string(),
             kind,
             state,
             engine.packets.to_string(),

@@ -55,27 +55,31 @@ pub struct Installed {
     pub sas: Vec<SaIndex>,
 }
 
-/// Makes the engines of a configuration; `software` alone where none is named. What a modelled engine costs is stated
-/// to `costs`.
+/// Makes the engines of each worker; `software` alone where none is named. One that works on its caller's core is made
+/// for every worker. One with a thread or a device of its own serves one worker, so that the finishing time of its queue
+/// is known exactly. What a modelled engine costs is stated to `costs`.
 ///
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
-pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Box<dyn Engine>>, AssembleError> {
+pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Engine>>>, AssembleError> {
     let software = [EngineConfig {
         name: "software0".to_owned(),
         kind: EngineKindName::Software,
         core: None,
+        worker: None,
         model: None,
     }];
     let wanted = if config.engines.is_empty() { &software[..] } else { &config.engines };
     let mut buses = HashMap::new();
-    wanted
-        .iter()
-        .map(|engine| {
-            make_engine(engine, config, &mut buses, costs)
-                .map_err(|reason| AssembleError::Engine { name: engine.name.clone(), reason })
-        })
-        .collect()
+    let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
+    for engine in wanted {
+        for worker in engine.workers(config.workers) {
+            let made = make_engine(engine, config, &mut buses, costs)
+                .map_err(|reason| AssembleError::Engine { name: engine.name.clone(), reason })?;
+            engines[usize::from(worker)].push(made);
+        }
+    }
+    Ok(engines)
 }
 
 fn make_engine(
@@ -151,35 +155,37 @@ pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), S
     Ok(())
 }
 
-/// A pipeline with these engines and all tunnels of the configuration.
+/// One worker's pipeline, with these engines and all tunnels of the configuration.
 ///
 /// # Errors
 /// [`AssembleError`] names the engine or tunnel.
 pub fn pipeline(
     config: &Config,
+    worker: u16,
     engines: Vec<Box<dyn Engine>>,
     costs: &mut Costs,
     clock: Clock,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
     let stage = CryptoStage::new(stage_config, Fleet::new(engines), clock)?;
-    let ipsec = Ipsec::new(ipsec_config(config));
+    let ipsec = Ipsec::new(ipsec_config(config, worker));
     let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1);
     let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
     let mut installed = Vec::new();
     for (at, tunnel) in config.tunnels.iter().enumerate() {
-        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), costs)?);
+        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), config.workers, costs)?);
     }
     set_policies(&mut pipeline, config, &installed);
     costs.save();
     Ok((pipeline, installed))
 }
 
-fn ipsec_config(config: &Config) -> IpsecConfig {
+fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
     let inside = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
     IpsecConfig {
         mtu: config.mtu,
+        worker,
         inside_v4: inside().find_map(|(address, _)| match address {
             IpAddr::V4(v4) => Some(*v4),
             IpAddr::V6(_) => None,
@@ -195,7 +201,7 @@ fn ipsec_config(config: &Config) -> IpsecConfig {
     }
 }
 
-/// Installs a tunnel's SAs.
+/// Installs a tunnel's SAs. Tunnels are dealt to workers by their numbers, so that all workers agree whose each is.
 ///
 /// # Errors
 /// [`AssembleError::Tunnel`], and then none of them stands.
@@ -203,6 +209,7 @@ pub fn install(
     pipeline: &mut Pipeline,
     tunnel: &TunnelConfig,
     id: TunnelId,
+    workers: u16,
     costs: &mut Costs,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
@@ -228,6 +235,7 @@ pub fn install(
                 df: tunnel.df,
                 tfc_bytes: tunnel.tfc_bytes,
                 tunnel: id,
+                owner: (id.0 % u32::from(workers)) as u16,
                 ..base
             };
             match pipeline.install(&sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform)) {

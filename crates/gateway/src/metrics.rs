@@ -8,14 +8,15 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
-use prometheus_client::encoding::{EncodeLabelSet, text::encode};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
 use crate::run::Order;
-use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, Snapshot};
+use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot};
 
 /// How long the worker may take to answer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -64,7 +65,7 @@ struct Collector(Snapshot);
 type Encoder<'a> = prometheus_client::encoding::DescriptorEncoder<'a>;
 
 /// One family: each label set with its value.
-fn family<L: EncodeLabelSet, M: prometheus_client::encoding::EncodeMetric>(
+fn family<L: EncodeLabelSet, M: EncodeMetric>(
     encoder: &mut Encoder<'_>,
     (name, help, kind): (&str, &str, MetricType),
     rows: impl IntoIterator<Item = (L, M)>,
@@ -96,39 +97,65 @@ fn gauges<L: EncodeLabelSet>(
     family(encoder, (name, help, ConstGauge::<f64>::TYPE), rows)
 }
 
-/// The cumulative counts of a histogram, as `le` wants them.
-fn cumulative(buckets: &Buckets) -> impl Iterator<Item = (String, u64)> + '_ {
-    let bounded = buckets.buckets.iter().scan(0, |sum, (bound, count)| {
-        *sum += count;
-        Some((bound.map(|bound| bound.to_string()), *sum))
-    });
-    let all: u64 = buckets.buckets.iter().map(|(_, count)| count).sum();
-    bounded.filter_map(|(bound, sum)| Some((bound?, sum))).chain([("+Inf".to_owned(), all)])
+/// A histogram by powers of two, in the unit that its values times `unit` are in.
+#[derive(Debug)]
+struct Distribution<'a> {
+    values: &'a Buckets,
+    unit: f64,
+    /// Exponents of the least and of the largest bound. They never change, so that scrapes can be compared.
+    exponents: (u32, u32),
+}
+
+impl EncodeMetric for Distribution<'_> {
+    fn encode(&self, mut encoder: MetricEncoder<'_>) -> std::fmt::Result {
+        let (least, most) = self.exponents;
+        let mut buckets: Vec<(f64, u64)> =
+            (least..=most).map(|k| ((1_u64 << k) as f64 * self.unit, 0)).collect();
+        buckets.push((f64::MAX, 0));
+        for (bound, count) in &self.values.buckets {
+            let exponent = bound.map_or(u32::MAX, u64::ilog2).clamp(least, most + 1);
+            buckets[(exponent - least) as usize].1 += count;
+        }
+        let count = self.values.buckets.iter().map(|(_, count)| count).sum();
+        encoder.encode_histogram::<NoLabelSet>(self.values.sum as f64 * self.unit, count, &buckets, None)
+    }
+
+    fn metric_type(&self) -> MetricType {
+        MetricType::Histogram
+    }
+}
+
+/// Times that are counted in ns, in buckets from 256 ns to 0.27 s.
+fn seconds(values: &Buckets) -> Distribution<'_> {
+    Distribution { values, unit: 1e-9, exponents: (8, 28) }
+}
+
+/// Packets of multi-packets, which have at most 1,024.
+fn packets(values: &Buckets) -> Distribution<'_> {
+    Distribution { values, unit: 1.0, exponents: (0, 10) }
 }
 
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
         let encoder = &mut encoder;
-        let Snapshot { sas, engines: rows, ports: port_rows, drops, scheduler, .. } = &self.0;
+        let Snapshot { sas, engines: rows, ports: port_rows, drops, schedulers, .. } = &self.0;
         engines(encoder, rows)?;
         ports(encoder, port_rows)?;
         associations(encoder, sas)?;
         let drops = drops.iter().map(|(reason, count)| ([("reason", reason.clone())], *count));
         counters(encoder, "dropped_packets", "Dropped packets by reason", drops)?;
-        let wait = cumulative(&scheduler.wait_ns).map(|(le, count)| ([("le_ns", le)], count));
-        counters(encoder, "window_wait_packets", "Packets by the longest time in the window", wait)?;
-        let now = [([("of", "now".to_owned())], scheduler.window as f64)];
-        gauges(encoder, "window_size_packets", "The window", now)
+        let worker = |row: &SchedulerRow| ("worker", row.worker.to_string());
+        let waits = schedulers.iter().map(|row| ([worker(row)], seconds(&row.wait_ns)));
+        let wait = ("window_wait_seconds", "Time in the window", MetricType::Histogram);
+        family(encoder, wait, waits)?;
+        let windows = schedulers.iter().map(|row| ([worker(row)], row.window as f64));
+        gauges(encoder, "window_size_packets", "The window", windows)
     }
 }
 
 fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
-    let each = |value: fn(&EngineRow) -> u64| {
-        rows.iter().map(move |row| ([("engine", row.name.clone())], value(row)))
-    };
-    let gauge = |value: fn(&EngineRow) -> f64| {
-        rows.iter().map(move |row| ([("engine", row.name.clone())], value(row)))
-    };
+    let each = |value: fn(&EngineRow) -> u64| rows.iter().map(move |row| (engine(row), value(row)));
+    let gauge = |value: fn(&EngineRow) -> f64| rows.iter().map(move |row| (engine(row), value(row)));
     counters(encoder, "engine_packets", "Packets done", each(|row| row.packets))?;
     counters(encoder, "engine_multi_packets", "Multi-packets done", each(|row| row.multi_packets))?;
     counters(encoder, "engine_failures", "Times taken out", each(|row| row.failures))?;
@@ -147,11 +174,13 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
         "Mean absolute error of the predicted finishing time",
         gauge(|row| row.prediction_error_ns),
     )?;
-    let sizes = rows.iter().flat_map(|row| {
-        cumulative(&row.packets_per_multi_packet)
-            .map(|(le, count)| ([("engine", row.name.clone()), ("le_packets", le)], count))
-    });
-    counters(encoder, "engine_multi_packet_size", "Multi-packets by the most packets in them", sizes)
+    let sizes = rows.iter().map(|row| (engine(row), packets(&row.packets_per_multi_packet)));
+    let size = ("engine_multi_packet_size", "Packets of multi-packets", MetricType::Histogram);
+    family(encoder, size, sizes)
+}
+
+fn engine(row: &EngineRow) -> [(&'static str, String); 2] {
+    [("engine", row.name.clone()), ("worker", row.worker.to_string())]
 }
 
 fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
@@ -197,16 +226,24 @@ mod tests {
         let snapshot = Snapshot {
             engines: vec![engine],
             drops: vec![("replayed".to_owned(), 3)],
+            schedulers: vec![SchedulerRow {
+                wait_ns: Buckets { buckets: vec![(Some(1), 4), (Some(512), 1)], sum: 300 },
+                ..SchedulerRow::default()
+            }],
             ..Snapshot::default()
         };
         let text = text(&snapshot);
         for line in [
             "# TYPE convoy_engine_packets counter",
-            "convoy_engine_packets_total{engine=\"software0\"} 12",
-            "convoy_engine_multi_packet_size_total{engine=\"software0\",le_packets=\"2\"} 7",
-            "convoy_engine_multi_packet_size_total{engine=\"software0\",le_packets=\"+Inf\"} 8",
+            "convoy_engine_packets_total{engine=\"software0\",worker=\"0\"} 12",
+            "# TYPE convoy_engine_multi_packet_size histogram",
+            "convoy_engine_multi_packet_size_bucket{le=\"2.0\",engine=\"software0\",worker=\"0\"} 7",
+            "convoy_engine_multi_packet_size_bucket{le=\"+Inf\",engine=\"software0\",worker=\"0\"} 8",
+            "convoy_engine_multi_packet_size_sum{engine=\"software0\",worker=\"0\"} 20.0",
+            "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
+            "convoy_window_wait_seconds_count{worker=\"0\"} 5",
             "convoy_dropped_packets_total{reason=\"replayed\"} 3",
-            "convoy_engine_up{engine=\"software0\"} 1.0",
+            "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");

@@ -83,8 +83,9 @@ pub fn replay(
     let mut source = Pcap::open("in", Some(input), None)?;
     let mut sink = Pcap::open("out", None, Some(output))?;
     let mut costs = Costs::new();
-    let engines = assemble::engines(config, &mut costs)?;
-    let (mut pipeline, _) = assemble::pipeline(config, engines, &mut costs, Clock::start())?;
+    let config = &config.with_one_worker();
+    let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
+    let (mut pipeline, _) = assemble::pipeline(config, 0, engines, &mut costs, Clock::start())?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
     while !source.is_ended() || !pipeline.is_empty() {

@@ -1,23 +1,27 @@
-//! `convoy run`: the gateway over its ports, until it is told to stop.
+//! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
-use std::net::IpAddr;
-use std::sync::mpsc::{Receiver, TryRecvError};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use convoy_ipsec::TunnelId;
-use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Tun, Udp, UdpConfig};
+use convoy_port::PortError;
 
-use crate::assemble::{self, AssembleError, Installed, inner_mtu};
-use crate::config::{Config, PortConfig};
+use crate::assemble::{self, AssembleError};
+use crate::config::Config;
 use crate::costs::Costs;
+use crate::handover::{Handover, Waker};
+use crate::lane::{Command, Common, Lane, Reloaded, Tell};
 use crate::pipeline::Clock;
+use crate::ports;
 use crate::snapshot::Snapshot;
-use crate::worker::{Worker, WorkerEvent};
+use crate::worker::Worker;
 
-/// How long packets that are under way may take when the gateway stops.
-const DRAIN: Duration = Duration::from_secs(5);
-/// Rounds between two looks at what the operator wants.
-const ROUNDS: u32 = 64;
+/// How often the workers are looked after while no order comes.
+const WATCH: Duration = Duration::from_millis(100);
+/// How long a worker may take over what it is asked.
+const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the operator wants of a running gateway.
 pub enum Order {
@@ -26,7 +30,7 @@ pub enum Order {
     /// Go over to this configuration; SAs that did not change stay.
     Reload(Box<Config>),
     /// Say what there is, by this channel.
-    Show(std::sync::mpsc::Sender<Snapshot>),
+    Show(Sender<Snapshot>),
 }
 
 /// Why a gateway could not start, or ended.
@@ -38,201 +42,172 @@ pub enum RunError {
     /// A port could not be opened, or failed as a whole.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// The system refused a thread or an event file.
+    #[error("worker threads: {0}")]
+    Threads(#[from] std::io::Error),
+    /// A worker ended by a fault of the program.
+    #[error("worker {0} ended by a fault in convoy; please report what it said")]
+    Worker(usize),
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
     Privileges(#[from] crate::privileges::PrivilegeError),
 }
 
+/// One worker's thread, as seen from outside.
+struct Handle {
+    thread: Option<JoinHandle<Result<(), PortError>>>,
+    commands: Sender<Command>,
+    waker: Arc<Waker>,
+}
+
 /// A gateway with its ports open.
 pub struct Gateway {
-    worker: Worker,
+    lanes: Vec<Handle>,
     config: Config,
-    installed: Vec<Installed>,
-    next_tunnel: u32,
-    costs: Costs,
-    began: Instant,
+    common: Arc<Common>,
+    tell: Tell,
 }
 
 impl Gateway {
-    /// Opens ports, gives up all privileges, and installs engines and tunnels.
+    /// Opens ports, gives up all privileges, installs engines and tunnels, and starts the workers. `tell` hears what the
+    /// operator should know.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
-    pub fn start(config: Config) -> Result<Self, RunError> {
-        let mut ports: [Vec<Box<dyn Port>>; 2] = Default::default();
-        for port in &config.ports {
-            ports[usize::from(port.is_outside)].push(open(port, &config)?);
-        }
-        if let Some(side) = ports.iter().position(Vec::is_empty) {
-            let side = ["inside", "outside"][side];
-            let reason = "there is none; a gateway needs a [[port]] on each side".to_owned();
-            return Err(PortError::Invalid { port: side.to_owned(), reason }.into());
-        }
+    pub fn start(config: Config, tell: impl Fn(String) + Send + Sync + 'static) -> Result<Self, RunError> {
+        let ports = ports::open_all(&config)?;
         crate::privileges::drop_all()?;
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs)?;
-        let (pipeline, installed) = assemble::pipeline(&config, engines, &mut costs, Clock::start())?;
-        let [inside, outside] = ports;
-        let next_tunnel = installed.len() as u32;
-        let worker = Worker::new(pipeline, inside, outside);
-        Ok(Self { worker, config, installed, next_tunnel, costs, began: Instant::now() })
+        let handovers = Handover::between(usize::from(config.workers))?;
+        let clock = Clock::start();
+        let mut assembled = Vec::new();
+        for (number, ((engines, [inside, outside]), handover)) in
+            (0..config.workers).zip(engines.into_iter().zip(ports).zip(handovers))
+        {
+            let (pipeline, installed) = assemble::pipeline(&config, number, engines, &mut costs, clock)?;
+            assembled.push((Worker::new(pipeline, inside, outside), installed, handover));
+        }
+        let costs = Arc::new(Mutex::new(costs));
+        let (common, tell): (_, Tell) = (Arc::new(Common::default()), Arc::new(tell));
+        let mut gateway = Self { lanes: Vec::new(), config, common, tell };
+        for (worker, installed, handover) in assembled {
+            let waker = handover.waker();
+            let lane =
+                Lane::new(worker.among(handover), gateway.config.workers, installed, Arc::clone(&costs));
+            gateway.spawn(lane, waker)?;
+        }
+        Ok(gateway)
     }
 
-    /// Works until an order to stop comes, or every port has ended (captures). `tell` hears what the operator
-    /// should know.
+    fn spawn(&mut self, mut lane: Lane, waker: Arc<Waker>) -> std::io::Result<()> {
+        let (commands, received) = channel();
+        let (common, tell) = (Arc::clone(&self.common), Arc::clone(&self.tell));
+        let thread = std::thread::Builder::new()
+            .name(format!("worker {}", self.lanes.len()))
+            .spawn(move || lane.work(&received, &common, &tell))?;
+        self.lanes.push(Handle { thread: Some(thread), commands, waker });
+        Ok(())
+    }
+
+    /// Follows orders until one to stop comes, or every port has ended (captures).
     ///
     /// # Errors
     /// [`RunError::Port`] if a port failed as a whole.
-    pub fn work(&mut self, orders: &Receiver<Order>, tell: &mut dyn FnMut(String)) -> Result<(), RunError> {
-        let mut rounds = 0;
-        while !self.worker.is_finished() {
-            let moved = self.worker.round(true)?;
-            if !moved {
-                self.worker.idle();
-            }
-            rounds += 1;
-            if moved && rounds % ROUNDS != 0 {
-                continue;
-            }
-            self.tell_events(tell);
-            match orders.try_recv() {
-                Ok(Order::Stop) | Err(TryRecvError::Disconnected) => break,
-                Ok(Order::Reload(config)) => self.reload(*config, tell),
+    pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
+        let is_finished = |lane: &Handle| lane.thread.as_ref().is_none_or(JoinHandle::is_finished);
+        while !self.lanes.iter().any(is_finished) {
+            match orders.recv_timeout(WATCH) {
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
+                Ok(Order::Reload(config)) => self.reload(*config),
                 Ok(Order::Show(reply)) => {
                     // Whoever asked may have gone.
                     let _ = reply.send(self.snapshot());
                 }
-                Err(TryRecvError::Empty) => {}
+                Err(RecvTimeoutError::Timeout) => {}
             }
         }
-        self.drain()?;
-        self.tell_events(tell);
-        Ok(())
+        self.stop()
     }
 
-    fn drain(&mut self) -> Result<(), RunError> {
-        let began = Instant::now();
-        while !self.worker.is_drained() && began.elapsed() < DRAIN {
-            if !self.worker.round(false)? {
-                self.worker.idle();
-            }
+    fn stop(&mut self) -> Result<(), RunError> {
+        self.common.is_stopping.store(true, Ordering::Release);
+        self.lanes.iter().for_each(|lane| lane.waker.wake());
+        let mut result = Ok(());
+        for (number, lane) in self.lanes.iter_mut().enumerate() {
+            let ended = lane.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
+            let ended = ended.map_or(Err(RunError::Worker(number)), |ended| ended.map_err(RunError::Port));
+            result = result.and(ended);
         }
-        Ok(())
+        result
     }
 
-    fn tell_events(&mut self, tell: &mut dyn FnMut(String)) {
-        for event in self.worker.take_events() {
-            tell(match event {
-                WorkerEvent::Engine(event) => event.to_string(),
-                WorkerEvent::Lifetime(event) => {
-                    format!("SA {}: {:?} lifetime reached", event.name, event.expiry)
-                }
-            });
-        }
+    /// Has every worker do something on its thread; what each answered, in order. One that does not answer in time is
+    /// left out.
+    fn ask<R: Send + 'static>(&self, what: impl Fn(&mut Lane) -> R + Clone + Send + 'static) -> Vec<R> {
+        let asked: Vec<_> = self
+            .lanes
+            .iter()
+            .map(|lane| {
+                let (reply, answer) = channel();
+                let what = what.clone();
+                // One that has ended, and one that asks no more, are no concern here.
+                let _ = lane.commands.send(Box::new(move |lane| drop(reply.send(what(lane)))));
+                lane.waker.wake();
+                answer
+            })
+            .collect();
+        asked.into_iter().filter_map(|answer| answer.recv_timeout(PATIENCE).ok()).collect()
     }
 
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
-        let names = self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone())).collect();
-        Snapshot::of(&self.worker, &names, self.began.elapsed())
+        Snapshot::merge(self.ask(|lane| lane.snapshot()))
     }
 
-    /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
-    /// sequence numbers and replay windows. Ports and engines stay as they are.
-    fn reload(&mut self, config: Config, tell: &mut dyn FnMut(String)) {
-        if config.ports != self.config.ports || config.engines != self.config.engines {
-            tell(
-                "reload: changes of ports and engines need a restart; they were left as they are".to_owned(),
-            );
+    fn reload(&mut self, config: Config) {
+        for what in needs_restart(&self.config, &config) {
+            (self.tell)(format!("reload: a change of {what} needs a restart; it was left as it was"));
         }
-        let mut kept = Vec::new();
-        let mut gone = Vec::new();
-        for tunnel in self.installed.drain(..) {
-            let stays = config.tunnels.contains(&tunnel.config);
-            if stays { kept.push(tunnel) } else { gone.push(tunnel) }
+        let tunnels = Arc::new(config.clone());
+        let mut all = self.ask(move |lane| lane.reload(&tunnels)).into_iter();
+        let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
+        refused.extend(all.flat_map(|other| other.refused));
+        refused.sort();
+        refused.dedup();
+        refused.iter().for_each(|error| (self.tell)(format!("reload: {error}")));
+        // The right to do so was given up.
+        let known = ports::routes(&self.config);
+        for route in ports::routes(&config).iter().filter(|route| !known.contains(route)) {
+            let device = ports::inside_device(&self.config).unwrap_or("the interface inside");
+            let words = ports::command(route);
+            (self.tell)(format!("reload: there is no route yet; run: ip route replace {words} dev {device}"));
         }
-        let is_new = |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| **wanted == old.config);
-        let new: Vec<_> = config.tunnels.iter().filter(is_new).cloned().collect();
-        let pipeline = self.worker.pipeline_mut();
-        // Policies first: nothing may be prepared for an SA that is leaving.
-        assemble::set_policies(pipeline, &config, &kept);
-        let count = gone.len();
-        for tunnel in gone {
-            tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
-        }
-        let (stayed, mut added) = (kept.len(), 0);
-        for tunnel in new {
-            let id = TunnelId(self.next_tunnel);
-            self.next_tunnel += 1;
-            match assemble::install(pipeline, &tunnel, id, &mut self.costs) {
-                Ok(installed) => {
-                    kept.push(installed);
-                    added += 1;
-                }
-                Err(error) => tell(format!("reload: {error}")),
-            }
-        }
-        assemble::set_policies(pipeline, &config, &kept);
-        self.installed = kept;
-        tell(format!("reload: {stayed} tunnels stayed, {added} came, {count} went"));
-        self.config =
-            Config { ports: self.config.ports.clone(), engines: self.config.engines.clone(), ..config };
+        (self.tell)(format!("reload: {stayed} tunnels stayed, {came} came, {went} went"));
+        self.config.tunnels = config.tunnels;
+        self.config.bypass = config.bypass;
     }
 }
 
-/// Opens one port of a configuration.
-fn open(port: &PortConfig, config: &Config) -> Result<Box<dyn Port>, PortError> {
-    let invalid = |reason: &str| PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() };
-    match port.kind {
-        PortKind::Tun => {
-            let device = port.device.as_deref().ok_or_else(|| invalid("add device = \"convoy0\""))?;
-            let routes = routes(config, &port.addresses);
-            let tun = Tun::open(&port.name, device, &port.addresses, inner_mtu(config), &routes)?;
-            Ok(Box::new(tun))
-        }
-        PortKind::Udp => {
-            let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
-            let queues = Udp::bind(&UdpConfig {
-                name: port.name.clone(),
-                addresses,
-                port: port.udp_port,
-                mtu: config.mtu,
-                queues: 1,
-                offloads: true,
-            })?;
-            first(queues, &port.name)
-        }
-        PortKind::Pcap => {
-            let (read, write) = &port.files;
-            Ok(Box::new(Pcap::open(&port.name, read.as_deref(), write.as_deref())?))
-        }
-        PortKind::Raw => {
-            let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
-            Ok(Box::new(Raw::bind(&port.name, &addresses, config.mtu.into())?))
-        }
-        PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        // Whatever ended the program has been told.
+        let _ = self.stop();
     }
 }
 
-/// The queue of the one worker.
-fn first<P: Port + 'static>(queues: Vec<P>, port: &str) -> Result<Box<dyn Port>, PortError> {
-    let queue = queues.into_iter().next();
-    queue
-        .map(|queue| Box::new(queue) as Box<dyn Port>)
-        .ok_or_else(|| PortError::Invalid { port: port.to_owned(), reason: "it has no queue".to_owned() })
-}
-
-/// What is behind the tunnels' peers, but for what the interface's own addresses already cover.
-fn routes(config: &Config, own: &[(IpAddr, u8)]) -> Vec<(IpAddr, u8)> {
-    let mut routes: Vec<(IpAddr, u8)> = config
-        .tunnels
-        .iter()
-        .filter(|tunnel| tunnel.mode == convoy_ipsec::Mode::Tunnel)
-        .flat_map(|tunnel| &tunnel.remote_ts)
-        .filter_map(|selector| selector.addresses.as_prefix())
-        .filter(|prefix| !own.contains(prefix))
-        .collect();
-    routes.sort_unstable();
-    routes.dedup();
-    routes
+/// Settings that differ and that only a new start takes up.
+fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    let changes = [
+        ("gateway.control", old.control != new.control),
+        ("gateway.metrics", old.metrics != new.metrics),
+        ("gateway.workers", old.workers != new.workers),
+        ("gateway.mtu", old.mtu != new.mtu),
+        ("[scheduler]", old.scheduler != new.scheduler || old.ordered != new.ordered),
+        ("scheduler.classes", old.classes != new.classes),
+        ("[[engine]]", old.engines != new.engines),
+        ("[[bus]]", old.buses != new.buses),
+        ("[[port]]", old.ports != new.ports),
+    ];
+    changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }

@@ -21,8 +21,8 @@ pub struct Snapshot {
     pub policies: Vec<PolicyRow>,
     /// Engines.
     pub engines: Vec<EngineRow>,
-    /// The scheduler.
-    pub scheduler: SchedulerRow,
+    /// Each worker's scheduler.
+    pub schedulers: Vec<SchedulerRow>,
     /// Ports.
     pub ports: Vec<PortRow>,
     /// Dropped packets by reason, of all SAs and of none.
@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub protected: u64,
     /// Packets opened and delivered.
     pub opened: u64,
+    /// Packets that one worker received and another served.
+    pub handed_over: u64,
 }
 
 /// One SA.
@@ -38,6 +40,8 @@ pub struct Snapshot {
 pub struct SaRow {
     /// Its tunnel's name.
     pub tunnel: String,
+    /// The worker that it belongs to.
+    pub worker: u16,
     /// SPI, direction, protocol, endpoints.
     pub name: String,
     /// Its algorithms, in swanctl's words.
@@ -76,8 +80,10 @@ pub struct PolicyRow {
 /// One engine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EngineRow {
-    /// Its name.
+    /// Its name, which those of a kind that works on its caller's core share.
     pub name: String,
+    /// The worker that it serves.
+    pub worker: u16,
     /// Its kind.
     pub kind: String,
     /// Whether its timing is a model's.
@@ -120,6 +126,8 @@ impl From<&Histogram> for Buckets {
 /// The scheduler.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SchedulerRow {
+    /// Its worker.
+    pub worker: u16,
     /// The window now, in packets.
     pub window: usize,
     /// Packets that stand in it.
@@ -165,18 +173,61 @@ impl Snapshot {
             sas: sas(worker, names),
             policies: policies(worker),
             engines: engines(worker),
-            scheduler: scheduler(worker),
+            schedulers: vec![scheduler(worker)],
             ports: ports(worker),
             drops: rows(&counters.drops),
             protected: counters.protected,
             opened: counters.opened,
+            handed_over: worker.handed_over(),
         }
+    }
+
+    /// All workers' states as one gateway's: each SA, engine and scheduler for itself; policies, ports and reasons summed.
+    pub fn merge(workers: Vec<Self>) -> Self {
+        let mut workers = workers.into_iter();
+        let mut whole = workers.next().unwrap_or_default();
+        for other in workers {
+            whole.sas.extend(other.sas);
+            whole.engines.extend(other.engines);
+            whole.schedulers.extend(other.schedulers);
+            whole.protected += other.protected;
+            whole.opened += other.opened;
+            whole.handed_over += other.handed_over;
+            for (policy, more) in whole.policies.iter_mut().zip(other.policies) {
+                policy.packets += more.packets;
+                policy.bytes += more.bytes;
+            }
+            for (port, more) in whole.ports.iter_mut().zip(other.ports) {
+                port.add(&more);
+            }
+            for (reason, count) in other.drops {
+                match whole.drops.iter_mut().find(|(known, _)| *known == reason) {
+                    Some((_, sum)) => *sum += count,
+                    None => whole.drops.push((reason, count)),
+                }
+            }
+        }
+        whole
+    }
+}
+
+impl PortRow {
+    fn add(&mut self, more: &Self) {
+        self.received_packets += more.received_packets;
+        self.received_bytes += more.received_bytes;
+        self.sent_packets += more.sent_packets;
+        self.sent_bytes += more.sent_bytes;
+        self.receive_dropped += more.receive_dropped;
+        self.send_dropped += more.send_dropped;
+        self.system_calls += more.system_calls;
     }
 }
 
 fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
-    let views = worker.pipeline().ipsec().sas();
+    let own = worker.pipeline().ipsec().worker();
+    let views = worker.pipeline().ipsec().sas().filter(|view| view.owner == own);
     let row = |view: convoy_ipsec::SaView| SaRow {
+        worker: own,
         tunnel: names.get(&view.tunnel).cloned().unwrap_or_default(),
         name: view.name.to_string(),
         transform: view.transform.to_string(),
@@ -215,6 +266,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
     let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
         let (description, counters) = (fleet.description(at), fleet.counters(at));
         EngineRow {
+            worker: worker.pipeline().ipsec().worker(),
             name: engine.name,
             kind: description.kind.to_string(),
             is_model: description.is_model,
@@ -237,7 +289,12 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
 
 fn scheduler(worker: &Worker) -> SchedulerRow {
     let snapshot = worker.pipeline().stage().scheduler().snapshot();
-    SchedulerRow { window: snapshot.window, waiting: snapshot.waiting, wait_ns: (&snapshot.wait).into() }
+    SchedulerRow {
+        worker: worker.pipeline().ipsec().worker(),
+        window: snapshot.window,
+        waiting: snapshot.waiting,
+        wait_ns: (&snapshot.wait).into(),
+    }
 }
 
 fn ports(worker: &Worker) -> Vec<PortRow> {
@@ -257,4 +314,31 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
         }
     })
     .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_are_shown_as_one_gateway() {
+        let one = |worker: u16, count: u64| Snapshot {
+            sas: vec![SaRow { worker, packets: count, ..SaRow::default() }],
+            policies: vec![PolicyRow { packets: count, ..PolicyRow::default() }],
+            ports: vec![PortRow { received_packets: count, system_calls: 1, ..PortRow::default() }],
+            drops: vec![("replayed".to_owned(), count), (format!("only {worker}"), 1)],
+            protected: count,
+            ..Snapshot::default()
+        };
+        let whole = Snapshot::merge(vec![one(0, 10), one(1, 5)]);
+        assert_eq!(whole.sas.iter().map(|sa| (sa.worker, sa.packets)).collect::<Vec<_>>(), [(0, 10), (1, 5)]);
+        assert_eq!(
+            (whole.policies[0].packets, whole.ports[0].received_packets, whole.protected),
+            (15, 15, 15)
+        );
+        assert_eq!(whole.ports[0].system_calls, 2);
+        let drops: Vec<(&str, u64)> =
+            whole.drops.iter().map(|(name, count)| (name.as_str(), *count)).collect();
+        assert_eq!(drops, [("replayed", 15), ("only 0", 1), ("only 1", 1)]);
+    }
 }

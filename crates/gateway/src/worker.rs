@@ -1,5 +1,6 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_ipsec::LifetimeEvent;
@@ -8,6 +9,7 @@ use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::handover::{Handover, Waker};
 use crate::pipeline::{FleetEvent, Pipeline};
 
 /// Packets read from a port at a time.
@@ -44,7 +46,11 @@ pub struct Worker {
     outside: Vec<Box<dyn Port>>,
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
+    /// Other workers of the gateway, if there are any.
+    handover: Option<Handover>,
+    handed_over: u64,
     burst: Vec<Frame>,
+    handed: [Vec<Frame>; 2],
     lifetimes: Vec<LifetimeEvent>,
     events: Vec<WorkerEvent>,
     next_tick_ns: u64,
@@ -60,12 +66,25 @@ impl Worker {
             pipeline,
             inside,
             outside,
+            handover: None,
+            handed_over: 0,
             burst: Vec::with_capacity(BURST),
+            handed: Default::default(),
             lifetimes: Vec::new(),
             events: Vec::new(),
             next_tick_ns: 0,
             idle_rounds: 0,
         }
+    }
+
+    /// The same worker as one of several, which are reached by `handover`.
+    pub fn among(self, handover: Handover) -> Self {
+        Self { handover: Some(handover), ..self }
+    }
+
+    /// What wakes this worker, if it is one of several.
+    pub fn waker(&self) -> Option<Arc<Waker>> {
+        self.handover.as_ref().map(Handover::waker)
     }
 
     /// The pipeline.
@@ -98,7 +117,20 @@ impl Worker {
 
     /// Whether no packet is under way.
     pub fn is_drained(&self) -> bool {
-        self.pipeline.is_empty() && self.leaving.iter().flatten().all(Vec::is_empty)
+        self.has_handed_all()
+            && self.handover.as_ref().is_none_or(Handover::is_empty)
+            && self.pipeline.is_empty()
+            && self.leaving.iter().flatten().all(Vec::is_empty)
+    }
+
+    /// Packets that were handed to other workers.
+    pub fn handed_over(&self) -> u64 {
+        self.handed_over
+    }
+
+    /// Whether no packet waits to be handed to another worker.
+    pub fn has_handed_all(&self) -> bool {
+        self.pipeline.departures.foreign.is_empty()
     }
 
     /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is false
@@ -107,7 +139,7 @@ impl Worker {
     /// # Errors
     /// [`PortError`] if a port failed as a whole.
     pub fn round(&mut self, read: bool) -> Result<bool, PortError> {
-        let mut moved = false;
+        let mut moved = self.take_handed();
         let mut more = false;
         for side in [Side::Outside, Side::Inside] {
             if read && self.may_read(side) {
@@ -139,7 +171,24 @@ impl Worker {
         let pool = self.pipeline.pool_mut();
         let reserve = pool.total(FrameSize::Small) / 4;
         let has_frames = pool.available(FrameSize::Small) > reserve;
-        !blocked && has_frames && self.pipeline.has_room()
+        !blocked && has_frames && self.has_handed_all() && self.pipeline.has_room()
+    }
+
+    /// Takes in what other workers received of our SAs. It never waits for what we hand to them, so no two can wait for
+    /// each other.
+    fn take_handed(&mut self) -> bool {
+        let Some(handover) = self.handover.as_mut().filter(|_| self.pipeline.has_room()) else {
+            return false;
+        };
+        let [outbound, inbound] = &mut self.handed;
+        let taken = handover.take(BURST, outbound, inbound);
+        if !outbound.is_empty() {
+            self.pipeline.outbound(outbound);
+        }
+        if !inbound.is_empty() {
+            self.pipeline.inbound(inbound);
+        }
+        taken > 0
     }
 
     fn read(&mut self, side: Side, port: usize) -> Result<usize, PortError> {
@@ -179,6 +228,11 @@ impl Worker {
         }
         // Without a key daemon nobody reads these.
         pool.give_back_burst(&mut departures.ike);
+        if let Some(handover) = &mut self.handover {
+            let before = departures.foreign.len();
+            handover.give(&mut departures.foreign);
+            self.handed_over += (before - departures.foreign.len()) as u64;
+        }
         let mut sent = 0;
         let [to_inside, to_outside] = &mut self.leaving;
         let ways = self.inside.iter_mut().zip(to_inside).chain(self.outside.iter_mut().zip(to_outside));
@@ -196,6 +250,11 @@ impl Worker {
             return;
         }
         self.next_tick_ns = now_ns + TICK_NS;
+        for port in &mut self.outside {
+            while let Some((peer, mtu)) = port.take_path_mtu() {
+                self.pipeline.ipsec_mut().learn_path_mtu(now_ns, peer, mtu);
+            }
+        }
         self.pipeline.tick(&mut self.lifetimes);
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
@@ -225,8 +284,16 @@ impl Worker {
             }
             return;
         }
-        // An interrupted or failed poll only means another round.
-        let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+        let Some(handover) = &self.handover else {
+            // An interrupted or failed poll only means another round.
+            let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+            return;
+        };
+        fds.push(PollFd::new(handover.fd(), PollFlags::POLLIN));
+        if handover.begin_sleep() {
+            let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+            handover.end_sleep();
+        }
     }
 }
 

@@ -4,8 +4,8 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{
-    Action, CryptoStatus, InboundBurst, Ipsec, IpsecConfig, KeyMaterial, OutboundBurst, Policy, PolicyDirection,
-    Proposal, SaConfig, SaDirection, Selector, TunnelId, UdpEncap,
+    Action, CryptoStatus, InboundBurst, Ipsec, IpsecConfig, KeyMaterial, OutboundBurst, Policy,
+    PolicyDirection, Proposal, SaConfig, SaDirection, Selector, TunnelId, UdpEncap,
 };
 use convoy_packet::{Frame, FramePool};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

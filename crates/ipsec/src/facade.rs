@@ -172,8 +172,13 @@ impl Ipsec {
         ipsec
     }
 
-    /// Adds one simplex SA. An outbound one becomes its tunnel's current one. All workers install all SAs
-    /// in the same order, so that an index means the same to each.
+    /// This worker's number.
+    pub fn worker(&self) -> u16 {
+        self.config.worker
+    }
+
+    /// Adds one simplex SA. An outbound one becomes its tunnel's current one. All workers install all SAs, so
+    /// that each knows whose a packet is.
     ///
     /// # Errors
     /// [`InstallError`], naming the SA and, where SPIs overlap, both.

@@ -20,5 +20,6 @@ pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;
 pub use raw::Raw;
-pub use tun::Tun;
+pub use route::Route;
+pub use tun::{Tun, TunConfig};
 pub use udp::{Udp, UdpConfig};

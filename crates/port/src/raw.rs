@@ -13,7 +13,7 @@ use nix::errno::Errno;
 use nix::sys::socket::{
     ControlMessage, ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, sendmsg, setsockopt, sockopt,
 };
-use socket2::{Domain, Protocol, Socket, Type};
+use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
@@ -23,6 +23,9 @@ const PACKET_BYTES: usize = 65_535;
 const IPV6_HEADER: usize = 40;
 /// Bytes of socket buffer asked for, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
+
+/// A socket filter that takes nothing of any packet.
+const REFUSE_ALL: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
 
 struct Endpoint {
     socket: Socket,
@@ -39,11 +42,16 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// A port with a socket for each address and protocol; `mtu` is of outer packets, in bytes.
+    /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer packets, in bytes. The
+    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives.
     ///
     /// # Errors
     /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
-    pub fn bind(name: &str, addresses: &[IpAddr], mtu: usize) -> Result<Self, PortError> {
+    pub fn bind(name: &str, addresses: &[IpAddr], mtu: usize, queues: usize) -> Result<Vec<Self>, PortError> {
+        (0..queues).map(|queue| Self::bind_queue(name, addresses, mtu, queue == 0)).collect()
+    }
+
+    fn bind_queue(name: &str, addresses: &[IpAddr], mtu: usize, receives: bool) -> Result<Self, PortError> {
         if addresses.is_empty() {
             let reason = "a raw port needs an address to listen on; add address = [\"192.0.2.1\"]".to_owned();
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -51,7 +59,7 @@ impl Raw {
         let mut endpoints = Vec::new();
         for address in addresses {
             for protocol in PROTOCOLS {
-                let socket = open(*address, protocol).map_err(|source| PortError::Io {
+                let socket = open(*address, protocol, receives).map_err(|source| PortError::Io {
                     port: name.to_owned(),
                     action: format!(
                         "listen for IP protocol {protocol} at {address} (run as root, or with CAP_NET_RAW)"
@@ -154,10 +162,13 @@ impl Raw {
     }
 }
 
-fn open(address: IpAddr, protocol: u8) -> std::io::Result<Socket> {
+fn open(address: IpAddr, protocol: u8, receives: bool) -> std::io::Result<Socket> {
     let local = SocketAddr::new(address, 0);
     let socket =
         Socket::new(Domain::for_address(local), Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
+    if !receives {
+        socket.attach_filter(&[REFUSE_ALL])?;
+    }
     socket.set_nonblocking(true)?;
     if address.is_ipv4() {
         socket.set_header_included_v4(true)?;
@@ -289,14 +300,15 @@ mod tests {
     }
 
     fn exchange(address: &str) {
-        let mut port = Raw::bind("outside", &[address.parse().expect("an address")], 1500)
-            .expect("raw sockets need root");
+        let queues = Raw::bind("outside", &[address.parse().expect("an address")], 1500, 2);
+        let [mut port, mut second] = <[Raw; 2]>::try_from(queues.expect("raw sockets need root"))
+            .unwrap_or_else(|_| panic!("two queues were asked for"));
         let mut pool = FramePool::new(64, 8);
         let packets: Vec<Vec<u8>> = [40, 64, 1400, 8].map(|len| packet(address, len)).into();
         let mut burst: Vec<Frame> =
             packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
-        assert_eq!(port.send(&mut pool, &mut burst).expect("loopback"), 4);
-        assert_eq!(port.counters().sent_packets, 4);
+        assert_eq!(second.send(&mut pool, &mut burst).expect("loopback"), 4);
+        assert_eq!(second.counters().sent_packets, 4);
         let mut received = Vec::new();
         for _ in 0..1000 {
             port.receive(&mut pool, 64, &mut received).expect("loopback");
@@ -306,6 +318,11 @@ mod tests {
         }
         let received: Vec<Vec<u8>> = received.iter().map(|frame| frame.to_vec()).collect();
         assert_eq!(received, packets);
+        assert_eq!(
+            second.receive(&mut pool, 64, &mut Vec::new()).expect("loopback"),
+            0,
+            "nothing comes twice"
+        );
     }
 
     #[test]

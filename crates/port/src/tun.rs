@@ -9,14 +9,31 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use convoy_packet::{Frame, FramePool, FrameSize};
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Route};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
 /// Longest interface name that Linux takes.
 const NAME_BYTES: usize = 15;
 
-/// The `tun` port.
+/// How a `tun` port is to be.
+#[derive(Clone, Debug)]
+pub struct TunConfig {
+    /// The port's name, for example `inside`.
+    pub name: String,
+    /// The interface's name.
+    pub device: String,
+    /// Its addresses, with the length of their prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// Its MTU in bytes.
+    pub mtu: u16,
+    /// What is routed to it.
+    pub routes: Vec<Route>,
+    /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
+    pub queues: usize,
+}
+
+/// One queue of the `tun` port.
 pub struct Tun {
     description: PortDescription,
     counters: PortCounters,
@@ -33,17 +50,12 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Opens `device`, gives it these addresses and this MTU, sets it up, and routes `routes` to it.
+    /// Opens the device with its queues, gives it its addresses and MTU, sets it up, and routes to it what is to be.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
-    pub fn open(
-        name: &str,
-        device: &str,
-        addresses: &[(IpAddr, u8)],
-        mtu: u16,
-        routes: &[(IpAddr, u8)],
-    ) -> Result<Self, PortError> {
+    pub fn open(config: &TunConfig) -> Result<Vec<Self>, PortError> {
+        let TunConfig { name, device, addresses, mtu, routes, queues } = config;
         if device.is_empty() || device.len() > NAME_BYTES {
             let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -55,11 +67,12 @@ impl Tun {
                 source,
             }
         };
+        let has_more = *queues > 1;
         let tun = DeviceBuilder::new()
             .name(device)
-            .mtu(mtu)
+            .mtu(*mtu)
             .with(|builder| {
-                builder.offload(true);
+                builder.offload(true).multi_queue(has_more);
             })
             .build_sync()
             .map_err(io(format!("make the interface {device}")))?;
@@ -71,14 +84,27 @@ impl Tun {
             result.map_err(io(format!("give {device} the address {address}/{bits}")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
-        tun.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         crate::route::add(index, routes).map_err(io(format!("route the tunnels' addresses to {device}")))?;
+        let more: Vec<SyncDevice> = (1..*queues)
+            .map(|_| tun.try_clone())
+            .collect::<Result<_, _>>()
+            .map_err(io(format!("open another queue of {device}")))?;
+        std::iter::once(tun)
+            .chain(more)
+            .map(|queue| {
+                queue.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
+                Ok(Self::queue(name, *mtu, queue))
+            })
+            .collect()
+    }
+
+    fn queue(name: &str, mtu: u16, device: SyncDevice) -> Self {
         let capacity = usize::from(mtu).max(2048);
-        Ok(Self {
+        Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
             counters: PortCounters::default(),
-            device: tun,
+            device,
             super_packet: vec![0; VIRTIO_NET_HDR_LEN + 65_535],
             packets: vec![vec![0; capacity]; IDEAL_BATCH_SIZE],
             sizes: vec![0; IDEAL_BATCH_SIZE],
@@ -86,7 +112,7 @@ impl Tun {
             count: 0,
             gro: GROTable::default(),
             leaving: Vec::new(),
-        })
+        }
     }
 
     /// Reads one packet or super-packet; `false` if there is none.

@@ -29,6 +29,7 @@ pub(super) fn engines(
     c: &mut Checker<'_>,
     file: &[file::Engine],
     buses: &HashMap<String, BusConfig>,
+    workers: u16,
 ) -> Vec<EngineConfig> {
     let kinds = EngineKindName::ALL.map(|kind| (kind.to_string(), kind));
     let kinds: Vec<(&str, EngineKindName)> =
@@ -68,7 +69,21 @@ pub(super) fn engines(
             c.add(&span, "engine.name", format!("{name:?} is there twice; names must differ"));
         }
         let core = engine.core.as_ref().map(|core| *core.get_ref());
-        engines.push(EngineConfig { name, kind, core, model: is_model.then_some(model) });
+        let has_device = is_model || core.is_some();
+        let what =
+            "it is for engines with a core or a device of their own; every worker has one of the others";
+        c.only(engine.worker.as_ref(), has_device, "engine.worker", what);
+        // Dealt in turn where nothing is said.
+        let turn = engines.iter().filter(|other| !other.is_inline()).count() % usize::from(workers.max(1));
+        let chosen =
+            c.in_range(engine.worker.as_ref(), "engine.worker", turn as u16, (0, workers.saturating_sub(1)));
+        let worker = has_device.then_some(chosen);
+        engines.push(EngineConfig { name, kind, core, worker, model: is_model.then_some(model) });
+    }
+    let is_idle = |worker: &u16| !engines.iter().any(|engine| engine.workers(workers).contains(worker));
+    if let (Some(worker), Some(last)) = ((0..workers).find(is_idle), file.last()) {
+        let what = format!("worker {worker} has none; add one without core, or one with worker = {worker}");
+        c.add(&last.kind.span(), "engine", what);
     }
     engines
 }

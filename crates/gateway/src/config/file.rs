@@ -147,6 +147,7 @@ pub(super) struct Engine {
     pub(super) kind: Text,
     pub(super) name: Option<Text>,
     pub(super) core: Option<Spanned<usize>>,
+    pub(super) worker: Option<Spanned<u16>>,
     pub(super) depth: Option<Spanned<usize>>,
     pub(super) t_init_us: Option<Spanned<f64>>,
     pub(super) t_block_ns: Option<Spanned<f64>>,

@@ -68,8 +68,22 @@ pub struct EngineConfig {
     pub kind: EngineKindName,
     /// The core of its own thread; `None` is the worker's own.
     pub core: Option<usize>,
+    /// The worker that an engine with a thread or a device of its own serves; `None` serves each with its like.
+    pub worker: Option<u16>,
     /// A modelled engine's timing.
     pub model: Option<ModelConfig>,
+}
+
+impl EngineConfig {
+    /// Whether it works on its caller's core.
+    pub fn is_inline(&self) -> bool {
+        self.core.is_none() && self.model.is_none()
+    }
+
+    /// The workers, of so many, that have one of these.
+    pub fn workers(&self, workers: u16) -> std::ops::Range<u16> {
+        self.worker.map_or(0..workers, |worker| worker..worker + 1)
+    }
 }
 
 /// A modelled engine's timing; see MODEL.md's cost rule.
@@ -213,6 +227,12 @@ impl Config {
             )));
         }
         Ok(config)
+    }
+
+    /// The same gateway with a single worker, which has all engines: for captures, which come in one piece.
+    pub fn with_one_worker(&self) -> Self {
+        let engines = self.engines.iter().cloned().map(|engine| EngineConfig { worker: None, ..engine });
+        Self { workers: 1, engines: engines.collect(), ..self.clone() }
     }
 
     /// Checks a configuration given as text; `name` stands for its file in errors.

@@ -102,6 +102,14 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
     }
 }
 
+/// Only the kernel's ports have a queue for each worker.
+pub(super) fn one_worker_reads_captures(c: &mut Checker<'_>, file: &file::File, workers: u16) {
+    let is_capture = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "memory");
+    if let (Some(port), true) = (file.port.iter().find(is_capture), workers > 1) {
+        c.add(&port.kind.span(), "port.kind", "it has one queue; take it with workers = 1");
+    }
+}
+
 fn address_with_prefix(c: &mut Checker<'_>, text: &Text) -> Option<(IpAddr, u8)> {
     let (address, bits) = match text.get_ref().split_once('/') {
         Some((address, bits)) => (address, Some(bits)),

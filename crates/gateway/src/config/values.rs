@@ -4,10 +4,11 @@ use super::checker::Checker;
 use super::engine::{buses, engines};
 use super::error::{ConfigErrors, Problem, Source};
 use super::file::File;
-use super::port::{port, ports_fit};
+use super::port::{one_worker_reads_captures, port, ports_fit};
 use super::scheduler::scheduler;
 use super::tunnel::{spis_differ, tunnel};
 use super::{Config, PortConfig};
+use crate::handover::MAX_WORKERS;
 
 /// Checks a whole file. `problems` are those that its reader had.
 pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> Result<Config, ConfigErrors> {
@@ -25,10 +26,12 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
     let buses = buses(c, &file.bus);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let allow_weak = file.gateway.allow_weak;
+    let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
+    one_worker_reads_captures(c, &file, workers);
     let config = Config {
         control: file.gateway.control.into(),
         metrics: file.gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
-        workers: c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, 1)),
+        workers,
         mtu: c.in_range(file.gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),
         scheduler,
         classes,
@@ -37,7 +40,7 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
             "scheduler.order",
             &[("per-sa", true), ("none", false)],
         ),
-        engines: engines(c, &file.engine, &buses),
+        engines: engines(c, &file.engine, &buses, workers),
         buses,
         tunnels: file.tunnel.into_iter().filter_map(|entry| tunnel(c, entry, &ports, allow_weak)).collect(),
         ports,

@@ -156,12 +156,12 @@ impl Pair {
         let mut links = [link_a, link_b].into_iter();
         let mut gateways = Vec::new();
         for (at, config) in both(trial.policy, trial.window, &hardware).into_iter().enumerate() {
-            let mut engines = assemble::engines(&config, costs)?;
+            let mut engines = assemble::engines(&config, costs)?.pop().unwrap_or_default();
             if let Some(wanted) = trial.fail.filter(|_| at == 0) {
                 assemble::make_fail(&mut engines, wanted)
                     .map_err(|known| DemoError::NoSuchEngine { wanted: wanted.to_owned(), known })?;
             }
-            let (pipeline, _) = assemble::pipeline(&config, engines, costs, Clock::start())?;
+            let (pipeline, _) = assemble::pipeline(&config, 0, engines, costs, Clock::start())?;
             let way = |at: usize| (Arc::clone(&traffic[at]), Arc::clone(&deliveries[at]));
             let inside = TrafficPort::new("inside", LINK_MTU, way(at), way(1 - at));
             let outside = links.next().expect("a link has two ends");

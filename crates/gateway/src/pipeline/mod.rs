@@ -141,7 +141,7 @@ impl Pipeline {
         self.waiting.is_empty() && self.stage.is_empty()
     }
 
-    /// Installs an SA in the SAD and in the engines. `cost` is asked for cost models that are not known yet.
+    /// Installs an SA in the SAD and, if this worker owns it, in the engines. `cost` is asked for cost models that are not known yet.
     ///
     /// # Errors
     /// [`InstallError`] says which of the two refused it; then it stands in neither.
@@ -155,6 +155,9 @@ impl Pipeline {
             SaDirection::Inbound => Direction::Open,
         };
         let index = self.ipsec.install(sa.clone())?;
+        if sa.owner != self.ipsec.worker() {
+            return Ok(index);
+        }
         if let Err(error) = self.stage.install(index, direction, &sa.keys, cost) {
             self.ipsec.remove(index);
             return Err(error.into());
@@ -164,6 +167,10 @@ impl Pipeline {
 
     /// Lets an SA go once its last packet has left. No policy may name it any more.
     pub fn retire(&mut self, sa: SaIndex) {
+        if self.ipsec.sa(sa).is_some_and(|view| view.owner != self.ipsec.worker()) {
+            self.ipsec.remove(sa);
+            return;
+        }
         self.retiring.push(sa);
         self.bury();
     }

@@ -1,6 +1,6 @@
 //! What is done from time to time: keep-alives, expiry, path MTU, NAT mappings.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use convoy_packet::{Frame, FramePool, FrameSize};
 
@@ -100,6 +100,17 @@ impl Ipsec {
     pub fn set_path_mtu(&mut self, index: SaIndex, mtu: Option<u16>) {
         if let Some(slot) = self.sad.get_mut(index) {
             slot.path.configure(mtu);
+        }
+    }
+
+    /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not arrive. For a time no
+    /// outbound SA of ours sends longer ones there.
+    pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
+        let link = self.config.mtu;
+        for (_, slot) in self.sad.iter_mut() {
+            if matches!(slot.sa, Sa::Outbound(_)) && slot.facts.name.remote == peer {
+                slot.path.learn(now_ns, link, mtu, peer.is_ipv6());
+            }
         }
     }
 

@@ -200,6 +200,28 @@ fn dscps_choose_their_class_and_the_rest_is_the_lowest() {
 }
 
 #[test]
+fn workers_share_what_can_be_shared() {
+    let two_workers = |text: String| text.replacen("[gateway]\n", "[gateway]\nworkers = 2\n", 1);
+    let with = |engines: &str| two_workers(changed("[[engine]]\nkind = \"software\"\n", engines));
+    let pinned = "[[engine]]\nkind = \"multibuffer\"\ncore = 1\n";
+    let text = errors(&with(pinned));
+    assert!(
+        text.contains("engine: worker 1 has none; add one without core, or one with worker = 1"),
+        "{text}"
+    );
+    let text = errors(&with(&format!("{pinned}worker = 2\n")));
+    assert!(text.contains("engine.worker: 2 is"), "{text}");
+    let text = errors(&with("[[engine]]\nkind = \"software\"\nworker = 1\n"));
+    assert!(text.contains("engine.worker: it is for engines with a core or a device of their own"), "{text}");
+    let two = Config::parse("site-a.toml", &with(&format!("{pinned}{}", pinned.replace("= 1", "= 0"))));
+    let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
+    assert_eq!(dealt, [Some(0), Some(1)]);
+    let capture = changed("kind = \"tun\"\ndevice = \"convoy0\"", "kind = \"pcap\"\nread = \"a.pcap\"");
+    let text = errors(&two_workers(capture));
+    assert!(text.contains("port.kind: it has one queue; take it with workers = 1"), "{text}");
+}
+
+#[test]
 fn the_whole_of_what_is_documented_is_read() {
     let text = include_str!("documented.toml");
     let config = Config::parse("documented.toml", text).expect("good");

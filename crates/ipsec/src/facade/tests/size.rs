@@ -147,6 +147,17 @@ fn a_report_that_cannot_be_true_is_not_believed() {
 }
 
 #[test]
+fn a_port_that_finds_a_path_too_narrow_has_its_sas_use_less() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    a.ipsec.learn_path_mtu(0, "198.51.100.9".parse().expect("an address"), 1_300);
+    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500), "another peer's path");
+    a.ipsec.learn_path_mtu(0, "192.0.2.2".parse().expect("an address"), 1_300);
+    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_300));
+    assert!(a.send(&[link.packet(false, 1_400)]).iter().all(|packet| packet.len() <= 1_300));
+}
+
+#[test]
 fn a_report_about_another_workers_sa_goes_to_that_worker() {
     let link = Link::default();
     let mut a = link.gateway(0);

@@ -1,0 +1,231 @@
+//! Packets between workers. An SA belongs to one worker, which alone counts its sequence numbers; what another
+//! worker's queue received of it is handed over here, a ring for each pair, and a sleeping worker is woken.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering, fence};
+
+use convoy_packet::Frame;
+use nix::sys::eventfd::{EfdFlags, EventFd};
+use rtrb::{Consumer, Producer, PushError, RingBuffer};
+
+/// The most workers: what one look at a word tells.
+pub const MAX_WORKERS: u16 = 64;
+/// Packets that one worker may have waiting for another.
+const RING_PACKETS: usize = 1024;
+
+/// A packet as it came, and whether it is on its way out.
+type Parcel = (bool, Frame);
+/// The same with the worker that it is for.
+pub type Addressed = (u16, bool, Frame);
+
+/// Wakes one worker that sleeps in `poll(2)`.
+pub struct Waker {
+    event: EventFd,
+    is_asleep: AtomicBool,
+}
+
+impl Waker {
+    fn new() -> io::Result<Self> {
+        let event = EventFd::from_flags(EfdFlags::EFD_NONBLOCK | EfdFlags::EFD_CLOEXEC)?;
+        Ok(Self { event, is_asleep: AtomicBool::new(false) })
+    }
+
+    /// Makes the worker look around, now or when it would sleep next.
+    pub fn wake(&self) {
+        // It fails only where very many wakes are waiting already.
+        let _ = self.event.write(1);
+    }
+
+    fn wake_sleeper(&self) {
+        // Pairs with the fence in `begin_sleep`: either we see it asleep, or it sees what we have put there.
+        fence(Ordering::SeqCst);
+        if self.is_asleep.load(Ordering::Relaxed) {
+            self.wake();
+        }
+    }
+}
+
+/// One worker's ends of all rings.
+pub struct Handover {
+    /// By worker; to itself there is none.
+    to: Vec<Option<(Producer<Parcel>, Arc<Waker>)>>,
+    from: Vec<Consumer<Parcel>>,
+    /// What found no room, while the rest is given.
+    left: Vec<Addressed>,
+    waker: Arc<Waker>,
+    /// The ring to look at first, so that each has its turn.
+    turn: usize,
+}
+
+impl Handover {
+    /// The ends of `workers` workers, each with a ring to every other.
+    ///
+    /// # Errors
+    /// The system's, if it gives no event file.
+    pub fn between(workers: usize) -> io::Result<Vec<Self>> {
+        let wakers: Vec<Arc<Waker>> =
+            (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
+        let mut ends: Vec<Self> = wakers
+            .iter()
+            .map(|waker| Self {
+                to: Vec::new(),
+                from: Vec::new(),
+                left: Vec::new(),
+                waker: Arc::clone(waker),
+                turn: 0,
+            })
+            .collect();
+        for giver in 0..workers {
+            for taker in 0..workers {
+                let ring = (giver != taker).then(|| RingBuffer::new(RING_PACKETS));
+                let end = ring.map(|(producer, consumer)| {
+                    ends[taker].from.push(consumer);
+                    (producer, Arc::clone(&wakers[taker]))
+                });
+                ends[giver].to.push(end);
+            }
+        }
+        Ok(ends)
+    }
+
+    /// What wakes this worker.
+    pub fn waker(&self) -> Arc<Waker> {
+        Arc::clone(&self.waker)
+    }
+
+    /// Hands packets to the workers that they are for; what finds no room stays, and also keeps those behind it that are
+    /// for the same worker.
+    pub fn give(&mut self, parcels: &mut Vec<Addressed>) {
+        if parcels.is_empty() {
+            return;
+        }
+        let mut full = 0_u64;
+        for (to, is_outbound, frame) in parcels.drain(..) {
+            let bit = 1 << (to % MAX_WORKERS);
+            match self.to.get_mut(usize::from(to)) {
+                Some(Some((ring, _))) if full & bit == 0 => {
+                    if let Err(PushError::Full((is_outbound, frame))) = ring.push((is_outbound, frame)) {
+                        full |= bit;
+                        self.left.push((to, is_outbound, frame));
+                    }
+                }
+                _ => self.left.push((to, is_outbound, frame)),
+            }
+        }
+        std::mem::swap(parcels, &mut self.left);
+        for (_, waker) in self.to.iter().flatten() {
+            waker.wake_sleeper();
+        }
+    }
+
+    /// Appends up to `limit` packets that others handed over to the burst of their direction; returns how many.
+    pub fn take(&mut self, limit: usize, outbound: &mut Vec<Frame>, inbound: &mut Vec<Frame>) -> usize {
+        let mut taken = 0;
+        let rings = self.from.len();
+        for step in 0..rings {
+            let ring = &mut self.from[(self.turn + step) % rings];
+            while taken < limit {
+                let Ok((is_outbound, frame)) = ring.pop() else { break };
+                if is_outbound {
+                    outbound.push(frame)
+                } else {
+                    inbound.push(frame)
+                }
+                taken += 1;
+            }
+        }
+        self.turn = (self.turn + 1) % rings.max(1);
+        taken
+    }
+
+    /// Whether nothing was handed over that was not taken.
+    pub fn is_empty(&self) -> bool {
+        self.from.iter().all(Consumer::is_empty)
+    }
+
+    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep.
+    pub fn begin_sleep(&self) -> bool {
+        self.waker.is_asleep.store(true, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+        let may_sleep = self.is_empty();
+        if !may_sleep {
+            self.end_sleep();
+        }
+        may_sleep
+    }
+
+    /// To be called after it.
+    pub fn end_sleep(&self) {
+        self.waker.is_asleep.store(false, Ordering::Relaxed);
+        // Nothing to read is no error: a port woke us.
+        let _ = self.waker.event.read();
+    }
+
+    /// Becomes readable when someone wants this worker.
+    pub fn fd(&self) -> BorrowedFd<'_> {
+        self.waker.event.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use convoy_packet::{FramePool, FrameSize};
+    use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+    fn parcel(pool: &mut FramePool, to: u16, byte: u8) -> Addressed {
+        let mut frame = pool.take(FrameSize::Small).expect("a frame");
+        frame.fill(&[byte]).expect("fits");
+        (to, byte.is_multiple_of(2), frame)
+    }
+
+    #[test]
+    fn packets_come_to_the_worker_they_are_for_in_order() {
+        let mut pool = FramePool::new(64, 0);
+        let mut ends = Handover::between(3).expect("event files");
+        let mut parcels: Vec<_> =
+            (0..30).map(|at| parcel(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
+        ends[0].give(&mut parcels);
+        assert!(parcels.is_empty() && ends[0].is_empty());
+        let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
+        assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 15);
+        assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 5);
+        assert!(ends[1].is_empty() && !ends[2].is_empty());
+        let bytes: Vec<u8> = outbound.iter().map(|frame| frame[0]).collect();
+        assert_eq!(bytes, [2, 4, 8, 10, 14, 16, 20, 22, 26, 28]);
+        assert!(inbound.iter().all(|frame| frame[0] % 2 == 1));
+    }
+
+    #[test]
+    fn what_finds_no_room_stays_in_order_and_others_pass_it() {
+        let mut pool = FramePool::new(RING_PACKETS + 8, 0);
+        let mut ends = Handover::between(3).expect("event files");
+        let mut parcels: Vec<_> = (0..RING_PACKETS).map(|_| parcel(&mut pool, 1, 0)).collect();
+        parcels.extend([(1, 4), (2, 5), (1, 6)].map(|(to, byte)| parcel(&mut pool, to, byte)));
+        ends[0].give(&mut parcels);
+        assert_eq!(
+            parcels.iter().map(|(to, _, frame)| (*to, frame[0])).collect::<Vec<_>>(),
+            [(1, 4), (1, 6)]
+        );
+        assert!(!ends[2].is_empty());
+    }
+
+    #[test]
+    fn a_sleeper_is_woken_and_who_has_work_does_not_sleep() {
+        let mut pool = FramePool::new(4, 0);
+        let mut ends = Handover::between(2).expect("event files");
+        let mut sleeper = ends.pop().expect("two ends");
+        let mut giver = ends.pop().expect("two ends");
+        assert!(sleeper.begin_sleep());
+        giver.give(&mut vec![parcel(&mut pool, 1, 0)]);
+        let mut fds = [PollFd::new(sleeper.fd(), PollFlags::POLLIN)];
+        assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
+        sleeper.end_sleep();
+        assert!(!sleeper.begin_sleep());
+        sleeper.take(1, &mut Vec::new(), &mut Vec::new());
+        assert!(sleeper.begin_sleep());
+        assert_eq!(poll(&mut [PollFd::new(sleeper.fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0));
+    }
+}

@@ -1,0 +1,168 @@
+//! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops with nothing lost.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use convoy_ipsec::TunnelId;
+use convoy_port::PortError;
+
+use crate::assemble::{self, Installed};
+use crate::config::Config;
+use crate::costs::Costs;
+use crate::snapshot::Snapshot;
+use crate::worker::{Worker, WorkerEvent};
+
+/// How long packets that are under way may take when the gateway stops.
+const DRAIN: Duration = Duration::from_secs(5);
+/// Rounds between two looks at what the gateway wants.
+const ROUNDS: u32 = 64;
+
+/// What the gateway asks of a worker, done on its thread.
+pub(crate) type Command = Box<dyn FnOnce(&mut Lane) + Send>;
+/// What the operator should know.
+pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
+
+/// What all lanes of a gateway see.
+#[derive(Default)]
+pub(crate) struct Common {
+    /// Set when it stops.
+    pub(crate) is_stopping: AtomicBool,
+    /// Lanes that will hand nothing over any more.
+    settled: AtomicUsize,
+}
+
+/// What a reload changed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Reloaded {
+    pub(crate) stayed: usize,
+    pub(crate) came: usize,
+    pub(crate) went: usize,
+    /// Tunnels that could not be installed, and why.
+    pub(crate) refused: Vec<String>,
+}
+
+/// A worker and what it serves.
+pub(crate) struct Lane {
+    worker: Worker,
+    workers: u16,
+    installed: Vec<Installed>,
+    next_tunnel: u32,
+    costs: Arc<Mutex<Costs>>,
+    began: Instant,
+}
+
+impl Lane {
+    /// A worker, one of `workers`, with the tunnels that are installed in it.
+    pub(crate) fn new(
+        worker: Worker,
+        workers: u16,
+        installed: Vec<Installed>,
+        costs: Arc<Mutex<Costs>>,
+    ) -> Self {
+        let next_tunnel = installed.len() as u32;
+        Self { worker, workers, installed, next_tunnel, costs, began: Instant::now() }
+    }
+
+    /// Works until the gateway stops, or every port has ended (captures).
+    ///
+    /// # Errors
+    /// If a port failed as a whole.
+    pub(crate) fn work(
+        &mut self,
+        commands: &Receiver<Command>,
+        common: &Common,
+        tell: &Tell,
+    ) -> Result<(), PortError> {
+        let mut rounds = 0_u32;
+        while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
+            let moved = self.worker.round(true)?;
+            rounds = rounds.wrapping_add(1);
+            if !moved {
+                self.worker.idle();
+            } else if !rounds.is_multiple_of(ROUNDS) {
+                continue;
+            }
+            self.tell_events(tell);
+            while let Ok(command) = commands.try_recv() {
+                command(self);
+            }
+        }
+        self.drain(common)?;
+        self.tell_events(tell);
+        Ok(())
+    }
+
+    /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
+    fn drain(&mut self, common: &Common) -> Result<(), PortError> {
+        let began = Instant::now();
+        let mut is_settled = false;
+        while began.elapsed() < DRAIN {
+            let moved = self.worker.round(false)?;
+            if !is_settled && self.worker.has_handed_all() {
+                is_settled = true;
+                common.settled.fetch_add(1, Ordering::AcqRel);
+            }
+            let all_settled = common.settled.load(Ordering::Acquire) >= usize::from(self.workers);
+            if all_settled && self.worker.is_drained() {
+                break;
+            }
+            if !moved {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        Ok(())
+    }
+
+    fn tell_events(&mut self, tell: &Tell) {
+        for event in self.worker.take_events() {
+            tell(match event {
+                WorkerEvent::Engine(event) => event.to_string(),
+                WorkerEvent::Lifetime(event) => {
+                    format!("SA {}: {:?} lifetime reached", event.name, event.expiry)
+                }
+            });
+        }
+    }
+
+    /// What there is of this worker now.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let names: HashMap<TunnelId, String> =
+            self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone())).collect();
+        Snapshot::of(&self.worker, &names, self.began.elapsed())
+    }
+
+    /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
+    /// sequence numbers and replay windows. All else stays as it is.
+    pub(crate) fn reload(&mut self, config: &Config) -> Reloaded {
+        let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);
+        let (mut kept, gone): (Vec<_>, Vec<_>) = self.installed.drain(..).partition(is_kept);
+        let is_new = |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| **wanted == old.config);
+        let new: Vec<_> = config.tunnels.iter().filter(is_new).cloned().collect();
+        let mut done = Reloaded { stayed: kept.len(), went: gone.len(), ..Reloaded::default() };
+        let pipeline = self.worker.pipeline_mut();
+        // Policies first: nothing may be prepared for an SA that is leaving.
+        assemble::set_policies(pipeline, config, &kept);
+        for tunnel in gone {
+            tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
+        }
+        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        for tunnel in new {
+            let id = TunnelId(self.next_tunnel);
+            self.next_tunnel += 1;
+            match assemble::install(pipeline, &tunnel, id, self.workers, &mut costs) {
+                Ok(installed) => {
+                    kept.push(installed);
+                    done.came += 1;
+                }
+                Err(error) => done.refused.push(error.to_string()),
+            }
+        }
+        drop(costs);
+        assemble::set_policies(pipeline, config, &kept);
+        self.installed = kept;
+        done
+    }
+}
