@@ -1,0 +1,43 @@
+//! A discrete-event simulator of platforms: this traffic, these processors, this bus, this window: what share goes
+//! where, what throughput, what latency?
+//!
+//! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo,
+//! Ferrante, Piuri), as MODEL.md makes it exact; the window and the choice of a processor are those of
+//! [`convoy_scheduler`], the same code that runs in the gateway, under virtual time in ticks of 1 ps.
+//!
+//! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler forms multi-packets
+//! and picks processors; they are moved over buses and computed; a [`Report`] says what came of it.
+//!
+//! ```
+//! use convoy_sim::{Pattern, Platform, Simulation, SyntheticSpec};
+//!
+//! let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../platforms/pci-accelerators.toml");
+//! let mut platform = Platform::load(file.as_ref())?;
+//! platform.set_accelerators(2);
+//! let report = Simulation::new(platform).run_pattern(Pattern::Trace, &SyntheticSpec::default(), 10_000)?;
+//! assert_eq!(report.packets, 10_000);
+//! assert!((report.share.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod machine;
+mod measures;
+mod platform;
+mod quantiles;
+mod report;
+mod simulation;
+mod time;
+mod traffic;
+
+pub use machine::{Carried, Observer, Served};
+pub use platform::{
+    BusSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec,
+    SourceSpec, StageSpec,
+};
+pub use report::{BusReport, ClassReport, Percentiles, ProcessorReport, Report};
+pub use simulation::{Simulation, SimulationError};
+pub use time::TICKS_PER_SECOND;
+pub use traffic::{
+    Arrivals, Capture, CaptureLength, Classify, FITTED_TRACE_LOCALITY, Header, Hosts, Packet, Pattern,
+    PatternError, Synthetic, SyntheticSpec, TextTrace, ToSa, Traffic, TrafficError,
+};

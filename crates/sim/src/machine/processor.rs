@@ -1,0 +1,235 @@
+//! A processor and its queue (MODEL: rules 4 and 5).
+//!
+//! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one that is moved in,
+//! and those that wait. Since it is first come, first served, where each is follows from how many are ahead of it.
+
+use std::collections::VecDeque;
+
+/// A multi-packet on its way.
+pub(crate) struct Job<P> {
+    pub(crate) ticket: u64,
+    pub(crate) sa: u32,
+    /// When it was scheduled, in ticks.
+    pub(crate) scheduled: u64,
+    /// `w` and `p` as the scheduler had them, in ticks; `p` is what it takes.
+    pub(crate) predicted_wait: u64,
+    pub(crate) processing: u64,
+    /// One transfer on the bus, in ticks.
+    pub(crate) transfer: u64,
+    /// In bytes `b`.
+    pub(crate) bytes: u64,
+    pub(crate) packets: Vec<P>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Core {
+    Empty,
+    Busy,
+    /// Done, but the output buffer is taken.
+    Finished,
+    /// It does a stage's packet.
+    Stage(usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Input {
+    Empty,
+    Asked,
+    Loaded,
+}
+
+/// What a processor wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To move its input in, for so many ticks.
+    MoveIn(u64),
+    /// To move its output out, for so many ticks.
+    MoveOut(u64),
+    /// To compute for so many ticks.
+    Compute(u64),
+}
+
+pub(crate) struct Processor<P> {
+    /// The bus over which multi-packets come and go.
+    pub(crate) bus: Option<usize>,
+    prefetch: bool,
+    write_buffer: bool,
+    line: VecDeque<Job<P>>,
+    is_writing: bool,
+    core: Core,
+    input: Input,
+    pub(crate) busy_ticks: u64,
+}
+
+impl<P> Processor<P> {
+    pub(crate) fn new(bus: Option<usize>, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
+        Self {
+            bus,
+            prefetch,
+            write_buffer,
+            // Queues may be declared far deeper than they are ever used.
+            line: VecDeque::with_capacity(depth.min(64) + 2),
+            is_writing: false,
+            core: Core::Empty,
+            input: Input::Empty,
+            busy_ticks: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn enqueue(&mut self, job: Job<P>) {
+        self.line.push_back(job);
+    }
+
+    /// The next thing that it can start now, and starts; ask again until there is none.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Option<Step> {
+        if self.bus.is_none() {
+            return self.step_without_bus();
+        }
+        if self.core == Core::Finished && !self.is_writing {
+            (self.core, self.is_writing) = (Core::Empty, true);
+            return Some(Step::MoveOut(self.line.front()?.transfer));
+        }
+        let is_free = self.core == Core::Empty && (self.write_buffer || !self.is_writing);
+        if is_free && self.input == Input::Loaded {
+            (self.input, self.core) = (Input::Empty, Core::Busy);
+            let processing = self.line.get(usize::from(self.is_writing))?.processing;
+            self.busy_ticks += processing;
+            return Some(Step::Compute(processing));
+        }
+        if self.input == Input::Empty && (is_free || self.prefetch) {
+            let ahead = usize::from(self.is_writing) + usize::from(self.core != Core::Empty);
+            let transfer = self.line.get(ahead)?.transfer;
+            self.input = Input::Asked;
+            return Some(Step::MoveIn(transfer));
+        }
+        None
+    }
+
+    #[inline]
+    fn step_without_bus(&mut self) -> Option<Step> {
+        if self.core != Core::Empty {
+            return None;
+        }
+        let processing = self.line.front()?.processing;
+        self.core = Core::Busy;
+        self.busy_ticks += processing;
+        Some(Step::Compute(processing))
+    }
+
+    /// Since when the multi-packet has waited that could start at the core now, if the core is free.
+    pub(crate) fn oldest_if_free(&self) -> Option<Option<u64>> {
+        (self.core == Core::Empty).then(|| self.line.front().map(|job| job.scheduled))
+    }
+
+    /// Gives the core to a stage's packet.
+    pub(crate) fn serve_stage(&mut self, stage: usize, ticks: u64) {
+        self.core = Core::Stage(stage);
+        self.busy_ticks += ticks;
+    }
+
+    /// The input is in.
+    #[inline]
+    pub(crate) fn loaded(&mut self) {
+        self.input = Input::Loaded;
+    }
+
+    /// The core is done; the stage whose packet that was, if it was one.
+    #[inline]
+    pub(crate) fn computed(&mut self) -> Option<usize> {
+        match self.core {
+            Core::Stage(stage) => {
+                self.core = Core::Empty;
+                Some(stage)
+            }
+            _ => {
+                self.core = Core::Finished;
+                None
+            }
+        }
+    }
+
+    /// The output is out: the multi-packet is done.
+    #[inline]
+    pub(crate) fn written(&mut self) -> Option<Job<P>> {
+        self.is_writing = false;
+        self.line.pop_front()
+    }
+
+    /// The multi-packet at the core is done, where there is no bus to move it out.
+    #[inline]
+    pub(crate) fn done_without_bus(&mut self) -> Option<Job<P>> {
+        self.core = Core::Empty;
+        self.line.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
+        let mut processor = Processor::new(Some(0), prefetch, write_buffer, 4);
+        for ticket in 0..3 {
+            processor.enqueue(Job {
+                ticket,
+                sa: 0,
+                scheduled: 0,
+                predicted_wait: 0,
+                processing: 100 + ticket,
+                transfer: 10 + ticket,
+                bytes: 1,
+                packets: Vec::new(),
+            });
+        }
+        processor
+    }
+
+    fn steps(processor: &mut Processor<()>) -> Vec<Step> {
+        std::iter::from_fn(|| processor.step()).collect()
+    }
+
+    #[test]
+    fn without_buffers_one_multi_packet_is_in_out_and_done_before_the_next() {
+        let mut one = processor(false, false);
+        assert_eq!(steps(&mut one), [Step::MoveIn(10)]);
+        one.loaded();
+        assert_eq!(steps(&mut one), [Step::Compute(100)]);
+        one.computed();
+        assert_eq!(steps(&mut one), [Step::MoveOut(10)]);
+        assert_eq!(one.written().map(|job| job.ticket), Some(0));
+        assert_eq!(steps(&mut one), [Step::MoveIn(11)]);
+    }
+
+    #[test]
+    fn with_prefetch_the_next_comes_in_during_computation_but_waits_for_the_output() {
+        let mut one = processor(true, false);
+        steps(&mut one);
+        one.loaded();
+        assert_eq!(steps(&mut one), [Step::Compute(100), Step::MoveIn(11)]);
+        one.loaded();
+        assert_eq!(steps(&mut one), []);
+        one.computed();
+        assert_eq!(steps(&mut one), [Step::MoveOut(10)]);
+        one.written();
+        assert_eq!(steps(&mut one), [Step::Compute(101), Step::MoveIn(12)]);
+    }
+
+    #[test]
+    fn with_both_buffers_the_core_goes_on_while_the_output_leaves() {
+        let mut one = processor(true, true);
+        steps(&mut one);
+        one.loaded();
+        steps(&mut one);
+        one.loaded();
+        one.computed();
+        assert_eq!(steps(&mut one), [Step::MoveOut(10), Step::Compute(101), Step::MoveIn(12)]);
+        one.loaded();
+        // The second is done before the first has left: there is room for one output only.
+        one.computed();
+        assert_eq!(steps(&mut one), []);
+        assert_eq!(one.written().map(|job| job.ticket), Some(0));
+        assert_eq!(steps(&mut one), [Step::MoveOut(11), Step::Compute(102)]);
+    }
+}

@@ -1,0 +1,156 @@
+//! A packet's way through the stages before and after cryptography.
+
+use super::stage::Server;
+use super::{Carried, Client, Machine, Observer, Single};
+use crate::traffic::Traffic;
+
+impl<T: Traffic, O: Observer> Machine<'_, T, O> {
+    /// Packets that have arrived and are not in the window yet.
+    #[inline]
+    pub(super) fn inside_before(&self) -> usize {
+        if self.before.is_empty() {
+            return 0;
+        }
+        let in_stage = |at: &usize| {
+            let stage = &self.stages[*at];
+            let own = match &stage.server {
+                Server::Own { packets, .. } => packets.iter().flatten().count(),
+                Server::Processor(_) | Server::Bus(_) => 0,
+            };
+            stage.queue.len() + usize::from(stage.current.is_some()) + own
+        };
+        self.door.len() + self.before.iter().map(in_stage).sum::<usize>()
+    }
+
+    /// A packet has arrived.
+    pub(super) fn enter_platform(&mut self, single: Single) {
+        match self.before.first() {
+            Some(first) => self.enter_stage(*first, single),
+            None => self.enter_window(single),
+        }
+    }
+
+    fn enter_stage(&mut self, at: usize, single: Single) {
+        self.stages[at].queue.push_back((self.now, single));
+        self.start_stage(at);
+    }
+
+    /// Lets a stage take the next packet if somebody is free for it.
+    fn start_stage(&mut self, at: usize) {
+        let stage = &mut self.stages[at];
+        match &mut stage.server {
+            Server::Own { slot, packets } => {
+                let (slot, free) = (*slot, packets.iter().position(Option::is_none));
+                let Some(free) = free else { return };
+                let Some((_, single)) = stage.queue.pop_front() else { return };
+                packets[free] = Some(single);
+                self.events.set(slot + free, self.now + stage.ticks(&single));
+            }
+            Server::Processor(processor) => {
+                let processor = *processor;
+                self.advance(processor);
+            }
+            Server::Bus(bus) => {
+                let bus = *bus;
+                if stage.current.is_some() {
+                    return;
+                }
+                stage.current = stage.queue.pop_front().map(|(_, single)| single);
+                let Some(single) = stage.current else { return };
+                let ticks = self.buses[bus].transfer(single.carried.bytes.into());
+                if let Some(end) = self.buses[bus].request(self.now, Client::Stage(at), ticks) {
+                    self.events.set(bus, end);
+                }
+            }
+        }
+    }
+
+    /// Gives a free processor a stage's packet if that has waited longer than its multi-packets; on a tie the packet
+    /// goes first. Whether it did.
+    pub(super) fn serve_stage_first(&mut self, processor: usize) -> bool {
+        let Some(oldest_job) = self.processors[processor].oldest_if_free() else { return false };
+        let is_here = |server: &Server| matches!(server, Server::Processor(of) if *of == processor);
+        let waiting = self.stages.iter().enumerate().filter(|(_, stage)| is_here(&stage.server));
+        let oldest =
+            waiting.filter_map(|(at, stage)| stage.queue.front().map(|(since, _)| (*since, at))).min();
+        let Some((since, at)) = oldest.filter(|(since, _)| oldest_job.is_none_or(|job| *since <= job)) else {
+            return false;
+        };
+        debug_assert!(since <= self.now);
+        let stage = &mut self.stages[at];
+        stage.current = stage.queue.pop_front().map(|(_, single)| single);
+        let ticks = stage.current.map_or(0, |single| stage.ticks(&single));
+        self.processors[processor].serve_stage(at, ticks);
+        self.events.set(self.processors_at + processor, self.now + ticks);
+        true
+    }
+
+    /// A stage's own server, by its slot, is done.
+    pub(super) fn server_done(&mut self, slot: usize) {
+        let at = self.stage_of_server[slot - self.stages_at];
+        let Server::Own { slot: first, packets } = &mut self.stages[at].server else { return };
+        if let Some(single) = packets[slot - *first].take() {
+            self.leave_stage(at, single);
+        }
+        self.start_stage(at);
+    }
+
+    /// The processor is done with a stage's packet.
+    pub(super) fn stage_computed(&mut self, at: usize, processor: usize) {
+        if let Some(single) = self.stages[at].current.take() {
+            self.leave_stage(at, single);
+        }
+        self.advance(processor);
+    }
+
+    /// The bus has moved a stage's packet.
+    pub(super) fn stage_moved(&mut self, at: usize) {
+        if let Some(single) = self.stages[at].current.take() {
+            self.leave_stage(at, single);
+        }
+        self.start_stage(at);
+    }
+
+    /// A packet goes on to the next stage of its side, to the window's door, or out.
+    fn leave_stage(&mut self, at: usize, single: Single) {
+        let next_of = |side: &[usize]| side.iter().skip_while(|of| **of != at).nth(1).copied();
+        if self.before.contains(&at) {
+            match next_of(&self.before) {
+                Some(next) => self.enter_stage(next, single),
+                None => self.door.push_back(single),
+            }
+        } else if let Some(next) = next_of(&self.after) {
+            self.enter_stage(next, single);
+        } else {
+            self.leave(&[single.carried]);
+        }
+    }
+
+    /// Lets packets from the door into the window while there is room; whether any went.
+    pub(super) fn pass_door(&mut self) -> bool {
+        let mut has_passed = false;
+        while let Some(single) = self.door.front().copied()
+            && self.scheduler.room_for(single.carried.class) > 0
+        {
+            self.door.pop_front();
+            self.enter_window(single);
+            has_passed = true;
+        }
+        has_passed
+    }
+
+    /// The packets of a multi-packet are done.
+    pub(super) fn leave_cryptography(&mut self, sa: u32, packets: &[Carried]) {
+        match self.after.first().copied() {
+            Some(first) => {
+                packets.iter().for_each(|carried| self.enter_stage(first, Single { sa, carried: *carried }))
+            }
+            None => self.leave(packets),
+        }
+    }
+
+    fn leave(&mut self, packets: &[Carried]) {
+        self.inside -= packets.len();
+        self.measures.left(self.now, packets);
+    }
+}

@@ -1,0 +1,200 @@
+//! What TOML's grammar cannot say: ranges, and names that must be somewhere else in the file.
+
+use std::collections::HashSet;
+
+use convoy_scheduler::{ENGINES, Scheduler};
+use toml::de::DeTable;
+
+use super::{Platform, ProcessorKind, StageSpec};
+
+/// What is wrong with a platform.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {}{what}", if key.is_empty() { String::new() } else { format!("{key}: ") })]
+pub struct PlatformError {
+    /// File and line, as far as they are known.
+    pub place: String,
+    /// The key, for example `processor[1].bus`; empty where the whole file is meant.
+    pub key: String,
+    /// What is wrong, and what was expected.
+    pub what: String,
+}
+
+/// What is wrong, and at which key; an element of a list is a table's name and its place.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    table: &'static str,
+    place: Option<usize>,
+    key: &'static str,
+    what: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.key(), self.what)
+    }
+}
+
+impl Problem {
+    fn key(&self) -> String {
+        let table = match self.place {
+            Some(place) => format!("{}[{place}]", self.table),
+            None => self.table.to_owned(),
+        };
+        if self.key.is_empty() { table } else { format!("{table}.{}", self.key) }
+    }
+
+    /// Finds the line: that of the key, else that of its table.
+    pub(super) fn at(self, name: &str, text: &str) -> PlatformError {
+        let offset = DeTable::parse(text).ok().and_then(|document| {
+            let mut value = document.get_ref().get(self.table)?;
+            if let Some(place) = self.place {
+                value = value.get_ref().as_array()?.get(place)?;
+            }
+            let inner = value.get_ref().as_table().and_then(|table| table.get(self.key));
+            Some(inner.unwrap_or(value).span().start)
+        });
+        let place = offset.map_or(name.to_owned(), |offset| place(name, text, offset));
+        PlatformError { place, key: self.key(), what: self.what }
+    }
+}
+
+fn place(name: &str, text: &str, offset: usize) -> String {
+    let line = text.get(..offset).unwrap_or("").matches('\n').count() + 1;
+    format!("{name}:{line}")
+}
+
+/// An error of the grammar or of a type.
+pub(super) fn syntax(name: &str, text: &str, error: &toml::de::Error) -> PlatformError {
+    let span = error.span();
+    let place = span.as_ref().map_or(name.to_owned(), |span| place(name, text, span.start));
+    let line = span.map_or("", |span| {
+        let start = text[..span.start].rfind('\n').map_or(0, |at| at + 1);
+        text[start..].lines().next().unwrap_or("")
+    });
+    let key = line.split('=').next().unwrap_or("").trim().to_owned();
+    PlatformError { place, key, what: error.message().to_owned() }
+}
+
+/// Checks one value after the other; the first that is wrong ends it.
+type Checked = Result<(), Problem>;
+
+fn problem(table: &'static str, place: Option<usize>, key: &'static str, what: impl Into<String>) -> Problem {
+    Problem { table, place, key, what: what.into() }
+}
+
+/// A number that must be finite and, unless it may be 0, above it.
+fn positive(table: &'static str, place: Option<usize>, key: &'static str, value: f64, zero: bool) -> Checked {
+    if value.is_finite() && (value > 0.0 || zero && value == 0.0) {
+        return Ok(());
+    }
+    let least = if zero { "0 or more" } else { "above 0" };
+    Err(problem(table, place, key, format!("{value}; it must be a number {least}")))
+}
+
+impl Platform {
+    /// Checks what is built by hand as well as what was read.
+    pub(crate) fn check(&self) -> Checked {
+        positive("source", None, "rate_mbps", self.source.rate_mbps, false)?;
+        positive("reference", None, "t_init_us", self.reference.t_init_us, true)?;
+        positive("reference", None, "block_mbps", self.reference.block_mbps, false)?;
+        self.check_scheduler()?;
+        self.check_names()?;
+        self.check_buses()?;
+        self.check_processors()?;
+        self.stages.iter().enumerate().try_for_each(|(at, stage)| self.check_stage(at, stage))?;
+        if !self.stages.is_empty() {
+            let window = self.scheduler.window_max.unwrap_or(0).max(self.scheduler.window);
+            if self.source.frames < window {
+                let what = format!("{} frames do not fill a window of {window}", self.source.frames);
+                return Err(problem("source", None, "frames", what));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_scheduler(&self) -> Checked {
+        positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true)?;
+        let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
+        // The scheduler itself knows its bounds; it needs some engine to be asked.
+        let engine =
+            convoy_scheduler::EngineModel { name: String::new(), is_cpu: true, depth: 0, costs: Vec::new() };
+        Scheduler::<()>::new(config, vec![engine])
+            .map(|_| ())
+            .map_err(|error| problem("scheduler", None, "", error.to_string()))
+    }
+
+    fn check_names(&self) -> Checked {
+        let lists: [(&'static str, Vec<&String>); 3] = [
+            ("bus", self.buses.iter().map(|bus| &bus.name).collect()),
+            ("processor", self.processors.iter().map(|processor| &processor.name).collect()),
+            ("stage", self.stages.iter().map(|stage| &stage.name).collect()),
+        ];
+        for (table, names) in lists {
+            let mut seen = HashSet::new();
+            if let Some(at) = names.iter().position(|name| !seen.insert(*name)) {
+                let what = format!("a second {:?}; names are unique", names[at]);
+                return Err(problem(table, Some(at), "name", what));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_buses(&self) -> Checked {
+        for (at, bus) in self.buses.iter().enumerate() {
+            positive("bus", Some(at), "clock_mhz", bus.clock_mhz, false)?;
+            if bus.width_bytes == 0 {
+                return Err(problem("bus", Some(at), "width_bytes", "0; a cycle carries at least 1 byte"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_processors(&self) -> Checked {
+        for (at, processor) in self.processors.iter().enumerate() {
+            positive("processor", Some(at), "init_ratio", processor.init_ratio, true)?;
+            positive("processor", Some(at), "enc_ratio", processor.enc_ratio, true)?;
+            self.check_bus("processor", at, processor.bus.as_deref())?;
+            if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
+                let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
+                return Err(problem("processor", Some(at), key, "it is for a processor with a bus"));
+            }
+        }
+        let all: usize = self.processors.iter().map(|processor| processor.count).sum();
+        if !(1..=ENGINES).contains(&all) {
+            let what = format!("{all} processors; 1 to {ENGINES} are possible");
+            return Err(problem("processor", None, "", what));
+        }
+        let has_cpu = self.processors.iter().any(|it| it.kind == ProcessorKind::Cpu && it.count > 0);
+        if self.scheduler.policy == "cpu-only" && !has_cpu {
+            return Err(problem("scheduler", None, "policy", "cpu-only needs a processor of kind \"cpu\""));
+        }
+        Ok(())
+    }
+
+    fn check_bus(&self, table: &'static str, at: usize, bus: Option<&str>) -> Checked {
+        match bus {
+            Some(name) if !self.buses.iter().any(|bus| bus.name == name) => {
+                Err(problem(table, Some(at), "bus", format!("there is no [[bus]] with the name {name:?}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn check_stage(&self, at: usize, stage: &StageSpec) -> Checked {
+        let wrong = |key, what: String| Err(problem("stage", Some(at), key, what));
+        positive("stage", Some(at), "packet_us", stage.packet_us, true)?;
+        positive("stage", Some(at), "byte_ns", stage.byte_ns, true)?;
+        self.check_bus("stage", at, stage.bus.as_deref())?;
+        if stage.servers == 0 {
+            return wrong("servers", "0; at least 1 is needed".to_owned());
+        }
+        if stage.bus.is_some() && (stage.on.is_some() || stage.packet_us > 0.0 || stage.byte_ns > 0.0) {
+            return wrong("bus", "a stage is either on a bus or takes time of its own".to_owned());
+        }
+        let Some(on) = &stage.on else { return Ok(()) };
+        match self.processors.iter().find(|processor| processor.name == *on) {
+            Some(processor) if processor.count == 1 && processor.bus.is_none() => Ok(()),
+            _ => wrong("on", format!("there is no single processor {on:?} without a bus")),
+        }
+    }
+}

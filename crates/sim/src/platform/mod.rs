@@ -1,0 +1,223 @@
+//! What a platform is made of, as data: TOML files in `platforms/`, or built by hand.
+
+mod check;
+mod scheduler;
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+pub use check::PlatformError;
+pub use scheduler::SchedulerSpec;
+
+/// A platform: a source, a scheduler, processors, buses, and stages before and after cryptography.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Platform {
+    /// Its name, for reports.
+    pub name: String,
+    /// Where packets come from.
+    #[serde(default)]
+    pub source: SourceSpec,
+    /// Window and policy.
+    #[serde(default)]
+    pub scheduler: SchedulerSpec,
+    /// What the ratios of processors relate to.
+    pub reference: Reference,
+    /// Shared buses.
+    #[serde(default, rename = "bus")]
+    pub buses: Vec<BusSpec>,
+    /// Processors of multi-packets; those of kind `cpu` lose ties (MODEL: rule 3).
+    #[serde(rename = "processor")]
+    pub processors: Vec<ProcessorSpec>,
+    /// What happens to each packet before and after cryptography, in order.
+    #[serde(default, rename = "stage")]
+    pub stages: Vec<StageSpec>,
+}
+
+/// Where packets come from (MODEL: source).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct SourceSpec {
+    /// Nominal line rate, in Mbit/s.
+    pub rate_mbps: f64,
+    /// What is added to every payload, in bytes: `b = L + 40` in the paper.
+    pub header_bytes: u32,
+    /// Packets that may be inside at once, wherever they are; with none free the source waits. Only platforms with
+    /// stages need it, since elsewhere queues bound them.
+    pub frames: usize,
+}
+
+impl Default for SourceSpec {
+    fn default() -> Self {
+        Self { rate_mbps: 1000.0, header_bytes: 40, frames: 4096 }
+    }
+}
+
+/// The reference accelerator (equation 6).
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Reference {
+    /// `t_init`, in us.
+    pub t_init_us: f64,
+    /// Rate at which it processes blocks, in Mbit/s: `t_block` is 128 bit over this.
+    pub block_mbps: f64,
+}
+
+/// A bus: one transfer at a time, in order of request (MODEL: rule 4).
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct BusSpec {
+    /// Its name, unique.
+    pub name: String,
+    /// Clock in MHz: `t_cycle` is its inverse.
+    pub clock_mhz: f64,
+    /// `c_address`: cycles of each transfer that carry no data.
+    pub address_cycles: u32,
+    /// Bytes of each cycle.
+    pub width_bytes: u32,
+}
+
+/// CPU or accelerator.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProcessorKind {
+    /// The processor on which the scheduler runs.
+    Cpu,
+    /// Anything else.
+    #[default]
+    Accelerator,
+}
+
+/// A processor of multi-packets, or several that are the same.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProcessorSpec {
+    /// Its name, unique. Several are numbered in reports.
+    pub name: String,
+    /// CPU or accelerator.
+    #[serde(default)]
+    pub kind: ProcessorKind,
+    /// How many of them there are; 0 leaves it out.
+    #[serde(default = "one")]
+    pub count: usize,
+    /// The bus over which multi-packets come and go; none costs nothing.
+    #[serde(default)]
+    pub bus: Option<String>,
+    /// Multi-packets that may wait, the one in service not counted.
+    #[serde(default = "depth")]
+    pub depth: usize,
+    /// `T_init_ratio`: its initialisation over the reference's (equation 7).
+    #[serde(default = "ratio")]
+    pub init_ratio: f64,
+    /// `T_enc_ratio`: its time for a block over the reference's (equation 7).
+    #[serde(default = "ratio")]
+    pub enc_ratio: f64,
+    /// The next input is moved in during computation (MODEL: rule 5).
+    #[serde(default)]
+    pub prefetch: bool,
+    /// The last output is moved out during computation (MODEL: rule 5).
+    #[serde(default)]
+    pub write_buffer: bool,
+}
+
+/// Where a stage stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Place {
+    /// Before the window.
+    Before,
+    /// After cryptography.
+    After,
+}
+
+/// What each packet goes through by itself: packet I/O, a lookup. First come, first served. Either its own
+/// servers, or a processor that multi-packets use as well, or a bus.
+#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct StageSpec {
+    /// Its name, unique.
+    pub name: String,
+    /// Before or after cryptography.
+    pub place: Place,
+    /// Packets that are served at once, where it has its own servers.
+    #[serde(default = "one")]
+    pub servers: usize,
+    /// The processor that does it, in turn with its multi-packets; it must have no bus.
+    #[serde(default)]
+    pub on: Option<String>,
+    /// The bus over which the packet is moved; then its time is the bus's.
+    #[serde(default)]
+    pub bus: Option<String>,
+    /// Time for each packet, in us.
+    #[serde(default)]
+    pub packet_us: f64,
+    /// Time for each byte, in ns.
+    #[serde(default)]
+    pub byte_ns: f64,
+}
+
+fn one() -> usize {
+    1
+}
+
+fn depth() -> usize {
+    10
+}
+
+fn ratio() -> f64 {
+    1.0
+}
+
+impl Platform {
+    /// Reads a platform from TOML; `name` stands for the file in errors.
+    ///
+    /// # Errors
+    /// [`PlatformError`] says file, line, key and what was expected.
+    pub fn from_toml(name: &str, text: &str) -> Result<Self, PlatformError> {
+        let platform: Self = toml::from_str(text).map_err(|error| check::syntax(name, text, &error))?;
+        platform.check().map_err(|problem| problem.at(name, text))?;
+        Ok(platform)
+    }
+
+    /// Reads a platform from a file.
+    ///
+    /// # Errors
+    /// [`PlatformError`] says file, line, key and what was expected.
+    pub fn load(path: &Path) -> Result<Self, PlatformError> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| PlatformError {
+            place: name.clone(),
+            key: String::new(),
+            what: error.to_string(),
+        })?;
+        Self::from_toml(&name, &text)
+    }
+
+    /// Sets how many of the first kind of accelerator there are: figures 3 to 7 have one, 8 to 15 two.
+    pub fn set_accelerators(&mut self, count: usize) {
+        let mut accelerators = self.of_kind(ProcessorKind::Accelerator);
+        if let Some(first) = accelerators.next() {
+            first.count = count;
+        }
+    }
+
+    /// Sets the CPU's `T_init_ratio`.
+    pub fn set_init_ratio(&mut self, ratio: f64) {
+        self.of_kind(ProcessorKind::Cpu).for_each(|cpu| cpu.init_ratio = ratio);
+    }
+
+    /// Sets the CPU's `T_enc_ratio`.
+    pub fn set_enc_ratio(&mut self, ratio: f64) {
+        self.of_kind(ProcessorKind::Cpu).for_each(|cpu| cpu.enc_ratio = ratio);
+    }
+
+    /// Sets how many multi-packets may wait for each processor.
+    pub fn set_depth(&mut self, depth: usize) {
+        self.processors.iter_mut().for_each(|processor| processor.depth = depth);
+    }
+
+    fn of_kind(&mut self, kind: ProcessorKind) -> impl Iterator<Item = &mut ProcessorSpec> {
+        self.processors.iter_mut().filter(move |processor| processor.kind == kind)
+    }
+}

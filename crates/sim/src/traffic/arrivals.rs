@@ -1,0 +1,98 @@
+//! When packets arrive.
+
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+use super::Packet;
+use crate::time::{TICKS_PER_SECOND, ticks};
+
+/// When packets arrive. None is faster than the source's line, and while the source waits its clock stands still.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrivals {
+    /// Each right behind the one before it (MODEL: source).
+    #[default]
+    BackToBack,
+    /// So many packets a second, evenly spaced.
+    Paced(f64),
+    /// So many packets a second on average, as a Poisson process.
+    Poisson(f64),
+    /// As their timestamps say.
+    Captured,
+}
+
+/// Time between packets.
+pub(crate) struct Gaps {
+    arrivals: Arrivals,
+    random: Xoshiro256PlusPlus,
+    /// Of one bit on the line, in ticks.
+    bit: f64,
+    /// Mean of paced and random arrivals, in ticks.
+    mean: f64,
+    /// What rounding has left, in ticks, so that a pace is kept over millions of packets.
+    rest: f64,
+}
+
+impl Gaps {
+    pub(crate) fn new(arrivals: Arrivals, rate_mbps: f64, seed: u64) -> Self {
+        let mean = match arrivals {
+            Arrivals::Paced(rate) | Arrivals::Poisson(rate) => TICKS_PER_SECOND / rate,
+            Arrivals::BackToBack | Arrivals::Captured => 0.0,
+        };
+        // Another stream than that of sizes and SAs.
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        random.jump();
+        Self { arrivals, random, bit: TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
+    }
+
+    /// From the arrival of the packet before to that of this one, of `bytes` on the line, in ticks.
+    #[inline]
+    pub(crate) fn next(&mut self, packet: &Packet, bytes: u32) -> u64 {
+        let line = (f64::from(bytes) * 8.0 * self.bit + 0.5) as u64;
+        line.max(match self.arrivals {
+            Arrivals::BackToBack => 0,
+            Arrivals::Paced(_) => {
+                let exact = self.mean + self.rest;
+                self.rest = exact - exact.floor();
+                exact as u64
+            }
+            Arrivals::Poisson(_) => self.exponential(),
+            Arrivals::Captured => packet.gap_ticks,
+        })
+    }
+
+    fn exponential(&mut self) -> u64 {
+        // 53 bits, from above 0 to 1.
+        let uniform = ((self.random.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64;
+        ticks(-uniform.ln() * self.mean / TICKS_PER_SECOND)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mean_gap(arrivals: Arrivals) -> f64 {
+        let mut gaps = Gaps::new(arrivals, 1e9, 1);
+        let packet = Packet { gap_ticks: 77, ..Packet::default() };
+        let sum: u64 = (0..100_000).map(|_| gaps.next(&packet, 40)).sum();
+        sum as f64 / 1e5
+    }
+
+    #[test]
+    fn a_line_takes_a_nanosecond_for_a_bit() {
+        let mut gaps = Gaps::new(Arrivals::BackToBack, 1000.0, 1);
+        assert_eq!(gaps.next(&Packet::default(), 40), 320_000);
+        // Nothing is faster than the line.
+        let mut gaps = Gaps::new(Arrivals::Captured, 1000.0, 1);
+        assert_eq!(gaps.next(&Packet { gap_ticks: 9, ..Packet::default() }, 40), 320_000);
+    }
+
+    #[test]
+    fn gaps_have_the_mean_that_was_asked_for() {
+        assert!((mean_gap(Arrivals::Paced(3e6)) - 1e12 / 3e6).abs() < 0.001);
+        assert!((mean_gap(Arrivals::Poisson(1e6)) / 1e6 - 1.0).abs() < 0.01);
+        assert_eq!(mean_gap(Arrivals::Captured), 77.0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Draws from any distribution over small numbers in constant time: Walker's alias method, as Vose built it.
+
+/// A distribution over `first..first + n`.
+pub(crate) struct Discrete {
+    first: u32,
+    columns: Vec<Column>,
+}
+
+/// A number's column: below `own` it is the number itself, above it is `alias`.
+#[derive(Clone, Copy)]
+struct Column {
+    own: u32,
+    alias: u32,
+}
+
+impl Discrete {
+    /// From weights, of which at least one is above 0.
+    pub(crate) fn new(first: u32, weights: &[f64]) -> Self {
+        let scale = weights.len() as f64 / weights.iter().sum::<f64>();
+        let mut left: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();
+        let mut columns: Vec<Column> =
+            (0..weights.len() as u32).map(|alias| Column { own: u32::MAX, alias }).collect();
+        let (mut small, mut large): (Vec<usize>, Vec<usize>) =
+            (0..left.len()).partition(|place| left[*place] < 1.0);
+        while let (Some(less), Some(more)) = (small.pop(), large.last().copied()) {
+            columns[less] = Column { own: (left[less] * 2f64.powi(32)) as u32, alias: more as u32 };
+            left[more] -= 1.0 - left[less];
+            if left[more] < 1.0 {
+                large.pop();
+                small.push(more);
+            }
+        }
+        Self { first, columns }
+    }
+
+    /// The number for 64 random bits: the upper half picks the column, the lower half decides within it.
+    #[inline]
+    pub(crate) fn draw(&self, bits: u64) -> u32 {
+        let place = (((bits >> 32) * self.columns.len() as u64) >> 32) as usize;
+        let column = self.columns[place];
+        self.first + if (bits as u32) < column.own { place as u32 } else { column.alias }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand_xoshiro::Xoshiro256PlusPlus;
+    use rand_xoshiro::rand_core::{RngCore, SeedableRng};
+
+    #[test]
+    fn numbers_come_as_often_as_their_weights_say() {
+        let weights = [1.0, 0.0, 5.0, 2.0];
+        let distribution = Discrete::new(10, &weights);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
+        let mut counts = [0u32; 4];
+        for _ in 0..800_000 {
+            counts[distribution.draw(random.next_u64()) as usize - 10] += 1;
+        }
+        for (count, weight) in counts.into_iter().zip(weights) {
+            assert!((f64::from(count) - weight * 1e5).abs() < 1_500.0, "{counts:?}");
+        }
+        assert_eq!(counts[1], 0);
+    }
+}

@@ -1,0 +1,65 @@
+//! Where packets come from: patterns, captures and text traces, one packet at a time, so that memory does not grow
+//! with the length of a trace.
+
+mod arrivals;
+mod capture;
+mod discrete;
+mod header;
+mod hosts;
+mod pattern;
+mod synthetic;
+mod text;
+
+pub use arrivals::Arrivals;
+pub(crate) use arrivals::Gaps;
+pub use capture::{Capture, CaptureLength, Classify, ToSa};
+pub use header::Header;
+pub use hosts::Hosts;
+pub use pattern::{Pattern, PatternError};
+pub use synthetic::{FITTED_TRACE_LOCALITY, Synthetic, SyntheticSpec};
+pub use text::TextTrace;
+
+/// One packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Packet {
+    /// `L`: its payload, in bytes, without the header that the platform adds.
+    pub payload_bytes: u32,
+    /// Its SA; small numbers, since tables are indexed by it.
+    pub sa: u32,
+    /// Its traffic class, 0 highest.
+    pub class: u8,
+    /// How long after the packet before it was captured, in ticks; 0 where nobody knows.
+    pub gap_ticks: u64,
+}
+
+/// A stream of packets.
+pub trait Traffic {
+    /// The next packet; `None` at the end.
+    ///
+    /// # Errors
+    /// [`TrafficError`] if what is read is no trace.
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError>;
+}
+
+impl<T: Traffic + ?Sized> Traffic for Box<T> {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        (**self).next_packet()
+    }
+}
+
+/// Packets from a list, for tests and small cases.
+impl Traffic for std::vec::IntoIter<Packet> {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        Ok(self.next())
+    }
+}
+
+/// Why a trace ends before its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {what}")]
+pub struct TrafficError {
+    /// File, and line or packet.
+    pub place: String,
+    /// What is wrong, and what was expected.
+    pub what: String,
+}

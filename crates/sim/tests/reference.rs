@@ -1,0 +1,295 @@
+//! The simulator against MODEL.md written down as plainly as it can be: lists, scans and sums, one event after the
+//! other, its own window and its own choice. Both must agree multi-packet for multi-packet, to the tick.
+
+mod support;
+
+use convoy_sim::{Packet, Platform, ProcessorKind, Simulation};
+use proptest::prelude::*;
+use support::{paper, processor};
+
+/// A multi-packet, as both sides tell it: processor, SA, scheduled, completed, `w`, `p` and arrivals.
+type Said = (usize, u32, u64, u64, u64, u64, Vec<u64>);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Waiting {
+    sa: u32,
+    bytes: u64,
+    arrived: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Multi {
+    packets: Vec<Waiting>,
+    scheduled: u64,
+    w: u64,
+    p: u64,
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum Phase {
+    In,
+    Compute,
+    Out,
+}
+
+#[derive(Default)]
+struct Unit {
+    is_cpu: bool,
+    t_init: f64,
+    t_block: f64,
+    depth: usize,
+    queue: Vec<Multi>,
+    /// What is in service, since when, its phase, and when that ends; no end while it waits for the bus.
+    service: Option<(Multi, u64, Phase, Option<u64>)>,
+}
+
+struct Plain {
+    now: u64,
+    window_size: usize,
+    timeout: u64,
+    byte_limit: u64,
+    window: Vec<Waiting>,
+    units: Vec<Unit>,
+    /// Units that want the bus, in order of request; the first has it.
+    bus: Vec<usize>,
+    requests: u64,
+    conflicts: u64,
+    source: Vec<(u32, u64)>,
+    next_arrival: Option<u64>,
+    said: Vec<Said>,
+}
+
+const BIT: u64 = 1_000;
+
+fn transfer(bytes: u64) -> u64 {
+    (1e6 / 66.0 * (1 + bytes.div_ceil(4)) as f64).round() as u64
+}
+
+impl Plain {
+    fn new(platform: &Platform, traffic: &[Packet]) -> Self {
+        let unit = |is_cpu: bool, init_ratio: f64, enc_ratio: f64, depth| Unit {
+            is_cpu,
+            t_init: platform.reference.t_init_us * 1e6 * init_ratio,
+            t_block: 128.0 / 230.0 * 1e6 * enc_ratio,
+            depth,
+            ..Unit::default()
+        };
+        let units = platform.processors.iter().flat_map(|of| {
+            let is_cpu = of.kind == ProcessorKind::Cpu;
+            (0..of.count).map(move |_| unit(is_cpu, of.init_ratio, of.enc_ratio, of.depth))
+        });
+        let mut source: Vec<_> =
+            traffic.iter().map(|packet| (packet.sa, u64::from(packet.payload_bytes) + 40)).collect();
+        source.reverse();
+        Self {
+            now: 0,
+            window_size: platform.scheduler.window,
+            timeout: (platform.scheduler.max_wait_us * 1e6) as u64,
+            byte_limit: platform.scheduler.byte_limit.map_or(u64::MAX, u64::from),
+            window: Vec::new(),
+            units: units.collect(),
+            bus: Vec::new(),
+            requests: 0,
+            conflicts: 0,
+            next_arrival: source.last().map(|packet| packet.1 * 8 * BIT),
+            source,
+            said: Vec::new(),
+        }
+    }
+
+    fn run(mut self) -> Self {
+        loop {
+            let ends =
+                self.units.iter().filter_map(|unit| unit.service.as_ref().and_then(|service| service.3));
+            let timeout = self.window.first().map(|first| first.arrived + self.timeout);
+            let timeout = timeout.filter(|timeout| self.timeout > 0 && *timeout > self.now);
+            let Some(next) = ends.chain(self.next_arrival).chain(timeout).min() else { return self };
+            self.now = next;
+            self.one_event(timeout == Some(next));
+            self.dispatch();
+            // The source's clock goes on as soon as there is room.
+            if self.next_arrival.is_none() && self.window.len() < self.window_size {
+                self.next_arrival = self.source.last().map(|packet| self.now + packet.1 * 8 * BIT);
+            }
+        }
+    }
+
+    /// Does one of the events that are due now: a transfer's end, else a computation's, else the timeout, which only
+    /// has the scheduler asked, else an arrival.
+    fn one_event(&mut self, is_timeout: bool) {
+        let now = self.now;
+        let due = |unit: &Unit, transfers: bool| {
+            let service = unit.service.as_ref();
+            let with_bus = |phase: Phase| phase != Phase::Compute;
+            service.is_some_and(|(_, _, phase, end)| *end == Some(now) && with_bus(*phase) == transfers)
+        };
+        if let Some(at) = self.units.iter().position(|unit| due(unit, true)) {
+            self.transfer_ended(at);
+        } else if let Some(at) = self.units.iter().position(|unit| due(unit, false)) {
+            if self.units[at].is_cpu {
+                self.complete(at);
+            } else {
+                self.ask_for_bus(at, Phase::Out);
+            }
+        } else if self.next_arrival == Some(now) && !is_timeout {
+            let (sa, bytes) = self.source.pop().expect("it arrives");
+            self.window.push(Waiting { sa, bytes, arrived: now });
+            self.next_arrival = None;
+        }
+    }
+
+    fn transfer_ended(&mut self, at: usize) {
+        assert_eq!(self.bus.remove(0), at);
+        if let Some(next) = self.bus.first().copied() {
+            self.hold_bus(next);
+        }
+        let service = self.units[at].service.as_mut().expect("in service");
+        match service.2 {
+            Phase::In => (service.2, service.3) = (Phase::Compute, Some(self.now + service.0.p)),
+            Phase::Out => self.complete(at),
+            Phase::Compute => unreachable!("no transfer"),
+        }
+    }
+
+    fn ask_for_bus(&mut self, at: usize, phase: Phase) {
+        let service = self.units[at].service.as_mut().expect("in service");
+        (service.2, service.3) = (phase, None);
+        self.requests += 1;
+        self.conflicts += u64::from(!self.bus.is_empty());
+        self.bus.push(at);
+        if self.bus.len() == 1 {
+            self.hold_bus(at);
+        }
+    }
+
+    fn hold_bus(&mut self, at: usize) {
+        let service = self.units[at].service.as_mut().expect("in service");
+        let bytes = service.0.packets.iter().map(|packet| packet.bytes).sum();
+        service.3 = Some(self.now + transfer(bytes));
+    }
+
+    fn start(&mut self, at: usize) {
+        if self.units[at].service.is_some() || self.units[at].queue.is_empty() {
+            return;
+        }
+        let multi = self.units[at].queue.remove(0);
+        let end = Some(self.now + multi.p);
+        self.units[at].service = Some((multi, self.now, Phase::Compute, end));
+        if !self.units[at].is_cpu {
+            self.ask_for_bus(at, Phase::In);
+        }
+    }
+
+    fn complete(&mut self, at: usize) {
+        let (multi, ..) = self.units[at].service.take().expect("in service");
+        let arrivals = multi.packets.iter().map(|packet| packet.arrived).collect();
+        self.said.push((at, multi.packets[0].sa, multi.scheduled, self.now, multi.w, multi.p, arrivals));
+        self.start(at);
+    }
+
+    /// Rules 1 to 3.
+    fn dispatch(&mut self) {
+        while let Some(first) = self.window.first().copied() {
+            let bytes: u64 = self.window.iter().map(|packet| packet.bytes).sum();
+            let is_due = self.window.len() == self.window_size
+                || self.timeout > 0 && self.now >= first.arrived + self.timeout
+                || bytes >= self.byte_limit
+                || self.source.is_empty();
+            if !is_due {
+                return;
+            }
+            let mut group: Vec<Waiting> = Vec::new();
+            for packet in self.window.iter().filter(|packet| packet.sa == first.sa) {
+                let bytes: u64 = group.iter().map(|packet| packet.bytes).sum();
+                if !group.is_empty() && bytes + packet.bytes > self.byte_limit {
+                    break;
+                }
+                group.push(*packet);
+            }
+            let blocks: u64 = group.iter().map(|packet| packet.bytes.div_ceil(16)).sum();
+            let choice = self
+                .units
+                .iter()
+                .enumerate()
+                .filter(|(_, unit)| unit.queue.len() < unit.depth || unit.service.is_none());
+            let choice = choice.map(|(at, unit)| {
+                let p = (unit.t_init + unit.t_block * blocks as f64).round() as u64;
+                let q: u64 = unit.queue.iter().map(|multi| multi.p).sum();
+                let r = unit
+                    .service
+                    .as_ref()
+                    .map_or(0, |(multi, since, ..)| (since + multi.p).saturating_sub(self.now));
+                // The lowest f; on a tie the fastest accelerator, then the next ones, then the CPU.
+                (q + r + p, unit.is_cpu, p, at, q + r)
+            });
+            let Some((_, _, p, at, w)) = choice.min() else { return };
+            self.window.retain(|packet| !group.contains(packet));
+            self.units[at].queue.push(Multi { packets: group, scheduled: self.now, w, p });
+            self.start(at);
+        }
+    }
+}
+
+fn simulated(platform: &Platform, traffic: &[Packet]) -> (Vec<Said>, u64, u64) {
+    let mut said = Vec::new();
+    let mut observer = |served: &convoy_sim::Served<'_>| {
+        said.push((
+            served.processor,
+            served.sa,
+            served.scheduled_ticks,
+            served.completed_ticks,
+            served.predicted_wait_ticks,
+            served.processing_ticks,
+            served.packets.iter().map(|packet| packet.arrived_ticks).collect(),
+        ));
+    };
+    let traffic = traffic.to_vec();
+    let simulation = Simulation::new(platform.clone());
+    let report = simulation.run_observed(traffic.into_iter(), &mut observer).expect("in range");
+    (said, report.buses[0].requests, report.buses[0].conflicts)
+}
+
+fn traffic() -> impl Strategy<Value = Vec<Packet>> {
+    // Few sizes in half of the cases, so that events meet at one instant.
+    let bytes = prop_oneof![Just(0u32), Just(24), Just(472), 0u32..1460];
+    let packet =
+        (bytes, 0u32..6).prop_map(|(payload_bytes, sa)| Packet { payload_bytes, sa, ..Packet::default() });
+    proptest::collection::vec(packet, 0..120)
+}
+
+fn platforms() -> impl Strategy<Value = Platform> {
+    let timeout = prop_oneof![Just(0.0), (1u32..40).prop_map(f64::from)];
+    let byte_limit = prop_oneof![Just(None), (40u32..3000).prop_map(Some)];
+    let ratio = prop_oneof![Just(1.0), Just(3.0), 0.5f64..8.0];
+    (0usize..4, 1usize..12, 0usize..5, ratio, timeout, byte_limit).prop_map(
+        |(accelerators, window, depth, ratio, timeout, byte_limit)| {
+            let mut platform = paper();
+            platform.set_accelerators(accelerators);
+            platform.scheduler.window = window;
+            platform.scheduler.max_wait_us = timeout;
+            platform.scheduler.byte_limit = byte_limit;
+            platform.set_enc_ratio(ratio);
+            // An accelerator of another speed, beside those that are the same.
+            let mut other = processor("other", ProcessorKind::Accelerator, Some("pci"));
+            (other.enc_ratio, other.count) = (0.5, accelerators % 2);
+            platform.processors.push(other);
+            platform.set_depth(depth);
+            platform
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(800) })]
+
+    #[test]
+    fn multi_packet_for_multi_packet_as_the_model_says(platform in platforms(), traffic in traffic()) {
+        let plain = Plain::new(&platform, &traffic).run();
+        let (said, requests, conflicts) = simulated(&platform, &traffic);
+        for (at, (simulated, plain)) in said.iter().zip(&plain.said).enumerate() {
+            prop_assert_eq!(simulated, plain, "multi-packet {}", at);
+        }
+        prop_assert_eq!(said.len(), plain.said.len());
+        prop_assert_eq!((requests, conflicts), (plain.requests, plain.conflicts));
+    }
+}
