@@ -8,7 +8,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::sys::socket::{getsockopt, sockopt};
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,7 @@ use crate::snapshot::Snapshot;
 /// Version of the protocol; a client of another is refused.
 pub const VERSION: u32 = 1;
 /// The longest request, in bytes.
-const REQUEST_BYTES: u64 = 4096;
+const REQUEST_BYTES: usize = 4096;
 /// How long a client may take over its request, and the gateway over its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -120,10 +120,8 @@ fn serve(client: UnixStream, orders: &Sender<Order>) -> io::Result<()> {
     if peer != 0 && peer != nix::unistd::getuid().as_raw() {
         return Ok(());
     }
-    client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
-    let mut line = Vec::new();
-    BufReader::new((&client).take(REQUEST_BYTES)).read_until(b'\n', &mut line)?;
+    let line = read_request(&client)?;
     let answer = match parse_request(&line) {
         Err(reason) => Answer::Refused(reason),
         Ok(request) => answer(request.ask, orders),
@@ -131,6 +129,26 @@ fn serve(client: UnixStream, orders: &Sender<Order>) -> io::Result<()> {
     let mut text = serde_json::to_vec(&answer)?;
     text.push(b'\n');
     (&client).write_all(&text)
+}
+
+/// Reads up to the line's end, [`REQUEST_BYTES`] or [`PATIENCE`], however slowly the client writes.
+fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
+    let until = Instant::now() + PATIENCE;
+    let mut line = vec![0; REQUEST_BYTES];
+    let mut len = 0;
+    while len < REQUEST_BYTES && !line[..len].contains(&b'\n') {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        client.set_read_timeout(Some(left))?;
+        match (&mut &*client).read(&mut line[len..])? {
+            0 => break,
+            count => len += count,
+        }
+    }
+    line.truncate(len);
+    Ok(line)
 }
 
 fn answer(ask: Ask, orders: &Sender<Order>) -> Answer {
@@ -211,6 +229,20 @@ mod tests {
             Some(io::ErrorKind::AlreadyExists)
         );
         assert!(path.exists());
+    }
+
+    #[test]
+    fn who_writes_a_byte_at_a_time_is_cut_off_in_the_end() {
+        let (server, client) = UnixStream::pair().expect("a pair");
+        let dripping = std::thread::spawn(move || {
+            while (&client).write_all(b"x").is_ok() {
+                std::thread::sleep(PATIENCE / 20);
+            }
+        });
+        let error = read_request(&server).expect_err("no line ever ends");
+        assert!(matches!(error.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock), "{error}");
+        drop(server);
+        dripping.join().expect("no panic");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! ESP and AH right on IP: raw sockets of protocols 50 and 51.
 //!
 //! Over IPv4 the kernel hands out and takes whole packets. Over IPv6 it keeps the header to itself, so it is made from what
-//! the kernel tells beside the payload, and left out again.
+//! the kernel tells beside the payload, and left out again. What routers say of packets that were too big comes with it.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -19,13 +19,42 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// ESP and AH.
 const PROTOCOLS: [u8; 2] = [50, 51];
+const ICMP: u8 = 1;
+const ICMPV6: u8 = 58;
 const PACKET_BYTES: usize = 65_535;
 const IPV6_HEADER: usize = 40;
 /// Bytes of socket buffer asked for, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
 
 /// A socket filter that takes nothing of any packet.
-const REFUSE_ALL: SockFilter = SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0);
+const REFUSE_ALL: [SockFilter; 1] = [refuse()];
+/// Takes ICMP "destination unreachable", of which "fragmentation needed" is one (RFC 1191), and no other.
+const TOO_BIG_V4: [SockFilter; 5] = [
+    SockFilter::new((libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16, 0, 0, 0),
+    SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_IND) as u16, 0, 0, 0),
+    skip_unless(3),
+    accept(),
+    refuse(),
+];
+/// Takes ICMPv6 "packet too big" (RFC 4443 section 3.2), and no other; the kernel shows no IPv6 header.
+const TOO_BIG_V6: [SockFilter; 4] = [
+    SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16, 0, 0, 0),
+    skip_unless(2),
+    accept(),
+    refuse(),
+];
+
+const fn skip_unless(value: u32) -> SockFilter {
+    SockFilter::new((libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, 0, 1, value)
+}
+
+const fn accept() -> SockFilter {
+    SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, u32::MAX)
+}
+
+const fn refuse() -> SockFilter {
+    SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0)
+}
 
 struct Endpoint {
     socket: Socket,
@@ -58,7 +87,8 @@ impl Raw {
         }
         let mut endpoints = Vec::new();
         for address in addresses {
-            for protocol in PROTOCOLS {
+            let reports = if address.is_ipv4() { ICMP } else { ICMPV6 };
+            for protocol in PROTOCOLS.into_iter().chain(receives.then_some(reports)) {
                 let socket = open(*address, protocol, receives).map_err(|source| PortError::Io {
                     port: name.to_owned(),
                     action: format!(
@@ -166,8 +196,11 @@ fn open(address: IpAddr, protocol: u8, receives: bool) -> std::io::Result<Socket
     let local = SocketAddr::new(address, 0);
     let socket =
         Socket::new(Domain::for_address(local), Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
-    if !receives {
-        socket.attach_filter(&[REFUSE_ALL])?;
+    match protocol {
+        ICMP => socket.attach_filter(&TOO_BIG_V4)?,
+        ICMPV6 => socket.attach_filter(&TOO_BIG_V6)?,
+        _ if !receives => socket.attach_filter(&REFUSE_ALL)?,
+        _ => {}
     }
     socket.set_nonblocking(true)?;
     if address.is_ipv4() {
@@ -323,6 +356,37 @@ mod tests {
             0,
             "nothing comes twice"
         );
+    }
+
+    #[test]
+    fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
+        for (address, protocol, echo, too_big) in [("127.0.0.78", ICMP, 8, 3), ("::1", ICMPV6, 128, 2)] {
+            let here: IpAddr = address.parse().expect("an address");
+            let mut port = Raw::bind("outside", &[here], 1500, 1).expect("raw sockets need root").remove(0);
+            let router = Socket::new(
+                Domain::for_address(SocketAddr::new(here, 0)),
+                Type::RAW,
+                Some(Protocol::from(i32::from(protocol))),
+            )
+            .expect("raw sockets need root");
+            for kind in [echo, too_big] {
+                let mut message = [0; 64];
+                message[0] = kind;
+                if here.is_ipv4() {
+                    let sum = convoy_packet::checksum::of(&message, 0);
+                    message[2..4].copy_from_slice(&sum.to_be_bytes());
+                }
+                router.send_to(&message, &SocketAddr::new(here, 0).into()).expect("loopback");
+            }
+            let mut pool = FramePool::new(8, 0);
+            let mut received = Vec::new();
+            for _ in 0..1000 {
+                port.receive(&mut pool, 64, &mut received).expect("loopback");
+                std::thread::sleep(std::time::Duration::from_micros(100));
+            }
+            let kinds: Vec<u8> = received.iter().map(|frame| frame[frame.len() - 64]).collect();
+            assert_eq!(kinds, [too_big], "{address}");
+        }
     }
 
     #[test]

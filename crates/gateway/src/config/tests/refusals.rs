@@ -227,3 +227,24 @@ fn the_whole_of_what_is_documented_is_read() {
     let config = Config::parse("documented.toml", text).expect("good");
     assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (2, 2, 1));
 }
+
+#[test]
+fn every_key_is_in_the_documentation_and_is_read_there() {
+    let text = include_str!("../../../../../docs/configuration.md");
+    let toml = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let config = Config::parse("configuration.md", toml).expect("good");
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (3, 3, 1));
+    let keys = include_str!("../file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
+    let keys =
+        keys.filter_map(|line| line.split_once(": ")).map(|(key, _)| key).filter(|key| !key.contains(' '));
+    let pcap_and_tables =
+        ["read", "write", "side", "gateway", "scheduler", "engine", "bus", "port", "tunnel"];
+    for key in keys.filter(|key| !pcap_and_tables.contains(key)) {
+        let is_there = toml.lines().any(|line| {
+            line.starts_with(&format!("{key} = "))
+                || line.contains(&format!("{key}]"))
+                || line.contains(&format!(" {key} = "))
+        });
+        assert!(is_there, "{key} is not documented");
+    }
+}
