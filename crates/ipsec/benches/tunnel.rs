@@ -7,7 +7,8 @@ use convoy_ipsec::{
     Action, CryptoStatus, InboundBurst, Ipsec, IpsecConfig, KeyMaterial, OutboundBurst, Policy,
     PolicyDirection, Proposal, SaConfig, SaDirection, Selector, TunnelId, UdpEncap,
 };
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, IpHeader, udp};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 
 const BURST: u32 = 64;
@@ -39,18 +40,12 @@ fn gateway([local, remote]: [IpAddr; 2], direction: SaDirection, inside: [&str; 
 }
 
 fn packet(is_v6: bool) -> Vec<u8> {
-    let len = PACKET_BYTES as u8;
-    let mut packet = if is_v6 {
-        let mut header = vec![0x60, 0, 0, 0, 0, len.wrapping_sub(40), 17, 64];
-        for site in [1, 2] {
-            header.extend([0xfd, 0, 0, site, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
-        }
-        header
-    } else {
-        vec![0x45, 0, 1, 0, 0, 0, 0, 0, 64, 17, 0x65, 0xe1, 10, 1, 0, 1, 10, 2, 0, 9]
-    };
-    packet.extend([0x12, 0x34, 0, 53, 0, 200, 0, 0]);
-    packet.resize(PACKET_BYTES, 0);
+    let ends = if is_v6 { ["fd00:1::9", "fd00:2::9"] } else { ["10.1.0.1", "10.2.0.9"] };
+    let [source, destination] = ends.map(|text| text.parse().expect("an address"));
+    let header = IpHeader::new(UDP, source, destination);
+    let mut packet = vec![0; PACKET_BYTES];
+    header.write(&mut packet);
+    udp::write(&mut packet[header.header_len()..], 0x1234, 53);
     packet
 }
 
@@ -80,7 +75,7 @@ fn tunnel(criterion: &mut Criterion) {
                     job.status = CryptoStatus::Done;
                     receiver.finish_inbound(1, &mut pool, job, &mut arrived);
                 }
-                assert_eq!(arrived.len(), BURST as usize, "{}", packet.len());
+                assert_eq!(arrived.len(), BURST as usize);
                 pool.give_back_burst(&mut arrived);
             });
         });

@@ -2,10 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Number of ICMP among IP protocols.
-pub(crate) const ICMP: u8 = 1;
-/// Number of ICMPv6 among IP protocols.
-pub(crate) const ICMP_V6: u8 = 58;
+use convoy_packet::Layout;
 
 /// An IPv4 or IPv6 address as a number, for comparison without branches on its family.
 pub(crate) const fn address_number(address: IpAddr) -> u128 {
@@ -56,6 +53,22 @@ impl FlowKey {
             destination_port,
             protocol,
             is_v6: source.is_ipv6(),
+            ports_known: ports.is_some(),
+        }
+    }
+
+    /// The key of `packet`, of which `layout` is the layout.
+    pub(crate) fn of(packet: &[u8], layout: &Layout) -> Self {
+        let (source, destination) = layout.address_numbers(packet);
+        let ports = layout.ports(packet);
+        let (source_port, destination_port) = ports.unwrap_or_default();
+        Self {
+            source,
+            destination,
+            source_port,
+            destination_port,
+            protocol: layout.protocol,
+            is_v6: layout.is_v6,
             ports_known: ports.is_some(),
         }
     }

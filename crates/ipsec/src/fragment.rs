@@ -1,20 +1,14 @@
 //! Cutting a packet into fragments (RFC 791, RFC 8200 section 4.5).
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::ipv4::{self, Ipv4Option};
+use convoy_packet::ipv6::{self, FRAGMENT_BYTES};
+use convoy_packet::protocol::FRAGMENT;
+use convoy_packet::{Fragment, Frame, FramePool, FrameSize, Ipv4, Layout, ip};
 
 use crate::drops::DropReason;
-use crate::layout::{FRAGMENT, FRAGMENT_HEADER, Layout, ones_complement};
 
 /// Bytes that stay free behind a fragment, for the trailer of a transform that comes after.
 const TAILROOM: usize = 300;
-const MORE: u16 = 0x2000;
-
-/// Writes an IPv4 header's checksum.
-pub(crate) fn write_ipv4_checksum(header: &mut [u8]) {
-    header[10..12].fill(0);
-    let checksum = ones_complement(header, 0);
-    header[10..12].copy_from_slice(&checksum.to_be_bytes());
-}
 
 /// Cuts `frame` into packets of at most `mtu` bytes and appends them to `out`, in order. One that fits
 /// is appended as it is. Whether fragmentation is allowed (DF) is the caller's to know.
@@ -64,24 +58,25 @@ struct Cut {
     base: usize,
     /// Whether more fragments follow the last of ours.
     more: bool,
-    id: Option<u32>,
+    id: u32,
 }
 
 impl Cut {
     fn plan(packet: &[u8], mtu: usize, id: Option<u32>) -> Result<Self, DropReason> {
         let layout = Layout::parse(packet).map_err(|_| DropReason::MalformedOuter)?;
-        let own = if layout.is_v6 { FRAGMENT_HEADER } else { 0 };
+        let own = if layout.is_v6 { FRAGMENT_BYTES } else { 0 };
         let step = mtu.saturating_sub(layout.unfragmentable + own) & !7;
         let refused = layout.is_v6 && (id.is_none() || layout.fragment.is_some());
         if step == 0 || refused {
             return Err(DropReason::PacketTooBig);
         }
-        let fields = layout.fragment;
-        let base = fields.map_or(0, |fields| fields.offset as usize);
+        let own_id = Ipv4::parse(packet).map_or(0, |header| header.identification().into());
+        let whole = Fragment { identification: own_id, offset: 0, more: false };
+        let Fragment { offset: base, more, .. } = layout.fragment.unwrap_or(whole);
         if base + layout.total_len - layout.unfragmentable > usize::from(u16::MAX) {
             return Err(DropReason::FragmentMalformed);
         }
-        Ok(Self { layout, step, base, more: fields.is_some_and(|fields| fields.more), id })
+        Ok(Self { layout, step, base, more, id: id.unwrap_or(own_id) })
     }
 
     fn tail_pieces(
@@ -95,7 +90,7 @@ impl Cut {
         while at < body.len() {
             let end = body.len().min(at + self.step);
             let is_last = end == body.len();
-            let mut header = [0u8; 60];
+            let mut header = [0u8; ipv4::LONGEST_BYTES];
             let piece = if self.layout.is_v6 {
                 self.piece(frame, &frame[..self.layout.unfragmentable], &body[at..end], pool)
             } else {
@@ -111,7 +106,7 @@ impl Cut {
     }
 
     fn piece(&self, frame: &Frame, header: &[u8], body: &[u8], pool: &mut FramePool) -> Option<Frame> {
-        let own = if self.layout.is_v6 { FRAGMENT_HEADER } else { 0 };
+        let own = if self.layout.is_v6 { FRAGMENT_BYTES } else { 0 };
         let size = FrameSize::for_packet(header.len() + own + body.len(), TAILROOM)?;
         let mut piece = pool.take(size)?;
         let Ok(room) = piece.append(header.len() + own + body.len()) else {
@@ -129,67 +124,49 @@ impl Cut {
         frame.truncate(self.layout.unfragmentable + self.step);
         if self.layout.is_v6 {
             let header = self.layout.unfragmentable;
-            frame.prepend(FRAGMENT_HEADER).map_err(|_| DropReason::NoRoom)?;
-            frame.copy_within(FRAGMENT_HEADER..FRAGMENT_HEADER + header, 0);
+            frame.prepend(FRAGMENT_BYTES).map_err(|_| DropReason::NoRoom)?;
+            frame.copy_within(FRAGMENT_BYTES..FRAGMENT_BYTES + header, 0);
         }
         self.write_fields(frame, 0, true);
         Ok(())
     }
 
     fn write_fields(&self, piece: &mut Frame, at: usize, more: bool) {
-        let offset = (self.base + at) as u16;
-        let len = piece.len() as u16;
+        let fragment = Fragment { identification: self.id, offset: self.base + at, more };
         if self.layout.is_v6 {
-            let header = self.layout.unfragmentable;
-            piece[4..6].copy_from_slice(&(len - 40).to_be_bytes());
-            let next = std::mem::replace(&mut piece[self.layout.next_header_at], FRAGMENT);
             // The original's next header number: an earlier write has not touched this copy.
-            let fields = &mut piece[header..header + FRAGMENT_HEADER];
-            fields[..2].copy_from_slice(&[next, 0]);
-            fields[2..4].copy_from_slice(&(offset | u16::from(more)).to_be_bytes());
-            fields[4..8].copy_from_slice(&self.id.unwrap_or_default().to_be_bytes());
+            let next = std::mem::replace(&mut piece[self.layout.next_header_at], FRAGMENT);
+            ipv6::write_fragment(&mut piece[self.layout.unfragmentable..], next, fragment);
         } else {
-            piece[2..4].copy_from_slice(&len.to_be_bytes());
-            if let Some(id) = self.id {
-                piece[4..6].copy_from_slice(&(id as u16).to_be_bytes());
-            }
-            let flags = (offset / 8) | if more { MORE } else { 0 };
-            piece[6..8].copy_from_slice(&flags.to_be_bytes());
-            let header = usize::from(piece[0] & 15) * 4;
-            write_ipv4_checksum(&mut piece[..header]);
+            ipv4::set_fragment(piece, fragment);
         }
+        ip::set_length(piece);
     }
 }
 
 /// The header of a fragment other than the first: only options with the copied flag (RFC 791 section
 /// 3.1). Returns its length.
-fn later_ipv4_header(original: &[u8], header: &mut [u8; 60]) -> usize {
-    header[..20].copy_from_slice(&original[..20]);
-    let (mut from, mut to) = (20, 20);
-    while from < original.len() && original[from] != 0 {
-        let len = match original[from] {
-            1 => 1,
-            _ => original.get(from + 1).map_or(0, |len| usize::from(*len)),
-        };
-        if len == 0 || from + len > original.len() || (len == 1 && original[from] != 1) {
-            break;
+fn later_ipv4_header(original: &[u8], header: &mut [u8; ipv4::LONGEST_BYTES]) -> usize {
+    let mut from = ipv4::HEADER_BYTES;
+    let mut to = from;
+    header[..from].copy_from_slice(&original[..from]);
+    while let Ok(Some(option)) = Ipv4Option::parse(original, from) {
+        if option.is_copied() {
+            let bytes = &original[option.at..option.end];
+            header[to..to + bytes.len()].copy_from_slice(bytes);
+            to += bytes.len();
         }
-        if original[from] & 0x80 != 0 {
-            header[to..to + len].copy_from_slice(&original[from..from + len]);
-            to += len;
-        }
-        from += len;
+        from = option.end;
     }
     let len = to.next_multiple_of(4);
     header[to..len].fill(0);
-    header[0] = 0x40 | (len / 4) as u8;
+    ipv4::set_header_len(header, len);
     len
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::FragmentFields;
     use proptest::prelude::*;
 
     fn pool() -> FramePool {
@@ -205,7 +182,7 @@ mod tests {
         packet[8..10].copy_from_slice(&[64, 50]);
         packet[20..header].copy_from_slice(options);
         packet[header..].iter_mut().enumerate().for_each(|(n, byte)| *byte = n as u8);
-        write_ipv4_checksum(&mut packet[..header]);
+        ipv4::fill_checksum(&mut packet);
         packet
     }
 
@@ -240,15 +217,15 @@ mod tests {
     #[test]
     fn a_fragment_is_cut_again_without_losing_its_place() {
         let mut packet = v4(&[], 1_000);
-        packet[6..8].copy_from_slice(&(MORE | 185).to_be_bytes());
-        write_ipv4_checksum(&mut packet[..20]);
-        let fields: Vec<FragmentFields> = cut(&packet, 500, None)
+        packet[6..8].copy_from_slice(&0x20b9u16.to_be_bytes());
+        ipv4::fill_checksum(&mut packet);
+        let fields: Vec<Fragment> = cut(&packet, 500, None)
             .expect("fragmented")
             .iter()
             .map(|piece| Layout::parse(piece).expect("well-formed").fragment.expect("a fragment"))
             .collect();
         assert_eq!(fields.iter().map(|f| f.offset).collect::<Vec<_>>(), [1_480, 1_960, 2_440]);
-        assert!(fields.iter().all(|f| f.more && f.id == 0xabcd));
+        assert!(fields.iter().all(|f| f.more && f.identification == 0xabcd));
     }
 
     #[test]
@@ -268,7 +245,7 @@ mod tests {
         assert_eq!(pieces.iter().map(Vec::len).collect::<Vec<_>>(), [1_280, 816]);
         let layout = Layout::parse(&pieces[1]).expect("well-formed");
         assert_eq!((layout.protocol, layout.payload), (50, 48));
-        assert_eq!(layout.fragment, Some(FragmentFields { id: 77, offset: 1_232, more: false }));
+        assert_eq!(layout.fragment, Some(Fragment { identification: 77, offset: 1_232, more: false }));
     }
 
     #[test]
@@ -289,8 +266,8 @@ mod tests {
             for (n, piece) in pieces.iter().enumerate() {
                 let layout = Layout::parse(piece).expect("well-formed");
                 prop_assert!(piece.len() <= mtu && layout.total_len == piece.len());
-                let fields = layout.fragment.unwrap_or(FragmentFields { id: 0xabcd, offset: 0, more: false });
-                prop_assert_eq!(fields.offset as usize, whole.len());
+                let fields = layout.fragment.unwrap_or(Fragment { identification: 0xabcd, offset: 0, more: false });
+                prop_assert_eq!(fields.offset, whole.len());
                 prop_assert_eq!(fields.more, n + 1 < pieces.len());
                 whole.extend_from_slice(&piece[20..]);
             }

@@ -3,17 +3,19 @@
 
 use std::net::IpAddr;
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::icmp::{self, HEADER_BYTES, v4, v6};
+use convoy_packet::protocol::{AH, ESP, ICMP, ICMP_V6, UDP};
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Ah, Esp, Frame, FramePool, FrameSize, Icmp, IpHeader, Layout, checksum};
 
-use crate::flow::{ICMP, ICMP_V6, address_number};
-use crate::fragment::write_ipv4_checksum;
-use crate::layout::{AH, ESP, IPV6_HEADER, Layout, UDP, be16, be32, ones_complement};
+use crate::flow::address_number;
 
 /// The longest ICMPv4 error, in bytes, IP header included (RFC 1812 section 4.3.2.3).
 const V4_ERROR_BYTES: usize = 576;
 /// The longest ICMPv6 error (RFC 4443 section 2.4): IPv6's least MTU.
 const V6_ERROR_BYTES: usize = 1280;
-const ICMP_HEADER: usize = 8;
+/// What a gateway's own errors are marked with: internetwork control, as RFC 1812 section 4.3.2.5 asks.
+const V4_TRAFFIC_CLASS: u8 = 0xc0;
 /// MTUs that a path without a number in its ICMP is taken to have (RFC 1191 section 7).
 const PLATEAUS: [u16; 7] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006];
 
@@ -38,34 +40,21 @@ pub(crate) fn build(
     if source.is_ipv6() != layout.is_v6 || !may_answer(packet, layout) {
         return None;
     }
-    let (header, limit) = if layout.is_v6 { (IPV6_HEADER, V6_ERROR_BYTES) } else { (20, V4_ERROR_BYTES) };
-    let quoted = layout.total_len.min(limit - header - ICMP_HEADER);
+    let (limit, protocol, traffic_class) =
+        if layout.is_v6 { (V6_ERROR_BYTES, ICMP_V6, 0) } else { (V4_ERROR_BYTES, ICMP, V4_TRAFFIC_CLASS) };
+    let (sender, _) = layout.addresses(packet);
+    let header = IpHeader { traffic_class, ..IpHeader::new(protocol, source, sender) };
+    let at = header.header_len();
+    let quoted = layout.total_len.min(limit - at - HEADER_BYTES);
     let mut frame = pool.take(FrameSize::Small)?;
-    if frame.append(header + ICMP_HEADER + quoted).is_err() {
+    if frame.append(at + HEADER_BYTES + quoted).is_err() {
         pool.give_back(frame);
         return None;
     }
     frame.set_received_ns(0);
-    frame[header + ICMP_HEADER..].copy_from_slice(&packet[..quoted]);
-    write_icmp_header(&mut frame[header..], error, layout.is_v6);
-    let (destination, _) = layout.addresses(packet);
-    match (source, destination) {
-        (IpAddr::V4(source), IpAddr::V4(destination)) => {
-            let checksum = ones_complement(&frame[header..], 0);
-            frame[header + 2..header + 4].copy_from_slice(&checksum.to_be_bytes());
-            write_ipv4_header(&mut frame, source.octets(), destination.octets());
-        }
-        (IpAddr::V6(source), IpAddr::V6(destination)) => {
-            write_ipv6_header(&mut frame, source.octets(), destination.octets());
-            let initial = pseudo_header_sum(&frame);
-            let checksum = ones_complement(&frame[header..], initial);
-            frame[header + 2..header + 4].copy_from_slice(&checksum.to_be_bytes());
-        }
-        _ => {
-            pool.give_back(frame);
-            return None;
-        }
-    }
+    frame[at + HEADER_BYTES..].copy_from_slice(&packet[..quoted]);
+    header.write(&mut frame);
+    write_message(&mut frame, at, error, layout.is_v6);
     Some(frame)
 }
 
@@ -73,10 +62,10 @@ pub(crate) fn build(
 /// 3.2.2, RFC 4443 section 2.4).
 fn may_answer(packet: &[u8], layout: &Layout) -> bool {
     let (source, destination) = layout.addresses(packet);
-    let kind = packet[layout.payload..layout.total_len].first().copied();
+    let kind = layout.body(packet).first().copied();
     let is_error = match layout.protocol {
-        ICMP => kind.is_none_or(|kind| matches!(kind, 3 | 4 | 5 | 11 | 12)),
-        ICMP_V6 => kind.is_none_or(|kind| kind < 128),
+        ICMP => kind.is_none_or(v4::is_error),
+        ICMP_V6 => kind.is_none_or(v6::is_error),
         _ => false,
     };
     let is_host = |address: IpAddr| {
@@ -87,46 +76,17 @@ fn may_answer(packet: &[u8], layout: &Layout) -> bool {
     !is_error && !is_later && is_host(source) && is_host(destination) && !source.is_loopback()
 }
 
-fn write_icmp_header(icmp: &mut [u8], error: IcmpError, is_v6: bool) {
-    let (kind, code) = match (error, is_v6) {
-        (IcmpError::TooBig(_), false) => (3, 4),
-        (IcmpError::TooBig(_), true) => (2, 0),
-        (IcmpError::TimeExceeded, false) => (11, 0),
-        (IcmpError::TimeExceeded, true) => (3, 0),
+/// Writes the ICMP header at `at`, behind the IP header and before what is quoted.
+fn write_message(packet: &mut [u8], at: usize, error: IcmpError, is_v6: bool) {
+    let (kind, code, mtu) = match (error, is_v6) {
+        (IcmpError::TooBig(mtu), false) => (v4::UNREACHABLE, v4::FRAGMENTATION_NEEDED, mtu),
+        (IcmpError::TooBig(mtu), true) => (v6::PACKET_TOO_BIG, 0, mtu),
+        (IcmpError::TimeExceeded, false) => (v4::TIME_EXCEEDED, 0, 0),
+        (IcmpError::TimeExceeded, true) => (v6::TIME_EXCEEDED, 0, 0),
     };
-    let mtu = match error {
-        IcmpError::TooBig(mtu) => mtu,
-        IcmpError::TimeExceeded => 0,
-    };
-    icmp[..4].copy_from_slice(&[kind, code, 0, 0]);
-    icmp[4..8].copy_from_slice(&u32::from(mtu).to_be_bytes());
-}
-
-fn write_ipv4_header(packet: &mut [u8], source: [u8; 4], destination: [u8; 4]) {
-    let len = packet.len() as u16;
-    packet[..20].fill(0);
-    // Internetwork control, as RFC 1812 section 4.3.2.5 asks.
-    packet[..2].copy_from_slice(&[0x45, 0xc0]);
-    packet[2..4].copy_from_slice(&len.to_be_bytes());
-    packet[8..10].copy_from_slice(&[64, ICMP]);
-    packet[12..16].copy_from_slice(&source);
-    packet[16..20].copy_from_slice(&destination);
-    write_ipv4_checksum(&mut packet[..20]);
-}
-
-fn write_ipv6_header(packet: &mut [u8], source: [u8; 16], destination: [u8; 16]) {
-    let len = (packet.len() - IPV6_HEADER) as u16;
-    packet[..4].copy_from_slice(&[0x60, 0, 0, 0]);
-    packet[4..6].copy_from_slice(&len.to_be_bytes());
-    packet[6..8].copy_from_slice(&[ICMP_V6, 64]);
-    packet[8..24].copy_from_slice(&source);
-    packet[24..40].copy_from_slice(&destination);
-}
-
-/// The pseudo-header's share of an ICMPv6 checksum.
-fn pseudo_header_sum(packet: &[u8]) -> u32 {
-    let words = packet[8..40].chunks_exact(2).map(|word| u32::from(be16(word, 0)));
-    words.sum::<u32>() + (packet.len() - IPV6_HEADER) as u32 + u32::from(ICMP_V6)
+    let len = packet.len() - at;
+    let pseudo = if is_v6 { checksum::pseudo_header(packet, ICMP_V6, len) } else { 0 };
+    icmp::write(&mut packet[at..], kind, code, mtu.into(), pseudo);
 }
 
 /// "Too big" from a router outside, about a packet that claims to be ours.
@@ -149,47 +109,35 @@ pub(crate) struct TooBigReport {
 /// Reads `packet` as "too big" about ESP, ESP in UDP or AH; `None` if it is anything else, cut short, or
 /// its checksum is wrong.
 pub(crate) fn parse_too_big(packet: &[u8], layout: &Layout) -> Option<TooBigReport> {
-    let icmp = &packet[layout.payload..layout.total_len];
-    let (head, quoted) = icmp.split_at_checked(ICMP_HEADER)?;
-    let is_too_big = match (layout.protocol, head[0], head[1]) {
-        (ICMP, 3, 4) => !layout.is_v6,
-        (ICMP_V6, 2, _) => layout.is_v6,
-        _ => false,
-    };
-    if !is_too_big || layout.fragment.is_some() {
-        return None;
-    }
-    let (_, to) = layout.address_numbers(packet);
-    let (from, _) = layout.address_numbers(packet);
-    let initial = if layout.is_v6 {
-        folded_address(from) + folded_address(to) + icmp.len() as u32 + u32::from(ICMP_V6)
-    } else {
-        0
-    };
-    if ones_complement(icmp, initial) != 0 {
-        return None;
-    }
-    parse_quoted(head, quoted)
-}
-
-fn folded_address(number: u128) -> u32 {
-    (0..8).map(|word| (number >> (16 * word)) as u32 & 0xffff).sum()
-}
-
-fn parse_quoted(head: &[u8], quoted: &[u8]) -> Option<TooBigReport> {
-    let (layout, original_len) = quoted_layout(quoted)?;
-    let body = quoted.get(layout.payload..)?;
-    let (spi_at, is_ah, is_udp) = match layout.protocol {
-        ESP => (0, false, false),
-        AH => (4, true, false),
-        UDP => (8, false, true),
+    let body = layout.body(packet);
+    let message = Icmp::parse(body).ok()?;
+    let (said, pseudo) = match layout.protocol {
+        ICMP if !layout.is_v6 => (message.fragmentation_needed_mtu()?.into(), 0),
+        ICMP_V6 if layout.is_v6 => {
+            (message.packet_too_big_mtu()?, checksum::pseudo_header(packet, ICMP_V6, body.len()))
+        }
         _ => return None,
     };
-    let word = |at: usize| body.get(at..at + 4).map(|bytes| be32(bytes, 0));
+    if layout.fragment.is_some() || !message.is_checksum_valid(pseudo) {
+        return None;
+    }
+    parse_quoted(said, message.body())
+}
+
+/// Reads the packet that a router quotes and says to be longer than `said` bytes.
+fn parse_quoted(said: u32, quoted: &[u8]) -> Option<TooBigReport> {
+    let layout = Layout::parse_quoted(quoted).ok()?;
+    let body = quoted.get(layout.payload..)?;
+    let esp = |body| Esp::parse(body).ok().map(|header| (header.spi(), Some(header.sequence_number())));
+    let (spi, sequence) = match layout.protocol {
+        ESP => esp(body)?,
+        UDP => esp(body.get(UDP_HEADER..)?)?,
+        AH => Ah::quoted(body)?,
+        _ => return None,
+    };
     let (source, destination) = layout.address_numbers(quoted);
-    let said = be32(head, 4);
     let mtu = match u16::try_from(said).unwrap_or(u16::MAX) {
-        0 => PLATEAUS.into_iter().find(|plateau| usize::from(*plateau) < original_len).unwrap_or(576),
+        0 => PLATEAUS.into_iter().find(|plateau| usize::from(*plateau) < layout.total_len).unwrap_or(576),
         mtu => mtu,
     };
     Some(TooBigReport {
@@ -197,34 +145,11 @@ fn parse_quoted(head: &[u8], quoted: &[u8]) -> Option<TooBigReport> {
         source,
         destination,
         is_v6: layout.is_v6,
-        is_ah,
-        is_udp,
-        spi: word(spi_at)?,
-        sequence: word(spi_at + 4),
+        is_ah: layout.protocol == AH,
+        is_udp: layout.protocol == UDP,
+        spi,
+        sequence,
     })
-}
-
-/// The layout of a quoted packet, which is cut short: its length field is made to fit a copy of its
-/// headers. Also the length that it had.
-fn quoted_layout(quoted: &[u8]) -> Option<(Layout, usize)> {
-    const COPIED: usize = 128;
-    let mut copy = [0u8; COPIED];
-    let len = quoted.len().min(COPIED);
-    copy[..len].copy_from_slice(&quoted[..len]);
-    let original_len = match copy[0] >> 4 {
-        4 => {
-            let original = usize::from(be16(&copy, 2));
-            copy[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-            original
-        }
-        6 => {
-            let original = usize::from(be16(&copy, 4)) + IPV6_HEADER;
-            copy[4..6].copy_from_slice(&(len.checked_sub(IPV6_HEADER)? as u16).to_be_bytes());
-            original
-        }
-        _ => return None,
-    };
-    Layout::parse(&copy[..len]).ok().map(|layout| (layout, original_len))
 }
 
 impl TooBigReport {
@@ -243,17 +168,14 @@ mod tests {
     use proptest::prelude::*;
 
     fn packet(is_v6: bool, protocol: u8, body: &[u8]) -> Vec<u8> {
-        let header = if is_v6 { 40 } else { 20 };
-        let mut packet = vec![0u8; header];
-        packet.extend_from_slice(body);
-        if is_v6 {
-            write_ipv6_header(&mut packet, [1; 16], [2; 16]);
-            packet[6] = protocol;
+        let ends: [IpAddr; 2] = if is_v6 {
+            [[1; 16].into(), [2; 16].into()]
         } else {
-            write_ipv4_header(&mut packet, [10, 1, 0, 1], [10, 2, 0, 1]);
-            packet[9] = protocol;
-            write_ipv4_checksum(&mut packet[..20]);
-        }
+            [[10, 1, 0, 1].into(), [10, 2, 0, 1].into()]
+        };
+        let header = IpHeader::new(protocol, ends[0], ends[1]);
+        let mut packet = [&vec![0; header.header_len()], body].concat();
+        header.write(&mut packet);
         packet
     }
 
@@ -329,8 +251,8 @@ mod tests {
             let bytes = packet(is_v6, if is_v6 { ICMP_V6 } else { ICMP }, &icmp);
             let layout = Layout::parse(&bytes).expect("well-formed");
             parse_too_big(&bytes, &layout);
-            if let Some((head, quoted)) = icmp.split_at_checked(8) {
-                parse_quoted(head, quoted);
+            if let Some((_, quoted)) = icmp.split_at_checked(8) {
+                parse_quoted(0, quoted);
             }
         }
     }

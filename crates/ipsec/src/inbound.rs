@@ -1,19 +1,21 @@
 //! The inbound SA: from an IPsec packet to its crypto job, and from the job's result to the plain packet
 //! (RFC 4303 section 3.4).
 
-use convoy_packet::Frame;
+use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
+use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Ah, Esp, Frame, Layout, ip};
 
 use crate::FinishContext;
-use crate::ah::{self, AH_FIXED};
+use crate::ah;
 use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
 use crate::job::{CryptoJob, CryptoStatus};
-use crate::layout::{Layout, TCP, UDP, be16, be32};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
-use crate::outbound::{ESP_HEADER, ESP_TRAILER, JobPlan, NEXT_IPV4, NEXT_IPV6, NEXT_NONE, PADDING};
+use crate::outbound::{ESP_TRAILER, JobPlan, PADDING};
 use crate::replay::ReplayWindow;
-use crate::sa::{SaError, no_room, set_length, validate};
+use crate::sa::{SaError, no_room, validate};
 use crate::sa_config::{Mode, SaConfig, SaProtocol};
 use crate::tos::decapsulate;
 
@@ -90,7 +92,8 @@ impl InboundSa {
         if body_len < ESP_TRAILER || is_ciphered && body_len % self.plan.alignment != 0 {
             return Err(DropReason::MalformedOuter);
         }
-        let sequence = self.check_number(be32(frame, esp + 4))?;
+        let header = Esp::parse(&frame[esp..]).map_err(|_| DropReason::MalformedOuter)?;
+        let sequence = self.check_number(header.sequence_number())?;
         let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
         Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
     }
@@ -101,17 +104,16 @@ impl InboundSa {
         outer: &Layout,
         at: usize,
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        let len = ah::header_len(self.plan.icv_len, outer.is_v6);
-        let fixed = frame.get(at..at + len).ok_or(DropReason::MalformedOuter)?;
-        if usize::from(fixed[1]) * 4 + 8 != len {
+        let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
+        if header.header_len() != ah::header_len(self.plan.icv_len, outer.is_v6) {
             return Err(DropReason::MalformedOuter);
         }
-        let sequence = self.check_number(be32(fixed, 8))?;
+        let sequence = self.check_number(header.sequence_number())?;
         let (job, context) = ah::hide(frame, at, sequence, &self.plan)?;
         Ok((job, context))
     }
 
-    /// Makes an opened packet into the plain one that was protected. Must be called in the order in which
+    /// Makes an opened packet into the plain one that was protected, and returns its layout. Must be called in the order in which
     /// packets of the SA arrived, as far as the window is to be kind to reordering.
     ///
     /// # Errors
@@ -123,7 +125,7 @@ impl InboundSa {
         context: &FinishContext,
         status: CryptoStatus,
         now_ns: u64,
-    ) -> Result<(), DropReason> {
+    ) -> Result<Layout, DropReason> {
         match status {
             CryptoStatus::Done => {}
             CryptoStatus::IcvMismatch => return Err(DropReason::IntegrityFailed),
@@ -136,25 +138,21 @@ impl InboundSa {
             return Err(DropReason::SaExpired);
         }
         self.usage.spend(job.lifetime_bytes(self.protocol));
-        let outer_octet;
+        let at = usize::from(context.header);
         let (payload, next) = match self.protocol {
             SaProtocol::Esp => {
-                outer_octet = octet_of(frame);
                 let next = strip_trailer(frame, job, self.plan.icv_len)?;
-                (usize::from(context.header) + ESP_HEADER + self.plan.iv_len, next)
+                (at + ESP_HEADER + self.plan.iv_len, next)
             }
             SaProtocol::Ah => {
                 ah::restore(frame, context)?;
-                outer_octet = octet_of(frame);
-                let at = usize::from(context.header);
-                let len = usize::from(frame[at + 1]) * 4 + 8;
-                debug_assert!(len >= AH_FIXED);
-                (at + len, frame[at])
+                let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
+                (at + header.header_len(), header.next_header())
             }
         };
         match self.mode {
-            Mode::Tunnel => strip_tunnel(frame, payload, next, outer_octet),
-            Mode::Transport => self.strip_transport(frame, payload, next, usize::from(context.header)),
+            Mode::Tunnel => strip_tunnel(frame, payload, next),
+            Mode::Transport => self.strip_transport(frame, payload, next, at),
         }
     }
 
@@ -164,29 +162,26 @@ impl InboundSa {
         payload: usize,
         next: u8,
         header: usize,
-    ) -> Result<(), DropReason> {
-        if next == NEXT_NONE {
+    ) -> Result<Layout, DropReason> {
+        if next == NO_NEXT_HEADER {
             return Err(DropReason::Dummy);
         }
-        let udp = if self.is_encapsulated { crate::sa::UDP_HEADER } else { 0 };
+        let udp = if self.is_encapsulated { UDP_HEADER } else { 0 };
         let ip_len = header - udp;
-        let place = next_header_place(frame, ip_len)?;
+        let place = ip::protocol_at(frame, ip_len).map_err(|_| DropReason::MalformedOuter)?;
         frame[place] = next;
         let gone = payload - ip_len;
         frame.copy_within(0..ip_len, gone);
         frame.trim_front(gone).map_err(no_room)?;
-        set_length(frame);
-        if self.is_encapsulated && matches!(next, TCP | UDP) {
+        ip::set_length(frame);
+        if self.is_encapsulated {
             // A NAT changed the addresses that the transport checksum covers (RFC 3948 section 3.1.2).
             natt::fix_checksum(frame, ip_len, next);
         }
-        Ok(())
+        let layout = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
+        frame.truncate(layout.total_len);
+        Ok(layout)
     }
-}
-
-/// The traffic class octet of the packet's own header.
-fn octet_of(packet: &[u8]) -> u8 {
-    if packet[0] >> 4 == 4 { packet[1] } else { (be16(packet, 0) >> 4) as u8 }
 }
 
 /// Cuts ICV, trailer and padding off and returns the next header.
@@ -205,47 +200,26 @@ fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) -> Result<u
     Ok(next)
 }
 
-/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040).
-fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8, outer_octet: u8) -> Result<(), DropReason> {
-    let version = match next {
-        NEXT_IPV4 => 4,
-        NEXT_IPV6 => 6,
-        NEXT_NONE => return Err(DropReason::Dummy),
+/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and returns its layout.
+fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
+    let is_v6 = match next {
+        IPV4 => false,
+        IPV6 => true,
+        NO_NEXT_HEADER => return Err(DropReason::Dummy),
         _ => return Err(DropReason::BadNextHeader),
     };
+    let outer_octet = ip::traffic_class(frame);
     frame.trim_front(payload).map_err(|_| DropReason::MalformedDecrypted)?;
-    if frame.first().map(|byte| byte >> 4) != Some(version) {
+    let mut inner = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
+    if inner.is_v6 != is_v6 {
         return Err(DropReason::MalformedDecrypted);
     }
-    let inner = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
     // What is behind the inner packet is padding against traffic analysis.
     frame.truncate(inner.total_len);
     let octet = decapsulate(outer_octet, inner.octet).ok_or(DropReason::EcnCongestion)?;
     if octet != inner.octet {
-        set_octet(frame, &inner, octet);
+        ip::set_traffic_class(frame, octet);
+        inner.octet = octet;
     }
-    Ok(())
-}
-
-fn set_octet(packet: &mut [u8], layout: &Layout, octet: u8) {
-    if layout.is_v6 {
-        packet[0] = 0x60 | octet >> 4;
-        packet[1] = packet[1] & 0x0f | octet << 4;
-    } else {
-        packet[1] = octet;
-        crate::fragment::write_ipv4_checksum(&mut packet[..layout.payload]);
-    }
-}
-
-/// Where the number of the header that starts at `ip_len` stands.
-fn next_header_place(packet: &[u8], ip_len: usize) -> Result<usize, DropReason> {
-    if packet[0] >> 4 == 4 {
-        return Ok(9);
-    }
-    let (mut place, mut at) = (6, crate::layout::IPV6_HEADER);
-    while at < ip_len {
-        let Some([_, words, ..]) = packet.get(at..at + 8) else { return Err(DropReason::MalformedOuter) };
-        (place, at) = (at, at + 8 + usize::from(*words) * 8);
-    }
-    if at == ip_len { Ok(place) } else { Err(DropReason::MalformedOuter) }
+    Ok(inner)
 }

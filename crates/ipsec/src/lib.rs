@@ -16,7 +16,6 @@ mod fragment;
 mod icmp;
 mod inbound;
 mod job;
-mod layout;
 mod lifetime;
 mod natt;
 mod outbound;

@@ -1,6 +1,7 @@
 //! ESP in UDP (RFC 3948): what a datagram on port 4500 carries, and checksums behind a NAT.
 
-use crate::layout::{IPV6_HEADER, UDP, be16};
+use convoy_packet::protocol::{TCP, UDP};
+use convoy_packet::{Udp, checksum, ip, tcp, udp};
 
 /// What a UDP datagram to the encapsulation port is (RFC 3948 section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,35 +33,23 @@ pub fn classify(payload: &[u8]) -> Carried {
 /// 0 in IPv4 stays: the sender did without. What lies behind the length that UDP itself gives is no part of the
 /// datagram (RFC 768, RFC 9868).
 pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
-    let is_v6 = packet[0] >> 4 == 6;
-    let place = at + if protocol == UDP { 6 } else { 16 };
-    if packet.len() < place + 2 || protocol == UDP && !is_v6 && packet[place..place + 2] == [0, 0] {
-        return;
-    }
-    packet[place..place + 2].fill(0);
-    let addresses = if is_v6 { &packet[8..IPV6_HEADER] } else { &packet[12..20] };
     let rest = packet.len() - at;
-    let len = match usize::from(be16(packet, at + 4)) {
-        own if protocol == UDP && (8..rest).contains(&own) => own,
-        _ => rest,
-    };
-    let mut sum = u64::from(protocol) + len as u64;
-    for bytes in [addresses, &packet[at..at + len]] {
-        let mut words = bytes.chunks_exact(2);
-        sum += words.by_ref().map(|word| u64::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u64>();
-        if let [last] = words.remainder() {
-            sum += u64::from(*last) << 8;
+    match protocol {
+        TCP => {
+            let pseudo = checksum::pseudo_header(packet, TCP, rest);
+            tcp::fill_checksum(&mut packet[at..], pseudo);
         }
+        UDP => {
+            let Ok(datagram) = Udp::parse(&packet[at..]) else { return };
+            if datagram.checksum() == 0 && !ip::is_v6(packet) {
+                return;
+            }
+            let len = datagram.length().into();
+            let pseudo = checksum::pseudo_header(packet, UDP, len);
+            udp::fill_checksum(&mut packet[at..at + len], pseudo);
+        }
+        _ => {}
     }
-    while sum >> 16 != 0 {
-        sum = (sum & 0xffff) + (sum >> 16);
-    }
-    let checksum = match !(sum as u16) {
-        // UDP sends 0 as its other form, since 0 means none.
-        0 if protocol == UDP => 0xffff,
-        checksum => checksum,
-    };
-    packet[place..place + 2].copy_from_slice(&checksum.to_be_bytes());
 }
 
 #[cfg(test)]

@@ -1,27 +1,21 @@
 //! The outbound SA: from a plain packet to one whose crypto job is ready (RFC 4303 section 3.3).
 
-use convoy_packet::Frame;
+use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
+use convoy_packet::protocol::{ESP, IPV4, IPV6, NO_NEXT_HEADER, UDP};
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Frame, Layout, ip};
 
 use crate::ah;
 use crate::algorithm::{Aead, Cipher, Transform};
 use crate::drops::DropReason;
 use crate::job::{AAD_BYTES, CryptoJob, CryptoStatus, NONCE_BYTES};
-use crate::layout::Layout;
 use crate::lifetime::{Expiry, Usage};
-use crate::sa::{OuterHeader, SaError, UDP_HEADER, no_room, set_length, validate, write_udp};
+use crate::sa::{OuterHeader, SaError, no_room, validate, write_udp};
 use crate::sa_config::{Mode, SaConfig, SaProtocol, UdpEncap};
 use crate::{FinishContext, KeyMaterial};
 
-/// ESP header: SPI and sequence number.
-pub(crate) const ESP_HEADER: usize = 8;
 /// ESP trailer without padding: pad length and next header.
 pub(crate) const ESP_TRAILER: usize = 2;
-/// Next header values of what tunnel mode carries, and of dummy packets (RFC 4303 section 2.6).
-pub(crate) const NEXT_IPV4: u8 = 4;
-/// See [`NEXT_IPV4`].
-pub(crate) const NEXT_IPV6: u8 = 41;
-/// See [`NEXT_IPV4`].
-pub(crate) const NEXT_NONE: u8 = 59;
 
 /// RFC 4303's padding: 1, 2, 3, …
 pub(crate) static PADDING: [u8; 255] = {
@@ -270,7 +264,7 @@ impl OutboundSa {
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
         match (self.protocol, self.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => {
-                let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
+                let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let short = tfc_len.saturating_sub(frame.len());
                 if short > 0 {
                     frame.append(short).map_err(no_room)?.fill(0);
@@ -279,7 +273,7 @@ impl OutboundSa {
             }
             (SaProtocol::Esp, Mode::Transport) => self.esp_transport(frame, inner, sequence, random),
             (SaProtocol::Ah, Mode::Tunnel) => {
-                let next = if inner.is_v6 { NEXT_IPV6 } else { NEXT_IPV4 };
+                let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let before = self.outer.len();
                 let header = ah::header_len(self.plan.icv_len, self.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
@@ -312,7 +306,7 @@ impl OutboundSa {
         let sequence = self.take_sequence(now_ns)?;
         random(frame.append(len).map_err(no_room)?);
         let plain = Layout::dummy(len);
-        let (job, context) = self.esp_tunnel(frame, &plain, NEXT_NONE, sequence, random)?;
+        let (job, context) = self.esp_tunnel(frame, &plain, NO_NEXT_HEADER, sequence, random)?;
         self.usage.spend(job.lifetime_bytes(self.protocol));
         Ok((job, context))
     }
@@ -369,12 +363,11 @@ impl OutboundSa {
         let grown = udp + ESP_HEADER + self.plan.iv_len;
         frame.prepend(grown).map_err(no_room)?;
         frame.copy_within(grown..grown + header, 0);
-        frame[inner.next_header_at] =
-            if self.encap.is_some() { crate::layout::UDP } else { crate::layout::ESP };
+        frame[inner.next_header_at] = if self.encap.is_some() { UDP } else { ESP };
         if let Some(ports) = self.encap {
             write_udp(&mut frame[header..], ports);
         }
-        set_length(frame);
+        ip::set_length(frame);
         let esp = header + udp;
         self.write_esp(frame, esp, sequence, random);
         let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
@@ -392,10 +385,10 @@ impl OutboundSa {
         Ok(body_len)
     }
 
-    fn write_esp(&self, frame: &mut Frame, esp: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
-        frame[esp..esp + 4].copy_from_slice(&self.spi.to_be_bytes());
-        frame[esp + 4..esp + 8].copy_from_slice(&(sequence as u32).to_be_bytes());
-        let iv = &mut frame[esp + ESP_HEADER..esp + ESP_HEADER + self.plan.iv_len];
+    fn write_esp(&self, frame: &mut Frame, at: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
+        let (header, rest) = frame[at..].split_at_mut(ESP_HEADER);
+        esp::write(header, self.spi, sequence as u32);
+        let iv = &mut rest[..self.plan.iv_len];
         if self.plan.counts_iv() {
             iv.copy_from_slice(&sequence.to_be_bytes()[..self.plan.iv_len]);
         } else {

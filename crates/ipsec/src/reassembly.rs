@@ -3,11 +3,13 @@
 //! A datagram is put together in one jumbo frame, its payload at a fixed place: fragments are copied in
 //! and go back to the pool at once. Any overlap condemns the datagram (RFC 5722, RFC 8200 section 4.5).
 
-use convoy_packet::{Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES};
+use convoy_packet::ipv6::{Extension, FRAGMENT_BYTES};
+use convoy_packet::protocol::{FRAGMENT, NO_NEXT_HEADER};
+use convoy_packet::{
+    Fragment, Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, Layout, ip, ipv4,
+};
 
 use crate::drops::{DropCounters, DropReason};
-use crate::fragment::write_ipv4_checksum;
-use crate::layout::{FRAGMENT_HEADER, FragmentFields, Layout};
 use crate::tos::Ecn;
 
 /// Fragments that one datagram may have.
@@ -77,7 +79,7 @@ pub(crate) struct Reassembly {
 struct Piece {
     key: Key,
     layout: Layout,
-    fields: FragmentFields,
+    fields: Fragment,
     /// First byte of its payload in the datagram and the one past the last.
     start: usize,
     end: usize,
@@ -86,10 +88,10 @@ struct Piece {
 }
 
 impl Piece {
-    fn parse(packet: &[u8], layout: Layout, fields: FragmentFields) -> Result<Self, DropReason> {
-        let payload_at = layout.unfragmentable + if layout.is_v6 { FRAGMENT_HEADER } else { 0 };
+    fn parse(packet: &[u8], layout: Layout, fields: Fragment) -> Result<Self, DropReason> {
+        let payload_at = layout.unfragmentable + if layout.is_v6 { FRAGMENT_BYTES } else { 0 };
         let len = layout.total_len.checked_sub(payload_at).ok_or(DropReason::FragmentMalformed)?;
-        let start = fields.offset as usize;
+        let start = fields.offset;
         let end = start + len;
         let uneven = fields.more && len % 8 != 0;
         if len == 0 || uneven || end > usize::from(u16::MAX) || layout.unfragmentable > HEADER_ROOM {
@@ -103,7 +105,7 @@ impl Piece {
         }
         let (source, destination) = layout.address_numbers(packet);
         let protocol = if layout.is_v6 { 0 } else { layout.protocol };
-        let key = Key { source, destination, id: fields.id, protocol, is_v6: layout.is_v6 };
+        let key = Key { source, destination, id: fields.identification, protocol, is_v6: layout.is_v6 };
         Ok(Self { key, layout, fields, start, end, payload_at })
     }
 }
@@ -283,7 +285,7 @@ impl Datagram {
             self.header_len = piece.layout.unfragmentable;
             self.header[..self.header_len].copy_from_slice(&packet[..self.header_len]);
             if piece.layout.is_v6 {
-                self.header[piece.layout.next_header_at] = packet[self.header_len];
+                self.header[piece.layout.next_header_at] = behind_fragment_header(packet, &piece.layout);
             }
         }
     }
@@ -307,17 +309,15 @@ impl Datagram {
                 return Err(DropReason::NoRoom);
             }
         }
-        let total = frame.len() as u16;
-        if self.key.is_v6 {
-            frame[4..6].copy_from_slice(&(total - 40).to_be_bytes());
-            // Congestion that any fragment met counts for all (RFC 3168 section 5.3).
-            frame[1] |= if congested { 0x30 } else { 0 };
-        } else {
-            frame[2..4].copy_from_slice(&total.to_be_bytes());
-            frame[6..8].fill(0);
-            frame[1] |= if congested { Ecn::Ce as u8 } else { 0 };
-            write_ipv4_checksum(&mut frame[..len]);
+        if congested {
+            // What any fragment met counts for all (RFC 3168 section 5.3).
+            let octet = ip::traffic_class(&frame) | Ecn::Ce as u8;
+            ip::set_traffic_class(&mut frame, octet);
         }
+        if !self.key.is_v6 {
+            ipv4::set_fragment(&mut frame, Fragment { identification: self.key.id, offset: 0, more: false });
+        }
+        ip::set_length(&mut frame);
         Ok(frame)
     }
 
@@ -338,17 +338,21 @@ fn strip_fragment_header(
     pool: &mut FramePool,
     drops: &mut DropCounters,
 ) -> Option<Frame> {
-    let header = layout.unfragmentable;
-    frame[layout.next_header_at] = frame[header];
-    let len = (layout.total_len - FRAGMENT_HEADER - 40) as u16;
-    frame[4..6].copy_from_slice(&len.to_be_bytes());
-    frame.copy_within(..header, FRAGMENT_HEADER);
-    if frame.trim_front(FRAGMENT_HEADER).is_err() {
+    frame[layout.next_header_at] = behind_fragment_header(&frame, layout);
+    frame.copy_within(..layout.unfragmentable, FRAGMENT_BYTES);
+    if frame.trim_front(FRAGMENT_BYTES).is_err() {
         drops.count(DropReason::MalformedOuter);
         pool.give_back(frame);
         return None;
     }
+    ip::set_length(&mut frame);
     Some(frame)
+}
+
+/// The number of what follows an IPv6 packet's fragment header.
+fn behind_fragment_header(packet: &[u8], layout: &Layout) -> u8 {
+    Extension::parse(packet, FRAGMENT, layout.unfragmentable)
+        .map_or(NO_NEXT_HEADER, |header| header.next_header)
 }
 
 #[cfg(test)]

@@ -1,6 +1,9 @@
 use super::*;
 use crate::fragment::split;
+use convoy_packet::IpHeader;
+use convoy_packet::protocol::ESP;
 use proptest::prelude::*;
+use std::net::IpAddr;
 
 const FRAMES: [usize; 2] = [200, 80];
 
@@ -44,23 +47,15 @@ impl Bench {
 }
 
 fn packet(is_v6: bool, source: u8, octet: u8, body: usize) -> Vec<u8> {
-    let header = if is_v6 { 40 } else { 20 };
-    let mut packet = vec![0u8; header + body];
-    packet[header..].iter_mut().enumerate().for_each(|(n, byte)| *byte = (n * 7 / 3) as u8);
-    if is_v6 {
-        packet[0] = 0x60 | octet >> 4;
-        packet[1] = octet << 4;
-        packet[4..6].copy_from_slice(&(body as u16).to_be_bytes());
-        packet[6..8].copy_from_slice(&[50, 64]);
-        (packet[23], packet[39]) = (source, 2);
+    let ends: [IpAddr; 2] = if is_v6 {
+        [source, 2].map(|host| IpAddr::V6(u128::from(host).into()))
     } else {
-        (packet[0], packet[1]) = (0x45, octet);
-        packet[2..4].copy_from_slice(&((header + body) as u16).to_be_bytes());
-        packet[5] = 1;
-        packet[8..10].copy_from_slice(&[64, 50]);
-        packet[12..20].copy_from_slice(&[192, 0, 2, source, 192, 0, 2, 200]);
-        write_ipv4_checksum(&mut packet[..20]);
-    }
+        [source, 200].map(|host| [192, 0, 2, host].into())
+    };
+    let header = IpHeader { traffic_class: octet, identification: 1, ..IpHeader::new(ESP, ends[0], ends[1]) };
+    let at = header.header_len();
+    let mut packet: Vec<u8> = (0..at + body).map(|n| (n.saturating_sub(at) * 7 / 3) as u8).collect();
+    header.write(&mut packet);
     packet
 }
 

@@ -4,7 +4,9 @@ use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-use crate::flow::{FlowKey, ICMP, ICMP_V6, address_number, number_address};
+use convoy_packet::protocol::{ICMP, ICMP_V6};
+
+use crate::flow::{FlowKey, address_number, number_address};
 
 /// Addresses of one family from first to last, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

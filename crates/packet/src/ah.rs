@@ -24,9 +24,10 @@ impl<'a> Ah<'a> {
         Ok(Self(bytes))
     }
 
-    /// The security parameters index of what an ICMP error quotes, which may end behind it.
-    pub fn quoted_spi(bytes: &[u8]) -> Option<u32> {
-        bytes.get(4..8).map(|field| u32_at(field, 0))
+    /// SPI, and sequence number where it is there, of what an ICMP error quotes: it may end anywhere behind the SPI.
+    pub fn quoted(bytes: &[u8]) -> Option<(u32, Option<u32>)> {
+        let field = |at: usize| bytes.get(at..at + 4).map(|field| u32_at(field, 0));
+        Some((field(4)?, field(8)))
     }
 
     /// The protocol behind AH, see [`crate::protocol`].
@@ -95,6 +96,15 @@ mod tests {
         let parse = |field| Ah::parse(&[&[17, field][..], &[0; 22]].concat()).is_ok();
         assert_eq!([0, 1, 4, 5].map(parse), [false, true, true, false]);
         assert!(Ah::parse(&[1; 11]).is_err());
+    }
+
+    #[test]
+    fn a_quote_may_end_behind_the_spi() {
+        let mut bytes = [0; 24];
+        write(&mut bytes, 17, 0x1001, 7);
+        assert_eq!(Ah::quoted(&bytes[..12]), Some((0x1001, Some(7))));
+        assert_eq!(Ah::quoted(&bytes[..8]), Some((0x1001, None)));
+        assert_eq!(Ah::quoted(&bytes[..7]), None);
     }
 
     proptest! {

@@ -3,9 +3,9 @@
 
 use std::net::IpAddr;
 
+use crate::HeaderError;
 use crate::ipv4::{self, Ipv4Header};
 use crate::ipv6::{self, Extension, Ipv6Header};
-use crate::{HeaderError, Ipv4, Ipv6};
 
 /// A header of either family without options or extension headers, to be written. The addresses are of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -122,18 +122,9 @@ pub fn decrement_hop_limit(packet: &mut [u8]) {
     }
 }
 
-/// Source and destination of a packet of either family.
-///
-/// # Errors
-/// [`HeaderError`] if the fixed header or its length is wrong.
-pub fn addresses(packet: &[u8]) -> Result<(IpAddr, IpAddr), HeaderError> {
-    if packet.first().is_some_and(|first| first >> 4 == 6) {
-        let view = Ipv6::parse(packet)?;
-        Ok((view.source().into(), view.destination().into()))
-    } else {
-        let view = Ipv4::parse(packet)?;
-        Ok((view.source().into(), view.destination().into()))
-    }
+/// The source address.
+pub fn source(packet: &[u8]) -> IpAddr {
+    if is_v6(packet) { ipv6::source(packet).into() } else { ipv4::source(packet).into() }
 }
 
 /// Where the number of the protocol stands whose header starts at `header_len`, behind options or extension headers.
@@ -160,6 +151,7 @@ pub fn protocol_at(packet: &[u8], header_len: usize) -> Result<usize, HeaderErro
 mod tests {
     use super::*;
     use crate::protocol::{DESTINATION_OPTIONS, ESP, ROUTING, UDP};
+    use crate::{Ipv4, Layout};
 
     fn packet(source: &str, destination: &str) -> Vec<u8> {
         let address = |text: &str| text.parse().expect("an address");
@@ -176,14 +168,14 @@ mod tests {
     #[test]
     fn either_family_is_written_and_read_back() {
         for (mut packet, len) in both().into_iter().zip([20, 40]) {
-            let header = IpHeader::new(UDP, addresses(&packet).expect("whole").0, [10, 0, 0, 1].into());
+            let header = IpHeader::new(UDP, source(&packet), [10, 0, 0, 1].into());
             assert_eq!((header.header_len(), traffic_class(&packet)), (len, 0xb9));
             decrement_hop_limit(&mut packet);
             set_traffic_class(&mut packet, 0x46);
             packet.truncate(50);
             let valid = Ipv4::parse(&packet).map_or(true, |view| view.is_checksum_valid());
             set_length(&mut packet);
-            assert!(addresses(&packet).is_ok() && valid);
+            assert!(Layout::parse(&packet).is_ok_and(|layout| layout.total_len == 50) && valid);
             assert_eq!((traffic_class(&packet), packet[if len == 20 { 8 } else { 7 }]), (0x46, 63));
             assert!(Ipv4::parse(&packet).map_or(true, |view| view.is_checksum_valid()));
         }

@@ -98,7 +98,7 @@ impl<'a> Ipv4<'a> {
 
     /// The source address.
     pub fn source(&self) -> Ipv4Addr {
-        u32_at(self.0, 12).into()
+        source(self.0)
     }
 
     /// The destination address.
@@ -199,6 +199,10 @@ impl Ipv4Header {
 /// What the header's first byte says of its length, in bytes.
 pub(crate) fn header_len(header: &[u8]) -> usize {
     4 * usize::from(header[0] & 15)
+}
+
+pub(crate) fn source(header: &[u8]) -> Ipv4Addr {
+    u32_at(header, 12).into()
 }
 
 /// Sets IHL; `bytes` is a multiple of four up to [`LONGEST_BYTES`].

@@ -73,7 +73,7 @@ impl<'a> Ipv6<'a> {
 
     /// The source address.
     pub fn source(&self) -> Ipv6Addr {
-        address_at(self.0, 8)
+        source(self.0)
     }
 
     /// The destination address.
@@ -241,6 +241,10 @@ pub fn write_fragment(into: &mut [u8], next_header: u8, fragment: Fragment) {
 
 fn address_at(bytes: &[u8], at: usize) -> Ipv6Addr {
     Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|byte| bytes[at + byte]))
+}
+
+pub(crate) fn source(header: &[u8]) -> Ipv6Addr {
+    address_at(header, 8)
 }
 
 pub(crate) fn traffic_class(header: &[u8]) -> u8 {

@@ -1,15 +1,16 @@
 //! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against policy.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::protocol::{AH, ESP, UDP};
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Udp, ip};
 
 use super::{Ipsec, MappingChange, Verdict};
 use crate::drops::DropReason;
-use crate::flow::number_address;
+use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
-use crate::layout::{AH, ESP, Layout, UDP, be16, be32};
 use crate::natt::{Carried, classify};
 use crate::sa_config::{Mode, SaProtocol};
 use crate::sad::{Sa, Slot};
@@ -18,7 +19,6 @@ use crate::sad::{Sa, Slot};
 const IKE_PORT: u16 = 500;
 /// Where IKE and ESP in UDP share a port (RFC 3948).
 const NAT_PORT: u16 = 4500;
-const UDP_HEADER: usize = 8;
 
 /// What became of a burst from the outside.
 #[derive(Debug, Default)]
@@ -55,30 +55,27 @@ enum Kind {
 impl Kind {
     /// Of a packet to one of our own addresses.
     fn of(packet: &[u8], layout: &Layout) -> Self {
-        let at = layout.payload;
-        let body = &packet[at..layout.total_len];
+        let (at, body) = (layout.payload, layout.body(packet));
+        let protected = |protocol, spi| Self::Protected { protocol, spi, at, in_udp: false };
         match layout.protocol {
-            ESP if body.len() < 8 => Self::Short,
-            ESP => Self::Protected { protocol: SaProtocol::Esp, spi: be32(body, 0), at, in_udp: false },
-            AH if body.len() < 12 => Self::Short,
-            AH => Self::Protected { protocol: SaProtocol::Ah, spi: be32(body, 4), at, in_udp: false },
-            UDP if body.len() < UDP_HEADER => Self::Short,
-            UDP => Self::of_udp(body, at),
+            ESP => Esp::parse(body).map_or(Self::Short, |esp| protected(SaProtocol::Esp, esp.spi())),
+            AH => Ah::parse(body).map_or(Self::Short, |ah| protected(SaProtocol::Ah, ah.spi())),
+            UDP => Udp::parse(body).map_or(Self::Short, |udp| Self::of_udp(udp, at)),
             _ => Self::Plain,
         }
     }
 
-    fn of_udp(datagram: &[u8], at: usize) -> Self {
-        match be16(datagram, 2) {
+    fn of_udp(datagram: Udp<'_>, at: usize) -> Self {
+        match datagram.destination_port() {
             IKE_PORT => Self::Ike,
-            NAT_PORT => match classify(&datagram[UDP_HEADER..]) {
-                Carried::Keepalive => Self::Keepalive,
-                Carried::Ike => Self::Ike,
-                Carried::Malformed => Self::Short,
-                Carried::Esp => {
-                    let (protocol, spi) = (SaProtocol::Esp, be32(datagram, UDP_HEADER));
+            NAT_PORT => match (classify(datagram.payload()), Esp::parse(datagram.payload())) {
+                (Carried::Keepalive, _) => Self::Keepalive,
+                (Carried::Ike, _) => Self::Ike,
+                (Carried::Esp, Ok(esp)) => {
+                    let (protocol, spi) = (SaProtocol::Esp, esp.spi());
                     Self::Protected { protocol, spi, at: at + UDP_HEADER, in_udp: true }
                 }
+                (Carried::Esp | Carried::Malformed, _) => Self::Short,
             },
             _ => Self::Plain,
         }
@@ -191,7 +188,7 @@ impl Ipsec {
 
     /// Plaintext from outside passes only where a policy says so.
     fn inbound_plain(&mut self, frame: Frame, layout: &Layout, pool: &mut FramePool, out: &mut InboundBurst) {
-        let flow = layout.flow(&frame);
+        let flow = FlowKey::of(&frame, layout);
         let Some(place) = self.inbound_flows.get_or_decide(&flow, || self.spd.find_inbound(&flow)) else {
             return self.drop_frame(pool, frame, None, DropReason::InboundNoPolicy);
         };
@@ -253,33 +250,30 @@ impl Ipsec {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         let (tunnel, mode) = (*tunnel, facts.mode);
-        let source = facts.encap.and_then(|_| outer_source(&frame));
+        let source = facts.encap.and_then(|_| outer_source(&frame, context.header.into()));
         let highest = sa.replay().highest();
-        if let Err(reason) = sa.finish(&mut frame, &job, &context, status, now_ns) {
-            return self.drop_frame(pool, frame, Some(index), reason);
-        }
+        let inner = match sa.finish(&mut frame, &job, &context, status, now_ns) {
+            Ok(inner) => inner,
+            Err(reason) => return self.drop_frame(pool, frame, Some(index), reason),
+        };
         // Higher, not the highest: without a window the newest packet may come again, from anywhere.
         let is_newest = context.sequence > highest;
         if let Some(source) = source.filter(|source| is_newest && *source != facts.peer()) {
             self.note_source(index, source);
         }
-        self.deliver(frame, index, tunnel, mode, pool, out);
+        self.deliver(frame, &inner, index, (tunnel, mode), pool, out);
     }
 
     fn deliver(
         &mut self,
-        mut frame: Frame,
+        frame: Frame,
+        layout: &Layout,
         index: SaIndex,
-        tunnel: u32,
-        mode: Mode,
+        (tunnel, mode): (u32, Mode),
         pool: &mut FramePool,
         out: &mut Vec<Frame>,
     ) {
-        let Ok(layout) = Layout::parse(&frame) else {
-            return self.drop_frame(pool, frame, Some(index), DropReason::MalformedDecrypted);
-        };
-        frame.truncate(layout.total_len);
-        if !self.tunnels.admits_inbound(tunnel, &layout.flow(&frame)) {
+        if !self.tunnels.admits_inbound(tunnel, &FlowKey::of(&frame, layout)) {
             return self.drop_frame(pool, frame, Some(index), DropReason::PolicyMismatch);
         }
         self.totals.opened += 1;
@@ -290,7 +284,7 @@ impl Ipsec {
         let mut nobody = Vec::new();
         if self.config.decrement_ttl && layout.hops <= 1 {
             self.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
-        } else if let Some(frame) = self.count_hop_down(frame, &layout, Some(index), pool, &mut nobody) {
+        } else if let Some(frame) = self.count_hop_down(frame, layout, Some(index), pool, &mut nobody) {
             out.push(frame);
         }
     }
@@ -313,10 +307,8 @@ impl Ipsec {
     }
 }
 
-/// Source address and port of a packet in UDP that `inbound` has accepted.
-fn outer_source(packet: &[u8]) -> Option<SocketAddr> {
-    let layout = Layout::parse(packet).ok().filter(|layout| layout.protocol == UDP)?;
-    let (source, _): (IpAddr, IpAddr) = layout.addresses(packet);
-    let port = packet.get(layout.payload..layout.payload + 2)?;
-    Some(SocketAddr::new(source, be16(port, 0)))
+/// Source address and port of a packet in UDP that `inbound` has accepted; its ESP header stands at `esp_at`.
+fn outer_source(packet: &[u8], esp_at: usize) -> Option<SocketAddr> {
+    let datagram = Udp::parse(packet.get(esp_at.checked_sub(UDP_HEADER)?..)?).ok()?;
+    Some(SocketAddr::new(ip::source(packet), datagram.source_port()))
 }

@@ -2,14 +2,14 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::{Frame, FramePool, Layout, ip};
 
 use super::{FragmentPlace, Ipsec, Verdict};
 use crate::drops::DropReason;
+use crate::flow::FlowKey;
 use crate::fragment::split;
 use crate::icmp::{self, IcmpError};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
-use crate::layout::{Layout, be16};
 use crate::path_mtu::LEAST_V6;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
@@ -65,7 +65,7 @@ impl Ipsec {
             return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
         };
         frame.truncate(layout.total_len);
-        let flow = layout.flow(&frame);
+        let flow = FlowKey::of(&frame, &layout);
         let Some(place) = self.outbound_flows.get_or_decide(&flow, || self.spd.find_outbound(&flow)) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy);
         };
@@ -304,7 +304,7 @@ impl Ipsec {
             self.drop_frame(pool, frame, sa, DropReason::TtlExpired);
             return None;
         }
-        decrement_hops(&mut frame);
+        ip::decrement_hop_limit(&mut frame);
         Some(frame)
     }
 
@@ -334,16 +334,4 @@ impl Ipsec {
             self.count_drop(Some(index), reason);
         }
     }
-}
-
-/// One hop less, and the IPv4 checksum with it (RFC 1624).
-fn decrement_hops(packet: &mut [u8]) {
-    if packet[0] >> 4 == 6 {
-        packet[7] -= 1;
-        return;
-    }
-    packet[8] -= 1;
-    let sum = u32::from(be16(packet, 10)) + 0x0100;
-    let folded = (sum + (sum >> 16)) as u16;
-    packet[10..12].copy_from_slice(&folded.to_be_bytes());
 }

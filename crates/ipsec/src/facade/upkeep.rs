@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::protocol::UDP;
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::Ipsec;
 use super::outbound::NEEDED_TAILROOM;
@@ -10,7 +12,7 @@ use crate::drops::DropReason;
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
-use crate::sa::{IPV4_HEADER, UDP_HEADER, set_length, write_udp};
+use crate::sa::write_udp;
 use crate::sad::{Sa, SaFacts, SaName, Slot};
 use crate::spd::TunnelId;
 
@@ -165,14 +167,14 @@ impl Ipsec {
 fn keepalive(facts: &SaFacts, pool: &mut FramePool) -> Option<Frame> {
     let ports = facts.encap?;
     let mut frame = pool.take(FrameSize::Small)?;
-    let header = if facts.name.local.is_ipv6() { crate::layout::IPV6_HEADER } else { IPV4_HEADER };
-    if frame.append(header + UDP_HEADER + KEEPALIVE.len()).is_err() {
+    let header = IpHeader::new(UDP, facts.name.local, facts.name.remote);
+    let at = header.header_len();
+    if frame.append(at + UDP_HEADER + KEEPALIVE.len()).is_err() {
         pool.give_back(frame);
         return None;
     }
-    crate::sa::write_ip(&mut frame, facts.name.local, facts.name.remote, crate::layout::UDP);
-    frame[header + UDP_HEADER..].copy_from_slice(&KEEPALIVE);
-    write_udp(&mut frame[header..], ports);
-    set_length(&mut frame);
+    header.write(&mut frame);
+    frame[at + UDP_HEADER..].copy_from_slice(&KEEPALIVE);
+    write_udp(&mut frame[at..], ports);
     Some(frame)
 }

@@ -48,7 +48,7 @@ fn a_truncated_packet_is_dropped_at_every_length() {
             let mut cut = outer[..len].to_vec();
             assert!(b.receive(std::slice::from_ref(&cut)).is_empty());
             if len >= 40 {
-                crate::sa::set_length(&mut cut);
+                ip::set_length(&mut cut);
                 assert!(b.receive(&[cut]).is_empty());
             }
         }
@@ -145,7 +145,7 @@ fn any_packet() -> impl Strategy<Value = Vec<u8>> {
                 }
             }
             if fixed && packet.len() >= 60 && packet[0] & 15 == 5 {
-                crate::sa::set_length(&mut packet);
+                ip::set_length(&mut packet);
             }
             packet
         },

@@ -1,7 +1,7 @@
 //! What an attacker outside, or a peer gone bad, may send: the name that the operator reads, and nothing else.
 
 use super::*;
-use crate::layout::FRAGMENT;
+use convoy_packet::protocol::FRAGMENT;
 
 /// The names and numbers that `convoy show` prints.
 fn printed(gateway: &Gateway) -> Vec<(String, u64)> {
@@ -22,7 +22,7 @@ fn target(link: &Link) -> (Gateway, Vec<u8>) {
 /// The packet with its last `count` bytes gone and its length made to fit.
 fn shortened(packet: &[u8], count: usize) -> Vec<u8> {
     let mut short = packet[..packet.len() - count].to_vec();
-    crate::sa::set_length(&mut short);
+    ip::set_length(&mut short);
     short
 }
 
@@ -84,7 +84,7 @@ fn fragment(link: &Link, source: [u8; 4], id: u16, offset: u16, len: usize) -> V
     packet[4..6].copy_from_slice(&id.to_be_bytes());
     packet[6..8].copy_from_slice(&(0x2000 | offset).to_be_bytes());
     packet[9] = 50;
-    write_ipv4_checksum(&mut packet[..20]);
+    ipv4::fill_checksum(&mut packet);
     packet
 }
 
@@ -150,7 +150,7 @@ fn nested(packet: &[u8], kind: u8, count: usize) -> Vec<u8> {
         let next = std::mem::replace(&mut packet[6], kind);
         packet.splice(40..40, [next, 0, 0, 0, 0, 0, 0, 0]);
     }
-    crate::sa::set_length(&mut packet);
+    ip::set_length(&mut packet);
     packet
 }
 

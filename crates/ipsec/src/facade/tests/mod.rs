@@ -11,14 +11,12 @@ mod upkeep;
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::{Frame, FramePool, FrameSize, IpHeader, Layout, checksum, ip, ipv4, udp};
 
 use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
-use crate::fragment::write_ipv4_checksum;
 use crate::job::{Direction, Prepared};
-use crate::layout::{Layout, ones_complement};
 use crate::sa_config::{Mode, OuterDf, SaProtocol, UdpEncap};
 use crate::selector::Selector;
 use crate::spd::{PolicyDirection, TunnelId};
@@ -258,24 +256,22 @@ fn policy(local: &str, remote: &str, action: Action) -> Policy {
 
 /// A UDP packet of `len` bytes in all, from port 4660 to 53; too short ones have no UDP header.
 fn udp([source, destination]: [IpAddr; 2], len: usize) -> Vec<u8> {
-    let mut packet = vec![0u8; len];
-    let header = crate::sa::write_ip(&mut packet, source, destination, 17);
-    packet[header..].iter_mut().enumerate().for_each(|(n, byte)| *byte = (n * 31 / 7) as u8);
-    if len >= header + 8 {
-        packet[header..header + 4].copy_from_slice(&[0x12, 0x34, 0, 53]);
-        packet[header + 4..header + 6].copy_from_slice(&((len - header) as u16).to_be_bytes());
-        // The true checksum: a NAT's traces are mended on the way.
-        packet[header + 6..header + 8].fill(0);
-        crate::natt::fix_checksum(&mut packet, header, 17);
-        if header == 20 {
-            packet[26..28].fill(0);
+    let header = IpHeader::new(17, source, destination);
+    let at = header.header_len();
+    let mut packet: Vec<u8> = (0..len).map(|n| (n.saturating_sub(at) * 31 / 7) as u8).collect();
+    header.write(&mut packet);
+    if len >= at + udp::HEADER_BYTES {
+        udp::write(&mut packet[at..], 0x1234, 53);
+        if !header.source.is_ipv4() {
+            // The true checksum: a NAT's traces are mended on the way. Over IPv4 there may be none.
+            let pseudo = checksum::pseudo_header(&packet, 17, len - at);
+            udp::fill_checksum(&mut packet[at..], pseudo);
         }
     }
-    crate::sa::set_length(&mut packet);
     packet
 }
 
 fn set_dont_fragment(packet: &mut [u8]) {
     packet[6] |= 0x40;
-    write_ipv4_checksum(&mut packet[..20]);
+    ipv4::fill_checksum(packet);
 }

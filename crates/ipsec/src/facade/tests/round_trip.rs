@@ -40,7 +40,7 @@ proptest! {
             let layout = Layout::parse(outer).expect("well-formed");
             prop_assert_eq!(layout.addresses(outer), (link.ends()[0], link.ends()[1]));
             prop_assert_eq!(layout.total_len, outer.len());
-            prop_assert!(layout.is_v6 || ones_complement(&outer[..20], 0) == 0);
+            prop_assert!(layout.is_v6 || checksum::of(&outer[..20], 0) == 0);
             prop_assert!(outer != inner);
         }
         prop_assert_eq!(b.receive(&outer), packets);
@@ -128,15 +128,15 @@ fn congestion_outside_is_told_inside_or_the_packet_is_dropped() {
     let [mut a, mut b] = link.pair();
     let mut capable = link.packet(false, 100);
     capable[1] = 2;
-    write_ipv4_checksum(&mut capable[..20]);
+    ipv4::fill_checksum(&mut capable);
     let mut outer = a.send(&[capable, link.packet(false, 100)]);
     for packet in &mut outer {
         packet[1] |= 3;
-        write_ipv4_checksum(&mut packet[..20]);
+        ipv4::fill_checksum(packet);
     }
     let inner = b.receive(&outer);
     assert_eq!(inner.iter().map(|packet| packet[1]).collect::<Vec<_>>(), [3]);
-    assert_eq!(ones_complement(&inner[0][..20], 0), 0);
+    assert_eq!(checksum::of(&inner[0][..20], 0), 0);
     assert_eq!(b.sa_drops(IN, DropReason::EcnCongestion), 1);
     b.assert_no_leak();
 }

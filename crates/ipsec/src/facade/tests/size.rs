@@ -75,7 +75,7 @@ fn transport_mode_honours_df_and_takes_no_fragments() {
     set_dont_fragment(&mut large);
     let mut fragment = link.packet(false, 1_000);
     fragment[6] = 0x20;
-    write_ipv4_checksum(&mut fragment[..20]);
+    ipv4::fill_checksum(&mut fragment);
     assert!(a.send(&[large, fragment]).is_empty());
     assert_eq!(a.sa_drops(OUT, DropReason::PacketTooBig), 1);
     assert_eq!(a.sa_drops(OUT, DropReason::FragmentInTransport), 1);
@@ -185,12 +185,12 @@ fn hops_are_counted_down_where_asked_and_their_end_is_told() {
     let [mut a, mut b] = link.pair();
     let mut last = link.packet(false, 100);
     last[8] = 1;
-    write_ipv4_checksum(&mut last[..20]);
+    ipv4::fill_checksum(&mut last);
     let outer = a.send(&[link.packet(false, 100), link.packet(true, 100), last]);
     assert_eq!(a.sa_drops(OUT, DropReason::TtlExpired), 1);
     assert_eq!(a.told_inside()[0][20], 11);
     let inner = b.receive(&outer);
     assert_eq!((inner[0][8], inner[1][7]), (62, 62), "one hop at each gateway");
-    assert_eq!(ones_complement(&inner[0][..20], 0), 0);
+    assert_eq!(checksum::of(&inner[0][..20], 0), 0);
     a.assert_no_leak();
 }

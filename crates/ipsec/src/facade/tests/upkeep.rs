@@ -54,7 +54,7 @@ fn a_moved_peer_is_reported_once_and_followed_where_asked() {
         for packet in &mut outer[1..] {
             packet[12..16].copy_from_slice(&[198, 51, 100, 9]);
             packet[20..22].copy_from_slice(&40_000u16.to_be_bytes());
-            write_ipv4_checksum(&mut packet[..20]);
+            ipv4::fill_checksum(packet);
         }
         assert_eq!(b.receive(&outer).len(), 3);
         let mut changes = Vec::new();
