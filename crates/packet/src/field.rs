@@ -10,6 +10,13 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+/// An IPv6 address: copied as a whole, since a load byte by byte does not vectorise.
+pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
+    let mut field = [0; 16];
+    field.copy_from_slice(&bytes[at..at + 16]);
+    u128::from_be_bytes(field)
+}
+
 pub(crate) fn put_u16(bytes: &mut [u8], at: usize, value: u16) {
     bytes[at..at + 2].copy_from_slice(&value.to_be_bytes());
 }

@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use crate::field::{fixed, length, put_u16, put_u32, u16_at, u32_at};
+use crate::field::{fixed, length, put_u16, put_u32, u16_at, u32_at, u128_at};
 use crate::protocol::{DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ROUTING};
 use crate::{Fragment, HeaderError};
 
@@ -78,7 +78,7 @@ impl<'a> Ipv6<'a> {
 
     /// The destination address.
     pub fn destination(&self) -> Ipv6Addr {
-        address_at(self.0, 24)
+        u128_at(self.0, 24).into()
     }
 
     /// What is behind this header, extension headers included.
@@ -239,12 +239,8 @@ pub fn write_fragment(into: &mut [u8], next_header: u8, fragment: Fragment) {
     put_u32(into, 4, fragment.identification);
 }
 
-fn address_at(bytes: &[u8], at: usize) -> Ipv6Addr {
-    Ipv6Addr::from(std::array::from_fn::<u8, 16, _>(|byte| bytes[at + byte]))
-}
-
 pub(crate) fn source(header: &[u8]) -> Ipv6Addr {
-    address_at(header, 8)
+    u128_at(header, 8).into()
 }
 
 pub(crate) fn traffic_class(header: &[u8]) -> u8 {

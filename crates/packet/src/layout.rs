@@ -3,7 +3,7 @@
 
 use std::net::IpAddr;
 
-use crate::field::{u16_at, u32_at};
+use crate::field::{u16_at, u32_at, u128_at};
 use crate::protocol::{ICMP, ICMP_V6, NO_NEXT_HEADER, has_ports};
 use crate::{Fragment, HeaderError, Ipv4, Ipv6, ipv4};
 
@@ -123,8 +123,7 @@ impl Layout {
     /// Source and destination as numbers, for comparison without branches on the family.
     pub fn address_numbers(&self, packet: &[u8]) -> (u128, u128) {
         if self.is_v6 {
-            let number = |at: usize| u128::from_be_bytes(std::array::from_fn(|byte| packet[at + byte]));
-            (number(8), number(24))
+            (u128_at(packet, 8), u128_at(packet, 24))
         } else {
             (u32_at(packet, 12).into(), u32_at(packet, 16).into())
         }
