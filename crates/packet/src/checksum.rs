@@ -55,7 +55,7 @@ pub fn pseudo_header(packet: &[u8], protocol: u8, len: usize) -> u64 {
 
 /// The checksum after one 16-bit word under it changed (RFC 1624 equation 3). It is what computing anew gives, unless
 /// all that is summed up is zero, which no IP header is.
-pub fn update(checksum: u16, old: u16, new: u16) -> u16 {
+pub fn update16(checksum: u16, old: u16, new: u16) -> u16 {
     fold(u64::from(!checksum) + u64::from(!old) + u64::from(new))
 }
 
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_example_of_rfc_1624_section_4_gives_zero() {
-        assert_eq!(update(0xdd2f, 0x5555, 0x3285), 0x0000);
+        assert_eq!(update16(0xdd2f, 0x5555, 0x3285), 0x0000);
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
             let before = of(&bytes(&words), 0);
             let at = 1 + at.index(words.len() - 1);
             let old = std::mem::replace(&mut words[at], new);
-            prop_assert_eq!(update(before, old, new), of(&bytes(&words), 0));
+            prop_assert_eq!(update16(before, old, new), of(&bytes(&words), 0));
         }
     }
 }

@@ -235,7 +235,7 @@ pub(crate) fn set_time_to_live(header: &mut [u8], value: u8) {
 }
 
 fn update_word(header: &mut [u8], at: usize, new: u16) {
-    let sum = checksum::update(u16_at(header, CHECKSUM_AT), u16_at(header, at), new);
+    let sum = checksum::update16(u16_at(header, CHECKSUM_AT), u16_at(header, at), new);
     put_u16(header, at, new);
     put_u16(header, CHECKSUM_AT, sum);
 }
