@@ -1,0 +1,185 @@
+//! The binary as its user meets it: exit status, which stream what goes to, and what is said.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// 20 bytes of key and salt each way.
+const KEYS: [&str; 2] =
+    ["00112233445566778899aabbccddeeff00112233", "ffeeddccbbaa99887766554433221100ffeeddcc"];
+
+fn convoy(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_convoy")).args(arguments).output().expect("the binary was built")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// A configuration of one side, as only its owner may read it.
+fn site(folder: &Path, name: &str, ends: [&str; 2], spis: [u32; 2], keys: [&str; 2]) -> PathBuf {
+    let [local, remote] = ends;
+    let path = folder.join(name);
+    let config = format!(
+        "[[tunnel]]\nname = \"{name}\"\nlocal = \"192.0.2.{local}\"\nremote = \"192.0.2.{remote}\"\n\
+         local_ts = [\"10.{local}.0.0/16\"]\nremote_ts = [\"10.{remote}.0.0/16\"]\nesp_proposal = \"aes128gcm16\"\n\
+         [tunnel.manual]\nspi_in = {}\nspi_out = {}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
+        spis[0], spis[1], keys[0], keys[1]
+    );
+    std::fs::write(&path, config).expect("writable");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("ours");
+    path
+}
+
+fn both_sites(folder: &Path) -> [PathBuf; 2] {
+    let a = site(folder, "a.toml", ["1", "2"], [0x1001, 0x1002], KEYS);
+    let b = site(folder, "b.toml", ["2", "1"], [0x1002, 0x1001], [KEYS[1], KEYS[0]]);
+    [a, b]
+}
+
+fn as_str(path: &Path) -> &str {
+    path.to_str().expect("a name in UTF-8")
+}
+
+#[test]
+fn wrong_usage_is_2_and_help_is_0() {
+    assert_eq!(convoy(&[]).status.code(), Some(2));
+    let unknown = convoy(&["shwo"]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(text(&unknown.stderr).contains("show"), "the nearest command is named");
+    let help = convoy(&["--help"]);
+    assert_eq!(help.status.code(), Some(0));
+    for command in ["demo", "engines", "run", "show", "check", "replay"] {
+        assert!(text(&help.stdout).contains(command), "{command}");
+    }
+}
+
+#[test]
+fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [good, _] = both_sites(folder.path());
+    let checked = convoy(&["check", "-c", as_str(&good)]);
+    assert_eq!((checked.status.code(), text(&checked.stderr)), (Some(0), String::new()));
+    let wrong = std::fs::read_to_string(&good).expect("readable").replace("aes128gcm16", "aes128gcm17");
+    std::fs::write(&good, wrong).expect("writable");
+    for arguments in [&["check", "-c", as_str(&good)][..], &["run", "-c", as_str(&good)]] {
+        let refused = convoy(arguments);
+        assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(2), String::new()));
+        assert!(
+            text(&refused.stderr).contains("a.toml:7:16: tunnel.esp_proposal"),
+            "{}",
+            text(&refused.stderr)
+        );
+    }
+    let missing = convoy(&["check", "-c", "/nowhere/site.toml"]);
+    assert_eq!(missing.status.code(), Some(2));
+    assert!(text(&missing.stderr).contains("/nowhere/site.toml"));
+}
+
+#[test]
+fn a_gateway_that_is_not_there_is_1_and_the_way_to_it_is_told() {
+    let shown = convoy(&["show", "sa", "--control", "/nowhere/control.sock"]);
+    assert_eq!((shown.status.code(), text(&shown.stdout)), (Some(1), String::new()));
+    assert!(text(&shown.stderr).contains("is `convoy run` running? --control names its socket"));
+}
+
+#[test]
+fn what_one_side_seals_the_other_opens_byte_for_byte() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let (plain, sealed, opened) = (at("plain.pcap"), at("sealed.pcap"), at("opened.pcap"));
+    let packets: Vec<Vec<u8>> = (0..200).map(packet).collect();
+    std::fs::write(&plain, capture(&packets)).expect("writable");
+    for (config, way, from, to) in [(&a, "out", &plain, &sealed), (&b, "in", &sealed, &opened)] {
+        let replayed = convoy(&[
+            "replay",
+            "-c",
+            as_str(config),
+            "--direction",
+            way,
+            "--in",
+            as_str(from),
+            "--out",
+            as_str(to),
+            "--json",
+        ]);
+        assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed.stderr));
+        let report: serde_json::Value =
+            serde_json::from_slice(&replayed.stdout).expect("JSON and nothing else");
+        assert_eq!((&report["read"], &report["written"]), (&200.into(), &200.into()));
+    }
+    assert_eq!(contents(&std::fs::read(&opened).expect("written")), packets);
+    let sealed = contents(&std::fs::read(&sealed).expect("written"));
+    assert!(sealed.iter().all(|packet| packet[9] == 50 || packet[9] == 17), "ESP, or ESP in UDP");
+    let broken = at("broken.pcap");
+    std::fs::write(&broken, b"no capture").expect("writable");
+    let refused = convoy(&[
+        "replay",
+        "-c",
+        as_str(&a),
+        "--direction",
+        "out",
+        "--in",
+        as_str(&broken),
+        "--out",
+        as_str(&at("x")),
+    ]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("broken.pcap"));
+}
+
+#[test]
+fn engines_are_told_for_machines_too() {
+    let told = convoy(&["engines", "--json"]);
+    assert_eq!(told.status.code(), Some(0));
+    let engines: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
+    let software = engines.as_array().and_then(|all| all.iter().find(|engine| engine["kind"] == "software"));
+    assert_eq!(software.expect("it is everywhere")["present"], true);
+    let absent = engines.as_array().expect("a list").iter().filter(|engine| engine["present"] == false);
+    for engine in absent {
+        assert!(engine["reason"].is_string() && engine["remedy"].is_string(), "{engine}");
+    }
+}
+
+/// A UDP packet from one site to the other; sizes vary.
+fn packet(at: usize) -> Vec<u8> {
+    let payload = vec![at as u8; at * 7 % 1300];
+    let (udp_len, len) = (8 + payload.len() as u16, 28 + payload.len() as u16);
+    let mut packet = vec![0x45, 0, 0, 0, 0, at as u8, 0, 0, 64, 17, 0, 0, 10, 1, 0, 1, 10, 2, 0, 1];
+    packet[2..4].copy_from_slice(&len.to_be_bytes());
+    let sum = packet.chunks(2).map(|word| u32::from(u16::from_be_bytes([word[0], word[1]]))).sum::<u32>();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    packet.extend([0x10, 0, 0x20, 0]);
+    packet.extend(udp_len.to_be_bytes());
+    packet.extend([0, 0]);
+    packet.extend(payload);
+    packet
+}
+
+/// A capture of raw IP packets, in the classic format.
+fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
+    let mut file: Vec<u8> =
+        [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65_535, 101].into_iter().flat_map(u32::to_le_bytes).collect();
+    for packet in packets {
+        let len = packet.len() as u32;
+        file.extend([0, 0, len, len].into_iter().flat_map(u32::to_le_bytes));
+        file.extend(packet);
+    }
+    file
+}
+
+/// The packets of such a capture.
+fn contents(mut file: &[u8]) -> Vec<Vec<u8>> {
+    let is_little = file[0] == 0xd4 || file[0] == 0x4d;
+    let mut packets = Vec::new();
+    file = &file[24..];
+    while let Some((header, rest)) = file.split_at_checked(16) {
+        let len = [header[8], header[9], header[10], header[11]];
+        let len = if is_little { u32::from_le_bytes(len) } else { u32::from_be_bytes(len) } as usize;
+        packets.push(rest[..len].to_vec());
+        file = &rest[len..];
+    }
+    packets
+}
