@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::{Frame, FramePool, FrameSize, ethernet};
 use pcap_file::DataLink;
 use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -182,22 +182,14 @@ fn next_pcapng(
     Some(Ok(Found::Packet(interface.linktype, original_len as usize <= into.len())))
 }
 
+/// Where the EtherType stands in a Linux "cooked" header, in bytes.
+const COOKED_ETHERTYPE_AT: usize = 14;
+
 /// Where the IP header starts behind a link's own header; `None` for what is not IP.
 fn ip_start(link: DataLink, packet: &[u8]) -> Option<usize> {
-    const IPV4: [u8; 2] = [0x08, 0x00];
-    const IPV6: [u8; 2] = [0x86, 0xdd];
-    const VLAN: [[u8; 2]; 2] = [[0x81, 0x00], [0x88, 0xa8]];
-    let behind_ethertype = |mut at: usize| loop {
-        let ethertype: [u8; 2] = packet.get(at..at + 2)?.try_into().ok()?;
-        if VLAN.contains(&ethertype) {
-            at += 4;
-            continue;
-        }
-        return (ethertype == IPV4 || ethertype == IPV6).then_some(at + 2);
-    };
     match link {
-        DataLink::ETHERNET => behind_ethertype(12),
-        DataLink::LINUX_SLL => behind_ethertype(14),
+        DataLink::ETHERNET => ethernet::ip_start(packet, ethernet::ETHERTYPE_AT),
+        DataLink::LINUX_SLL => ethernet::ip_start(packet, COOKED_ETHERTYPE_AT),
         DataLink::NULL | DataLink::LOOP => Some(4),
         DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 | DataLink::Unknown(12 | 14) => Some(0),
         _ => None,
@@ -220,7 +212,7 @@ impl Port for Pcap {
             if !self.has_pending && !self.read_packet()? {
                 break;
             }
-            let Some(size) = convoy_packet::FrameSize::for_packet(self.packet.len(), TAILROOM) else {
+            let Some(size) = FrameSize::for_packet(self.packet.len(), TAILROOM) else {
                 self.has_pending = false;
                 self.counters.receive_dropped += 1;
                 continue;

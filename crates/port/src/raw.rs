@@ -7,7 +7,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::icmp::{v4, v6};
+use convoy_packet::protocol::{AH, ESP, ICMP, ICMP_V6};
+use convoy_packet::{Frame, FramePool, FrameSize, IpHeader, Ipv4, Ipv6, ipv6};
 use nix::cmsg_space;
 use nix::errno::Errno;
 use nix::sys::socket::{
@@ -17,12 +19,9 @@ use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
-/// ESP and AH.
-const PROTOCOLS: [u8; 2] = [50, 51];
-const ICMP: u8 = 1;
-const ICMPV6: u8 = 58;
+/// What the port carries.
+const PROTOCOLS: [u8; 2] = [ESP, AH];
 const PACKET_BYTES: usize = 65_535;
-const IPV6_HEADER: usize = 40;
 /// Bytes of socket buffer asked for, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
 
@@ -32,14 +31,14 @@ const REFUSE_ALL: [SockFilter; 1] = [refuse()];
 const TOO_BIG_V4: [SockFilter; 5] = [
     SockFilter::new((libc::BPF_LDX | libc::BPF_B | libc::BPF_MSH) as u16, 0, 0, 0),
     SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_IND) as u16, 0, 0, 0),
-    skip_unless(3),
+    skip_unless(v4::UNREACHABLE as u32),
     accept(),
     refuse(),
 ];
 /// Takes ICMPv6 "packet too big" (RFC 4443 section 3.2), and no other; the kernel shows no IPv6 header.
 const TOO_BIG_V6: [SockFilter; 4] = [
     SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16, 0, 0, 0),
-    skip_unless(2),
+    skip_unless(v6::PACKET_TOO_BIG as u32),
     accept(),
     refuse(),
 ];
@@ -87,7 +86,7 @@ impl Raw {
         }
         let mut endpoints = Vec::new();
         for address in addresses {
-            let reports = if address.is_ipv4() { ICMP } else { ICMPV6 };
+            let reports = if address.is_ipv4() { ICMP } else { ICMP_V6 };
             for protocol in PROTOCOLS.into_iter().chain(receives.then_some(reports)) {
                 let socket = open(*address, protocol, receives).map_err(|source| PortError::Io {
                     port: name.to_owned(),
@@ -198,7 +197,7 @@ fn open(address: IpAddr, protocol: u8, receives: bool) -> std::io::Result<Socket
         Socket::new(Domain::for_address(local), Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
     match protocol {
         ICMP => socket.attach_filter(&TOO_BIG_V4)?,
-        ICMPV6 => socket.attach_filter(&TOO_BIG_V6)?,
+        ICMP_V6 => socket.attach_filter(&TOO_BIG_V6)?,
         _ if !receives => socket.attach_filter(&REFUSE_ALL)?,
         _ => {}
     }
@@ -217,19 +216,13 @@ fn open(address: IpAddr, protocol: u8, receives: bool) -> std::io::Result<Socket
 
 /// Source, destination, protocol, where what the kernel takes starts, and the traffic class of a packet.
 fn parse(packet: &[u8]) -> Option<(IpAddr, SocketAddr, u8, usize, u8)> {
-    match packet.first()? >> 4 {
-        4 => {
-            let address = |at: usize| Some(IpAddr::from(<[u8; 4]>::try_from(packet.get(at..at + 4)?).ok()?));
-            Some((address(12)?, SocketAddr::new(address(16)?, 0), *packet.get(9)?, 0, packet[1]))
-        }
-        6 => {
-            let address =
-                |at: usize| Some(IpAddr::from(<[u8; 16]>::try_from(packet.get(at..at + 16)?).ok()?));
-            let class = packet[0] << 4 | packet.get(1)? >> 4;
-            Some((address(8)?, SocketAddr::new(address(24)?, 0), *packet.get(6)?, IPV6_HEADER, class))
-        }
-        _ => None,
+    if let Ok(ip) = Ipv6::parse(packet) {
+        let peer = SocketAddr::new(ip.destination().into(), 0);
+        return Some((ip.source().into(), peer, ip.next_header(), ipv6::HEADER_BYTES, ip.traffic_class()));
     }
+    let ip = Ipv4::parse(packet).ok()?;
+    let peer = SocketAddr::new(ip.destination().into(), 0);
+    Some((ip.source().into(), peer, ip.protocol(), 0, ip.traffic_class()))
 }
 
 /// Puts the IPv6 header back before what the kernel took it from.
@@ -240,16 +233,9 @@ fn prepend_header(
     protocol: u8,
     class: u8,
 ) -> Option<()> {
-    let payload_len = u16::try_from(frame.len()).ok()?;
-    let header = frame.prepend(IPV6_HEADER).ok()?;
-    header.fill(0);
-    header[0] = 0x60 | class >> 4;
-    header[1] = class << 4;
-    header[4..6].copy_from_slice(&payload_len.to_be_bytes());
-    header[6] = protocol;
-    header[7] = 64;
-    header[8..24].copy_from_slice(&source.octets());
-    header[24..40].copy_from_slice(&destination.octets());
+    frame.prepend(ipv6::HEADER_BYTES).ok()?;
+    IpHeader { traffic_class: class, ..IpHeader::new(protocol, source.into(), destination.into()) }
+        .write(frame);
     Some(())
 }
 
@@ -306,29 +292,11 @@ mod tests {
 
     /// An ESP packet of `len` bytes of payload over the loopback, with ECN in its traffic class.
     fn packet(address: &str, len: usize) -> Vec<u8> {
-        let payload: Vec<u8> = (0..len).map(|at| at as u8).collect();
-        let mut packet = match address.parse().expect("an address") {
-            IpAddr::V4(v4) => {
-                let mut header = vec![0; 20];
-                header[0] = 0x45;
-                header[1] = 2;
-                header[2..4].copy_from_slice(&(20 + len as u16).to_be_bytes());
-                (header[4], header[8], header[9]) = (7, 64, 50);
-                header[12..16].copy_from_slice(&v4.octets());
-                header[16..20].copy_from_slice(&v4.octets());
-                let sum = convoy_packet::checksum::of(&header, 0);
-                header[10..12].copy_from_slice(&sum.to_be_bytes());
-                header
-            }
-            IpAddr::V6(v6) => {
-                let mut header = vec![0x60, 0x20, 0, 0, 0, 0, 50, 64];
-                header[4..6].copy_from_slice(&(len as u16).to_be_bytes());
-                header.extend(v6.octets());
-                header.extend(v6.octets());
-                header
-            }
-        };
-        packet.extend(payload);
+        let address = address.parse().expect("an address");
+        let header = IpHeader { traffic_class: 2, identification: 7, ..IpHeader::new(ESP, address, address) };
+        let at = header.header_len();
+        let mut packet: Vec<u8> = (0..at + len).map(|n| n as u8).collect();
+        header.write(&mut packet);
         packet
     }
 
@@ -360,7 +328,9 @@ mod tests {
 
     #[test]
     fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
-        for (address, protocol, echo, too_big) in [("127.0.0.78", ICMP, 8, 3), ("::1", ICMPV6, 128, 2)] {
+        for (address, protocol, echo, too_big) in
+            [("127.0.0.78", ICMP, 8, v4::UNREACHABLE), ("::1", ICMP_V6, 128, v6::PACKET_TOO_BIG)]
+        {
             let here: IpAddr = address.parse().expect("an address");
             let mut port = Raw::bind("outside", &[here], 1500, 1).expect("raw sockets need root").remove(0);
             let router = Socket::new(
@@ -371,11 +341,8 @@ mod tests {
             .expect("raw sockets need root");
             for kind in [echo, too_big] {
                 let mut message = [0; 64];
-                message[0] = kind;
-                if here.is_ipv4() {
-                    let sum = convoy_packet::checksum::of(&message, 0);
-                    message[2..4].copy_from_slice(&sum.to_be_bytes());
-                }
+                // The kernel writes the checksum of ICMPv6 itself.
+                convoy_packet::icmp::write(&mut message, kind, 0, 0, 0);
                 router.send_to(&message, &SocketAddr::new(here, 0).into()).expect("loopback");
             }
             let mut pool = FramePool::new(8, 0);

@@ -4,7 +4,8 @@ mod support;
 
 use std::net::{IpAddr, SocketAddr};
 
-use convoy_packet::{Frame, FramePool, checksum};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, IpHeader, checksum, ipv4, udp};
 use convoy_port::{Port, Udp, UdpConfig};
 use support::{Namespace, ip, run, sent_buffers};
 
@@ -19,37 +20,14 @@ fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
 /// An outer IP and UDP header with what the far port will write into its own.
 fn packet(from: &str, to: &str, octet: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
     let [from, to]: [IpAddr; 2] = [from, to].map(|address| address.parse().expect("an address"));
-    let udp_len = (8 + payload.len()) as u16;
-    let mut packet = match (from, to) {
-        (IpAddr::V4(from), IpAddr::V4(to)) => {
-            let mut ip = vec![0x45, octet, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0];
-            ip[2..4].copy_from_slice(&(20 + udp_len).to_be_bytes());
-            ip.extend(from.octets().into_iter().chain(to.octets()));
-            let sum = checksum::of(&ip, 0);
-            ip[10..12].copy_from_slice(&sum.to_be_bytes());
-            ip
-        }
-        (IpAddr::V6(from), IpAddr::V6(to)) => {
-            let mut ip = vec![0x60 | octet >> 4, octet << 4, 0, 0, 0, 0, 17, 64];
-            ip[4..6].copy_from_slice(&udp_len.to_be_bytes());
-            ip.extend(from.octets().into_iter().chain(to.octets()));
-            ip
-        }
-        _ => panic!("two families"),
-    };
-    let start = packet.len();
-    packet.extend([PORT.to_be_bytes(), PORT.to_be_bytes(), udp_len.to_be_bytes(), [0, 0]].concat());
-    packet.extend(payload);
+    let header = IpHeader { traffic_class: octet, dont_fragment, ..IpHeader::new(UDP, from, to) };
+    let at = header.header_len();
+    let mut packet = [&vec![0; at + udp::HEADER_BYTES], payload].concat();
+    header.write(&mut packet);
+    udp::write(&mut packet[at..], PORT, PORT);
     if from.is_ipv6() {
-        let sum = checksum::add(0, &packet[8..40]) + u64::from(udp_len) + 17;
-        let sum = checksum::of(&packet[start..], sum).to_be_bytes();
-        packet[start + 6..start + 8].copy_from_slice(&sum);
-    }
-    if dont_fragment && from.is_ipv4() {
-        packet[6] = 0x40;
-        // One bit more in a word under the checksum.
-        let old = u16::from_be_bytes([packet[10], packet[11]]);
-        packet[10..12].copy_from_slice(&checksum::update16(old, 0, 0x4000).to_be_bytes());
+        let pseudo = checksum::pseudo_header(&packet, UDP, packet.len() - at);
+        udp::fill_checksum(&mut packet[at..], pseudo);
     }
     packet
 }
@@ -87,9 +65,7 @@ fn without_df(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if packet[0] >> 4 == 4 {
         packet[6] &= !0x40;
-        packet[10..12].fill(0);
-        let sum = checksum::of(&packet[..20], 0);
-        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        ipv4::fill_checksum(&mut packet);
     }
     packet
 }
