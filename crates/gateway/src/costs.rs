@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::CalibrationCache;
+use convoy_engine::{CalibrationCache, Engine, EngineError};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
@@ -38,15 +38,26 @@ impl Costs {
 
     /// The cost model of one engine of a fleet for a transform, in ns; measured if it is not known.
     pub fn of(&mut self, fleet: &mut Fleet, engine: usize, transform: Transform) -> CostModel {
-        let name = &fleet.description(engine).name;
-        if let Some(model) = self.stated.get(name) {
-            return *model;
-        }
-        self.cache.cost(fleet.engine_mut(engine), transform).unwrap_or_else(|error| {
+        self.of_engine(fleet.engine_mut(engine), transform).unwrap_or_else(|error| {
             // It will be corrected from the first completion on, or found out as failed.
             tracing::warn!("{error}; its cost is assumed until it is measured");
             CostModel { t_init: 1_000.0, t_block: 10.0 }
         })
+    }
+
+    /// The cost model of an engine for a transform, in ns; measured if it is not known.
+    ///
+    /// # Errors
+    /// The engine's, if it fails while it is measured.
+    pub fn of_engine(
+        &mut self,
+        engine: &mut dyn Engine,
+        transform: Transform,
+    ) -> Result<CostModel, EngineError> {
+        match self.stated.get(&engine.description().name) {
+            Some(model) => Ok(*model),
+            None => self.cache.cost(engine, transform),
+        }
     }
 
     /// Writes what was measured to the cache. A cache that cannot be written is only told of.

@@ -10,6 +10,7 @@ pub mod handover;
 mod lane;
 pub mod metrics;
 pub mod pipeline;
+pub mod plan;
 mod ports;
 pub mod privileges;
 pub mod replay;

@@ -3,7 +3,7 @@
 
 mod port;
 mod sites;
-mod traffic;
+pub(crate) mod traffic;
 mod trial;
 
 pub use port::Delivery;

@@ -14,7 +14,7 @@ const CAPTURE_EVERY: usize = 4;
 
 /// One direction's packets in the order in which they are sent, over and over.
 #[derive(Debug)]
-pub(super) struct Traffic {
+pub(crate) struct Traffic {
     packets: Vec<Vec<u8>>,
     /// For each tunnel its packets' places, in order.
     of_tunnel: Vec<Vec<u32>>,
@@ -31,7 +31,7 @@ impl Traffic {
     }
 
     /// A packet by its place.
-    pub(super) fn packet(&self, at: usize) -> &[u8] {
+    pub(crate) fn packet(&self, at: usize) -> &[u8] {
         &self.packets[at]
     }
 
@@ -61,7 +61,7 @@ pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
 
 /// The traffic of both directions: from site 1 to site 2, and back. `capture` are whole IP packets;
 /// those from 10.1/16 and fd00:1::/32 go one way, the others the other.
-pub(super) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, seed: u64) -> [Traffic; 2] {
+pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, seed: u64) -> [Traffic; 2] {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut there, mut back): (Vec<_>, Vec<_>) =
         capture.into_iter().partition(|packet| is_from_site_1(packet));

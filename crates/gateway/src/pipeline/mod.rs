@@ -121,6 +121,11 @@ impl Pipeline {
         &mut self.pool
     }
 
+    /// SAD, SPD and the frames, for who does without the rest.
+    pub fn ipsec_and_pool(&mut self) -> (&mut Ipsec, &mut FramePool) {
+        (&mut self.ipsec, &mut self.pool)
+    }
+
     /// The frames and what is ready to leave, for ports that send.
     pub fn pool_and_departures(&mut self) -> (&mut FramePool, &mut Departures) {
         (&mut self.pool, &mut self.departures)

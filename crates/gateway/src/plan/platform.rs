@@ -1,0 +1,238 @@
+//! This machine as a platform of the simulator's.
+
+use std::collections::HashMap;
+
+use convoy_engine::{Engine, EngineKind, Multibuffer, Placement};
+use convoy_ipsec::Transform;
+use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
+use convoy_sim::{
+    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec, SourceSpec, StageSpec,
+};
+use serde::Serialize;
+
+use super::{PlanError, Trace};
+use crate::assemble;
+use crate::config::{BusConfig, Config};
+use crate::costs::Costs;
+
+/// A rate at which there are always more packets, in Mbit/s.
+const SATURATED_MBPS: f64 = 1e7;
+/// The processor that is the worker's own core.
+const WORKER: &str = "worker";
+
+/// What an engine costs under the trace's transforms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EngineCost {
+    /// Its name.
+    pub name: String,
+    /// Whether it works on the worker's core.
+    pub is_inline: bool,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Once per multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// Per 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// Multi-packets that may wait for it.
+    pub depth: usize,
+    /// The modelled bus by which it is reached.
+    pub bus: Option<String>,
+}
+
+/// One worker and its engines.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Engines, in the order of the configuration.
+    pub engines: Vec<EngineCost>,
+    /// The window as configured.
+    pub window: usize,
+    /// What could be added, beside more of what there is.
+    spare: Vec<EngineCost>,
+    buses: HashMap<String, BusConfig>,
+    scheduler: SchedulerConfig,
+    worker_ns: (f64, f64),
+}
+
+impl Machine {
+    /// The engines of a configuration, for one worker, calibrated for the transforms of a trace.
+    ///
+    /// # Errors
+    /// [`PlanError`] if an engine is not there or fails while it is measured.
+    pub fn new(config: &Config, trace: &Trace) -> Result<Self, PlanError> {
+        let config = config.with_one_worker();
+        let mut costs = Costs::new();
+        let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
+        let mut engines = Vec::new();
+        for (at, mut engine) in made.into_iter().enumerate() {
+            let model = config.engines.get(at).and_then(|engine| engine.model.as_ref());
+            let bus = model.and_then(|model| model.bus.clone());
+            engines.extend(cost_of(engine.as_mut(), bus, &trace.transforms, &mut costs)?);
+        }
+        let mut spare = Vec::new();
+        let has_pinned = engines.iter().any(|engine| !engine.is_inline && !engine.is_model);
+        // Of the last core, which workers are least likely to have.
+        let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
+        if !has_pinned && let Ok(mut engine) = Multibuffer::on_core("multibuffer on a core of its own", core)
+        {
+            spare.extend(cost_of(&mut engine, None, &trace.transforms, &mut costs)?);
+        }
+        costs.save();
+        Ok(Self {
+            engines,
+            window: config.scheduler.window,
+            spare,
+            buses: config.buses,
+            scheduler: config.scheduler,
+            worker_ns: trace.worker_ns,
+        })
+    }
+
+    /// The machine with an engine more or less, each with what is different.
+    pub fn changes(&self) -> Vec<(String, Self)> {
+        let with = |engines| Self { engines, ..self.clone() };
+        let mut changes = Vec::new();
+        for (at, engine) in self.engines.iter().enumerate() {
+            if self.engines.len() > 1 {
+                let left = self.engines.iter().enumerate().filter(|(other, _)| *other != at);
+                changes.push((
+                    format!("without {}", engine.name),
+                    with(left.map(|(_, engine)| engine.clone()).collect()),
+                ));
+            }
+        }
+        let more = self.engines.iter().filter(|engine| !engine.is_inline).chain(&self.spare);
+        for engine in more {
+            let another = EngineCost { name: format!("another {}", engine.name), ..engine.clone() };
+            changes.push((format!("with {}", another.name), with([&self.engines[..], &[another]].concat())));
+        }
+        changes
+    }
+
+    /// The names of the simulated processors.
+    pub fn processors(&self) -> Vec<String> {
+        self.platform(self.window, None).processors.into_iter().map(|processor| processor.name).collect()
+    }
+
+    /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is fastest stands for
+    /// all, and shares the core with what the worker does to each packet.
+    pub fn platform(&self, window: usize, rate_mbps: Option<f64>) -> Platform {
+        let (before_us, after_us) = (self.worker_ns.0 * 1e-3, self.worker_ns.1 * 1e-3);
+        let inline = self.engines.iter().filter(|engine| engine.is_inline);
+        let fastest = inline.min_by(|a, b| typical_ns(a).total_cmp(&typical_ns(b)));
+        let mut processors: Vec<ProcessorSpec> =
+            fastest.map(|engine| processor(engine, true)).into_iter().collect();
+        processors.extend(
+            self.engines.iter().filter(|engine| !engine.is_inline).map(|engine| processor(engine, false)),
+        );
+        let stage = |name: &str, place, packet_us, on: Option<&str>| StageSpec {
+            name: name.to_owned(),
+            place,
+            servers: 1,
+            on: on.map(str::to_owned),
+            bus: None,
+            packet_us,
+            byte_ns: 0.0,
+        };
+        let stages = if fastest.is_some() {
+            vec![
+                stage("classify and prepare", Place::Before, before_us, Some(WORKER)),
+                stage("finish", Place::After, after_us, Some(WORKER)),
+            ]
+        } else {
+            vec![stage("classify, prepare and finish", Place::Before, before_us + after_us, None)]
+        };
+        Platform {
+            name: "this machine".to_owned(),
+            source: SourceSpec {
+                rate_mbps: rate_mbps.unwrap_or(SATURATED_MBPS),
+                header_bytes: 0,
+                frames: 4096,
+            },
+            scheduler: scheduler(&self.scheduler, window),
+            // 1 us and 1 us a block, so that ratios are times in us.
+            reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
+            buses: self.buses.iter().map(|(name, bus)| bus_of(name, bus)).collect(),
+            processors,
+            stages: stages.into_iter().filter(|stage| stage.packet_us > 0.0).collect(),
+        }
+    }
+}
+
+/// What a multi-packet of ten packets of 500 bytes takes.
+fn typical_ns(engine: &EngineCost) -> f64 {
+    engine.t_init_ns + engine.t_block_ns * 320.0
+}
+
+fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
+    ProcessorSpec {
+        name: if is_worker { WORKER.to_owned() } else { engine.name.clone() },
+        kind: if is_worker { ProcessorKind::Cpu } else { ProcessorKind::Accelerator },
+        count: 1,
+        bus: engine.bus.clone(),
+        depth: engine.depth.max(1),
+        init_ratio: engine.t_init_ns * 1e-3,
+        enc_ratio: engine.t_block_ns * 1e-3,
+        prefetch: false,
+        write_buffer: false,
+    }
+}
+
+fn bus_of(name: &str, bus: &BusConfig) -> BusSpec {
+    BusSpec {
+        name: name.to_owned(),
+        clock_mhz: 1e3 / bus.cycle_ns,
+        address_cycles: bus.address_cycles,
+        width_bytes: bus.width_bytes,
+    }
+}
+
+fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
+    let weights = match &config.discipline {
+        ClassDiscipline::Strict => None,
+        ClassDiscipline::Weighted(weights) => Some(weights[..config.classes].to_vec()),
+    };
+    let threshold = match config.policy {
+        convoy_scheduler::Policy::PacketSize(bytes) => Some(bytes),
+        _ => None,
+    };
+    SchedulerSpec {
+        policy: config.policy.name().to_owned(),
+        packet_size_threshold: threshold,
+        window,
+        window_min: None,
+        window_max: None,
+        max_wait_us: config.max_wait as f64 * 1e-3,
+        byte_limit: Some(config.byte_limit),
+        classes: config.classes,
+        weights,
+        work_conserving: true,
+    }
+}
+
+/// The mean over the bytes of each transform; `None` if the engine can do none of them.
+fn cost_of(
+    engine: &mut dyn Engine,
+    bus: Option<String>,
+    transforms: &HashMap<Transform, u64>,
+    costs: &mut Costs,
+) -> Result<Option<EngineCost>, PlanError> {
+    let (mut sum, mut weights) = (CostModel { t_init: 0.0, t_block: 0.0 }, 0.0);
+    for (transform, bytes) in transforms {
+        if engine.description().transforms.contains(transform) {
+            let (model, weight) = (costs.of_engine(engine, *transform)?, *bytes as f64);
+            sum.t_init += model.t_init * weight;
+            sum.t_block += model.t_block * weight;
+            weights += weight;
+        }
+    }
+    let description = engine.description();
+    Ok((weights > 0.0).then(|| EngineCost {
+        name: description.name.clone(),
+        is_inline: description.placement == Placement::Inline,
+        is_model: description.kind == EngineKind::Model,
+        t_init_ns: sum.t_init / weights,
+        t_block_ns: sum.t_block / weights,
+        depth: description.depth,
+        bus,
+    }))
+}

@@ -1,0 +1,125 @@
+//! The simulator against the gateway: modelled engines, whose time is the model's own.
+
+use std::path::PathBuf;
+
+use convoy_packet::FramePool;
+use convoy_port::{Pcap, Port};
+
+use super::*;
+use crate::config::Config;
+use crate::demo::traffic::both_ways;
+
+/// Packets of the demo's traffic.
+const PACKETS: usize = 1_500;
+
+/// Three devices that are slow beside this machine, two of them on one bus, so that their queues are never empty however
+/// late a busy machine wakes a thread; all that is left to chance is when the scheduler sees a completion.
+fn config(window: usize) -> Config {
+    let mut text = format!("[scheduler]\nwindow = {window}\n[[bus]]\nname = \"slow\"\ncycle_ns = 4000.0\n");
+    text += "address_cycles = 1\nwidth_bytes = 4\n";
+    for (name, t_init_us, t_block_ns, bus) in [
+        ("near", 6_000.0, 90_000.0, ""),
+        ("far-a", 2_000.0, 30_000.0, "bus = \"slow\"\n"),
+        ("far-b", 2_000.0, 30_000.0, "bus = \"slow\"\n"),
+    ] {
+        text += &format!("[[engine]]\nkind = \"model\"\nname = \"{name}\"\n{bus}depth = 10\n");
+        text += &format!("t_init_us = {t_init_us:.1}\nt_block_ns = {t_block_ns:.1}\n");
+    }
+    for tunnel in 0..8 {
+        text += &format!(
+            "[[tunnel]]\nname = \"t{tunnel}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+             local_ts = [\"10.1.{tunnel}.0/24\"]\nremote_ts = [\"10.2.{tunnel}.0/24\"]\nesp_proposal = \"aes128gcm16\"\n"
+        );
+    }
+    Config::parse("models.toml", &text).expect("good")
+}
+
+fn capture(folder: &tempfile::TempDir) -> PathBuf {
+    let path = folder.path().join("traffic.pcap");
+    let mut port = Pcap::open("traffic", None, Some(&path)).expect("writable");
+    let mut pool = FramePool::new(PACKETS, 0);
+    let [traffic, _] = both_ways(Vec::new(), 8, PACKETS, 7);
+    let mut frames = (0..PACKETS).filter_map(|at| pool.take_filled(traffic.packet(at), 0)).collect();
+    port.send(&mut pool, &mut frames).expect("writable");
+    path
+}
+
+/// `rounds` is how often the packets are sent in a row.
+fn held_against_the_gateway(window: usize, rounds: usize) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (config, capture) = (config(window), capture(&folder));
+    let mut trace = Trace::read(&config, &capture, PACKETS).expect("readable");
+    assert_eq!((trace.packets.len(), trace.unprotected), (PACKETS, 0));
+    let machine = Machine::new(&config, &trace).expect("models are everywhere");
+    trace.packets = trace.packets.repeat(rounds);
+    // What a worker does to a packet is nothing beside such engines, and is left to its core.
+    let platform = Platform { stages: Vec::new(), ..machine.platform(window, None) };
+    let simulated = simulate(platform, &trace).expect("a good platform");
+    let measured = measure(&config, &capture, PACKETS, rounds).expect("it works");
+    let predicted = simulated.packets as f64 / (simulated.end_ms * 1e-3);
+    println!(
+        "W = {window}: {:.0} packets/s simulated, {:.0} measured; shares {:.3?} and {:.3?}; {:.2} and {:.2} per multi-packet",
+        predicted,
+        measured.packets_per_second,
+        simulated.share,
+        measured.share,
+        simulated.packets_per_multipacket,
+        measured.packets_per_multipacket
+    );
+    assert_eq!(measured.packets, simulated.packets);
+    let error = measured.packets_per_second / predicted - 1.0;
+    assert!(error.abs() < 0.05, "throughput is {:.1} % off", error * 100.0);
+    for (simulated, (name, measured)) in simulated.share.iter().zip(&measured.share) {
+        assert!(
+            (simulated - measured).abs() < 0.03,
+            "{name}: {simulated:.3} simulated, {measured:.3} measured"
+        );
+    }
+}
+
+#[test]
+fn the_simulator_and_the_gateway_agree_without_bundling() {
+    held_against_the_gateway(1, 2);
+}
+
+#[test]
+fn the_simulator_and_the_gateway_agree_with_a_window() {
+    held_against_the_gateway(32, 6);
+}
+
+#[test]
+fn a_plan_finds_the_window_and_what_an_engine_brings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = config(1);
+    let trace = Trace::read(&config, &capture(&folder), PACKETS).expect("readable");
+    let machine = Machine::new(&config, &trace).expect("models are everywhere");
+    let plan = plan(&machine, &trace, None, &mut |_, _| {}).expect("good");
+    assert_eq!(plan.engines.len(), 3);
+    assert!(plan.best_window >= 16, "bundling pays where setting up takes so long: {}", plan.best_window);
+    let gain = |change: &str| {
+        plan.changes.iter().find(|outcome| outcome.change == change).map(|outcome| outcome.gain)
+    };
+    let best = plan.windows.iter().find(|outcome| outcome.window == plan.best_window).expect("tried").gain;
+    assert!(
+        gain("without far-a-model") < Some(best) && Some(best) < gain("with another near-model"),
+        "{:#?}",
+        plan.changes
+    );
+}
+
+#[test]
+fn a_capture_of_other_traffic_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let capture = capture(&folder);
+    let text = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+                local_ts = [\"172.16.0.0/24\"]\nremote_ts = [\"172.16.1.0/24\"]\nesp_proposal = \"aes128gcm16\"\n";
+    let config = Config::parse("other.toml", text).expect("good");
+    let error = Trace::read(&config, &capture, PACKETS).expect_err("nothing fits").to_string();
+    assert!(
+        error.ends_with(
+            "no policy of the configuration protects any of its 1500 packets; compare local_ts and \
+         remote_ts with them"
+        ),
+        "{error}"
+    );
+}
