@@ -152,11 +152,8 @@ impl<T> Scheduler<T> {
     /// The next multi-packet, if it is time for one and an engine has room for it.
     #[inline]
     pub fn dispatch(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
-        if !self.is_due(now, input) {
-            return None;
-        }
-        // Saves the search for the reference while the queues are full, which under load is every second call.
-        if self.engines.open.is_empty() {
+        // Full queues first: under load that is the answer to every second call, and the cheapest question.
+        if self.engines.open.is_empty() || !self.is_due(now, input) {
             return None;
         }
         let class = self.classes.next(self.window.counts())?;
@@ -203,7 +200,8 @@ impl<T> Scheduler<T> {
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing } = choice;
-        let idle = self.engines.queue(engine).idle(now);
+        // Only the adaptive window asks for it.
+        let idle = if self.adaptive.is_some() { self.engines.queue(engine).idle(now) } else { 0 };
         let mut items = self.spare.pop().unwrap_or_else(|| self.new_buffer());
         let (histogram, mut lost) = (&mut self.wait, 0);
         self.window.take(group, now, &mut items, |waited| {

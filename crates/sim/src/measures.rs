@@ -26,6 +26,8 @@ struct OfClass {
 pub(crate) struct Measures {
     names: Vec<String>,
     processors: Vec<OfProcessor>,
+    /// With a single class in use, all packets count as the first's.
+    has_classes: bool,
     classes: [OfClass; CLASSES],
     latency: Quantiles,
     sojourn: Quantiles,
@@ -33,10 +35,11 @@ pub(crate) struct Measures {
 }
 
 impl Measures {
-    pub(crate) fn new(names: Vec<String>) -> Self {
+    pub(crate) fn new(names: Vec<String>, classes: usize) -> Self {
         Self {
             processors: vec![OfProcessor::default(); names.len()],
             names,
+            has_classes: classes > 1,
             classes: [OfClass::default(); CLASSES],
             latency: Quantiles::new(),
             sojourn: Quantiles::new(),
@@ -58,10 +61,12 @@ impl Measures {
         of.packets += packets.len() as u64;
         of.multi_packets += 1;
         of.bytes += bytes;
-        for packet in packets {
-            let class = &mut self.classes[usize::from(packet.class) % CLASSES];
-            class.served += 1;
-            class.latency += u128::from(latency);
+        if self.has_classes {
+            for packet in packets {
+                self.classes[usize::from(packet.class) % CLASSES].serve(1, latency);
+            }
+        } else {
+            self.classes[0].serve(packets.len() as u64, latency);
         }
         self.latency.add(latency, packets.len() as u64);
         self.last_completion = now;
@@ -70,12 +75,19 @@ impl Measures {
     /// Packets have left the platform.
     #[inline]
     pub(crate) fn left(&mut self, now: u64, packets: &[Carried]) {
+        let mut sum = 0;
         for packet in packets {
             let sojourn = now - packet.arrived_ticks;
-            let class = &mut self.classes[usize::from(packet.class) % CLASSES];
-            class.left += 1;
-            class.sojourn += u128::from(sojourn);
+            sum += sojourn;
             self.sojourn.add(sojourn, 1);
+        }
+        if self.has_classes {
+            for packet in packets {
+                let class = usize::from(packet.class) % CLASSES;
+                self.classes[class].leave(1, now - packet.arrived_ticks);
+            }
+        } else {
+            self.classes[0].leave(packets.len() as u64, sum);
         }
     }
 
@@ -132,6 +144,20 @@ impl OfProcessor {
 }
 
 impl OfClass {
+    /// So many packets of the same latency.
+    #[inline]
+    fn serve(&mut self, packets: u64, latency: u64) {
+        self.served += packets;
+        self.latency += u128::from(packets) * u128::from(latency);
+    }
+
+    /// So many packets, whose sojourns add up to this.
+    #[inline]
+    fn leave(&mut self, packets: u64, sojourn: u64) {
+        self.left += packets;
+        self.sojourn += u128::from(sojourn);
+    }
+
     fn report(&self, class: usize) -> ClassReport {
         ClassReport {
             class,

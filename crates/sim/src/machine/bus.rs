@@ -1,30 +1,20 @@
 //! A shared bus (MODEL: rule 4, equation 5): one transfer at a time, in order of request.
 
-use std::collections::VecDeque;
-
 use crate::platform::BusSpec;
+use crate::report::BusReport;
 
-/// Who moves something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Client {
-    /// A processor's next multi-packet comes in.
-    Input(usize),
-    /// A processor's last multi-packet goes out.
-    Output(usize),
-    /// The packet at the front of a stage.
-    Stage(usize),
-}
-
+/// A bus. Since it is first come, first served and a transfer's length is known, a request at once says when it will
+/// end: no queue is kept, and nobody has to be woken for the next one.
 pub(crate) struct Bus {
     /// `t_cycle`, in ticks.
     cycle: f64,
     address_cycles: u64,
     width: u64,
-    holder: Option<Client>,
-    waiting: VecDeque<(Client, u64)>,
-    pub(crate) requests: u64,
-    pub(crate) conflicts: u64,
-    pub(crate) busy_ticks: u64,
+    /// When all transfers that were asked for have ended.
+    free_at: u64,
+    requests: u64,
+    conflicts: u64,
+    busy_ticks: u64,
 }
 
 impl Bus {
@@ -33,8 +23,7 @@ impl Bus {
             cycle: 1e6 / spec.clock_mhz,
             address_cycles: spec.address_cycles.into(),
             width: spec.width_bytes.into(),
-            holder: None,
-            waiting: VecDeque::with_capacity(16),
+            free_at: 0,
             requests: 0,
             conflicts: 0,
             busy_ticks: 0,
@@ -44,7 +33,7 @@ impl Bus {
     /// `t_bus` of so many bytes, in ticks: `t_cycle * (c_address + ceil(l / width))`.
     #[inline]
     pub(crate) fn transfer(&self, bytes: u64) -> u64 {
-        // Most widths are powers of two, but a division that is not known to be one takes 20 cycles or more.
+        // A division by a number that the compiler does not know takes 20 cycles or more.
         let cycles = match self.width {
             4 => bytes.div_ceil(4),
             width => bytes.div_ceil(width),
@@ -52,26 +41,23 @@ impl Bus {
         (self.cycle * (self.address_cycles + cycles) as i64 as f64 + 0.5) as i64 as u64
     }
 
-    /// Asks for the bus for `ticks`; when the transfer ends if it starts at once.
+    /// Asks for the bus for `ticks`; when that transfer ends. Requests must come in order of time.
     #[inline]
-    pub(crate) fn request(&mut self, now: u64, client: Client, ticks: u64) -> Option<u64> {
+    pub(crate) fn request(&mut self, now: u64, ticks: u64) -> u64 {
         self.requests += 1;
+        self.conflicts += u64::from(self.free_at > now);
         self.busy_ticks += ticks;
-        if self.holder.is_none() {
-            self.holder = Some(client);
-            return Some(now + ticks);
-        }
-        self.conflicts += 1;
-        self.waiting.push_back((client, ticks));
-        None
+        self.free_at = self.free_at.max(now) + ticks;
+        self.free_at
     }
 
-    /// Ends a transfer: whose it was, and when the next one ends, which starts at once.
-    #[inline]
-    pub(crate) fn release(&mut self, now: u64) -> (Option<Client>, Option<u64>) {
-        let next = self.waiting.pop_front();
-        let done = std::mem::replace(&mut self.holder, next.map(|(client, _)| client));
-        (done, next.map(|(_, ticks)| now + ticks))
+    pub(crate) fn report(&self, name: &str, end: u64) -> BusReport {
+        BusReport {
+            name: name.to_owned(),
+            requests: self.requests,
+            conflicts: self.conflicts,
+            utilisation: if end == 0 { 0.0 } else { self.busy_ticks as f64 / end as f64 },
+        }
     }
 }
 
@@ -94,14 +80,12 @@ mod tests {
     #[test]
     fn the_bus_is_given_in_order_of_request_and_conflicts_are_counted() {
         let mut bus = pci();
-        assert_eq!(bus.request(100, Client::Input(1), 10), Some(110));
-        assert_eq!(bus.request(101, Client::Input(2), 20), None);
-        assert_eq!(bus.request(102, Client::Output(3), 5), None);
-        assert_eq!(bus.release(110), (Some(Client::Input(1)), Some(130)));
-        assert_eq!(bus.release(130), (Some(Client::Input(2)), Some(135)));
-        assert_eq!(bus.release(135), (Some(Client::Output(3)), None));
-        assert_eq!((bus.requests, bus.conflicts, bus.busy_ticks), (3, 2, 35));
-        assert_eq!(bus.request(200, Client::Input(1), 1), Some(201));
-        assert_eq!(bus.conflicts, 2);
+        assert_eq!(bus.request(100, 10), 110);
+        assert_eq!(bus.request(101, 20), 130);
+        assert_eq!(bus.request(102, 5), 135);
+        // At the very moment at which a transfer ends the bus is free.
+        assert_eq!(bus.request(135, 1), 136);
+        assert_eq!(bus.request(200, 1), 201);
+        assert_eq!((bus.requests, bus.conflicts, bus.busy_ticks), (5, 2, 37));
     }
 }

@@ -10,15 +10,9 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Nothing ahead of any of `slots` parts.
+    /// Nothing ahead of any of `slots` parts; there is at least one.
     pub(crate) fn new(slots: usize) -> Self {
-        Self { times: vec![NEVER; slots] }
-    }
-
-    /// When the event of a slot is due.
-    #[inline]
-    pub(crate) fn at(&self, slot: usize) -> u64 {
-        self.times[slot]
+        Self { times: vec![NEVER; slots.max(1)] }
     }
 
     /// Sets a slot's only event.
@@ -27,19 +21,15 @@ impl Events {
         self.times[slot] = time;
     }
 
-    /// Takes the next event out: its time and slot; `None` when nothing is ahead.
+    /// The next event's time and slot; [`NEVER`] when nothing is ahead.
     #[inline]
-    pub(crate) fn pop(&mut self) -> Option<(u64, usize)> {
-        let (mut time, mut slot) = (NEVER, 0);
-        for (at, candidate) in self.times.iter().enumerate() {
+    pub(crate) fn next(&self) -> (u64, usize) {
+        let (mut time, mut slot) = (self.times[0], 0);
+        for (at, candidate) in self.times.iter().enumerate().skip(1) {
             // Compiles to conditional moves: which part is next is nothing that a branch predictor could learn.
             (time, slot) = if *candidate < time { (*candidate, at) } else { (time, slot) };
         }
-        if time == NEVER {
-            return None;
-        }
-        self.times[slot] = NEVER;
-        Some((time, slot))
+        (time, slot)
     }
 }
 
@@ -53,7 +43,11 @@ mod tests {
         for (slot, time) in [(3, 5), (1, 7), (2, 5)] {
             events.set(slot, time);
         }
-        let order: Vec<_> = std::iter::from_fn(|| events.pop()).collect();
-        assert_eq!(order, [(5, 2), (5, 3), (7, 1)]);
+        let order = std::iter::from_fn(|| {
+            let (time, slot) = events.next();
+            events.set(slot, NEVER);
+            (time != NEVER).then_some((time, slot))
+        });
+        assert_eq!(order.collect::<Vec<_>>(), [(5, 2), (5, 3), (7, 1)]);
     }
 }

@@ -2,26 +2,34 @@
 
 use convoy_scheduler::{Dispatch, Input, Item};
 
-use super::processor::{Job, Step};
-use super::{Client, Machine, NEVER, Observer, Served, Single};
-use crate::machine::Carried;
+use super::processor::{Job, Step, Way};
+use super::stage::Single;
+use super::{Carried, Machine, NEVER, Observer, Served};
 use crate::traffic::{Traffic, TrafficError};
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// The packet in hand has arrived.
+    /// Lets packets arrive before the next event, which is at `until`, up to the one that concerns the scheduler.
     #[inline]
-    pub(super) fn arrive(&mut self) -> Result<(), TrafficError> {
-        let Some(hand) = self.source.hand else { return Ok(()) };
-        let packet = hand.packet;
-        let carried = Carried { arrived_ticks: self.now, bytes: hand.bytes, class: packet.class };
-        let single = Single { sa: packet.sa, carried };
-        self.source.fetch()?;
-        self.source.stands_since = self.now;
-        if self.stages.is_empty() {
-            self.enter_window(single);
-        } else {
-            self.inside += 1;
-            self.enter_platform(single);
+    pub(super) fn arrive(&mut self, until: u64) -> Result<(), TrafficError> {
+        while self.arrival < until {
+            self.now = self.arrival;
+            let Some(single) = self.source.take(self.now) else { break };
+            self.source.restock()?;
+            if self.stages.is_empty() {
+                self.enter_window(single);
+            } else {
+                self.inside += 1;
+                self.enter_platform(single);
+            }
+            // As long as the window is not full there is nothing to schedule: saves every packet but the last the
+            // scheduler's answer that it has nothing.
+            let goes_on = self.only_full_windows_go && self.scheduler.room() > 0;
+            let Some(gap) = (if goes_on { self.source.gap() } else { None }) else {
+                self.arrival = NEVER;
+                self.source.stands_since = self.now;
+                break;
+            };
+            self.arrival = self.now + gap;
         }
         Ok(())
     }
@@ -30,19 +38,24 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// that every later arrival shifts (MODEL: source).
     #[inline]
     pub(super) fn resume_source(&mut self) {
-        let Some(hand) = &self.source.hand else { return };
-        if self.events.at(self.source_at) != NEVER {
-            return;
-        }
-        let has_room = if self.before.is_empty() {
-            self.scheduler.room_for(hand.packet.class) > 0 && self.inside < self.frames
-        } else {
-            self.inside < self.frames
-        };
-        if has_room {
+        if self.arrival == NEVER
+            && self.has_room()
+            && let Some(gap) = self.source.gap()
+        {
             self.source.waited_ticks += self.now - self.source.stands_since;
-            self.events.set(self.source_at, self.now + hand.gap);
+            self.arrival = self.now + gap;
         }
+    }
+
+    /// Whether the next packet has a place to go to.
+    #[inline]
+    fn has_room(&self) -> bool {
+        if self.only_full_windows_go {
+            return self.scheduler.room() > 0;
+        }
+        let Some(packet) = self.source.next() else { return false };
+        let finds_window = !self.before.is_empty() || self.scheduler.room_for(packet.class) > 0;
+        finds_window && self.inside < self.frames
     }
 
     /// Puts a packet into the window, which has room for it.
@@ -58,6 +71,14 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// Sends multi-packets as long as the scheduler has any (MODEL: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
+        let input = self.input();
+        if self.only_full_windows_go && input == Input::More {
+            // One leaves at least one place, and then the window is not full any more.
+            if let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
+                self.send(dispatch);
+            }
+            return;
+        }
         loop {
             let input = self.input();
             while let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
@@ -67,17 +88,17 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 break;
             }
         }
-        if self.has_timeout {
+        if let Some(slot) = self.timeout_slot {
             // A deadline that is past waits for room in a queue, which a completion will make.
             let deadline = self.scheduler.next_deadline().filter(|deadline| *deadline > self.now);
-            self.events.set(self.timeout_at, deadline.unwrap_or(NEVER));
+            self.events.set(slot, deadline.unwrap_or(NEVER));
         }
     }
 
     /// What is known of packets that are not in the window yet.
     #[inline]
     fn input(&self) -> Input {
-        let has_ended = self.source.hand.is_none() && self.inside_before() == 0;
+        let has_ended = self.source.next().is_none() && self.inside_before() == 0;
         if has_ended {
             Input::Ended
         } else if self.is_work_conserving && self.door.is_empty() {
@@ -91,7 +112,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     #[inline]
     fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
-        let transfer = processor.bus.map_or(0, |bus| self.buses[bus].transfer(dispatch.bytes));
+        let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].transfer(dispatch.bytes));
         processor.enqueue(Job {
             ticket: dispatch.ticket,
             sa: dispatch.sa,
@@ -111,53 +132,71 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         if !self.stages.is_empty() && self.serve_stage_first(at) {
             return;
         }
+        let (processor, slots) = (&mut self.processors[at], self.slots[at]);
+        if let Way::Buffered(bus) = processor.way {
+            return self.advance_buffered(at, bus);
+        }
+        let Some((processing, transfer)) = processor.start() else { return };
+        match processor.way {
+            Way::Bus(bus) => {
+                let is_in = self.buses[bus].request(self.now, transfer);
+                self.events.set(slots.core, is_in + processing);
+            }
+            Way::OwnBus(bus) => {
+                let is_in = self.buses[bus].request(self.now, transfer);
+                let is_out = self.buses[bus].request(is_in + processing, transfer);
+                self.events.set(slots.output, is_out);
+            }
+            Way::Direct | Way::Buffered(_) => self.events.set(slots.core, self.now + processing),
+        }
+    }
+
+    fn advance_buffered(&mut self, at: usize, bus: usize) {
+        let slots = self.slots[at];
         while let Some(step) = self.processors[at].step() {
-            match step {
-                Step::Compute(ticks) => self.events.set(self.processors_at + at, self.now + ticks),
-                Step::MoveIn(ticks) => self.request(at, Client::Input(at), ticks),
-                Step::MoveOut(ticks) => self.request(at, Client::Output(at), ticks),
-            }
+            let (slot, end) = match step {
+                Step::Compute(ticks) => (slots.core, self.now + ticks),
+                Step::MoveIn(ticks) => (slots.input, self.buses[bus].request(self.now, ticks)),
+                Step::MoveOut(ticks) => (slots.output, self.buses[bus].request(self.now, ticks)),
+            };
+            self.events.set(slot, end);
         }
     }
 
-    #[inline]
-    fn request(&mut self, processor: usize, client: Client, ticks: u64) {
-        if let Some(bus) = self.processors[processor].bus
-            && let Some(end) = self.buses[bus].request(self.now, client, ticks)
-        {
-            self.events.set(bus, end);
-        }
+    /// A buffered processor's input is in.
+    pub(super) fn moved_in(&mut self, at: usize) {
+        self.processors[at].loaded();
+        self.advance(at);
     }
 
-    /// A transfer has ended; the next one starts before its owner asks again.
+    /// A processor's output is out.
     #[inline]
-    pub(super) fn transferred(&mut self, bus: usize) {
-        let (client, next_end) = self.buses[bus].release(self.now);
-        self.events.set(bus, next_end.unwrap_or(NEVER));
-        match client {
-            Some(Client::Input(processor)) => {
-                self.processors[processor].loaded();
-                self.advance(processor);
-            }
-            Some(Client::Output(processor)) => {
-                let job = self.processors[processor].written();
-                self.complete(processor, job);
-            }
-            Some(Client::Stage(stage)) => self.stage_moved(stage),
-            None => {}
-        }
+    pub(super) fn moved_out(&mut self, at: usize) {
+        let processor = &mut self.processors[at];
+        let job = if let Way::Buffered(_) = processor.way { processor.written() } else { processor.finish() };
+        self.complete(at, job);
     }
 
     /// A processor's core is done.
     #[inline]
     pub(super) fn computed(&mut self, at: usize) {
-        if let Some(stage) = self.processors[at].computed() {
-            self.stage_computed(stage, at);
-        } else if self.processors[at].bus.is_some() {
-            self.advance(at);
-        } else {
-            let job = self.processors[at].done_without_bus();
-            self.complete(at, job);
+        let processor = &mut self.processors[at];
+        if let Some(stage) = processor.stage_done() {
+            return self.stage_computed(stage, at);
+        }
+        match processor.way {
+            Way::Bus(bus) | Way::OwnBus(bus) => {
+                let end = self.buses[bus].request(self.now, processor.transfer_out());
+                self.events.set(self.slots[at].output, end);
+            }
+            Way::Buffered(_) => {
+                processor.computed();
+                self.advance(at);
+            }
+            Way::Direct => {
+                let job = processor.finish();
+                self.complete(at, job);
+            }
         }
     }
 

@@ -1,12 +1,11 @@
-//! The machine: a platform under way. Time goes from event to event; see [`Events`] for what comes first.
-//!
-//! At one instant transfers end first, then processors are done in their order, then stages, then the window's
-//! timeout, then a packet arrives (open: MODEL.md does not say). After each event the scheduler is asked until it has
-//! nothing to send, and then the source goes on if there is room.
+//! The machine: a platform under way. Time goes from event to event; see [`Part`] for what comes first at one
+//! instant. A packet arrives after all that happens at the same instant. After each event the scheduler is asked
+//! until it has nothing to send, and then the source goes on if there is room.
 
 mod bus;
 mod events;
 mod flow;
+mod parts;
 mod processor;
 mod source;
 mod stage;
@@ -14,16 +13,17 @@ mod stages;
 
 use std::collections::VecDeque;
 
-use convoy_scheduler::{CostModel, EngineModel, Scheduler};
+use convoy_scheduler::Scheduler;
 
-use bus::{Bus, Client};
+use bus::Bus;
 use events::Events;
+use parts::{Part, Parts, Slots};
 use processor::Processor;
 use source::Source;
-use stage::{Server, Single, Stage};
+use stage::{Single, Stage};
 
 use crate::measures::Measures;
-use crate::platform::{Place, Platform, ProcessorKind};
+use crate::platform::Place;
 use crate::report::Report;
 use crate::simulation::Simulation;
 use crate::time::NEVER;
@@ -81,20 +81,19 @@ impl<F: FnMut(&Served<'_>)> Observer for F {
 pub(crate) struct Machine<'a, T, O> {
     now: u64,
     events: Events,
-    /// The slots of the first processor, of the first stage's server, and of the timeout; buses have the first ones,
-    /// the source the last.
-    processors_at: usize,
-    stages_at: usize,
-    timeout_at: usize,
-    source_at: usize,
+    /// Whose each slot of the events is.
+    parts: Vec<Part>,
+    slots: Vec<Slots>,
+    timeout_slot: Option<usize>,
     source: Source<T>,
+    /// When the next packet arrives; never while the source's clock stands.
+    arrival: u64,
     scheduler: Scheduler<Carried>,
     is_work_conserving: bool,
-    has_timeout: bool,
+    /// Whether nothing but a full window or the end makes a multi-packet go.
+    only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
-    /// The slot that each stage's own server has; which stage it is.
-    stage_of_server: Vec<usize>,
     stages: Vec<Stage>,
     /// Stages before and after cryptography, in order.
     before: Vec<usize>,
@@ -114,39 +113,41 @@ pub(crate) type Refused = String;
 impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
     pub(crate) fn new(simulation: &Simulation, traffic: T, observer: &'a mut O) -> Result<Self, Refused> {
         let platform = &simulation.platform;
-        let (engines, processors) = processors(platform);
+        let Parts { engines, processors, stages, slots, parts } = Parts::new(platform);
         let config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
-        let has_timeout = config.max_wait > 0;
-        let processors_at = platform.buses.len();
-        let stages_at = processors_at + processors.len();
-        let (stages, stage_of_server) = stages(platform, stages_at);
-        let timeout_at = stages_at + stage_of_server.len();
         let of = |place| {
             let all = platform.stages.iter().enumerate();
             all.filter(|(_, stage)| stage.place == place).map(|(at, _)| at).collect::<Vec<_>>()
         };
         let line = (platform.source.rate_mbps, platform.source.header_bytes);
         let packets = simulation.packets.unwrap_or(u64::MAX);
+        let is_work_conserving = platform.scheduler.work_conserving;
         Ok(Self {
             now: 0,
-            events: Events::new(timeout_at + 2),
-            processors_at,
-            stages_at,
-            timeout_at,
-            source_at: timeout_at + 1,
+            events: Events::new(parts.len()),
+            timeout_slot: parts.iter().position(|part| *part == Part::Timeout),
+            parts,
+            slots,
             source: Source::new(traffic, (simulation.arrivals, simulation.seed), line, packets),
-            measures: Measures::new(engines.iter().map(|engine| engine.name.clone()).collect()),
+            arrival: NEVER,
+            only_full_windows_go: config.classes == 1
+                && config.max_wait == 0
+                && config.byte_limit == u32::MAX
+                && !is_work_conserving
+                && stages.is_empty(),
+            measures: Measures::new(
+                engines.iter().map(|engine| engine.name.clone()).collect(),
+                config.classes,
+            ),
             scheduler: Scheduler::new(config, engines).map_err(|error| error.to_string())?,
-            is_work_conserving: platform.scheduler.work_conserving,
-            has_timeout,
+            is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
             processors,
-            stage_of_server,
+            frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
             stages,
             before: of(Place::Before),
             after: of(Place::After),
             door: VecDeque::new(),
-            frames: if platform.stages.is_empty() { usize::MAX } else { platform.source.frames },
             inside: 0,
             observer,
         })
@@ -154,19 +155,18 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
 
     /// Runs to the end of the traffic and until everything is done.
     pub(crate) fn run(mut self, simulation: &Simulation) -> Result<Report, TrafficError> {
-        self.source.fetch()?;
+        self.source.read()?;
         self.resume_source();
-        while let Some((now, slot)) = self.events.pop() {
-            self.now = now;
-            // The most frequent first.
-            if slot == self.source_at {
-                self.arrive()?;
-            } else if slot < self.processors_at {
-                self.transferred(slot);
-            } else if slot < self.stages_at {
-                self.computed(slot - self.processors_at);
-            } else if slot < self.timeout_at {
-                self.server_done(slot);
+        loop {
+            let (time, slot) = self.events.next();
+            if self.arrival < time {
+                self.arrive(time)?;
+            } else if time == NEVER {
+                break;
+            } else {
+                self.now = time;
+                self.events.set(slot, NEVER);
+                self.happen(self.parts[slot]);
             }
             self.schedule();
             self.resume_source();
@@ -176,60 +176,17 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let buses = buses.map(|(spec, bus)| bus.report(&spec.name, self.now)).collect();
         Ok(self.measures.report(&busy, buses, self.source.waited_ticks, self.now))
     }
-}
 
-impl Bus {
-    fn report(&self, name: &str, end: u64) -> crate::report::BusReport {
-        crate::report::BusReport {
-            name: name.to_owned(),
-            requests: self.requests,
-            conflicts: self.conflicts,
-            utilisation: if end == 0 { 0.0 } else { self.busy_ticks as f64 / end as f64 },
+    #[inline]
+    fn happen(&mut self, part: Part) {
+        match part {
+            Part::Output(processor) => self.moved_out(processor),
+            Part::Input(processor) => self.moved_in(processor),
+            Part::Core(processor) => self.computed(processor),
+            Part::Moved(stage) => self.stage_moved(stage),
+            Part::Server(stage, server) => self.server_done(stage, server),
+            // It only has the scheduler asked.
+            Part::Timeout => {}
         }
     }
-}
-
-/// Processors as the scheduler and as the machine sees them.
-fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>) {
-    let reference = &platform.reference;
-    let (t_init, t_block) = (reference.t_init_us * 1e6, 128.0 / reference.block_mbps * 1e6);
-    let (mut engines, mut processors) = (Vec::new(), Vec::new());
-    for spec in &platform.processors {
-        // Equation 7.
-        let cost = CostModel { t_init: t_init * spec.init_ratio, t_block: t_block * spec.enc_ratio };
-        let bus = platform.buses.iter().position(|bus| Some(&bus.name) == spec.bus.as_ref());
-        for number in 1..=spec.count {
-            let name = if spec.count == 1 { spec.name.clone() } else { format!("{}-{number}", spec.name) };
-            let is_cpu = spec.kind == ProcessorKind::Cpu;
-            engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs: vec![Some(cost)] });
-            processors.push(Processor::new(bus, spec.prefetch, spec.write_buffer, spec.depth));
-        }
-    }
-    (engines, processors)
-}
-
-/// Stages, and for each of their own servers which stage it is.
-fn stages(platform: &Platform, stages_at: usize) -> (Vec<Stage>, Vec<usize>) {
-    let mut of_server = Vec::new();
-    let mut processor_at = Vec::new();
-    for spec in &platform.processors {
-        let at = processor_at.last().map_or(0, |(_, next)| *next);
-        processor_at.push((at, at + spec.count));
-    }
-    let stage = |(at, spec): (usize, &crate::platform::StageSpec)| {
-        let bus = platform.buses.iter().position(|bus| Some(&bus.name) == spec.bus.as_ref());
-        let on = platform.processors.iter().position(|processor| Some(&processor.name) == spec.on.as_ref());
-        let server = match (bus, on) {
-            (Some(bus), _) => Server::Bus(bus),
-            (None, Some(on)) => Server::Processor(processor_at[on].0),
-            (None, None) => {
-                let slot = stages_at + of_server.len();
-                of_server.extend(std::iter::repeat_n(at, spec.servers));
-                Server::Own { slot, packets: vec![None; spec.servers] }
-            }
-        };
-        Stage::new(spec, server, platform.source.frames)
-    };
-    let stages = platform.stages.iter().enumerate().map(stage).collect();
-    (stages, of_server)
 }

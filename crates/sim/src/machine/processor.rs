@@ -2,6 +2,9 @@
 //!
 //! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one that is moved in,
 //! and those that wait. Since it is first come, first served, where each is follows from how many are ahead of it.
+//!
+//! Only a processor with buffers does several things at once, and needs [`Processor::step`]; the others have
+//! one multi-packet in service, from start to end.
 
 use std::collections::VecDeque;
 
@@ -49,9 +52,30 @@ pub(crate) enum Step {
     Compute(u64),
 }
 
+/// How multi-packets come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// For nothing.
+    Direct,
+    /// Over a bus, in, computed, out, before the next.
+    Bus(usize),
+    /// The same, and nobody else uses that bus: when the output will be out is known from the start.
+    OwnBus(usize),
+    /// Over a bus, with room for the next input or the last output.
+    Buffered(usize),
+}
+
+impl Way {
+    pub(crate) fn bus(self) -> Option<usize> {
+        match self {
+            Self::Direct => None,
+            Self::Bus(bus) | Self::OwnBus(bus) | Self::Buffered(bus) => Some(bus),
+        }
+    }
+}
+
 pub(crate) struct Processor<P> {
-    /// The bus over which multi-packets come and go.
-    pub(crate) bus: Option<usize>,
+    pub(crate) way: Way,
     prefetch: bool,
     write_buffer: bool,
     line: VecDeque<Job<P>>,
@@ -62,9 +86,9 @@ pub(crate) struct Processor<P> {
 }
 
 impl<P> Processor<P> {
-    pub(crate) fn new(bus: Option<usize>, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
+    pub(crate) fn new(way: Way, prefetch: bool, write_buffer: bool, depth: usize) -> Self {
         Self {
-            bus,
+            way,
             prefetch,
             write_buffer,
             // Queues may be declared far deeper than they are ever used.
@@ -81,12 +105,27 @@ impl<P> Processor<P> {
         self.line.push_back(job);
     }
 
-    /// The next thing that it can start now, and starts; ask again until there is none.
+    /// Starts the next multi-packet if nothing is in service: its time to compute and for a transfer.
     #[inline]
-    pub(crate) fn step(&mut self) -> Option<Step> {
-        if self.bus.is_none() {
-            return self.step_without_bus();
+    pub(crate) fn start(&mut self) -> Option<(u64, u64)> {
+        if self.core != Core::Empty {
+            return None;
         }
+        let job = self.line.front()?;
+        let times = (job.processing, job.transfer);
+        self.core = Core::Busy;
+        self.busy_ticks += times.0;
+        Some(times)
+    }
+
+    /// The time to move the one in service out.
+    #[inline]
+    pub(crate) fn transfer_out(&self) -> u64 {
+        self.line.front().map_or(0, |job| job.transfer)
+    }
+
+    /// The next thing that a processor with buffers can start now, and starts; ask again until there is none.
+    pub(crate) fn step(&mut self) -> Option<Step> {
         if self.core == Core::Finished && !self.is_writing {
             (self.core, self.is_writing) = (Core::Empty, true);
             return Some(Step::MoveOut(self.line.front()?.transfer));
@@ -107,17 +146,6 @@ impl<P> Processor<P> {
         None
     }
 
-    #[inline]
-    fn step_without_bus(&mut self) -> Option<Step> {
-        if self.core != Core::Empty {
-            return None;
-        }
-        let processing = self.line.front()?.processing;
-        self.core = Core::Busy;
-        self.busy_ticks += processing;
-        Some(Step::Compute(processing))
-    }
-
     /// Since when the multi-packet has waited that could start at the core now, if the core is free.
     pub(crate) fn oldest_if_free(&self) -> Option<Option<u64>> {
         (self.core == Core::Empty).then(|| self.line.front().map(|job| job.scheduled))
@@ -129,37 +157,33 @@ impl<P> Processor<P> {
         self.busy_ticks += ticks;
     }
 
-    /// The input is in.
-    #[inline]
+    /// The input is in, at a processor with buffers.
     pub(crate) fn loaded(&mut self) {
         self.input = Input::Loaded;
     }
 
-    /// The core is done; the stage whose packet that was, if it was one.
+    /// The stage whose packet the core had and is done with now, if it was one.
     #[inline]
-    pub(crate) fn computed(&mut self) -> Option<usize> {
-        match self.core {
-            Core::Stage(stage) => {
-                self.core = Core::Empty;
-                Some(stage)
-            }
-            _ => {
-                self.core = Core::Finished;
-                None
-            }
-        }
+    pub(crate) fn stage_done(&mut self) -> Option<usize> {
+        let Core::Stage(stage) = self.core else { return None };
+        self.core = Core::Empty;
+        Some(stage)
     }
 
-    /// The output is out: the multi-packet is done.
-    #[inline]
+    /// The core is done, at a processor with buffers.
+    pub(crate) fn computed(&mut self) {
+        self.core = Core::Finished;
+    }
+
+    /// The output is out, at a processor with buffers: the multi-packet is done.
     pub(crate) fn written(&mut self) -> Option<Job<P>> {
         self.is_writing = false;
         self.line.pop_front()
     }
 
-    /// The multi-packet at the core is done, where there is no bus to move it out.
+    /// The multi-packet in service is done.
     #[inline]
-    pub(crate) fn done_without_bus(&mut self) -> Option<Job<P>> {
+    pub(crate) fn finish(&mut self) -> Option<Job<P>> {
         self.core = Core::Empty;
         self.line.pop_front()
     }
@@ -170,7 +194,7 @@ mod tests {
     use super::*;
 
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
-        let mut processor = Processor::new(Some(0), prefetch, write_buffer, 4);
+        let mut processor = Processor::new(Way::Buffered(0), prefetch, write_buffer, 4);
         for ticket in 0..3 {
             processor.enqueue(Job {
                 ticket,

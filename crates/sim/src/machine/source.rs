@@ -1,23 +1,20 @@
-//! The source (MODEL: source): one packet in hand, and the time until it arrives.
+//! The source (MODEL: source): packets in trace order, and the time until the next one arrives.
 
+use super::Carried;
+use super::stage::Single;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
 
-/// The packet that comes next.
-#[derive(Clone, Copy)]
-pub(crate) struct Hand {
-    pub(crate) packet: Packet,
-    /// `b`: payload and header, in bytes.
-    pub(crate) bytes: u32,
-    /// From the arrival of the packet before, in ticks.
-    pub(crate) gap: u64,
-}
+/// Packets that are read at a time.
+const BATCH: usize = 256;
 
 pub(crate) struct Source<T> {
     traffic: T,
     gaps: Gaps,
     header_bytes: u32,
     left: u64,
-    pub(crate) hand: Option<Hand>,
+    /// Packets that were read, and the place of the next one to arrive.
+    batch: Vec<Packet>,
+    place: usize,
     /// Its clock stands still since then.
     pub(crate) stands_since: u64,
     pub(crate) waited_ticks: u64,
@@ -35,25 +32,56 @@ impl<T: Traffic> Source<T> {
             gaps: Gaps::new(arrivals, rate_mbps, seed),
             header_bytes,
             left: packets,
-            hand: None,
+            batch: Vec::with_capacity(BATCH),
+            place: 0,
             stands_since: 0,
             waited_ticks: 0,
         }
     }
 
-    /// Takes the next packet in hand; none at the end.
+    /// The packet that arrives next; `None` at the end.
     #[inline]
-    pub(crate) fn fetch(&mut self) -> Result<(), TrafficError> {
-        self.hand = None;
-        if self.left == 0 {
-            return Ok(());
-        }
-        self.left -= 1;
-        if let Some(packet) = self.traffic.next_packet()? {
-            let bytes = packet.payload_bytes.saturating_add(self.header_bytes);
-            let gap = self.gaps.next(&packet, bytes);
-            self.hand = Some(Hand { packet, bytes, gap });
-        }
+    pub(crate) fn next(&self) -> Option<&Packet> {
+        self.batch.get(self.place)
+    }
+
+    /// Takes the next packet, which arrives now; [`restock`](Self::restock) then is due.
+    #[inline]
+    pub(crate) fn take(&mut self, now: u64) -> Option<Single> {
+        let packet = self.batch.get(self.place)?;
+        let carried = Carried { arrived_ticks: now, bytes: self.bytes(packet), class: packet.class };
+        self.place += 1;
+        Some(Single { sa: packet.sa, carried })
+    }
+
+    /// Makes sure that the next packet is known.
+    #[inline]
+    pub(crate) fn restock(&mut self) -> Result<(), TrafficError> {
+        if self.place == self.batch.len() { self.read() } else { Ok(()) }
+    }
+
+    /// Reads the next packets.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn read(&mut self) -> Result<(), TrafficError> {
+        self.place = 0;
+        self.batch.clear();
+        let most = self.left.min(BATCH as u64) as usize;
+        self.traffic.fill(&mut self.batch, most)?;
+        self.left -= (self.batch.len() as u64).min(self.left);
         Ok(())
+    }
+
+    /// `b`: payload and header, in bytes.
+    #[inline]
+    fn bytes(&self, packet: &Packet) -> u32 {
+        packet.payload_bytes.saturating_add(self.header_bytes)
+    }
+
+    /// From the last arrival to the next one, in ticks, if there is one. To be asked once for each packet.
+    #[inline]
+    pub(crate) fn gap(&mut self) -> Option<u64> {
+        let packet = self.batch.get(self.place)?;
+        Some(self.gaps.next(packet, self.bytes(packet)))
     }
 }

@@ -14,8 +14,8 @@ pub(crate) struct Single {
 
 /// Who does it.
 pub(crate) enum Server {
-    /// Its own servers, by what each has; the event of the first is at this slot, the others' follow.
-    Own { slot: usize, packets: Vec<Option<Single>> },
+    /// Its own servers, by what each has.
+    Own(Vec<Option<Single>>),
     /// A processor.
     Processor(usize),
     /// A bus, one request at a time.
@@ -24,6 +24,8 @@ pub(crate) enum Server {
 
 pub(crate) struct Stage {
     pub(crate) server: Server,
+    /// Where its event is, or that of the first of its own servers: the others' follow.
+    pub(crate) slot: usize,
     /// Packets that wait, and since when.
     pub(crate) queue: VecDeque<(u64, Single)>,
     /// The packet that the processor or the bus has.
@@ -34,10 +36,11 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    pub(crate) fn new(spec: &StageSpec, server: Server, frames: usize) -> Self {
+    pub(crate) fn new(spec: &StageSpec, server: Server) -> Self {
         Self {
             server,
-            queue: VecDeque::with_capacity(frames),
+            slot: 0,
+            queue: VecDeque::new(),
             current: None,
             packet: spec.packet_us * 1e6,
             byte: spec.byte_ns * 1e3,

@@ -1,7 +1,8 @@
 //! A packet's way through the stages before and after cryptography.
 
 use super::stage::Server;
-use super::{Carried, Client, Machine, Observer, Single};
+use super::stage::Single;
+use super::{Carried, Machine, Observer};
 use crate::traffic::Traffic;
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
@@ -14,7 +15,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         let in_stage = |at: &usize| {
             let stage = &self.stages[*at];
             let own = match &stage.server {
-                Server::Own { packets, .. } => packets.iter().flatten().count(),
+                Server::Own(packets) => packets.iter().flatten().count(),
                 Server::Processor(_) | Server::Bus(_) => 0,
             };
             stage.queue.len() + usize::from(stage.current.is_some()) + own
@@ -39,12 +40,11 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     fn start_stage(&mut self, at: usize) {
         let stage = &mut self.stages[at];
         match &mut stage.server {
-            Server::Own { slot, packets } => {
-                let (slot, free) = (*slot, packets.iter().position(Option::is_none));
-                let Some(free) = free else { return };
+            Server::Own(packets) => {
+                let Some(free) = packets.iter().position(Option::is_none) else { return };
                 let Some((_, single)) = stage.queue.pop_front() else { return };
                 packets[free] = Some(single);
-                self.events.set(slot + free, self.now + stage.ticks(&single));
+                self.events.set(stage.slot + free, self.now + stage.ticks(&single));
             }
             Server::Processor(processor) => {
                 let processor = *processor;
@@ -57,10 +57,10 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 }
                 stage.current = stage.queue.pop_front().map(|(_, single)| single);
                 let Some(single) = stage.current else { return };
+                let slot = stage.slot;
                 let ticks = self.buses[bus].transfer(single.carried.bytes.into());
-                if let Some(end) = self.buses[bus].request(self.now, Client::Stage(at), ticks) {
-                    self.events.set(bus, end);
-                }
+                let end = self.buses[bus].request(self.now, ticks);
+                self.events.set(slot, end);
             }
         }
     }
@@ -81,15 +81,14 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         stage.current = stage.queue.pop_front().map(|(_, single)| single);
         let ticks = stage.current.map_or(0, |single| stage.ticks(&single));
         self.processors[processor].serve_stage(at, ticks);
-        self.events.set(self.processors_at + processor, self.now + ticks);
+        self.events.set(self.slots[processor].core, self.now + ticks);
         true
     }
 
-    /// A stage's own server, by its slot, is done.
-    pub(super) fn server_done(&mut self, slot: usize) {
-        let at = self.stage_of_server[slot - self.stages_at];
-        let Server::Own { slot: first, packets } = &mut self.stages[at].server else { return };
-        if let Some(single) = packets[slot - *first].take() {
+    /// A stage's own server is done.
+    pub(super) fn server_done(&mut self, at: usize, server: usize) {
+        let Server::Own(packets) = &mut self.stages[at].server else { return };
+        if let Some(single) = packets[server].take() {
             self.leave_stage(at, single);
         }
         self.start_stage(at);

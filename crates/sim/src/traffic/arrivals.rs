@@ -26,8 +26,8 @@ pub enum Arrivals {
 pub(crate) struct Gaps {
     arrivals: Arrivals,
     random: Xoshiro256PlusPlus,
-    /// Of one bit on the line, in ticks.
-    bit: f64,
+    /// Of one byte on the line, in ticks.
+    byte: f64,
     /// Mean of paced and random arrivals, in ticks.
     mean: f64,
     /// What rounding has left, in ticks, so that a pace is kept over millions of packets.
@@ -43,13 +43,13 @@ impl Gaps {
         // Another stream than that of sizes and SAs.
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         random.jump();
-        Self { arrivals, random, bit: TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
+        Self { arrivals, random, byte: 8.0 * TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
     }
 
     /// From the arrival of the packet before to that of this one, of `bytes` on the line, in ticks.
     #[inline]
     pub(crate) fn next(&mut self, packet: &Packet, bytes: u32) -> u64 {
-        let line = (f64::from(bytes) * 8.0 * self.bit + 0.5) as u64;
+        let line = (f64::from(bytes) * self.byte + 0.5) as i64 as u64;
         line.max(match self.arrivals {
             Arrivals::BackToBack => 0,
             Arrivals::Paced(_) => {

@@ -33,14 +33,19 @@ impl Discrete {
         Self { first, columns }
     }
 
-    /// The number for 64 random bits: the upper half picks the column, the lower half decides within it.
+    /// The number for 32 random bits. Times the number of columns, the upper half of the product picks the column, and
+    /// the lower half, what is left of the bits, decides within it.
     #[inline]
-    pub(crate) fn draw(&self, bits: u64) -> u32 {
-        let place = (((bits >> 32) * self.columns.len() as u64) >> 32) as usize;
+    pub(crate) fn draw(&self, bits: u32) -> u32 {
+        let product = u64::from(bits) * self.columns.len() as u64;
+        let place = (product >> 32) as usize;
         let column = self.columns[place];
-        self.first + if (bits as u32) < column.own { place as u32 } else { column.alias }
+        self.first + if (product as u32) < column.own { place as u32 } else { column.alias }
     }
 }
+
+/// The most numbers of a distribution: with more, 32 bits leave too few to decide within a column.
+pub(crate) const NUMBERS_MAX: u32 = 1 << 16;
 
 #[cfg(test)]
 mod tests {
@@ -55,7 +60,7 @@ mod tests {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(3);
         let mut counts = [0u32; 4];
         for _ in 0..800_000 {
-            counts[distribution.draw(random.next_u64()) as usize - 10] += 1;
+            counts[distribution.draw(random.next_u32()) as usize - 10] += 1;
         }
         for (count, weight) in counts.into_iter().zip(weights) {
             assert!((f64::from(count) - weight * 1e5).abs() < 1_500.0, "{counts:?}");

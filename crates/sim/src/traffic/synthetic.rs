@@ -4,7 +4,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 use serde::{Deserialize, Serialize};
 
-use super::discrete::Discrete;
+use super::discrete::{Discrete, NUMBERS_MAX};
 use super::{Packet, Pattern, Traffic, TrafficError};
 
 /// The locality at which [`Pattern::Trace`] has 2.57 packets in a multi-packet at `W = 30` over 100 equiprobable
@@ -41,8 +41,8 @@ impl SyntheticSpec {
     }
 
     fn check(&self) -> Result<(), String> {
-        if !(1..=1 << 24).contains(&self.sas) {
-            return Err(format!("{} SAs; 1 to 2^24 are possible", self.sas));
+        if !(1..=NUMBERS_MAX).contains(&self.sas) {
+            return Err(format!("{} SAs; 1 to {NUMBERS_MAX} are possible", self.sas));
         }
         if !(self.popularity.is_finite() && self.popularity >= 0.0) {
             return Err(format!("a popularity of {}; it is 0 or more", self.popularity));
@@ -70,7 +70,8 @@ pub struct Synthetic {
     stay: u64,
     /// The class of each SA.
     classes: Vec<u8>,
-    last_sa: Option<u32>,
+    /// The SA of the packet before.
+    last_sa: u32,
     left: u64,
 }
 
@@ -89,13 +90,17 @@ impl Synthetic {
         let (first, weights) = pattern.weights();
         let popularity: Vec<f64> =
             (1..=spec.sas).map(|rank| f64::from(rank).powf(-spec.popularity)).collect();
+        let sas = Discrete::new(0, &popularity);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        // The first packet may stay with this one too.
+        let last_sa = sas.draw(random.next_u32());
         Ok(Self {
-            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            random,
             sizes: Discrete::new(first, &weights),
-            sas: Discrete::new(0, &popularity),
+            sas,
             stay: (spec.locality * 2f64.powi(64)) as u64,
             classes: classes(spec),
-            last_sa: None,
+            last_sa,
             left: packets,
         })
     }
@@ -119,21 +124,31 @@ fn classes(spec: &SyntheticSpec) -> Vec<u8> {
         .collect()
 }
 
-impl Traffic for Synthetic {
+impl Synthetic {
     #[inline]
-    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
-        if self.left == 0 {
-            return Ok(None);
-        }
-        self.left -= 1;
-        let payload_bytes = self.sizes.draw(self.random.next_u64());
+    fn draw(&mut self) -> Packet {
+        // Half of the bits for each, which saves one of two numbers.
+        let bits = self.random.next_u64();
+        let payload_bytes = self.sizes.draw(bits as u32);
         let stays = self.stay > 0 && self.random.next_u64() < self.stay;
-        let sa = match self.last_sa {
-            Some(last) if stays => last,
-            _ => self.sas.draw(self.random.next_u64()),
-        };
-        self.last_sa = Some(sa);
-        Ok(Some(Packet { payload_bytes, sa, class: self.classes[sa as usize], gap_ticks: 0 }))
+        let sa = if stays { self.last_sa } else { self.sas.draw((bits >> 32) as u32) };
+        self.last_sa = sa;
+        Packet { payload_bytes, sa, class: self.classes[sa as usize], gap_ticks: 0 }
+    }
+}
+
+impl Traffic for Synthetic {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
+        self.left = left;
+        Ok(Some(self.draw()))
+    }
+
+    fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
+        let count = self.left.min(most as u64);
+        self.left -= count;
+        packets.extend((0..count).map(|_| self.draw()));
+        Ok(())
     }
 }
 
