@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := target/release/convoy
 
-.PHONY: help demo demo-net test check bench fuzz install-build install-test
+.PHONY: help demo demo-net test check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,9 @@ check: install-test ## what must hold before a commit: format, lints, licences, 
 
 bench: install-build ## cycles per packet of each engine and of the scheduler, with the floor beside it
 	$(CARGO) bench --workspace --locked
+
+bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
+	bench/simulator/run.sh "$(CONVOY) sim run"
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

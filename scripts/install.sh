@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|test ...
+# usage: install.sh build|test|bench ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
 declare -A needs=(
   [build]="cc:gcc pkg-config:pkg-config"
   [test]="ip:iproute2 tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool"
+  [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [test]=""
+  [bench]=""
 )
-python_modules=(scapy cryptography)
 
 has() { case $1 in /*) [ -e "$1" ];; *) command -v "$1" >/dev/null;; esac; }
 packages_of() { for pair in $1; do has "${pair%%:*}" || echo "${pair#*:}"; done; }
@@ -48,10 +49,11 @@ if ! command -v cargo >/dev/null; then
   exit 1
 fi
 
-case " $* " in *" test "*)
-  venv=target/test-venv
-  if ! [ -x $venv/bin/python ] || ! $venv/bin/python -c "import ${python_modules[0]}, ${python_modules[1]}" 2>/dev/null; then
-    python3 -m venv $venv 2>/dev/null || { apt_install python3-venv && python3 -m venv $venv; }
-    $venv/bin/pip install -q -r tests/requirements.txt
-  fi
-esac
+# make_venv FOLDER REQUIREMENTS MODULES: Python's packages, unless these modules are there.
+make_venv() {
+  [ -x "$1/bin/python" ] && "$1/bin/python" -c "import $3" 2>/dev/null && return
+  python3 -m venv "$1" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$1"; }
+  "$1/bin/pip" install -q -r "$2"
+}
+case " $* " in *" test "*) make_venv target/test-venv tests/requirements.txt scapy,cryptography ;; esac
+case " $* " in *" bench "*) make_venv target/bench-venv bench/simulator/requirements.txt simpy ;; esac
