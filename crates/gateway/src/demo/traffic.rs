@@ -2,7 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use convoy_packet::checksum;
+use convoy_packet::protocol::UDP;
+use convoy_packet::{IpHeader, Ipv4, Ipv6, ipv4, udp};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
@@ -53,9 +54,9 @@ impl Traffic {
 
 /// The tunnel of a packet: the third octet of its IPv4 destination; the capture's IPv6 is in tunnel 0.
 pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
-    match packet.first()? >> 4 {
-        4 => packet.get(18).map(|octet| usize::from(*octet)),
-        _ => Some(0),
+    match Ipv4::parse(packet) {
+        Ok(ip) => Some(ip.destination().octets()[2].into()),
+        Err(_) => Ipv6::parse(packet).ok().map(|_| 0),
     }
 }
 
@@ -84,9 +85,9 @@ pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, see
 
 /// By the second octet of an IPv4, the second group of an IPv6 source.
 fn is_from_site_1(packet: &[u8]) -> bool {
-    match packet.first().map(|first| first >> 4) {
-        Some(4) => packet.get(13) == Some(&1),
-        _ => packet.get(10..12) == Some(&[0, 1]),
+    match Ipv4::parse(packet) {
+        Ok(ip) => ip.source().octets()[1] == 1,
+        Err(_) => Ipv6::parse(packet).is_ok_and(|ip| ip.source().segments()[1] == 1),
     }
 }
 
@@ -104,21 +105,12 @@ fn imix(random: &mut StdRng, from: u8, tunnels: usize, id: usize) -> Vec<u8> {
     let tunnel = random.random_range(0..tunnels) as u8;
     let source = Ipv4Addr::new(10, from, tunnel, random.random_range(1..255));
     let destination = Ipv4Addr::new(10, 3 - from, tunnel, random.random_range(1..255));
+    let (at, identification) = (ipv4::HEADER_BYTES, id as u16);
     let mut packet = vec![0; len];
-    random.fill_bytes(&mut packet[28..]);
-    packet[0] = 0x45;
-    packet[2..4].copy_from_slice(&(len as u16).to_be_bytes());
-    packet[4..6].copy_from_slice(&(id as u16).to_be_bytes());
-    packet[8] = 64;
-    packet[9] = 17;
-    packet[12..16].copy_from_slice(&source.octets());
-    packet[16..20].copy_from_slice(&destination.octets());
-    let sum = checksum::of(&packet[..20], 0);
-    packet[10..12].copy_from_slice(&sum.to_be_bytes());
-    packet[20..22].copy_from_slice(&random.random_range(1024_u16..65535).to_be_bytes());
-    packet[22..24].copy_from_slice(&5004_u16.to_be_bytes());
-    packet[24..26].copy_from_slice(&((len - 20) as u16).to_be_bytes());
+    random.fill_bytes(&mut packet[at + udp::HEADER_BYTES..]);
+    IpHeader { identification, ..IpHeader::new(UDP, source.into(), destination.into()) }.write(&mut packet);
     // UDP's checksum is left out, as IPv4 allows: nobody on the way may touch it, so nobody may mind.
+    udp::write(&mut packet[at..], random.random_range(1024_u16..65535), 5004);
     packet
 }
 
