@@ -1,4 +1,5 @@
-//! TCP (RFC 9293), as far as a gateway looks at it: its checksum, which a NAT or an offload leaves wrong.
+//! TCP (RFC 9293), as far as a gateway looks at it: its checksum, which a NAT or an offload leaves wrong, and where its
+//! payload starts.
 
 use crate::checksum;
 use crate::field::put_u16;
@@ -6,6 +7,14 @@ use crate::field::put_u16;
 /// Length of a header without options, in bytes.
 pub const HEADER_BYTES: usize = 20;
 const CHECKSUM_AT: usize = 16;
+const DATA_OFFSET_AT: usize = 12;
+
+/// Length of the header that `segment` starts with, options included, in bytes; `None` where it does not show, or is
+/// less than a header's.
+pub fn header_len(segment: &[u8]) -> Option<usize> {
+    let len = usize::from(*segment.get(DATA_OFFSET_AT)? >> 4) * 4;
+    (len >= HEADER_BYTES).then_some(len)
+}
 
 /// Computes the checksum of `segment`, header and payload, on top of its `pseudo` header's sum and writes it. What is
 /// cut short inside the header stays as it is.
@@ -20,6 +29,15 @@ pub fn fill_checksum(segment: &mut [u8], pseudo: u64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_data_offset_tells_the_headers_length() {
+        let mut segment = [0; 13];
+        assert_eq!(header_len(&segment), None, "an offset of 0");
+        segment[12] = 0x8f;
+        assert_eq!(header_len(&segment), Some(32));
+        assert_eq!(header_len(&segment[..12]), None, "cut short");
+    }
 
     #[test]
     fn a_filled_checksum_sums_to_zero() {

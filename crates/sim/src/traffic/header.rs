@@ -1,7 +1,10 @@
 //! What a captured packet's headers say, so far as sizes and policies need it.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::IpAddr;
 
+use convoy_packet::ethernet::{ETHERTYPE_AT, ip_start};
+use convoy_packet::protocol::{TCP, UDP};
+use convoy_packet::{Layout, tcp, udp};
 use pcap_file::DataLink;
 
 /// What a policy may look at.
@@ -13,7 +16,7 @@ pub struct Header {
     pub destination: IpAddr,
     /// The protocol above IP; IPv6 extension headers are passed over.
     pub protocol: u8,
-    /// Source and destination port, of TCP and UDP, where they were captured.
+    /// Source and destination port where they were captured; ICMP's type and code as in [`Layout::ports`].
     pub ports: Option<(u16, u16)>,
     /// DSCP, 0 to 63.
     pub dscp: u8,
@@ -23,113 +26,109 @@ pub struct Header {
     pub payload_bytes: u32,
 }
 
-const TCP: u8 = 6;
-const UDP: u8 = 17;
+/// The EtherType of Linux "cooked" captures, versions 1 and 2, and what they have before the IP packet.
+const SLL_ETHERTYPE_AT: usize = 14;
+const SLL2_HEADER_BYTES: usize = 20;
+/// BSD's loopback: the address family.
+const LOOPBACK_HEADER_BYTES: usize = 4;
 
 impl Header {
     /// Reads the headers behind a link's own; `None` for what is not IP or is cut off in its IP header.
     pub(crate) fn parse(link: DataLink, frame: &[u8]) -> Option<Self> {
-        let packet = frame.get(ip_start(link, frame)?..)?;
-        match packet.first()? >> 4 {
-            4 => Self::parse_v4(packet),
-            6 => Self::parse_v6(packet),
-            _ => None,
-        }
-    }
-
-    fn parse_v4(packet: &[u8]) -> Option<Self> {
-        let header = packet.get(..20)?;
-        let header_bytes = u32::from(header[0] & 15) * 4;
-        // Segmentation offload leaves 0 where the packet was captured before the card cut it.
-        let total = match be16(packet, 2)? {
-            0 => packet.len() as u32,
-            total => u32::from(total),
+        let start = match link {
+            DataLink::ETHERNET => ip_start(frame, ETHERTYPE_AT)?,
+            DataLink::LINUX_SLL => ip_start(frame, SLL_ETHERTYPE_AT)?,
+            DataLink::LINUX_SLL2 => SLL2_HEADER_BYTES,
+            DataLink::NULL | DataLink::LOOP => LOOPBACK_HEADER_BYTES,
+            DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 | DataLink::Unknown(12 | 14) => 0,
+            _ => return None,
         };
-        if header_bytes < 20 || total < header_bytes {
-            return None;
-        }
-        let is_first = be16(packet, 6)? & 0x1fff == 0;
-        let address = |at: usize| <[u8; 4]>::try_from(&header[at..at + 4]).ok().map(Ipv4Addr::from);
-        let addresses = (IpAddr::V4(address(12)?), IpAddr::V4(address(16)?));
-        Some(Self::above(addresses, header[1] >> 2, header[9], packet, (header_bytes, total), is_first))
+        Self::of_packet(frame.get(start..)?)
     }
 
-    fn parse_v6(packet: &[u8]) -> Option<Self> {
-        let header = packet.get(..40)?;
-        let total = match be16(packet, 4)? {
-            0 => packet.len() as u32,
-            payload => 40 + u32::from(payload),
-        };
-        let address = |at: usize| <[u8; 16]>::try_from(&header[at..at + 16]).ok().map(Ipv6Addr::from);
-        let addresses = (IpAddr::V6(address(8)?), IpAddr::V6(address(24)?));
-        let dscp = (be16(packet, 0)? >> 6) as u8 & 63;
-        let (protocol, start, is_first) = behind_extensions(header[6], packet);
-        Some(Self::above(addresses, dscp, protocol, packet, (start.min(total), total), is_first))
-    }
-
-    fn above(
-        (source, destination): (IpAddr, IpAddr),
-        dscp: u8,
-        protocol: u8,
-        packet: &[u8],
-        (start, packet_bytes): (u32, u32),
-        is_first: bool,
-    ) -> Self {
-        let at = start as usize;
-        let has_ports = is_first && matches!(protocol, TCP | UDP);
-        let ports = if has_ports { be16(packet, at).zip(be16(packet, at + 2)) } else { None };
-        let own = match protocol {
+    fn of_packet(packet: &[u8]) -> Option<Self> {
+        let layout = Layout::parse_quoted(packet).ok()?;
+        let (source, destination) = layout.addresses(packet);
+        let segment = packet.get(layout.payload..layout.total_len.min(packet.len())).unwrap_or(&[]);
+        let is_first = layout.fragment.is_none_or(|fragment| fragment.offset == 0);
+        let own_bytes = match layout.protocol {
             // A capture may be too short to say how many options TCP has.
-            TCP if is_first => packet.get(at + 12).map_or(20, |offset| u32::from(offset >> 4) * 4),
-            UDP if is_first => 8,
+            TCP if is_first => tcp::header_len(segment).unwrap_or(tcp::HEADER_BYTES),
+            UDP if is_first => udp::HEADER_BYTES,
             _ => 0,
         };
-        let payload_bytes = (packet_bytes - start).saturating_sub(own);
-        Self { source, destination, protocol, ports, dscp, packet_bytes, payload_bytes }
+        // Ports are read from what was captured.
+        let captured = Layout { total_len: layout.payload + segment.len(), ..layout };
+        let ports = if segment.is_empty() { None } else { captured.ports(packet) };
+        Some(Self {
+            source,
+            destination,
+            protocol: layout.protocol,
+            ports,
+            dscp: layout.octet >> 2,
+            packet_bytes: layout.total_len as u32,
+            payload_bytes: layout.total_len.saturating_sub(layout.payload + own_bytes) as u32,
+        })
     }
 }
 
-/// The protocol behind IPv6 extension headers, where it starts, and whether it does start here.
-fn behind_extensions(mut next: u8, packet: &[u8]) -> (u8, u32, bool) {
-    const OPTIONS: [u8; 4] = [0, 43, 60, 135];
-    const FRAGMENT: u8 = 44;
-    let (mut at, mut is_first) = (40, true);
-    loop {
-        let Some(header) = packet.get(at..at + 8) else { return (next, at as u32, is_first) };
-        if OPTIONS.contains(&next) {
-            at += 8 + usize::from(header[1]) * 8;
-        } else if next == FRAGMENT {
-            at += 8;
-            is_first &= u16::from_be_bytes([header[2], header[3]]) & 0xfff8 == 0;
-        } else {
-            return (next, at as u32, is_first);
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// An IPv4 packet of 80 bytes whose protocol and transport header are given, cut off behind the latter.
+    fn packet(protocol: u8, transport: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0x45, 46 << 2, 0, 80, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 9];
+        packet.extend(transport);
+        packet
+    }
+
+    #[test]
+    fn a_packet_that_is_cut_off_behind_its_headers_tells_all_that_is_needed() {
+        let mut transport = [0u8; 20];
+        (transport[1], transport[3], transport[12]) = (80, 90, 8 << 4);
+        let header = Header::parse(DataLink::RAW, &packet(TCP, &transport)).expect("IP");
+        assert_eq!((header.packet_bytes, header.payload_bytes, header.dscp), (80, 28, 46));
+        assert_eq!(header.ports, Some((80, 90)));
+        assert_eq!(header.destination, IpAddr::from([10, 2, 0, 9]));
+        let header = Header::parse(DataLink::RAW, &packet(UDP, &transport[..4])).expect("IP");
+        assert_eq!((header.payload_bytes, header.ports), (52, Some((80, 90))));
+        let header = Header::parse(DataLink::RAW, &packet(TCP, &[])).expect("IP");
+        assert_eq!((header.payload_bytes, header.ports), (40, None));
+        // No protocol with a header that is known: what IP carries.
+        let header = Header::parse(DataLink::RAW, &packet(50, &transport)).expect("IP");
+        assert_eq!(header.payload_bytes, 60);
+    }
+
+    #[test]
+    fn links_have_their_own_headers() {
+        let ip = packet(UDP, &[0; 8]);
+        let behind = |header: &[u8]| [header, &ip].concat();
+        let ethernet = [&[0; 12][..], &[0x81, 0, 0, 5, 8, 0]].concat();
+        let cooked = [&[0; 14][..], &[8, 0]].concat();
+        for (link, header) in [
+            (DataLink::ETHERNET, &ethernet[..]),
+            (DataLink::LINUX_SLL, &cooked),
+            (DataLink::LINUX_SLL2, &[0; 20]),
+            (DataLink::NULL, &[2, 0, 0, 0]),
+            (DataLink::IPV4, &[]),
+        ] {
+            assert!(Header::parse(link, &behind(header)).is_some(), "{link:?}");
         }
-        next = header[0];
-        if !is_first {
-            return (next, at as u32, false);
+        assert_eq!(Header::parse(DataLink::ETHERNET, &[&[0; 12][..], &[8, 6], &ip].concat()), None);
+        assert_eq!(Header::parse(DataLink::IEEE802_11, &ip), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 1..120), version in 3u8..8) {
+            bytes[0] = version << 4 | bytes[0] & 15;
+            for link in [DataLink::RAW, DataLink::ETHERNET, DataLink::LINUX_SLL2, DataLink::NULL] {
+                if let Some(header) = Header::parse(link, &bytes) {
+                    prop_assert!(header.payload_bytes <= header.packet_bytes);
+                }
+            }
         }
     }
-}
-
-fn be16(bytes: &[u8], at: usize) -> Option<u16> {
-    bytes.get(at..at + 2)?.try_into().ok().map(u16::from_be_bytes)
-}
-
-/// Where the IP header starts behind a link's own header; `None` for what is not IP.
-fn ip_start(link: DataLink, frame: &[u8]) -> Option<usize> {
-    const IP: [u16; 2] = [0x0800, 0x86dd];
-    const VLAN: [u16; 2] = [0x8100, 0x88a8];
-    let mut at = match link {
-        DataLink::ETHERNET => 12,
-        DataLink::LINUX_SLL => 14,
-        DataLink::LINUX_SLL2 => return IP.contains(&be16(frame, 0)?).then_some(20),
-        // BSD's loopback: the address family in four bytes.
-        DataLink::NULL | DataLink::LOOP => return Some(4),
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 => return Some(0),
-        _ => return None,
-    };
-    while VLAN.contains(&be16(frame, at)?) {
-        at += 4;
-    }
-    IP.contains(&be16(frame, at)?).then_some(at + 2)
 }

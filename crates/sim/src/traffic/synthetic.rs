@@ -9,7 +9,7 @@ use super::{Packet, Pattern, Traffic, TrafficError};
 
 /// The locality at which [`Pattern::Trace`] has 2.57 packets in a multi-packet at `W = 30` over 100 equiprobable
 /// SAs, as the paper's trace does. Fitted to that number, not measured.
-pub const FITTED_TRACE_LOCALITY: f64 = 0.5;
+pub const FITTED_TRACE_LOCALITY: f64 = 0.56;
 
 /// Synthetic traffic.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]

@@ -1,0 +1,63 @@
+//! Memory does not grow with the length of a trace. Alone in its file, since the counter counts for the whole process.
+#![allow(unsafe_code)]
+
+mod support;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_sim::{Pattern, Place, Simulation, StageSpec, SyntheticSpec};
+
+struct Counting;
+
+static ALLOCATED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATED_BYTES.fetch_add(layout.size() as u64, Ordering::Relaxed);
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, place: *mut u8, layout: Layout) {
+        // SAFETY: `place` came from `System`, with this layout.
+        unsafe { System.dealloc(place, layout) }
+    }
+
+    unsafe fn realloc(&self, place: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATED_BYTES.fetch_add(size as u64, Ordering::Relaxed);
+        // SAFETY: `place` came from `System`, with this layout.
+        unsafe { System.realloc(place, layout, size) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn allocated(simulation: &Simulation, packets: u64) -> u64 {
+    let before = ALLOCATED_BYTES.load(Ordering::Relaxed);
+    simulation.run_pattern(Pattern::Trace, &SyntheticSpec::default(), packets).expect("in range");
+    ALLOCATED_BYTES.load(Ordering::Relaxed) - before
+}
+
+#[test]
+fn ten_times_the_packets_allocate_no_more() {
+    let mut with_stages = support::paper();
+    let stage = |name: &str, place| StageSpec {
+        name: name.to_owned(),
+        place,
+        servers: 1,
+        on: None,
+        bus: None,
+        packet_us: 1.0,
+        byte_ns: 0.0,
+    };
+    with_stages.stages = vec![stage("receive", Place::Before), stage("send", Place::After)];
+    for platform in [support::paper(), with_stages] {
+        let simulation = Simulation::new(platform);
+        let [few, many] = [30_000, 300_000].map(|packets| allocated(&simulation, packets));
+        // A buffer may still grow when a multi-packet is the longest so far.
+        assert!(many < few + 4_096, "{few} {many}");
+    }
+}
