@@ -35,7 +35,7 @@ fn software() -> EngineFinding {
     EngineFinding {
         kind: EngineKind::Software,
         present: true,
-        summary: "one packet at a time with RustCrypto, on the worker's core; the reference",
+        summary: "one packet at a time with RustCrypto and ring, on the worker's core; the reference",
         version: Some(env!("CARGO_PKG_VERSION").to_owned()),
         reason: None,
         remedy: None,

@@ -1,7 +1,8 @@
-//! One packet at a time with vetted ciphers (RustCrypto), on the caller's core: the reference that every other
+//! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the caller's core: the reference that every other
 //! engine is held against, on every platform.
 
 mod aead;
+mod chacha;
 mod chained;
 mod gmac;
 mod integrity;
