@@ -4,7 +4,7 @@ use convoy_ipsec::{
     Aead, Cipher, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
 };
 use convoy_ipsec_mb as mb;
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConstantTimeEq};
 
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
@@ -210,6 +210,19 @@ fn run<'m>(
     burst.run(&keys.key, seal)
 }
 
+/// Compares ICVs, which are whole words, in constant time: a word at a time, as a byte at a time took 50 cycles.
+fn is_equal(one: &[u8], other: &[u8]) -> Choice {
+    let words = |bytes: &[u8]| -> [u32; mb::TAG_BYTES / 4] {
+        std::array::from_fn(|at| {
+            bytes
+                .get(4 * at..4 * at + 4)
+                .map_or(0, |word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
+        })
+    };
+    let difference = words(one).iter().zip(words(other)).fold(0, |sum, (one, other)| sum | (one ^ other));
+    difference.ct_eq(&0)
+}
+
 /// Writes or compares the ICV, and undoes what [`arrange`] did. `false` if the library did not do the job; the packet
 /// is then as it came.
 fn conclude(
@@ -229,7 +242,7 @@ fn conclude(
     let written = tag.filter(|_| seal).unwrap_or(received);
     packet.frame[icv..icv + icv_len].copy_from_slice(&written[..icv_len]);
     let Some(tag) = tag else { return false };
-    let is_good = seal || bool::from(tag[..icv_len].ct_eq(&received[..icv_len]));
+    let is_good = seal || bool::from(is_equal(&tag[..icv_len], &received[..icv_len]));
     packet.status = if is_good { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
     true
 }

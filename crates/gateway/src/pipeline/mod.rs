@@ -197,29 +197,31 @@ impl Pipeline {
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
         self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
-        self.waiting.extend(self.outbound.protect.drain(..));
+        take_in(&mut self.stage, &mut self.waiting, now_ns, &mut self.outbound.protect);
         self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
         self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
-        self.admit();
     }
 
     /// Takes packets of the protected side in.
     pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
         let now_ns = self.clock.now_ns();
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
-        self.waiting.extend(self.inbound.open.drain(..));
+        take_in(&mut self.stage, &mut self.waiting, now_ns, &mut self.inbound.open);
         self.departures.bypass_in.append(&mut self.inbound.bypass);
         self.departures.to_outside.append(&mut self.inbound.to_outside);
         self.departures.ike.append(&mut self.inbound.ike);
         self.departures.foreign.extend(self.inbound.foreign.drain(..).map(|(to, frame)| (to, false, frame)));
-        self.admit();
     }
 
     fn admit(&mut self) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let now_ns = self.clock.now_ns();
         while self.stage.room() > 0 {
             let Some(packet) = self.waiting.pop_front() else { break };
-            if let Err(packet) = self.stage.push(packet) {
+            if let Err(packet) = self.stage.push(now_ns, packet) {
                 self.waiting.push_front(packet);
                 break;
             }
@@ -261,6 +263,22 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
         self.ipsec.expire(now_ns, events);
+    }
+}
+
+/// Puts prepared packets into the window, and those for which it has no room behind the others that wait.
+fn take_in(
+    stage: &mut CryptoStage,
+    waiting: &mut VecDeque<Prepared>,
+    now_ns: u64,
+    prepared: &mut Vec<Prepared>,
+) {
+    for packet in prepared.drain(..) {
+        if !waiting.is_empty() {
+            waiting.push_back(packet);
+        } else if let Err(packet) = stage.push(now_ns, packet) {
+            waiting.push_back(packet);
+        }
     }
 }
 

@@ -62,7 +62,7 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
     while left.len() < count as usize {
         while next < count && stage.room() > 0 {
             let prepared = packet(pool, next % SAS, next);
-            if stage.push(prepared).is_err() {
+            if stage.push(0, prepared).is_err() {
                 break;
             }
             next += 1;
@@ -133,11 +133,11 @@ fn an_engine_that_vanished_comes_back_with_its_keys() {
 fn an_sa_goes_only_when_its_last_packet_has_left() {
     let mut pool = FramePool::new(FRAMES, 0);
     let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
-    stage.push(packet(&mut pool, 1, 7)).expect("room");
+    stage.push(0, packet(&mut pool, 1, 7)).expect("room");
     stage.retire(SaIndex(1));
     assert!(stage.take_retired().is_empty());
     let mut settled = Settled::default();
     stage.pump(Input::Ended, &mut pool, &mut settled);
     assert_eq!((settled.sealed.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
-    assert!(stage.push(packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
+    assert!(stage.push(0, packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
 }
