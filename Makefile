@@ -37,8 +37,9 @@ check: install-test ## what must hold before a commit: format, lints, licences, 
 	scripts/deny.sh
 	$(MAKE) test
 
-bench: install-build ## cycles per packet of each engine and of the scheduler, with the floor beside it
-	$(CARGO) bench --workspace --locked
+bench: install-build ## cycles per packet of each engine and of the whole path, with the floor beside them
+	$(CARGO) bench --workspace --locked --exclude convoy-gateway
+	$(CARGO) bench --workspace --locked --bench throughput
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
 	bench/simulator/run.sh "$(CONVOY) sim run"

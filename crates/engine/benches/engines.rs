@@ -1,19 +1,14 @@
 //! Time per packet of every real engine for the main proposals at 64, 512 and 1450 bytes, in multi-packets of 1 and
-//! of 32; then a table of ns and TSC cycles (the best of many runs, as the machine is noisy), and how far the
-//! model engine's times are from what its parameters say.
-#![allow(unsafe_code)]
+//! of 32; then how far the model engine's times are from what its parameters say.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use convoy_engine::{
-    BusTiming, Completion, Engine, Model, ModelTiming, MultiPacket, Multibuffer, SharedBus, Software,
-    calibrate,
+    BusTiming, CALIBRATION_SA, Completion, Engine, Model, ModelTiming, MultiPacket, Multibuffer, SharedBus,
+    Software, calibrate, sample_packet,
 };
-use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, Proposal,
-    SaIndex, Transform,
-};
-use convoy_packet::{FramePool, FrameSize};
+use convoy_ipsec::{Direction, KeyMaterial, Prepared, Proposal, Transform};
+use convoy_packet::FramePool;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
 const PROPOSALS: [&str; 7] = [
@@ -27,9 +22,6 @@ const PROPOSALS: [&str; 7] = [
 ];
 const BYTES: [usize; 3] = [64, 512, 1450];
 const BURSTS: [usize; 2] = [1, 32];
-const SA: SaIndex = SaIndex(0);
-/// Runs of which the best is taken for the table.
-const RUNS: usize = 400;
 
 /// Those whose times are real, and that are there.
 fn engines() -> Vec<Box<dyn Engine>> {
@@ -45,31 +37,6 @@ fn transform(proposal: &str) -> Transform {
     proposal.parse::<Proposal>().expect("a proposal of the list").transform
 }
 
-fn packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
-    let head = 8 + transform.iv_len();
-    let body = (bytes + 2).next_multiple_of(transform.alignment());
-    let mut frame = pool.take(FrameSize::Small).expect("the pool has as many as a burst");
-    frame.append(head + body + transform.icv_len()).expect("fits").fill(0x5c);
-    let is_gmac = matches!(transform, Transform::Aead(Aead::NullAesGmac(_)));
-    let has_hmac = matches!(transform, Transform::Chained { integrity: Some(_), .. });
-    let (aad_len, nonce_len) = match transform {
-        Transform::Aead(_) => (8, 12),
-        Transform::Chained { cipher: Cipher::AesCtr(_), .. } => (0, 16),
-        Transform::Chained { .. } => (0, transform.iv_len() as u8),
-    };
-    let job = CryptoJob {
-        cipher_start: head as u16,
-        cipher_len: if is_gmac { 0 } else { body as u16 },
-        auth_len: if is_gmac || has_hmac { (head + body) as u16 } else { 0 },
-        icv_start: (head + body) as u16,
-        aad_len,
-        nonce_len,
-        ..CryptoJob::default()
-    };
-    let (status, context) = (CryptoStatus::Pending, FinishContext::default());
-    Prepared { frame, job, status, sa: SA, class: 0, seat: 0, context }
-}
-
 /// An engine with a key and a burst that goes through it again and again.
 struct Rig<'e> {
     engine: &'e mut dyn Engine,
@@ -81,16 +48,16 @@ impl<'e> Rig<'e> {
     fn new(engine: &'e mut dyn Engine, transform: Transform, burst: usize, bytes: usize) -> Self {
         let key = (0..transform.key_material_len()).map(|at| at as u8).collect();
         let keys = KeyMaterial::new(transform, key).expect("the right length");
-        engine.install_key(SA, &keys).expect("the engine claims the transform");
+        engine.install_key(CALIBRATION_SA, &keys).expect("the engine claims the transform");
         let mut pool = FramePool::new(burst, 0);
-        let packets = (0..burst).map(|_| packet(&mut pool, transform, bytes)).collect();
+        let packets = (0..burst).map(|_| sample_packet(&mut pool, transform, bytes + 2)).collect();
         Self { engine, packets, completions: Vec::with_capacity(1) }
     }
 
     /// Seals the burst once.
     fn run(&mut self) -> Option<u64> {
         let packets = std::mem::take(&mut self.packets);
-        let multi_packet = MultiPacket { ticket: 0, sa: SA, direction: Direction::Seal, packets };
+        let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
         self.engine.submit(multi_packet).expect("an idle engine has room");
         loop {
             self.engine.poll(&mut self.completions);
@@ -99,15 +66,6 @@ impl<'e> Rig<'e> {
                 return done.service_ns;
             }
         }
-    }
-
-    fn best(&mut self) -> Duration {
-        let once = |rig: &mut Self| {
-            let start = Instant::now();
-            rig.run();
-            start.elapsed()
-        };
-        (0..RUNS).map(|_| once(self)).min().unwrap_or_default()
     }
 }
 
@@ -125,54 +83,6 @@ fn bench(c: &mut Criterion) {
                 group.bench_function(BenchmarkId::new(format!("{proposal}/{bytes}"), burst), |bencher| {
                     bencher.iter(|| rig.run());
                 });
-            }
-        }
-    }
-}
-
-/// Ticks of the time stamp counter, which runs at the nominal rate whatever the core does.
-#[cfg(target_arch = "x86_64")]
-fn ticks() -> u64 {
-    // SAFETY: reading the time stamp counter touches no memory.
-    unsafe { std::arch::x86_64::_rdtsc() }
-}
-
-/// Cycles per ns; without a time stamp counter, 0.
-fn cycles_per_ns() -> f64 {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let (start, first) = (Instant::now(), ticks());
-        while start.elapsed() < Duration::from_millis(50) {
-            std::hint::spin_loop();
-        }
-        (ticks() - first) as f64 / start.elapsed().as_nanos() as f64
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    0.0
-}
-
-fn table() {
-    let rate = cycles_per_ns();
-    println!("\nbest of {RUNS} runs, per packet: ns (TSC cycles at {rate:.2} GHz)");
-    println!(
-        "{:<12} {:<18} {:>5} {:>16} {:>16} {:>16}",
-        "engine", "proposal", "burst", "64 B", "512 B", "1450 B"
-    );
-    for mut engine in engines() {
-        let name = engine.description().name.clone();
-        for proposal in PROPOSALS {
-            let transform = transform(proposal);
-            if !engine.description().transforms.contains(&transform) {
-                continue;
-            }
-            for burst in BURSTS {
-                print!("{name:<12} {proposal:<18} {burst:>5}");
-                for bytes in BYTES {
-                    let best = Rig::new(engine.as_mut(), transform, burst, bytes).best();
-                    let ns = best.as_nanos() as f64 / burst as f64;
-                    print!(" {:>16}", format!("{ns:.0} ({:.0})", ns * rate));
-                }
-                println!();
             }
         }
     }
@@ -220,7 +130,6 @@ fn main() {
     benches();
     // A test run of the benchmarks only wants to see them run.
     if !std::env::args().any(|argument| argument == "--test" || argument == "--list") {
-        table();
         model_accuracy();
     }
     Criterion::default().configure_from_args().final_summary();

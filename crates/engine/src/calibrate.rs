@@ -68,7 +68,7 @@ fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<Vec<Point>, 
     let start = Instant::now();
     let mut points: Vec<Point> = Vec::with_capacity(sizes.len());
     for (count, bytes) in sizes {
-        let packets: Vec<Prepared> = (0..count).map(|_| packet(&mut pool, transform, bytes)).collect();
+        let packets: Vec<Prepared> = (0..count).map(|_| sample_packet(&mut pool, transform, bytes)).collect();
         let blocks = packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
         if points.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), &points, blocks) {
             break;
@@ -86,8 +86,11 @@ fn fits(left: Duration, points: &[Point], blocks: f64) -> bool {
     !left.is_zero() && ns_per_block * blocks * rounds <= left.as_nanos() as f64
 }
 
-/// A packet of `bytes` to seal: header and IV, body, ICV.
-fn packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
+/// A packet of [`CALIBRATION_SA`] to seal: header and IV, a body of `bytes` and what alignment asks for, ICV.
+///
+/// # Panics
+/// If the pool has no small frame left, or the packet does not fit one.
+pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -> Prepared {
     let head = 8 + transform.iv_len();
     let body = bytes.next_multiple_of(transform.alignment());
     let mut frame = pool.take(FrameSize::Small).expect("the pool has as many as the largest multi-packet");

@@ -8,7 +8,9 @@ mod model;
 mod multibuffer;
 mod software;
 
-pub use calibrate::{CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, calibrate, fingerprint};
+pub use calibrate::{
+    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, calibrate, fingerprint, sample_packet,
+};
 pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{

@@ -184,7 +184,7 @@ impl Manager {
     }
 
     /// Seals the packets that stand `stride` bytes apart in `memory`, of `len` bytes behind `head`, by the library
-    /// alone: what benches hold us against. For AES-128-GCM, and for AES with or without a hash.
+    /// alone: what benches hold us against. For AEADs, and for AES with or without a hash.
     ///
     /// # Panics
     /// If a packet and its tag do not fit into the stride.

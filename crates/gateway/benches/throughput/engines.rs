@@ -1,0 +1,160 @@
+//! Engines alone: a multi-packet in, the same sealed.
+
+use convoy_engine::{
+    CALIBRATION_SA, Completion, Engine, MultiPacket, Multibuffer, Placement, Software, sample_packet,
+};
+use convoy_ipsec::{Aead, Cipher, Direction, Integrity, KeyMaterial, Prepared, Proposal, Transform};
+use convoy_ipsec_mb as mb;
+use convoy_packet::FramePool;
+
+use crate::report::{BYTES, row, table, with_ratio};
+use crate::time::{Subject, medians, ticks};
+
+const PROPOSALS: [&str; 7] = [
+    "aes128gcm16",
+    "aes256gcm16",
+    "chacha20poly1305",
+    "aes128gmac",
+    "aes128-sha1",
+    "aes128-sha256",
+    "aes128ctr-sha1",
+];
+const BURSTS: [usize; 2] = [1, 32];
+/// Between the floor's packets, in bytes: as far as our frames are apart.
+const STRIDE: usize = 2048;
+/// What a packet gains before it is sealed: padding length and next header, in bytes.
+const TRAILER: usize = 2;
+
+fn engines() -> Vec<Box<dyn Engine>> {
+    let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    engines.extend(Multibuffer::inline("multibuffer").ok().map(|engine| Box::new(engine) as _));
+    // On two cores that other programs use as well, the thread and its caller would take turns.
+    if cores > 2 {
+        let pinned = Multibuffer::on_core("multibuffer", cores - 1);
+        engines.extend(pinned.ok().map(|engine| Box::new(engine) as _));
+    }
+    engines
+}
+
+pub(crate) fn report() {
+    let columns = BURSTS.map(|burst| BYTES.map(|bytes| format!("{burst} x {bytes} B"))).concat();
+    let names = ["engine", "proposal"].map(str::to_owned).to_vec();
+    table("Engines: cycles per packet (times the floor)", &[names, columns].concat());
+    let mut engines = engines();
+    for proposal in PROPOSALS {
+        let transform = proposal.parse::<Proposal>().expect("a proposal of the list").transform;
+        let mut lines = vec![Vec::new(); 1 + engines.len()];
+        for (burst, bytes) in BURSTS.into_iter().flat_map(|burst| BYTES.map(|bytes| (burst, bytes))) {
+            let cells = measure(&mut engines, transform, burst, bytes);
+            lines.iter_mut().zip(cells).for_each(|(line, cell)| line.push(cell));
+        }
+        let floor = "ipsec-mb alone".to_owned();
+        let names = std::iter::once(floor).chain(engines.iter().map(|engine| name(engine.as_ref())));
+        for (name, line) in names.zip(lines) {
+            row(&[vec![name, proposal.to_owned()], line].concat());
+        }
+    }
+}
+
+fn name(engine: &dyn Engine) -> String {
+    let description = engine.description();
+    let place = if description.placement == Placement::Lookaside { ", own core" } else { "" };
+    format!("{}{place}", description.kind)
+}
+
+/// The floor's cell, then one for each engine.
+fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, bytes: usize) -> Vec<String> {
+    let mut floor = Floor::new(transform, burst, bytes);
+    let has_floor = floor.is_some();
+    let mut subjects: Vec<Subject<'_>> = Vec::new();
+    if let Some(floor) = &mut floor {
+        subjects.push(Box::new(|| floor.run()));
+    }
+    for engine in engines {
+        let mut rig = Rig::new(engine.as_mut(), transform, burst, bytes);
+        subjects.push(Box::new(move || rig.run()));
+    }
+    let per_packet: Vec<f64> = medians(subjects).into_iter().map(|time| time / burst as f64).collect();
+    let floor = has_floor.then(|| per_packet[0]);
+    let first = floor.map_or_else(|| "-".to_owned(), |floor| with_ratio(floor, None));
+    let ours = per_packet[usize::from(has_floor)..].iter().map(|figure| with_ratio(*figure, floor));
+    std::iter::once(first).chain(ours).collect()
+}
+
+/// An engine with a key and a burst that goes through it again and again.
+struct Rig<'e> {
+    engine: &'e mut dyn Engine,
+    packets: Vec<Prepared>,
+    completions: Vec<Completion>,
+}
+
+impl<'e> Rig<'e> {
+    fn new(engine: &'e mut dyn Engine, transform: Transform, burst: usize, bytes: usize) -> Self {
+        let key = (0..transform.key_material_len()).map(|at| at as u8).collect();
+        let keys = KeyMaterial::new(transform, key).expect("the right length");
+        engine.install_key(CALIBRATION_SA, &keys).expect("the engine claims the transform");
+        let mut pool = FramePool::new(burst, 0);
+        let packets = (0..burst).map(|_| sample_packet(&mut pool, transform, bytes + TRAILER)).collect();
+        Self { engine, packets, completions: Vec::with_capacity(1) }
+    }
+
+    /// Seals the burst once.
+    fn run(&mut self) -> u64 {
+        let packets = std::mem::take(&mut self.packets);
+        let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
+        let began = ticks();
+        self.engine.submit(multi_packet).expect("an idle engine has room");
+        loop {
+            self.engine.poll(&mut self.completions);
+            if let Some(done) = self.completions.pop() {
+                self.packets = done.multi_packet.packets;
+                return ticks() - began;
+            }
+        }
+    }
+}
+
+/// The library alone on packets of the same lengths.
+struct Floor {
+    manager: mb::Manager,
+    key: mb::Key,
+    memory: Vec<u8>,
+    head: usize,
+    body: usize,
+}
+
+impl Floor {
+    fn new(transform: Transform, burst: usize, bytes: usize) -> Option<Self> {
+        let (cipher, hash, auth_len) = match transform {
+            Transform::Aead(Aead::AesGcm { .. }) => (mb::Cipher::Gcm, mb::Hash::None, 0),
+            Transform::Aead(Aead::NullAesGmac(_)) => (mb::Cipher::Gmac, mb::Hash::None, 0),
+            Transform::Aead(Aead::ChaCha20Poly1305) => (mb::Cipher::ChaCha20Poly1305, mb::Hash::None, 0),
+            Transform::Chained { cipher, integrity } => {
+                let cipher = match cipher {
+                    Cipher::AesCbc(_) => mb::Cipher::Cbc,
+                    Cipher::AesCtr(_) => mb::Cipher::Ctr,
+                    _ => return None,
+                };
+                let (hash, auth_len) = match integrity? {
+                    Integrity::HmacSha1_96 => (mb::Hash::Sha1, 20),
+                    Integrity::HmacSha256_128 => (mb::Hash::Sha256, 32),
+                    _ => return None,
+                };
+                (cipher, hash, auth_len)
+            }
+        };
+        let key_len = transform.cipher_key_len();
+        let mut manager = mb::Manager::new().ok()?;
+        let (key, auth) = (vec![7; key_len], vec![9; auth_len]);
+        let key = manager.key(cipher, hash, transform.icv_len(), &key, &auth)?;
+        let body = (bytes + TRAILER).next_multiple_of(transform.alignment());
+        Some(Self { manager, key, memory: vec![0x5c; burst * STRIDE], head: 8 + transform.iv_len(), body })
+    }
+
+    fn run(&mut self) -> u64 {
+        let began = ticks();
+        self.manager.floor(&self.key, &mut self.memory, STRIDE, self.head, self.body);
+        ticks() - began
+    }
+}

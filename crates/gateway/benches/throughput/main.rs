@@ -1,0 +1,39 @@
+//! Cycles per packet of each engine and of the whole path, with the floor beside them: what ipsec-mb takes when it is
+//! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
+//!
+//! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES BURST SECONDS` runs one case, for a profiler.
+
+mod engines;
+mod path;
+mod report;
+mod time;
+
+use std::time::{Duration, Instant};
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words[..] {
+        ["path", proposal, bytes, burst, seconds] => {
+            let number = |text: &str| -> usize { text.parse().expect("a whole number") };
+            profile(proposal, number(bytes), number(burst), Duration::from_secs(number(seconds) as u64));
+        }
+        [part @ ("engines" | "path")] => {
+            report::machine();
+            if part == "engines" { engines::report() } else { path::report() }
+        }
+        _ => {
+            report::machine();
+            engines::report();
+            path::report();
+        }
+    }
+}
+
+fn profile(proposal: &str, bytes: usize, burst: usize, length: Duration) {
+    let mut rig = path::Rig::new(proposal, bytes);
+    let began = Instant::now();
+    while began.elapsed() < length {
+        rig.run(burst);
+    }
+}

@@ -1,0 +1,43 @@
+//! Markdown.
+
+use crate::time::{ROUNDS, UNIT, ticks_per_ns};
+
+/// Inner packets, in bytes.
+pub(crate) const BYTES: [usize; 3] = [64, 512, 1450];
+
+/// On what it was measured.
+pub(crate) fn machine() {
+    let cpuinfo = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |name: &str| {
+        let line = cpuinfo.lines().find(|line| line.starts_with(name));
+        line.and_then(|line| line.split_once(": ")).map_or("unknown", |(_, value)| value).to_owned()
+    };
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let library = convoy_ipsec_mb::Manager::new().map_or_else(
+        |absent| format!("without ipsec-mb: {absent}"),
+        |mb| format!("ipsec-mb {}", mb.version()),
+    );
+    println!(
+        "\nProcessor: {} (family {}, model {}), {cores} cores, {:.2} ticks a ns; {library}.",
+        field("model name"),
+        field("cpu family"),
+        field("model\t"),
+        ticks_per_ns(),
+    );
+    println!("Each figure is {UNIT} per packet, the median of {ROUNDS} rounds.");
+}
+
+/// A heading and the first two lines of a table.
+pub(crate) fn table(title: &str, columns: &[String]) {
+    println!("\n## {title}\n\n| {} |\n|{}", columns.join(" | "), " --- |".repeat(columns.len()));
+}
+
+/// A line of a table.
+pub(crate) fn row(cells: &[String]) {
+    println!("| {} |", cells.join(" | "));
+}
+
+/// A figure, and how many times the floor it is where there is one.
+pub(crate) fn with_ratio(figure: f64, floor: Option<f64>) -> String {
+    floor.map_or_else(|| format!("{figure:.0}"), |floor| format!("{figure:.0} ({:.2})", figure / floor))
+}
