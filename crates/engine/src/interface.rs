@@ -34,6 +34,15 @@ pub enum Placement {
     Lookaside,
 }
 
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Inline => "inline",
+            Self::Lookaside => "lookaside",
+        })
+    }
+}
+
 /// What an engine says of itself.
 #[derive(Clone, Debug)]
 pub struct EngineDescription {

@@ -54,18 +54,23 @@ struct File {
 #[serde(deny_unknown_fields)]
 struct Entry {
     engine: String,
+    placement: String,
     transform: String,
     t_init_ns: f64,
     t_block_ns: f64,
 }
 
-/// Cost models by kind of engine and transform, in ns; models' are measured each time, as the configuration
+/// Kind of engine, placement, transform.
+type Key = (String, String, String);
+
+/// Cost models by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
+/// packets from the caller's caches. Models' are measured each time, as the configuration
 /// gives each its own timing.
 #[derive(Debug)]
 pub struct CalibrationCache {
     path: Option<PathBuf>,
     fingerprint: String,
-    costs: BTreeMap<(String, String), CostModel>,
+    costs: BTreeMap<Key, CostModel>,
     is_changed: bool,
 }
 
@@ -100,7 +105,8 @@ impl CalibrationCache {
         if engine.description().is_model {
             return calibrate(engine, transform);
         }
-        let key = (engine.description().kind.to_string(), transform.to_string());
+        let description = engine.description();
+        let key = (description.kind.to_string(), description.placement.to_string(), transform.to_string());
         if let Some(known) = self.costs.get(&key) {
             return Ok(*known);
         }
@@ -122,8 +128,9 @@ impl CalibrationCache {
     /// [`CacheError`] if it cannot be written; the old file stands then.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
-        let cost = self.costs.iter().map(|((engine, transform), model)| Entry {
+        let cost = self.costs.iter().map(|((engine, placement, transform), model)| Entry {
             engine: engine.clone(),
+            placement: placement.clone(),
             transform: transform.clone(),
             t_init_ns: model.t_init,
             t_block_ns: model.t_block,
@@ -135,7 +142,7 @@ impl CalibrationCache {
     }
 }
 
-fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<(String, String), CostModel>, CacheWarning> {
+fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<Key, CostModel>, CacheWarning> {
     let unreadable = |reason: String| CacheWarning::Unreadable { path: path.to_owned(), reason };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -153,7 +160,7 @@ fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<(String, String), Cos
     }
     let costs = file.cost.into_iter().map(|entry| {
         let model = CostModel { t_init: entry.t_init_ns, t_block: entry.t_block_ns };
-        ((entry.engine, entry.transform), model)
+        ((entry.engine, entry.placement, entry.transform), model)
     });
     Ok(costs.collect())
 }
@@ -177,8 +184,10 @@ fn write_whole(path: &Path, file: &File) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{EngineDescription, Fault, FaultPlan, Faulty, Software};
-    use convoy_ipsec::{Aead, KeyBits};
+    use crate::{
+        Completion, EngineDescription, Fault, FaultPlan, Faulty, MultiPacket, Placement, Refused, Software,
+    };
+    use convoy_ipsec::{Aead, KeyBits, KeyMaterial, SaIndex};
 
     const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
@@ -186,6 +195,35 @@ mod tests {
     fn broken() -> Faulty {
         let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
         Faulty::new(Box::new(Software::new("software0")), plan)
+    }
+
+    /// An engine that says it works elsewhere.
+    struct Elsewhere(EngineDescription, Software);
+
+    impl Engine for Elsewhere {
+        fn description(&self) -> &EngineDescription {
+            &self.0
+        }
+
+        fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+            self.1.install_key(sa, keys)
+        }
+
+        fn remove_key(&mut self, sa: SaIndex) {
+            self.1.remove_key(sa);
+        }
+
+        fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+            self.1.submit(multi_packet)
+        }
+
+        fn poll(&mut self, completions: &mut Vec<Completion>) {
+            self.1.poll(completions);
+        }
+
+        fn in_flight(&self) -> usize {
+            self.1.in_flight()
+        }
     }
 
     fn kept(folder: &Path) -> PathBuf {
@@ -239,6 +277,18 @@ mod tests {
         cache.forget();
         let error = cache.save().expect_err("a file is no folder").to_string();
         assert!(error.contains("calibration.toml: cannot be written"), "{error}");
+    }
+
+    #[test]
+    fn an_engine_on_another_core_is_measured_for_itself() {
+        let (mut cache, _) = CalibrationCache::open(None);
+        cache.cost(&mut Software::new("software0"), GCM).expect("software can do AES-GCM");
+        let description = EngineDescription {
+            placement: Placement::Lookaside,
+            ..Software::new("there").description().clone()
+        };
+        cache.cost(&mut Elsewhere(description, Software::new("there")), GCM).expect("so can this");
+        assert_eq!(cache.costs.len(), 2);
     }
 
     #[test]
