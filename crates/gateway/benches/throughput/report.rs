@@ -24,7 +24,7 @@ pub(crate) fn machine() {
         field("model\t"),
         ticks_per_ns(),
     );
-    println!("Each figure is {UNIT} per packet, the median of {ROUNDS} rounds.");
+    println!("Each figure is {UNIT} per packet; those of engines are medians of {ROUNDS} rounds.");
 }
 
 /// A heading and the first two lines of a table.
