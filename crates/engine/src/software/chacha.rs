@@ -1,5 +1,5 @@
 //! ChaCha20-Poly1305 (RFC 7634) by ring, which takes a tenth of RustCrypto's time at 64 bytes and a quarter at 1450:
-//! there the AVX2 code of Poly1305 sets up more than a short packet needs, and is not inlined.
+//! there the AVX2 code of Poly1305 is not inlined unless the whole build is for AVX2.
 
 use std::sync::Arc;
 
