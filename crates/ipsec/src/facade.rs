@@ -11,7 +11,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use convoy_packet::{Frame, FramePool};
 
 pub use inbound::InboundBurst;
-pub use outbound::OutboundBurst;
+pub use outbound::{OutboundBurst, WithoutSa};
 pub use upkeep::{LifetimeEvent, MappingChange};
 pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
 
@@ -67,6 +67,8 @@ pub struct IpsecConfig {
     pub icmp_per_second: u32,
     /// Where packets are cut.
     pub fragment: FragmentPlace,
+    /// Whether packets whose tunnel has no SA are handed back for a key daemon to be asked, instead of dropped.
+    pub acquire: bool,
 }
 
 impl Default for IpsecConfig {
@@ -86,6 +88,7 @@ impl Default for IpsecConfig {
             decrement_ttl: false,
             icmp_per_second: 100,
             fragment: FragmentPlace::default(),
+            acquire: false,
         }
     }
 }

@@ -38,7 +38,7 @@ pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMateria
 pub use drops::{DropCounters, DropReason};
 pub use facade::{
     FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    OutboundBurst, PolicyView, ReplayView, SaView,
+    OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
 };
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};

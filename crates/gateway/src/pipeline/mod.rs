@@ -3,12 +3,14 @@
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
 //! [`Fleet`] of engines. A worker puts ports at both ends, `replay` captures, and the demo a link.
 
+mod acquire;
 mod fleet;
 mod stage;
 mod station;
 #[cfg(test)]
 mod tests;
 
+pub use acquire::Acquire;
 pub use fleet::{Fleet, FleetEvent, FleetReport};
 pub use stage::{CryptoStage, Settled, StageConfig, StageError};
 pub use station::{Health, StationCounters};
@@ -16,9 +18,10 @@ pub use station::{Health, StationCounters};
 use std::collections::VecDeque;
 use std::time::Instant;
 
+use acquire::AcquireQueue;
 use convoy_ipsec::{
     Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
-    Transform,
+    Transform, WithoutSa,
 };
 use convoy_packet::{Frame, FramePool};
 use convoy_scheduler::{CostModel, Input};
@@ -57,6 +60,8 @@ pub struct Departures {
     pub ike: Vec<Frame>,
     /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
     pub foreign: Vec<(u16, bool, Frame)>,
+    /// SAs that a key daemon is to be asked for.
+    pub acquires: Vec<Acquire>,
 }
 
 /// IPsec, scheduler and engines of one worker, without ports.
@@ -70,6 +75,9 @@ pub struct Pipeline {
     inbound: InboundBurst,
     /// Prepared, but the window has no room: nothing is read until they are in.
     waiting: VecDeque<Prepared>,
+    /// Without an SA so far.
+    acquiring: AcquireQueue,
+    given_up: Vec<WithoutSa>,
     /// To be retired once nothing of theirs can be waiting.
     retiring: Vec<SaIndex>,
     settled: Settled,
@@ -90,6 +98,8 @@ impl Pipeline {
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
             waiting: VecDeque::new(),
+            acquiring: AcquireQueue::default(),
+            given_up: Vec::new(),
             retiring: Vec::new(),
             settled: Settled::default(),
             departures: Departures::default(),
@@ -160,12 +170,16 @@ impl Pipeline {
             SaDirection::Inbound => Direction::Open,
         };
         let index = self.ipsec.install(sa.clone())?;
-        if sa.owner != self.ipsec.worker() {
-            return Ok(index);
-        }
-        if let Err(error) = self.stage.install(index, direction, &sa.keys, cost) {
+        if sa.owner == self.ipsec.worker()
+            && let Err(error) = self.stage.install(index, direction, &sa.keys, cost)
+        {
             self.ipsec.remove(index);
             return Err(error.into());
+        }
+        if sa.direction == SaDirection::Outbound {
+            let mut frames = Vec::new();
+            self.acquiring.release(sa.tunnel, &mut frames);
+            self.outbound(&mut frames);
         }
         Ok(index)
     }
@@ -201,6 +215,13 @@ impl Pipeline {
         self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
         self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
+        for packet in self.outbound.without_sa.drain(..) {
+            let (lost, acquire) = self.acquiring.keep(now_ns, packet);
+            self.departures.acquires.extend(acquire);
+            if let Some(lost) = lost {
+                self.ipsec.give_up(&mut self.pool, lost);
+            }
+        }
     }
 
     /// Takes packets of the protected side in.
@@ -263,6 +284,15 @@ impl Pipeline {
         let now_ns = self.clock.now_ns();
         self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
         self.ipsec.expire(now_ns, events);
+        self.acquiring.expire(now_ns, &mut self.given_up);
+        for packet in self.given_up.drain(..) {
+            self.ipsec.give_up(&mut self.pool, packet);
+        }
+    }
+
+    /// Packets that wait for an SA.
+    pub fn acquiring(&self) -> usize {
+        self.acquiring.len()
     }
 }
 

@@ -13,6 +13,7 @@ use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::path_mtu::LEAST_V6;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
+use crate::spd::TunnelId;
 
 /// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
 pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
@@ -21,6 +22,17 @@ const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
 /// The caller's source of random bytes.
 type Random<'a> = &'a mut dyn FnMut(&mut [u8]);
+
+/// A packet whose tunnel has no SA yet, as it came.
+#[derive(Debug)]
+pub struct WithoutSa {
+    /// The tunnel that its policy names.
+    pub tunnel: TunnelId,
+    /// Its flow, for whoever negotiates the SA.
+    pub flow: FlowKey,
+    /// The packet.
+    pub frame: Frame,
+}
 
 /// What became of a burst from the inside.
 #[derive(Debug, Default)]
@@ -33,6 +45,8 @@ pub struct OutboundBurst {
     pub to_inside: Vec<Frame>,
     /// For the worker that owns their SA, in its `outbound`.
     pub foreign: Vec<(u16, Frame)>,
+    /// Whose SA is to be negotiated; with [`IpsecConfig::acquire`](super::IpsecConfig::acquire) only.
+    pub without_sa: Vec<WithoutSa>,
 }
 
 /// What one call of `outbound` works with.
@@ -70,7 +84,7 @@ impl Ipsec {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy);
         };
         match self.verdicts[place as usize] {
-            Verdict::Protect(tunnel) => self.protect(frame, &layout, place, tunnel, context),
+            Verdict::Protect(tunnel) => self.protect(frame, &layout, place, (tunnel, flow), context),
             Verdict::Discard => {
                 self.note_use(place, frame.len());
                 self.drop_frame(context.pool, frame, None, DropReason::OutboundDiscard);
@@ -91,11 +105,15 @@ impl Ipsec {
         frame: Frame,
         layout: &Layout,
         place: u32,
-        tunnel: u32,
+        (tunnel, flow): (u32, FlowKey),
         context: &mut Context<'_, '_>,
     ) {
         let current = self.tunnels.current(tunnel);
         let Some((index, facts)) = current.and_then(|index| Some((index, self.sad.get(index)?.facts))) else {
+            if self.config.acquire {
+                let tunnel = self.tunnels.id(tunnel);
+                return context.out.without_sa.push(WithoutSa { tunnel, flow, frame });
+            }
             self.note_use(place, frame.len());
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
@@ -111,6 +129,11 @@ impl Ipsec {
         if let Some(frame) = self.count_hop_down(frame, layout, Some(index), context.pool, to_sender) {
             self.protect_tunnel(frame, layout, index, context);
         }
+    }
+
+    /// Drops a packet whose tunnel got no SA in time.
+    pub fn give_up(&mut self, pool: &mut FramePool, packet: WithoutSa) {
+        self.drop_frame(pool, packet.frame, None, DropReason::OutboundNoSa);
     }
 
     /// A transport mode SA takes whole packets of its own endpoints; too large ones are cut afterwards.

@@ -80,6 +80,25 @@ fn policies_outlive_the_sas_that_they_use() {
 }
 
 #[test]
+fn a_packet_without_sa_is_handed_back_where_a_key_daemon_may_be_asked() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    a.ipsec.config.acquire = true;
+    a.ipsec.remove(OUT);
+    let packet = link.packet(false, 100);
+    assert!(a.send(std::slice::from_ref(&packet)).is_empty());
+    let waiting = a.outbound.without_sa.pop().expect("handed back");
+    assert_eq!(
+        (&waiting.frame[..], waiting.flow.destination()),
+        (&packet[..], "10.2.0.9".parse().expect("an address"))
+    );
+    assert_eq!(a.drops(DropReason::OutboundNoSa), 0);
+    a.ipsec.give_up(&mut a.pool, waiting);
+    assert_eq!(a.drops(DropReason::OutboundNoSa), 1);
+    a.assert_no_leak();
+}
+
+#[test]
 fn a_packet_in_flight_is_not_taken_for_its_sas_successor() {
     let link = Link::default();
     let mut a = link.gateway(0);
