@@ -1,0 +1,70 @@
+"""convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on a bus."""
+
+from os import PathLike
+from typing import Any, Literal, TypedDict
+
+class Percentiles(TypedDict):
+    p50: float
+    p90: float
+    p99: float
+    p999: float
+
+class ProcessorReport(TypedDict):
+    name: str
+    packets: int
+    multi_packets: int
+    bytes: int
+    utilisation: float
+
+class BusReport(TypedDict):
+    name: str
+    requests: int
+    conflicts: int
+    utilisation: float
+
+# "class" is a keyword of Python, so this one cannot be written as a class.
+ClassReport = TypedDict(
+    "ClassReport", {"class": int, "packets": int, "latency_ms": float, "sojourn_ms": float}
+)
+
+class Report(TypedDict):
+    packets: int
+    share: list[float]
+    average_length: list[float]
+    average_length_scheduled: float
+    packets_per_multipacket: float
+    throughput_mbps: float
+    latency_ms: float
+    sojourn_ms: float
+    bus_conflicts: float
+    latency_percentiles_ms: Percentiles
+    sojourn_percentiles_ms: Percentiles
+    multi_packets: int
+    bytes: int
+    packets_out: int
+    end_ms: float
+    source_waited_ms: float
+    processors: list[ProcessorReport]
+    buses: list[BusReport]
+    classes: list[ClassReport]
+
+def load_platform(path: str | PathLike[str]) -> dict[str, Any]: ...
+def simulate(
+    platform: str | PathLike[str] | dict[str, Any],
+    *,
+    pattern: str | None = None,
+    trace: str | PathLike[str] | None = None,
+    packets: int | None = None,
+    window: int | None = None,
+    accelerators: int | None = None,
+    init_ratio: float | None = None,
+    enc_ratio: float | None = None,
+    depth: int | None = None,
+    policy: str | None = None,
+    seed: int = 1,
+    sas: int | None = None,
+    popularity: float | None = None,
+    locality: float | None = None,
+    arrivals: Literal["back-to-back", "paced", "poisson", "captured"] = "back-to-back",
+    rate: float | None = None,
+) -> Report: ...

@@ -1,0 +1,178 @@
+"""simulate() and load_platform(): fields, errors, determinism, the interpreter's lock, the stubs."""
+
+import ast
+import inspect
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+import convoy_sim
+
+ROOT = Path(__file__).resolve().parents[2]
+PLATFORM = ROOT / "platforms" / "pci-accelerators.toml"
+STUB = ast.parse((ROOT / "python" / "convoy_sim.pyi").read_text())
+
+
+def simulate(**arguments):
+    return convoy_sim.simulate(PLATFORM, **{"pattern": "trace", "packets": 2000, **arguments})
+
+
+def stub_fields():
+    """The keys of each TypedDict of the stub."""
+    fields = {}
+    for node in STUB.body:
+        if isinstance(node, ast.ClassDef):
+            fields[node.name] = {line.target.id for line in node.body}
+        elif isinstance(node, ast.Assign):
+            fields[node.targets[0].id] = {key.value for key in node.value.args[1].keys}
+    return fields
+
+
+def test_a_report_has_the_fields_that_the_stubs_say():
+    report, fields = simulate(), stub_fields()
+    assert set(report) == fields["Report"]
+    assert set(report["latency_percentiles_ms"]) == fields["Percentiles"]
+    for name, kind in [("processors", "ProcessorReport"), ("buses", "BusReport"), ("classes", "ClassReport")]:
+        assert report[name] and all(type(each) is dict and set(each) == fields[kind] for each in report[name])
+
+
+def test_a_report_is_about_the_packets_that_were_asked_for():
+    report = simulate(accelerators=2)
+    assert report["packets"] == report["packets_out"] == 2000
+    assert len(report["share"]) == len(report["average_length"]) == 3
+    assert sum(report["share"]) == pytest.approx(1)
+    assert [each["name"] for each in report["processors"]][0] == "cpu"
+
+
+def test_the_papers_packets_per_multipacket_come_out():
+    report = convoy_sim.simulate(PLATFORM, pattern="472", window=30)
+    assert report["packets"] == 500_000
+    assert report["packets_per_multipacket"] == pytest.approx(1.329, abs=0.005)
+
+
+def test_the_stubs_have_the_modules_signatures():
+    functions = {node.name: node for node in STUB.body if isinstance(node, ast.FunctionDef)}
+    assert sorted(functions) == sorted(convoy_sim.__all__)
+    for name, stub in functions.items():
+        built = inspect.signature(getattr(convoy_sim, name)).parameters.values()
+        defaults = {each.name: each.default for each in built if each.default is not each.empty}
+        arguments = stub.args
+        assert [each.name for each in built] == [each.arg for each in arguments.args + arguments.kwonlyargs]
+        assert defaults == {
+            each.arg: ast.literal_eval(value)
+            for each, value in zip(arguments.kwonlyargs, arguments.kw_defaults)
+        }
+
+
+def test_the_package_is_typed_and_documented():
+    folder = Path(convoy_sim.__file__).parent
+    assert (folder / "py.typed").exists() and (folder / "__init__.pyi").exists()
+    assert "platform" in convoy_sim.simulate.__doc__ and convoy_sim.load_platform.__doc__ and convoy_sim.__doc__
+
+
+def test_a_run_is_a_function_of_its_seed():
+    assert simulate(seed=7) == simulate(seed=7)
+    assert simulate(seed=7) != simulate(seed=8)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"window": 1}, {"accelerators": 2}, {"init_ratio": 1.0}, {"enc_ratio": 7.0}, {"depth": 1},
+        {"policy": "cpu-only"}, {"pattern": "imix"}, {"packets": 1000}, {"sas": 5}, {"popularity": 1.0},
+        {"locality": 0.9}, {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4},
+    ],
+    ids=lambda change: next(iter(change.values())),
+)  # fmt: skip
+def test_each_argument_changes_what_comes_out(change):
+    assert simulate(**change) != simulate()
+
+
+def test_a_loaded_platform_gives_the_same_as_its_file():
+    platform = convoy_sim.load_platform(str(PLATFORM))
+    assert convoy_sim.simulate(platform, pattern="trace", packets=2000) == simulate()
+    platform["processor"][1]["count"] = 2
+    assert convoy_sim.simulate(platform, pattern="trace", packets=2000) == simulate(accelerators=2)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pattern": "sawtooth"}, 'unknown pattern "sawtooth"; one of exponential'),
+        ({"pattern": None}, "either pattern or trace"),
+        ({"trace": "some.pcap"}, "either pattern or trace"),
+        ({"pattern": None, "trace": "/nowhere"}, "/nowhere: No such file"),
+        ({"pattern": None, "trace": "x", "sas": 3}, "sas, popularity and locality"),
+        ({"window": 0}, "a window of 0 packets; 1 to 1024 are possible"),
+        ({"depth": -1}, "depth: -1; it must be 0 or more"),
+        ({"seed": 1 << 64}, "seed: 18446744073709551616; it must be 0 or more, and below 2^64"),
+        ({"accelerators": 1000}, "1001 processors; 1 to 64"),
+        ({"enc_ratio": float("nan")}, "enc_ratio: NaN"),
+        ({"policy": "fastest"}, 'unknown policy "fastest"; one of finishing-time'),
+        ({"locality": 1.0}, "a locality of 1"),
+        ({"arrivals": "now"}, 'unknown arrivals "now"; one of back-to-back'),
+        ({"arrivals": "paced"}, 'arrivals "paced" need a rate'),
+        ({"arrivals": "paced", "rate": 0.0}, "0 packets a second"),
+        ({"arrivals": "captured"}, "a pattern has no times"),
+        ({"rate": 1.0}, "a rate is for arrivals"),
+    ],
+    ids=lambda each: None if isinstance(each, dict) else each,
+)
+def test_a_wrong_argument_is_a_value_error_that_names_it(arguments, message):
+    with pytest.raises(ValueError) as error:
+        simulate(**arguments)
+    assert message in str(error.value)
+
+
+def test_a_wrong_platform_is_a_value_error_that_names_its_place(tmp_path):
+    file = tmp_path / "wrong.toml"
+    file.write_text(PLATFORM.read_text().replace("width_bytes = 4", "width_bytes = 0"))
+    with pytest.raises(ValueError, match=r"wrong\.toml:\d+: bus\[0\]\.width_bytes: 0"):
+        convoy_sim.load_platform(file)
+    platform = convoy_sim.load_platform(PLATFORM)
+    for changed, message in [({"colour": 1}, "unknown field `colour`"), ({"bus": []}, "no \\[\\[bus\\]\\]")]:
+        with pytest.raises(ValueError, match=message):
+            convoy_sim.simulate({**platform, **changed}, pattern="0")
+
+
+def test_a_wrong_type_is_a_type_error():
+    for arguments in [{"window": "30"}, {"pattern": 3}, {"colour": 1}]:
+        with pytest.raises(TypeError):
+            simulate(**arguments)
+    with pytest.raises(TypeError):
+        convoy_sim.simulate(3, pattern="0")
+
+
+TRACE = "".join(f"{at / 1000} 1 {at % 3} 80 80 {at % 1461}\n" for at in range(1000))
+
+
+def test_a_text_trace_is_simulated_as_captured(tmp_path):
+    file = tmp_path / "trace.txt"
+    file.write_text(TRACE)
+    report = convoy_sim.simulate(PLATFORM, trace=file, arrivals="captured")
+    assert report["packets"] == 1000 and report["end_ms"] > 998
+    assert convoy_sim.simulate(PLATFORM, trace=file, packets=10)["packets"] == 10
+
+
+def test_a_capture_is_told_by_its_first_bytes(tmp_path):
+    ipv4 = bytes.fromhex("4500001c000000004011000001020304050607080001000200080000")
+    file = tmp_path / "trace"
+    header = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")
+    record = bytes(8) + 2 * len(ipv4).to_bytes(4, "little") + ipv4
+    file.write_bytes(header + 3 * record)
+    assert convoy_sim.simulate(PLATFORM, trace=file)["packets"] == 3
+
+
+def test_other_threads_run_while_one_simulates(tmp_path):
+    # The run waits at the pipe until this thread writes: with the lock kept, neither would ever go on.
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reports = []
+    thread = threading.Thread(target=lambda: reports.append(convoy_sim.simulate(PLATFORM, trace=pipe)))
+    thread.start()
+    with open(pipe, "w") as trace:
+        trace.write(TRACE)
+    thread.join()
+    assert reports[0]["packets"] == 1000

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# The simulator's Python module: installed as a user would, then held by python/tests.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=target/python-venv
+requirements=python/tests/requirements.txt
+# What is installed from elsewhere stays until its versions change.
+if ! cmp -s $requirements $venv/installed.txt; then
+  rm -rf $venv
+  python3 -m venv $venv
+  $venv/bin/pip install -q --disable-pip-version-check --no-compile -r $requirements
+  cp $requirements $venv/installed.txt
+fi
+$venv/bin/pip install -q --disable-pip-version-check --force-reinstall --no-deps ./python
+# The limit ends a run that waits for the interpreter's lock; no test takes a part of it.
+timeout 600 $venv/bin/python -m pytest -q -p no:cacheprovider python/tests
