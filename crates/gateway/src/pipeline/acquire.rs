@@ -69,10 +69,10 @@ impl AcquireQueue {
     /// Takes out what has waited too long.
     pub(super) fn expire(&mut self, now_ns: u64, lost: &mut Vec<WithoutSa>) {
         for waiting in self.tunnels.values_mut() {
-            while let Some((_, packet)) =
-                waiting.packets.pop_front_if(|(since, _)| now_ns.saturating_sub(*since) >= PATIENCE_NS)
+            while let Some((since, _)) = waiting.packets.front()
+                && now_ns.saturating_sub(*since) >= PATIENCE_NS
             {
-                lost.push(packet);
+                lost.extend(waiting.packets.pop_front().map(|(_, packet)| packet));
                 self.count -= 1;
             }
         }
