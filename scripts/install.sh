@@ -5,7 +5,7 @@ set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
 declare -A needs=(
-  [build]="cc:gcc pkg-config:pkg-config"
+  [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [test]="ip:iproute2 tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
 )
