@@ -175,7 +175,7 @@ pub fn pipeline(
     for (at, tunnel) in config.tunnels.iter().enumerate() {
         installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), config.workers, costs)?);
     }
-    set_policies(&mut pipeline, config, &installed);
+    pipeline.ipsec_mut().set_policies(policies(config, &installed));
     costs.save();
     Ok((pipeline, installed))
 }
@@ -250,8 +250,8 @@ pub fn install(
     Ok(Installed { config: tunnel.clone(), id, sas })
 }
 
-/// Sets the policies: what bypasses first, then the tunnels by priority.
-pub fn set_policies(pipeline: &mut Pipeline, config: &Config, installed: &[Installed]) {
+/// The policies of a configuration and its tunnels: what bypasses first, then the tunnels by priority.
+pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     let bypass = config.bypass.iter().map(|(local, remote)| Policy {
         name: "bypass".to_owned(),
         priority: 0,
@@ -272,7 +272,7 @@ pub fn set_policies(pipeline: &mut Pipeline, config: &Config, installed: &[Insta
             }));
         }
     }
-    pipeline.ipsec_mut().set_policies(policies);
+    policies
 }
 
 /// The MTU of tunnels' inside ports: what fits into an outer packet whatever the transform.

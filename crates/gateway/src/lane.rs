@@ -144,7 +144,7 @@ impl Lane {
         let mut done = Reloaded { stayed: kept.len(), went: gone.len(), ..Reloaded::default() };
         let pipeline = self.worker.pipeline_mut();
         // Policies first: nothing may be prepared for an SA that is leaving.
-        assemble::set_policies(pipeline, config, &kept);
+        pipeline.ipsec_mut().set_policies(assemble::policies(config, &kept));
         for tunnel in gone {
             tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
         }
@@ -161,7 +161,7 @@ impl Lane {
             }
         }
         drop(costs);
-        assemble::set_policies(pipeline, config, &kept);
+        pipeline.ipsec_mut().set_policies(assemble::policies(config, &kept));
         self.installed = kept;
         done
     }

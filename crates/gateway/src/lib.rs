@@ -8,6 +8,7 @@ pub mod demo;
 pub mod engines;
 pub mod handover;
 mod lane;
+mod lanes;
 pub mod metrics;
 pub mod pipeline;
 pub mod plan;

@@ -11,8 +11,9 @@ use convoy_port::PortError;
 use crate::assemble::{self, AssembleError};
 use crate::config::Config;
 use crate::costs::Costs;
-use crate::handover::{Handover, Waker};
-use crate::lane::{Command, Common, Lane, Reloaded, Tell};
+use crate::handover::Handover;
+use crate::lane::{Common, Lane, Reloaded, Tell};
+use crate::lanes::Lanes;
 use crate::pipeline::Clock;
 use crate::ports;
 use crate::snapshot::Snapshot;
@@ -20,8 +21,6 @@ use crate::worker::Worker;
 
 /// How often the workers are looked after while no order comes.
 const WATCH: Duration = Duration::from_millis(100);
-/// How long a worker may take over what it is asked.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the operator wants of a running gateway.
 pub enum Order {
@@ -53,16 +52,10 @@ pub enum RunError {
     Privileges(#[from] crate::privileges::PrivilegeError),
 }
 
-/// One worker's thread, as seen from outside.
-struct Handle {
-    thread: Option<JoinHandle<Result<(), PortError>>>,
-    commands: Sender<Command>,
-    waker: Arc<Waker>,
-}
-
 /// A gateway with its ports open.
 pub struct Gateway {
-    lanes: Vec<Handle>,
+    lanes: Lanes,
+    threads: Vec<JoinHandle<Result<(), PortError>>>,
     config: Config,
     common: Arc<Common>,
     tell: Tell,
@@ -90,24 +83,16 @@ impl Gateway {
         }
         let costs = Arc::new(Mutex::new(costs));
         let (common, tell): (_, Tell) = (Arc::new(Common::default()), Arc::new(tell));
-        let mut gateway = Self { lanes: Vec::new(), config, common, tell };
-        for (worker, installed, handover) in assembled {
-            let waker = handover.waker();
-            let lane =
-                Lane::new(worker.among(handover), gateway.config.workers, installed, Arc::clone(&costs));
-            gateway.spawn(lane, waker)?;
+        let (mut entrances, mut threads) = (Vec::new(), Vec::new());
+        for (number, (worker, installed, handover)) in assembled.into_iter().enumerate() {
+            let (commands, received) = channel();
+            entrances.push((commands, handover.waker()));
+            let mut lane = Lane::new(worker.among(handover), config.workers, installed, Arc::clone(&costs));
+            let (common, tell) = (Arc::clone(&common), Arc::clone(&tell));
+            let thread = std::thread::Builder::new().name(format!("worker {number}"));
+            threads.push(thread.spawn(move || lane.work(&received, &common, &tell))?);
         }
-        Ok(gateway)
-    }
-
-    fn spawn(&mut self, mut lane: Lane, waker: Arc<Waker>) -> std::io::Result<()> {
-        let (commands, received) = channel();
-        let (common, tell) = (Arc::clone(&self.common), Arc::clone(&self.tell));
-        let thread = std::thread::Builder::new()
-            .name(format!("worker {}", self.lanes.len()))
-            .spawn(move || lane.work(&received, &common, &tell))?;
-        self.lanes.push(Handle { thread: Some(thread), commands, waker });
-        Ok(())
+        Ok(Self { lanes: Lanes::new(entrances), threads, config, common, tell })
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -115,8 +100,7 @@ impl Gateway {
     /// # Errors
     /// [`RunError::Port`] if a port failed as a whole.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
-        let is_finished = |lane: &Handle| lane.thread.as_ref().is_none_or(JoinHandle::is_finished);
-        while !self.lanes.iter().any(is_finished) {
+        while !self.threads.iter().any(JoinHandle::is_finished) {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config)) => self.reload(*config),
@@ -132,37 +116,19 @@ impl Gateway {
 
     fn stop(&mut self) -> Result<(), RunError> {
         self.common.is_stopping.store(true, Ordering::Release);
-        self.lanes.iter().for_each(|lane| lane.waker.wake());
+        self.lanes.wake();
         let mut result = Ok(());
-        for (number, lane) in self.lanes.iter_mut().enumerate() {
-            let ended = lane.thread.take().map_or(Ok(Ok(())), JoinHandle::join);
-            let ended = ended.map_or(Err(RunError::Worker(number)), |ended| ended.map_err(RunError::Port));
+        for (number, thread) in self.threads.drain(..).enumerate() {
+            let ended =
+                thread.join().map_or(Err(RunError::Worker(number)), |ended| ended.map_err(RunError::Port));
             result = result.and(ended);
         }
         result
     }
 
-    /// Has every worker do something on its thread; what each answered, in order. One that does not answer in time is
-    /// left out.
-    fn ask<R: Send + 'static>(&self, what: impl Fn(&mut Lane) -> R + Clone + Send + 'static) -> Vec<R> {
-        let asked: Vec<_> = self
-            .lanes
-            .iter()
-            .map(|lane| {
-                let (reply, answer) = channel();
-                let what = what.clone();
-                // One that has ended, and one that asks no more, are no concern here.
-                let _ = lane.commands.send(Box::new(move |lane| drop(reply.send(what(lane)))));
-                lane.waker.wake();
-                answer
-            })
-            .collect();
-        asked.into_iter().filter_map(|answer| answer.recv_timeout(PATIENCE).ok()).collect()
-    }
-
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::merge(self.ask(|lane| lane.snapshot()))
+        Snapshot::merge(self.lanes.ask(|lane| lane.snapshot()))
     }
 
     fn reload(&mut self, config: Config) {
@@ -170,7 +136,7 @@ impl Gateway {
             (self.tell)(format!("reload: a change of {what} needs a restart; it was left as it was"));
         }
         let tunnels = Arc::new(config.clone());
-        let mut all = self.ask(move |lane| lane.reload(&tunnels)).into_iter();
+        let mut all = self.lanes.ask(move |lane| lane.reload(&tunnels)).into_iter();
         let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
         refused.extend(all.flat_map(|other| other.refused));
         refused.sort();
