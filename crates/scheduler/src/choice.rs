@@ -43,6 +43,15 @@ impl Search<'_> {
         }
         match policy {
             Policy::FinishingTime => self.lowest(open, Choice::finish),
+            baseline => self.by_baseline(baseline, open, last),
+        }
+    }
+
+    /// Out of the way of the policy that counts.
+    #[inline(never)]
+    fn by_baseline(&self, policy: Policy, open: EngineSet, last: usize) -> Option<Choice> {
+        match policy {
+            Policy::FinishingTime => self.lowest(open, Choice::finish),
             Policy::CpuOnly => self.of_kind(open, true),
             Policy::RoundRobin => open.first_after(last).map(|engine| self.choice(engine)),
             Policy::PacketSize(threshold) => self.of_kind(open, self.bytes < u64::from(threshold)),

@@ -64,9 +64,12 @@ impl Classes {
     /// Packets of the window that `class` may not take, given how many each class has there.
     #[inline]
     pub(crate) fn kept_free(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
-        if self.count == 1 {
-            return 0;
-        }
+        if self.count == 1 { 0 } else { self.promised_to_others(class, counts) }
+    }
+
+    /// Out of the way of those who have a single class: with this inlined a dispatch takes a tenth more instructions.
+    #[inline(never)]
+    fn promised_to_others(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
         let others = match self.discipline {
             ClassDiscipline::Strict => class,
             ClassDiscipline::Weighted(_) => self.count,
@@ -80,7 +83,12 @@ impl Classes {
     /// Whether there is a class that finds no room in a window with `room` free places.
     #[inline]
     pub(crate) fn is_full(&self, room: usize, counts: &[usize; CLASSES]) -> bool {
-        room == 0 || self.count > 1 && (0..self.count).any(|class| room <= self.kept_free(class, counts))
+        room == 0 || self.count > 1 && self.is_full_for_one(room, counts)
+    }
+
+    #[inline(never)]
+    fn is_full_for_one(&self, room: usize, counts: &[usize; CLASSES]) -> bool {
+        (0..self.count).any(|class| room <= self.promised_to_others(class, counts))
     }
 
     /// The class to serve now; `None` in an empty window.
@@ -89,6 +97,11 @@ impl Classes {
         if self.count == 1 {
             return if counts[0] > 0 { Some(0) } else { None };
         }
+        self.next_of_several(counts)
+    }
+
+    #[inline(never)]
+    fn next_of_several(&mut self, counts: &[usize; CLASSES]) -> Option<usize> {
         match self.discipline {
             ClassDiscipline::Strict => (0..self.count).find(|class| counts[*class] > 0),
             ClassDiscipline::Weighted(_) => self.next_weighted(counts),
@@ -122,7 +135,9 @@ impl Classes {
     /// A multi-packet of the class was sent.
     #[inline]
     pub(crate) fn spend(&mut self, class: usize, blocks: u64) {
-        self.credit[class] = self.credit[class].saturating_sub_unsigned(blocks);
+        if self.count > 1 {
+            self.credit[class] = self.credit[class].saturating_sub_unsigned(blocks);
+        }
     }
 }
 

@@ -5,6 +5,16 @@
 //! Ferrante, Piuri), as MODEL.md makes it exact; the window and the choice of a processor are those of
 //! [`convoy_scheduler`], the same code that runs in the gateway, under virtual time in ticks of 1 ps.
 //!
+//! | MODEL.md | here |
+//! | --- | --- |
+//! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
+//! | rules 1 to 3, equations 1 to 4 | [`convoy_scheduler`], [`SchedulerSpec`] |
+//! | rule 2, equations 6 and 7 | [`Reference`], [`ProcessorSpec`] |
+//! | rules 4 and 5, equation 5 | `machine/processor.rs`, `machine/bus.rs`, [`BusSpec`] |
+//! | what is measured | [`Report`] |
+//! | patterns | [`Pattern`], [`SyntheticSpec`], [`Capture`], [`TextTrace`] |
+//! | what must come out | `tests/claims.rs` |
+//!
 //! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler forms multi-packets
 //! and picks processors; they are moved over buses and computed; a [`Report`] says what came of it.
 //!
@@ -19,6 +29,16 @@
 //! assert!((report.share.iter().sum::<f64>() - 1.0).abs() < 1e-12);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # What MODEL.md leaves open
+//! - At one instant transfers end first, then cores are done in the order of processors, then stages' servers, then the
+//!   window's timeout is due, then a packet arrives. A request at the very moment at which a transfer ends is no conflict.
+//! - The source's clock stands still while the window is full: a packet's last bit arrives `b` bytes' time after the
+//!   window has room again, and that is its arrival.
+//! - `byte_limit` has no default: without it, packets alone fill the window.
+//! - With prefetch and write buffer, a queue's depth counts what is not done, less one, as without.
+//! - Stages are not in the model: each packet by itself, first come, first served. A platform with stages holds at most
+//!   `frames` packets; with none free the source waits.
 
 mod machine;
 mod measures;

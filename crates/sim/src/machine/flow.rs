@@ -13,23 +13,26 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     pub(super) fn arrive(&mut self, until: u64) -> Result<(), TrafficError> {
         while self.arrival < until {
             self.now = self.arrival;
-            let Some(single) = self.source.take(self.now) else { break };
-            self.source.restock()?;
-            if self.stages.is_empty() {
-                self.enter_window(single);
-            } else {
+            let Some(packet) = self.source.next() else { break };
+            let carried =
+                Carried { arrived_ticks: self.now, bytes: packet.payload_bytes, class: packet.class };
+            let single = Single { sa: packet.sa, carried };
+            self.source.advance()?;
+            if self.has_stages {
                 self.inside += 1;
                 self.enter_platform(single);
+            } else {
+                self.enter_window(single);
             }
             // As long as the window is not full there is nothing to schedule: saves every packet but the last the
             // scheduler's answer that it has nothing.
             let goes_on = self.only_full_windows_go && self.scheduler.room() > 0;
-            let Some(gap) = (if goes_on { self.source.gap() } else { None }) else {
+            let Some(next) = self.source.next().filter(|_| goes_on) else {
                 self.arrival = NEVER;
                 self.source.stands_since = self.now;
                 break;
             };
-            self.arrival = self.now + gap;
+            self.arrival = self.now + next.gap_ticks;
         }
         Ok(())
     }
@@ -38,24 +41,20 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// that every later arrival shifts (MODEL: source).
     #[inline]
     pub(super) fn resume_source(&mut self) {
-        if self.arrival == NEVER
-            && self.has_room()
-            && let Some(gap) = self.source.gap()
-        {
+        if self.arrival != NEVER {
+            return;
+        }
+        let Some(packet) = self.source.next() else { return };
+        let has_room = if self.only_full_windows_go {
+            self.scheduler.room() > 0
+        } else {
+            let finds_window = !self.before.is_empty() || self.scheduler.room_for(packet.class) > 0;
+            finds_window && self.inside < self.frames
+        };
+        if has_room {
+            self.arrival = self.now + packet.gap_ticks;
             self.source.waited_ticks += self.now - self.source.stands_since;
-            self.arrival = self.now + gap;
         }
-    }
-
-    /// Whether the next packet has a place to go to.
-    #[inline]
-    fn has_room(&self) -> bool {
-        if self.only_full_windows_go {
-            return self.scheduler.room() > 0;
-        }
-        let Some(packet) = self.source.next() else { return false };
-        let finds_window = !self.before.is_empty() || self.scheduler.room_for(packet.class) > 0;
-        finds_window && self.inside < self.frames
     }
 
     /// Puts a packet into the window, which has room for it.
@@ -71,14 +70,18 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// Sends multi-packets as long as the scheduler has any (MODEL: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
-        let input = self.input();
-        if self.only_full_windows_go && input == Input::More {
-            // One leaves at least one place, and then the window is not full any more.
-            if let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
-                self.send(dispatch);
-            }
-            return;
+        if !self.only_full_windows_go || self.source.next().is_none() {
+            return self.schedule_all();
         }
+        // One leaves at least one place, and then the window is not full any more.
+        if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
+            self.send(dispatch);
+        }
+    }
+
+    /// The same whatever makes a multi-packet go.
+    #[inline(never)]
+    fn schedule_all(&mut self) {
         loop {
             let input = self.input();
             while let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
@@ -113,26 +116,18 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
         let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].transfer(dispatch.bytes));
-        processor.enqueue(Job {
-            ticket: dispatch.ticket,
-            sa: dispatch.sa,
-            scheduled: self.now,
-            predicted_wait: dispatch.predicted_wait,
-            processing: dispatch.predicted_processing,
-            transfer,
-            bytes: dispatch.bytes,
-            packets: dispatch.items,
-        });
-        self.advance(dispatch.engine);
+        let at = dispatch.engine;
+        processor.enqueue(Job { scheduled: self.now, transfer, dispatch });
+        self.advance(at);
     }
 
     /// Lets a processor start what it can (MODEL: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
-        if !self.stages.is_empty() && self.serve_stage_first(at) {
+        if self.has_stages && self.serve_stage_first(at) {
             return;
         }
-        let (processor, slots) = (&mut self.processors[at], self.slots[at]);
+        let (processor, slots) = (&mut self.processors[at], &self.slots[at]);
         if let Way::Buffered(bus) = processor.way {
             return self.advance_buffered(at, bus);
         }
@@ -151,6 +146,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
+    #[inline(never)]
     fn advance_buffered(&mut self, at: usize, bus: usize) {
         let slots = self.slots[at];
         while let Some(step) = self.processors[at].step() {
@@ -164,6 +160,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// A buffered processor's input is in.
+    #[inline(never)]
     pub(super) fn moved_in(&mut self, at: usize) {
         self.processors[at].loaded();
         self.advance(at);
@@ -173,8 +170,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     #[inline]
     pub(super) fn moved_out(&mut self, at: usize) {
         let processor = &mut self.processors[at];
-        let job = if let Way::Buffered(_) = processor.way { processor.written() } else { processor.finish() };
-        self.complete(at, job);
+        processor.written();
+        self.complete(at);
     }
 
     /// A processor's core is done.
@@ -194,33 +191,37 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 self.advance(at);
             }
             Way::Direct => {
-                let job = processor.finish();
-                self.complete(at, job);
+                processor.finished();
+                self.complete(at);
             }
         }
     }
 
-    /// A multi-packet is done: it is measured, and the processor goes on.
+    /// The first multi-packet of a processor's line is done: it is measured, and the processor goes on.
     #[inline]
-    fn complete(&mut self, processor: usize, job: Option<Job<Carried>>) {
-        let Some(job) = job else { return };
-        self.scheduler.complete(self.now, processor, job.ticket, None);
-        self.measures.served(self.now, processor, job.bytes, self.now - job.scheduled, &job.packets);
+    fn complete(&mut self, at: usize) {
+        let Some(Job { scheduled, dispatch, .. }) = self.processors[at].first() else { return };
+        self.scheduler.complete(self.now, at, dispatch.ticket, None);
+        self.measures.served(self.now, at, dispatch.bytes, self.now - *scheduled, &dispatch.items);
         self.observer.served(&Served {
-            processor,
-            sa: job.sa,
-            scheduled_ticks: job.scheduled,
+            processor: at,
+            sa: dispatch.sa,
+            scheduled_ticks: *scheduled,
             completed_ticks: self.now,
-            predicted_wait_ticks: job.predicted_wait,
-            processing_ticks: job.processing,
-            packets: &job.packets,
+            predicted_wait_ticks: dispatch.predicted_wait,
+            processing_ticks: dispatch.predicted_processing,
+            packets: &dispatch.items,
         });
-        if self.stages.is_empty() {
-            self.measures.left(self.now, &job.packets);
-        } else {
-            self.leave_cryptography(job.sa, &job.packets);
+        if !self.has_stages {
+            self.measures.left(self.now, &dispatch.items);
         }
-        self.scheduler.recycle(job.packets);
-        self.advance(processor);
+        let sa = dispatch.sa;
+        let packets = std::mem::take(&mut dispatch.items);
+        self.processors[at].leave();
+        if self.has_stages {
+            self.leave_cryptography(sa, &packets);
+        }
+        self.scheduler.recycle(packets);
+        self.advance(at);
     }
 }

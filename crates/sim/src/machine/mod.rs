@@ -94,6 +94,7 @@ pub(crate) struct Machine<'a, T, O> {
     only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
+    has_stages: bool,
     stages: Vec<Stage>,
     /// Stages before and after cryptography, in order.
     before: Vec<usize>,
@@ -144,6 +145,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             buses: platform.buses.iter().map(Bus::new).collect(),
             processors,
             frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
+            has_stages: !stages.is_empty(),
             stages,
             before: of(Place::Before),
             after: of(Place::After),

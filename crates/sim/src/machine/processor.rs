@@ -8,20 +8,16 @@
 
 use std::collections::VecDeque;
 
+use convoy_scheduler::Dispatch;
+
 /// A multi-packet on its way.
 pub(crate) struct Job<P> {
-    pub(crate) ticket: u64,
-    pub(crate) sa: u32,
     /// When it was scheduled, in ticks.
     pub(crate) scheduled: u64,
-    /// `w` and `p` as the scheduler had them, in ticks; `p` is what it takes.
-    pub(crate) predicted_wait: u64,
-    pub(crate) processing: u64,
     /// One transfer on the bus, in ticks.
     pub(crate) transfer: u64,
-    /// In bytes `b`.
-    pub(crate) bytes: u64,
-    pub(crate) packets: Vec<P>,
+    /// As the scheduler gave it; `predicted_processing` is what it takes.
+    pub(crate) dispatch: Dispatch<P>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -112,7 +108,7 @@ impl<P> Processor<P> {
             return None;
         }
         let job = self.line.front()?;
-        let times = (job.processing, job.transfer);
+        let times = (job.dispatch.predicted_processing, job.transfer);
         self.core = Core::Busy;
         self.busy_ticks += times.0;
         Some(times)
@@ -133,7 +129,8 @@ impl<P> Processor<P> {
         let is_free = self.core == Core::Empty && (self.write_buffer || !self.is_writing);
         if is_free && self.input == Input::Loaded {
             (self.input, self.core) = (Input::Empty, Core::Busy);
-            let processing = self.line.get(usize::from(self.is_writing))?.processing;
+            let job = self.line.get(usize::from(self.is_writing))?;
+            let processing = job.dispatch.predicted_processing;
             self.busy_ticks += processing;
             return Some(Step::Compute(processing));
         }
@@ -175,17 +172,31 @@ impl<P> Processor<P> {
         self.core = Core::Finished;
     }
 
-    /// The output is out, at a processor with buffers: the multi-packet is done.
-    pub(crate) fn written(&mut self) -> Option<Job<P>> {
+    /// The output of the first of its line is out.
+    #[inline]
+    pub(crate) fn written(&mut self) {
         self.is_writing = false;
-        self.line.pop_front()
+        if !matches!(self.way, Way::Buffered(_)) {
+            self.core = Core::Empty;
+        }
     }
 
-    /// The multi-packet in service is done.
+    /// The core is done with the first of its line, which has nowhere to be moved.
     #[inline]
-    pub(crate) fn finish(&mut self) -> Option<Job<P>> {
+    pub(crate) fn finished(&mut self) {
         self.core = Core::Empty;
-        self.line.pop_front()
+    }
+
+    /// The first of its line, which is done first.
+    #[inline]
+    pub(crate) fn first(&mut self) -> Option<&mut Job<P>> {
+        self.line.front_mut()
+    }
+
+    /// Takes the first of its line out.
+    #[inline]
+    pub(crate) fn leave(&mut self) {
+        self.line.pop_front();
     }
 }
 
@@ -196,18 +207,27 @@ mod tests {
     fn processor(prefetch: bool, write_buffer: bool) -> Processor<()> {
         let mut processor = Processor::new(Way::Buffered(0), prefetch, write_buffer, 4);
         for ticket in 0..3 {
-            processor.enqueue(Job {
+            let dispatch = Dispatch {
+                engine: 0,
                 ticket,
                 sa: 0,
-                scheduled: 0,
-                predicted_wait: 0,
-                processing: 100 + ticket,
-                transfer: 10 + ticket,
+                items: Vec::new(),
+                blocks: 1,
                 bytes: 1,
-                packets: Vec::new(),
-            });
+                predicted_wait: 0,
+                predicted_processing: 100 + ticket,
+            };
+            processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, dispatch });
         }
         processor
+    }
+
+    /// The output of the first is out; its ticket.
+    fn leave(processor: &mut Processor<()>) -> Option<u64> {
+        processor.written();
+        let ticket = processor.first().map(|job| job.dispatch.ticket);
+        processor.leave();
+        ticket
     }
 
     fn steps(processor: &mut Processor<()>) -> Vec<Step> {
@@ -222,7 +242,7 @@ mod tests {
         assert_eq!(steps(&mut one), [Step::Compute(100)]);
         one.computed();
         assert_eq!(steps(&mut one), [Step::MoveOut(10)]);
-        assert_eq!(one.written().map(|job| job.ticket), Some(0));
+        assert_eq!(leave(&mut one), Some(0));
         assert_eq!(steps(&mut one), [Step::MoveIn(11)]);
     }
 
@@ -236,7 +256,7 @@ mod tests {
         assert_eq!(steps(&mut one), []);
         one.computed();
         assert_eq!(steps(&mut one), [Step::MoveOut(10)]);
-        one.written();
+        leave(&mut one);
         assert_eq!(steps(&mut one), [Step::Compute(101), Step::MoveIn(12)]);
     }
 
@@ -253,7 +273,7 @@ mod tests {
         // The second is done before the first has left: there is room for one output only.
         one.computed();
         assert_eq!(steps(&mut one), []);
-        assert_eq!(one.written().map(|job| job.ticket), Some(0));
+        assert_eq!(leave(&mut one), Some(0));
         assert_eq!(steps(&mut one), [Step::MoveOut(11), Step::Compute(102)]);
     }
 }

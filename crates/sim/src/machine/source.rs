@@ -1,7 +1,5 @@
 //! The source (MODEL: source): packets in trace order, and the time until the next one arrives.
 
-use super::Carried;
-use super::stage::Single;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
 
 /// Packets that are read at a time.
@@ -39,25 +37,18 @@ impl<T: Traffic> Source<T> {
         }
     }
 
-    /// The packet that arrives next; `None` at the end.
+    /// The packet that arrives next; `None` at the end. Its gap is from the last arrival to its own, in ticks; its payload
+    /// has grown by the header to `b`.
     #[inline]
     pub(crate) fn next(&self) -> Option<&Packet> {
         self.batch.get(self.place)
     }
 
-    /// Takes the next packet, which arrives now; [`restock`](Self::restock) then is due.
+    /// Goes on to the packet behind it.
     #[inline]
-    pub(crate) fn take(&mut self, now: u64) -> Option<Single> {
-        let packet = self.batch.get(self.place)?;
-        let carried = Carried { arrived_ticks: now, bytes: self.bytes(packet), class: packet.class };
+    pub(crate) fn advance(&mut self) -> Result<(), TrafficError> {
         self.place += 1;
-        Some(Single { sa: packet.sa, carried })
-    }
-
-    /// Makes sure that the next packet is known.
-    #[inline]
-    pub(crate) fn restock(&mut self) -> Result<(), TrafficError> {
-        if self.place == self.batch.len() { self.read() } else { Ok(()) }
+        if self.place < self.batch.len() { Ok(()) } else { self.read() }
     }
 
     /// Reads the next packets.
@@ -69,19 +60,10 @@ impl<T: Traffic> Source<T> {
         let most = self.left.min(BATCH as u64) as usize;
         self.traffic.fill(&mut self.batch, most)?;
         self.left -= (self.batch.len() as u64).min(self.left);
+        for packet in &mut self.batch {
+            packet.payload_bytes = packet.payload_bytes.saturating_add(self.header_bytes);
+            packet.gap_ticks = self.gaps.next(packet);
+        }
         Ok(())
-    }
-
-    /// `b`: payload and header, in bytes.
-    #[inline]
-    fn bytes(&self, packet: &Packet) -> u32 {
-        packet.payload_bytes.saturating_add(self.header_bytes)
-    }
-
-    /// From the last arrival to the next one, in ticks, if there is one. To be asked once for each packet.
-    #[inline]
-    pub(crate) fn gap(&mut self) -> Option<u64> {
-        let packet = self.batch.get(self.place)?;
-        Some(self.gaps.next(packet, self.bytes(packet)))
     }
 }

@@ -24,6 +24,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// A packet has arrived.
+    #[inline(never)]
     pub(super) fn enter_platform(&mut self, single: Single) {
         match self.before.first() {
             Some(first) => self.enter_stage(*first, single),
@@ -67,6 +68,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
 
     /// Gives a free processor a stage's packet if that has waited longer than its multi-packets; on a tie the packet
     /// goes first. Whether it did.
+    #[inline(never)]
     pub(super) fn serve_stage_first(&mut self, processor: usize) -> bool {
         let Some(oldest_job) = self.processors[processor].oldest_if_free() else { return false };
         let is_here = |server: &Server| matches!(server, Server::Processor(of) if *of == processor);
@@ -86,6 +88,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// A stage's own server is done.
+    #[inline(never)]
     pub(super) fn server_done(&mut self, at: usize, server: usize) {
         let Server::Own(packets) = &mut self.stages[at].server else { return };
         if let Some(single) = packets[server].take() {
@@ -95,6 +98,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// The processor is done with a stage's packet.
+    #[inline(never)]
     pub(super) fn stage_computed(&mut self, at: usize, processor: usize) {
         if let Some(single) = self.stages[at].current.take() {
             self.leave_stage(at, single);
@@ -103,6 +107,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// The bus has moved a stage's packet.
+    #[inline(never)]
     pub(super) fn stage_moved(&mut self, at: usize) {
         if let Some(single) = self.stages[at].current.take() {
             self.leave_stage(at, single);
@@ -126,6 +131,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// Lets packets from the door into the window while there is room; whether any went.
+    #[inline(never)]
     pub(super) fn pass_door(&mut self) -> bool {
         let mut has_passed = false;
         while let Some(single) = self.door.front().copied()
@@ -139,6 +145,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// The packets of a multi-packet are done.
+    #[inline(never)]
     pub(super) fn leave_cryptography(&mut self, sa: u32, packets: &[Carried]) {
         match self.after.first().copied() {
             Some(first) => {

@@ -68,7 +68,7 @@ pub struct Synthetic {
     sas: Discrete,
     /// `locality` of 2^64.
     stay: u64,
-    /// The class of each SA.
+    /// The class of each SA; empty where all have the first.
     classes: Vec<u8>,
     /// The SA of the packet before.
     last_sa: u32,
@@ -108,6 +108,9 @@ impl Synthetic {
 
 /// Classes are dealt over all ranks of popularity, so that shares of SAs are about shares of packets.
 fn classes(spec: &SyntheticSpec) -> Vec<u8> {
+    if spec.class_shares.is_empty() {
+        return Vec::new();
+    }
     let sum: f64 = spec.class_shares.iter().sum();
     let mut owed = vec![0.0; spec.class_shares.len()];
     (0..spec.sas)
@@ -116,38 +119,41 @@ fn classes(spec: &SyntheticSpec) -> Vec<u8> {
                 *owed += share / sum;
             }
             let most = (0..owed.len()).max_by(|a, b| owed[*a].total_cmp(&owed[*b])).unwrap_or(0);
-            if let Some(owed) = owed.get_mut(most) {
-                *owed -= 1.0;
-            }
+            owed[most] -= 1.0;
             most as u8
         })
         .collect()
 }
 
 impl Synthetic {
-    #[inline]
-    fn draw(&mut self) -> Packet {
-        // Half of the bits for each, which saves one of two numbers.
-        let bits = self.random.next_u64();
-        let payload_bytes = self.sizes.draw(bits as u32);
-        let stays = self.stay > 0 && self.random.next_u64() < self.stay;
-        let sa = if stays { self.last_sa } else { self.sas.draw((bits >> 32) as u32) };
-        self.last_sa = sa;
-        Packet { payload_bytes, sa, class: self.classes[sa as usize], gap_ticks: 0 }
+    /// Appends so many packets. What changes from one to the next is kept in registers meanwhile.
+    fn draw(&mut self, packets: &mut Vec<Packet>, count: u64) {
+        let (mut random, mut sa) = (self.random.clone(), self.last_sa);
+        let next = |_| {
+            // Half of the bits for each, which saves one of two numbers.
+            let bits = random.next_u64();
+            let payload_bytes = self.sizes.draw(bits as u32);
+            let stays = self.stay > 0 && random.next_u64() < self.stay;
+            sa = if stays { sa } else { self.sas.draw((bits >> 32) as u32) };
+            let class = if self.classes.is_empty() { 0 } else { self.classes[sa as usize] };
+            Packet { payload_bytes, sa, class, gap_ticks: 0 }
+        };
+        packets.extend((0..count).map(next));
+        (self.random, self.last_sa) = (random, sa);
     }
 }
 
 impl Traffic for Synthetic {
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
-        let Some(left) = self.left.checked_sub(1) else { return Ok(None) };
-        self.left = left;
-        Ok(Some(self.draw()))
+        let mut one = Vec::with_capacity(1);
+        self.fill(&mut one, 1)?;
+        Ok(one.pop())
     }
 
     fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
         let count = self.left.min(most as u64);
         self.left -= count;
-        packets.extend((0..count).map(|_| self.draw()));
+        self.draw(packets, count);
         Ok(())
     }
 }
