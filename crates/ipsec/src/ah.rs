@@ -10,7 +10,7 @@ use convoy_packet::{Frame, Layout, ah, ip, zero_mutable};
 use crate::FinishContext;
 use crate::drops::DropReason;
 use crate::job::CryptoJob;
-use crate::outbound::JobPlan;
+use crate::job_plan::JobPlan;
 use crate::sa::no_room;
 
 /// The whole header's length: padded to 8 bytes in IPv6, to 4 in IPv4 (RFC 4302 section 2.6).

@@ -16,6 +16,7 @@ mod fragment;
 mod icmp;
 mod inbound;
 mod job;
+mod job_plan;
 mod lifetime;
 mod natt;
 mod outbound;

@@ -20,6 +20,7 @@ pub mod ipv4;
 pub mod ipv6;
 mod layout;
 mod mutable;
+mod pool;
 pub mod protocol;
 pub mod tcp;
 pub mod udp;
@@ -27,7 +28,7 @@ pub mod udp;
 pub use ah::Ah;
 pub use esp::Esp;
 pub use fragment::Fragment;
-pub use frame::{Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
+pub use frame::{Frame, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
 pub use header_error::HeaderError;
 pub use icmp::Icmp;
 pub use ip::IpHeader;
@@ -35,6 +36,7 @@ pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
 pub use layout::Layout;
 pub use mutable::zero_mutable;
+pub use pool::FramePool;
 pub use udp::Udp;
 
 /// Why a frame could not be changed as asked. Lengths are in bytes.

@@ -1,0 +1,118 @@
+use super::*;
+use crate::{
+    Completion, EngineDescription, Fault, FaultPlan, Faulty, MultiPacket, Placement, Refused, Software,
+};
+use convoy_ipsec::{Aead, KeyBits, KeyMaterial, SaIndex};
+
+const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
+
+/// An engine that must not be asked to work.
+fn broken() -> Faulty {
+    let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
+    Faulty::new(Box::new(Software::new("software0")), plan)
+}
+
+/// An engine that says it works elsewhere.
+struct Elsewhere(EngineDescription, Software);
+
+impl Engine for Elsewhere {
+    fn description(&self) -> &EngineDescription {
+        &self.0
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.1.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.1.remove_key(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        self.1.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.1.poll(completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.1.in_flight()
+    }
+}
+
+fn kept(folder: &Path) -> PathBuf {
+    let path = folder.join("deep").join("calibration.toml");
+    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
+    assert_eq!(warning, None);
+    let model = cache.cost(&mut Software::new("software0"), GCM).expect("software can do AES-GCM");
+    assert!(model.t_block > 0.0 && model.t_init >= 0.0);
+    cache.save().expect("the folder can be made");
+    path
+}
+
+#[test]
+fn what_was_measured_is_not_measured_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = kept(folder.path());
+    let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
+    assert_eq!(warning, None);
+    cache.cost(&mut broken(), GCM).expect("known");
+    cache.forget();
+    let error = cache.cost(&mut broken(), GCM).expect_err("cannot be measured");
+    assert_eq!(error.to_string(), "engine software0: has vanished");
+    let names: Vec<_> = std::fs::read_dir(path.parent().expect("a folder")).expect("readable").collect();
+    assert_eq!(names.len(), 1, "nothing is left beside the file");
+}
+
+#[test]
+fn another_machines_file_is_stale_and_a_broken_one_unreadable() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = kept(folder.path());
+    let (cache, warning) = CalibrationCache::open_as(Some(path.clone()), "another".to_owned());
+    assert!(matches!(warning, Some(CacheWarning::Stale { .. })), "{warning:?}");
+    assert!(cache.costs.is_empty());
+    let text = std::fs::read_to_string(&path).expect("readable");
+    for bad in ["not toml [", "fingerprint = 7", &text.replace("t_init_ns = ", "t_init_ns = -1"), "x = 1"] {
+        std::fs::write(&path, bad).expect("writable");
+        let (cache, warning) = CalibrationCache::open(Some(path.clone()));
+        assert!(matches!(warning, Some(CacheWarning::Unreadable { .. })), "{bad}: {warning:?}");
+        assert!(cache.costs.is_empty());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_an_error_that_names_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let blocked = folder.path().join("file");
+    std::fs::write(&blocked, "").expect("writable");
+    let (mut cache, _) = CalibrationCache::open(None);
+    cache.path = Some(blocked.join("calibration.toml"));
+    cache.forget();
+    let error = cache.save().expect_err("a file is no folder").to_string();
+    assert!(error.contains("calibration.toml: cannot be written"), "{error}");
+}
+
+#[test]
+fn an_engine_on_another_core_is_measured_for_itself() {
+    let (mut cache, _) = CalibrationCache::open(None);
+    cache.cost(&mut Software::new("software0"), GCM).expect("software can do AES-GCM");
+    let description =
+        EngineDescription { placement: Placement::Lookaside, ..Software::new("there").description().clone() };
+    cache.cost(&mut Elsewhere(description, Software::new("there")), GCM).expect("so can this");
+    assert_eq!(cache.costs.len(), 2);
+}
+
+#[test]
+fn a_model_is_measured_each_time() {
+    let mut engine = Software::new("software0");
+    let description: &EngineDescription = engine.description();
+    assert!(!description.is_model);
+    let (mut cache, _) = CalibrationCache::open(None);
+    cache.cost(&mut engine, GCM).expect("software can do AES-GCM");
+    assert_eq!(cache.costs.len(), 1);
+    let bus = crate::SharedBus::new(crate::BusTiming::FREE).expect("a thread");
+    let timing = crate::ModelTiming { t_init_ns: 10.0, t_block_ns: 0.0, ..crate::ModelTiming::default() };
+    cache.cost(&mut crate::Model::new("model0", timing, bus), GCM).expect("models do all");
+    assert_eq!(cache.costs.len(), 1);
+}

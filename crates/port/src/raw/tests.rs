@@ -1,0 +1,73 @@
+use super::*;
+
+/// An ESP packet of `len` bytes of payload over the loopback, with ECN in its traffic class.
+fn packet(address: &str, len: usize) -> Vec<u8> {
+    let address = address.parse().expect("an address");
+    let header = IpHeader { traffic_class: 2, identification: 7, ..IpHeader::new(ESP, address, address) };
+    let at = header.header_len();
+    let mut packet: Vec<u8> = (0..at + len).map(|n| n as u8).collect();
+    header.write(&mut packet);
+    packet
+}
+
+fn exchange(address: &str) {
+    let queues = Raw::bind("outside", &[address.parse().expect("an address")], 1500, 2);
+    let [mut port, mut second] = <[Raw; 2]>::try_from(queues.expect("raw sockets need root"))
+        .unwrap_or_else(|_| panic!("two queues were asked for"));
+    let mut pool = FramePool::new(64, 8);
+    let packets: Vec<Vec<u8>> = [40, 64, 1400, 8].map(|len| packet(address, len)).into();
+    let mut burst: Vec<Frame> =
+        packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
+    assert_eq!(second.send(&mut pool, &mut burst).expect("loopback"), 4);
+    assert_eq!(second.counters().sent_packets, 4);
+    let mut received = Vec::new();
+    for _ in 0..1000 {
+        port.receive(&mut pool, 64, &mut received).expect("loopback");
+        if received.len() >= 4 {
+            break;
+        }
+    }
+    let received: Vec<Vec<u8>> = received.iter().map(|frame| frame.to_vec()).collect();
+    assert_eq!(received, packets);
+    assert_eq!(second.receive(&mut pool, 64, &mut Vec::new()).expect("loopback"), 0, "nothing comes twice");
+}
+
+#[test]
+fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
+    for (address, protocol, echo, too_big) in
+        [("127.0.0.78", ICMP, 8, v4::UNREACHABLE), ("::1", ICMP_V6, 128, v6::PACKET_TOO_BIG)]
+    {
+        let here: IpAddr = address.parse().expect("an address");
+        let mut port = Raw::bind("outside", &[here], 1500, 1).expect("raw sockets need root").remove(0);
+        let router = Socket::new(
+            Domain::for_address(SocketAddr::new(here, 0)),
+            Type::RAW,
+            Some(Protocol::from(i32::from(protocol))),
+        )
+        .expect("raw sockets need root");
+        for kind in [echo, too_big] {
+            let mut message = [0; 64];
+            // The kernel writes the checksum of ICMPv6 itself.
+            convoy_packet::icmp::write(&mut message, kind, 0, 0, 0);
+            router.send_to(&message, &SocketAddr::new(here, 0).into()).expect("loopback");
+        }
+        let mut pool = FramePool::new(8, 0);
+        let mut received = Vec::new();
+        for _ in 0..1000 {
+            port.receive(&mut pool, 64, &mut received).expect("loopback");
+            std::thread::sleep(std::time::Duration::from_micros(100));
+        }
+        let kinds: Vec<u8> = received.iter().map(|frame| frame[frame.len() - 64]).collect();
+        assert_eq!(kinds, [too_big], "{address}");
+    }
+}
+
+#[test]
+fn esp_crosses_the_loopback_whole_over_ipv4() {
+    exchange("127.0.0.77");
+}
+
+#[test]
+fn esp_crosses_the_loopback_with_its_header_made_again_over_ipv6() {
+    exchange("::1");
+}
