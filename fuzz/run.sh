@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(headers inbound outbound configuration control)
+[ ${#targets[@]} -gt 0 ] || targets=(headers inbound outbound configuration control ike)
 command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers are not on the stable channel; this lets the same compiler use them.
 export RUSTC_BOOTSTRAP=1

@@ -1,0 +1,118 @@
+//! The first message each way on every connection.
+
+use super::wire::{Message, Reader, Writer};
+use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES, Status, TEXT_BYTES, VERSION};
+
+const HELLO: u16 = 1;
+const WELCOME: u16 = 2;
+/// "CNVY", so that a stranger is known at once.
+const MAGIC: u32 = 0x5956_4e43;
+
+/// What a connection is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Role {
+    /// Requests and replies; opened first.
+    Control,
+    /// Events to charon.
+    Events,
+    /// IKE datagrams both ways.
+    Ike,
+}
+
+/// Who connects, and for what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hello {
+    /// What the connection is for.
+    pub role: Role,
+    /// Random, drawn when the plugin is loaded: the same on all connections of one charon.
+    pub session: u64,
+    /// charon's version, for the log.
+    pub charon: String,
+}
+
+impl Hello {
+    /// As bytes.
+    pub fn encode(&self) -> Message {
+        let mut writer = Writer::new(MESSAGE_BYTES, HELLO, 0);
+        let role = match self.role {
+            Role::Control => 1,
+            Role::Events => 2,
+            Role::Ike => 3,
+        };
+        writer.u32(MAGIC).u16(VERSION).u8(role).u8(0).u64(self.session).text(&self.charon, NAME_BYTES);
+        writer.finish()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError`]; of its variants `Version` is for a plugin that is newer or older.
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (id, mut reader) = Reader::of_kind(bytes, HELLO)?;
+        if id != 0 {
+            return Err(DecodeError::Field("id"));
+        }
+        if reader.u32()? != MAGIC {
+            return Err(DecodeError::Field("magic"));
+        }
+        let version = reader.u16()?;
+        if version != VERSION {
+            return Err(DecodeError::Version(version));
+        }
+        let role = match reader.u8()? {
+            1 => Role::Control,
+            2 => Role::Events,
+            3 => Role::Ike,
+            _ => return Err(DecodeError::Field("role")),
+        };
+        reader.zeros(1)?;
+        let hello = Self { role, session: reader.u64()?, charon: reader.text("charon", NAME_BYTES)? };
+        reader.end()?;
+        Ok(hello)
+    }
+}
+
+/// The gateway's answer to a [`Hello`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Welcome {
+    /// `Ok`, or why the connection is closed now.
+    pub status: Status,
+    /// Random, drawn when the gateway starts: another one means that it knows nothing of what it was told.
+    pub generation: u64,
+    /// The gateway's UDP port for IKE, 500 as a rule.
+    pub ike_port: u16,
+    /// The gateway's UDP port for IKE and ESP behind a NAT, 4500 as a rule.
+    pub natt_port: u16,
+    /// Why not, for charon's log.
+    pub text: String,
+}
+
+impl Welcome {
+    /// As bytes.
+    pub fn encode(&self) -> Message {
+        let mut writer = Writer::new(MESSAGE_BYTES, WELCOME, 0);
+        writer.u16(self.status.number()).u16(VERSION).u64(self.generation);
+        writer.u16(self.ike_port).u16(self.natt_port).text(&self.text, TEXT_BYTES);
+        writer.finish()
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn decode(bytes: &[u8]) -> Result<Self, DecodeError> {
+        let (id, mut reader) = Reader::of_kind(bytes, WELCOME)?;
+        if id != 0 {
+            return Err(DecodeError::Field("id"));
+        }
+        let status = Status::of_number(reader.u16()?)?;
+        let version = reader.u16()?;
+        if version != VERSION {
+            return Err(DecodeError::Version(version));
+        }
+        let (generation, ike_port, natt_port) = (reader.u64()?, reader.u16()?, reader.u16()?);
+        let welcome = Self { status, generation, ike_port, natt_port, text: reader.reason()? };
+        reader.end()?;
+        Ok(welcome)
+    }
+}

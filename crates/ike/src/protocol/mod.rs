@@ -1,0 +1,58 @@
+//! Messages between charon's plugin and the gateway; `charon/PROTOCOL.md` has the layout.
+//!
+//! Each message is one datagram of a `SOCK_SEQPACKET` socket. Decoding takes any bytes without a panic, allocates no more
+//! than the message has, and accepts exactly what encoding makes.
+
+mod datagram;
+mod event;
+mod hello;
+mod policy;
+mod reply;
+mod request;
+mod sa;
+mod wire;
+
+pub use datagram::Datagram;
+pub use event::Event;
+pub use hello::{Hello, Role, Welcome};
+pub use policy::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
+pub use reply::{Reply, ReplyBody, Status};
+pub use request::Request;
+pub use sa::{AddSa, Dscp, EncapMode, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa};
+pub use wire::Message;
+
+/// Version of the protocol. A gateway and a plugin of different versions part with a message.
+pub const VERSION: u16 = 1;
+/// The longest message on the control and events connections, in bytes.
+pub const MESSAGE_BYTES: usize = 1024;
+/// The longest message on the IKE connection, in bytes: a header and a UDP datagram.
+pub const DATAGRAM_BYTES: usize = 48 + 65_535;
+/// The longest cipher or integrity key, in bytes.
+pub const KEY_BYTES: usize = 128;
+/// The longest name or version, in bytes.
+pub const NAME_BYTES: usize = 128;
+/// The longest reason, in bytes.
+pub const TEXT_BYTES: usize = 256;
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DecodeError {
+    /// The message ends within a field.
+    #[error("the message ends too early")]
+    Short,
+    /// Bytes follow the last field.
+    #[error("{0} bytes follow the message")]
+    Long(usize),
+    /// A message that does not belong here.
+    #[error("message kind {0} is unknown, or not for this connection")]
+    Kind(u16),
+    /// A field has a value that means nothing.
+    #[error("field `{0}` has a value without a meaning")]
+    Field(&'static str),
+    /// The other side speaks another version.
+    #[error("protocol version {0}; this side speaks {VERSION}")]
+    Version(u16),
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Policies as charon describes them.
+
+use std::net::IpAddr;
+
+use super::DecodeError;
+use super::sa::EncapMode;
+use super::wire::{Reader, Writer};
+
+/// Addresses, protocol and ports of one side. As charon has it, 0 to 65,535 is any port and 65,535 to 0 is `opaque`;
+/// of ICMP, type and code make the number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct WireSelector {
+    /// The lowest address.
+    pub first: IpAddr,
+    /// The highest address; of the same family.
+    pub last: IpAddr,
+    /// The IP protocol; 0 is any.
+    pub protocol: u8,
+    /// The lowest port.
+    pub first_port: u16,
+    /// The highest port.
+    pub last_port: u16,
+}
+
+impl WireSelector {
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.family(self.first).u8(self.protocol).u16(self.first_port).u16(self.last_port).zeros(2);
+        writer.address(self.first).address(self.last);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let is_v6 = reader.is_v6()?;
+        let (protocol, first_port, last_port) = (reader.u8()?, reader.u16()?, reader.u16()?);
+        reader.zeros(2)?;
+        let (first, last) = (reader.address(is_v6)?, reader.address(is_v6)?);
+        Ok(Self { first, last, protocol, first_port, last_port })
+    }
+}
+
+/// The traffic that a policy is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyDirection {
+    /// To the gateway itself.
+    In,
+    /// Out by the tunnel.
+    Out,
+    /// In by the tunnel and on to another host.
+    Forward,
+}
+
+impl PolicyDirection {
+    const fn number(self) -> u8 {
+        match self {
+            Self::In => 0,
+            Self::Out => 1,
+            Self::Forward => 2,
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.u8()? {
+            0 => Ok(Self::In),
+            1 => Ok(Self::Out),
+            2 => Ok(Self::Forward),
+            _ => Err(DecodeError::Field("direction")),
+        }
+    }
+}
+
+/// What becomes of the traffic.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PolicyKind {
+    /// SAs protect it.
+    Protect,
+    /// It passes as it is.
+    Pass,
+    /// It is dropped.
+    Drop,
+}
+
+impl PolicyKind {
+    const fn number(self) -> u8 {
+        match self {
+            Self::Protect => 1,
+            Self::Pass => 2,
+            Self::Drop => 3,
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.u8()? {
+            1 => Ok(Self::Protect),
+            2 => Ok(Self::Pass),
+            3 => Ok(Self::Drop),
+            _ => Err(DecodeError::Field("kind")),
+        }
+    }
+}
+
+/// charon's classes of priority, the first first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PolicyClass {
+    /// What passes as it is.
+    Pass,
+    /// What SAs protect.
+    Regular,
+    /// What asks for SAs when traffic comes.
+    Trap,
+    /// What keeps traffic from leaving in plain while SAs change.
+    Fallback,
+}
+
+impl PolicyClass {
+    /// 0 to 3, the first first.
+    pub const fn number(self) -> u8 {
+        match self {
+            Self::Pass => 0,
+            Self::Regular => 1,
+            Self::Trap => 2,
+            Self::Fallback => 3,
+        }
+    }
+
+    fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        match reader.u8()? {
+            0 => Ok(Self::Pass),
+            1 => Ok(Self::Regular),
+            2 => Ok(Self::Trap),
+            3 => Ok(Self::Fallback),
+            _ => Err(DecodeError::Field("class")),
+        }
+    }
+}
+
+/// Which policy is meant, for a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolicyRef {
+    /// Which way.
+    pub direction: PolicyDirection,
+    /// The packets' source.
+    pub source: WireSelector,
+    /// Their destination.
+    pub destination: WireSelector,
+}
+
+impl PolicyRef {
+    pub(super) fn write(&self, writer: &mut Writer) {
+        writer.u8(self.direction.number()).zeros(3);
+        self.source.write(writer);
+        self.destination.write(writer);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let direction = PolicyDirection::read(reader)?;
+        reader.zeros(3)?;
+        let (source, destination) = (WireSelector::read(reader)?, WireSelector::read(reader)?);
+        Ok(Self { direction, source, destination })
+    }
+}
+
+/// A policy to add, or to take away once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PolicySpec {
+    /// Which.
+    pub id: PolicyRef,
+    /// What it does.
+    pub kind: PolicyKind,
+    /// Where it stands among others.
+    pub class: PolicyClass,
+    /// The mode of its SAs.
+    pub mode: EncapMode,
+    /// The SAs' reqid; 0 where none protect.
+    pub reqid: u32,
+    /// A priority given by hand; 0 is none, lower comes first.
+    pub manual_priority: u32,
+}
+
+impl PolicySpec {
+    pub(super) fn write(&self, writer: &mut Writer) {
+        self.id.write(writer);
+        writer.u8(self.kind.number()).u8(self.class.number()).u8(self.mode.number()).u8(0);
+        writer.u32(self.reqid).u32(self.manual_priority);
+    }
+
+    pub(super) fn read(reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        let id = PolicyRef::read(reader)?;
+        let (kind, class) = (PolicyKind::read(reader)?, PolicyClass::read(reader)?);
+        let mode = EncapMode::read(reader)?;
+        reader.zeros(1)?;
+        Ok(Self { id, kind, class, mode, reqid: reader.u32()?, manual_priority: reader.u32()? })
+    }
+}

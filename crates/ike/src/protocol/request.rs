@@ -1,0 +1,136 @@
+//! What charon asks for, on the control connection.
+
+use std::net::SocketAddr;
+
+use super::policy::{PolicyRef, PolicySpec};
+use super::sa::{AddSa, SaId, SaProtocolId, UpdateSa};
+use super::wire::{Message, Reader, Writer};
+use super::{DecodeError, MESSAGE_BYTES, NAME_BYTES};
+
+/// One request; each has one reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Request {
+    /// Reserves an SPI for an inbound SA.
+    GetSpi {
+        /// ESP or AH.
+        protocol: SaProtocolId,
+        /// The peer.
+        source: SocketAddr,
+        /// Us.
+        destination: SocketAddr,
+    },
+    /// Installs an SA.
+    AddSa(Box<AddSa>),
+    /// Moves an SA's ends.
+    UpdateSa(UpdateSa),
+    /// Asks for an SA's counters.
+    QuerySa(SaId),
+    /// Takes an SA away, or a reserved SPI.
+    DelSa(SaId),
+    /// Takes all SAs away.
+    FlushSas,
+    /// Adds a policy, or counts one that is there once more.
+    AddPolicy(PolicySpec),
+    /// Asks when a policy was used.
+    QueryPolicy(PolicyRef),
+    /// Takes a policy away, or counts it once less.
+    DelPolicy(PolicySpec),
+    /// Takes all policies away.
+    FlushPolicies,
+    /// Tells the names in swanctl.conf behind a reqid.
+    Name {
+        /// What ties SAs to policies.
+        reqid: u32,
+        /// The connection's; may be empty.
+        connection: String,
+        /// The child's.
+        child: String,
+    },
+}
+
+pub(super) const GET_SPI: u16 = 16;
+pub(super) const ADD_SA: u16 = 17;
+pub(super) const UPDATE_SA: u16 = 18;
+pub(super) const QUERY_SA: u16 = 19;
+pub(super) const DEL_SA: u16 = 20;
+pub(super) const FLUSH_SAS: u16 = 21;
+pub(super) const ADD_POLICY: u16 = 22;
+pub(super) const QUERY_POLICY: u16 = 23;
+pub(super) const DEL_POLICY: u16 = 24;
+pub(super) const FLUSH_POLICIES: u16 = 25;
+pub(super) const NAME: u16 = 26;
+
+impl Request {
+    /// The kind's number on the wire.
+    pub const fn kind(&self) -> u16 {
+        match self {
+            Self::GetSpi { .. } => GET_SPI,
+            Self::AddSa(_) => ADD_SA,
+            Self::UpdateSa(_) => UPDATE_SA,
+            Self::QuerySa(_) => QUERY_SA,
+            Self::DelSa(_) => DEL_SA,
+            Self::FlushSas => FLUSH_SAS,
+            Self::AddPolicy(_) => ADD_POLICY,
+            Self::QueryPolicy(_) => QUERY_POLICY,
+            Self::DelPolicy(_) => DEL_POLICY,
+            Self::FlushPolicies => FLUSH_POLICIES,
+            Self::Name { .. } => NAME,
+        }
+    }
+
+    /// As bytes; the reply will carry `id`.
+    pub fn encode(&self, id: u32) -> Message {
+        let mut writer = Writer::new(MESSAGE_BYTES, self.kind(), id);
+        match self {
+            Self::GetSpi { protocol, source, destination } => {
+                writer.u8(protocol.number()).zeros(3).host(*source).host(*destination);
+            }
+            Self::AddSa(sa) => sa.write(&mut writer),
+            Self::UpdateSa(update) => update.write(&mut writer),
+            Self::QuerySa(sa) | Self::DelSa(sa) => sa.write(&mut writer),
+            Self::AddPolicy(policy) | Self::DelPolicy(policy) => policy.write(&mut writer),
+            Self::QueryPolicy(policy) => policy.write(&mut writer),
+            Self::FlushSas | Self::FlushPolicies => {}
+            Self::Name { reqid, connection, child } => {
+                writer.u32(*reqid).text(connection, NAME_BYTES).text(child, NAME_BYTES);
+            }
+        }
+        writer.finish()
+    }
+
+    /// From bytes, with the number that the reply is to carry.
+    ///
+    /// # Errors
+    /// [`DecodeError`].
+    pub fn decode(bytes: &[u8]) -> Result<(u32, Self), DecodeError> {
+        let (kind, id, mut reader) = Reader::new(bytes)?;
+        let request = Self::read(kind, &mut reader)?;
+        reader.end()?;
+        Ok((id, request))
+    }
+
+    fn read(kind: u16, reader: &mut Reader<'_>) -> Result<Self, DecodeError> {
+        Ok(match kind {
+            GET_SPI => {
+                let protocol = SaProtocolId::read(reader)?;
+                reader.zeros(3)?;
+                Self::GetSpi { protocol, source: reader.host()?, destination: reader.host()? }
+            }
+            ADD_SA => Self::AddSa(Box::new(AddSa::read(reader)?)),
+            UPDATE_SA => Self::UpdateSa(UpdateSa::read(reader)?),
+            QUERY_SA => Self::QuerySa(SaId::read(reader)?),
+            DEL_SA => Self::DelSa(SaId::read(reader)?),
+            FLUSH_SAS => Self::FlushSas,
+            ADD_POLICY => Self::AddPolicy(PolicySpec::read(reader)?),
+            QUERY_POLICY => Self::QueryPolicy(PolicyRef::read(reader)?),
+            DEL_POLICY => Self::DelPolicy(PolicySpec::read(reader)?),
+            FLUSH_POLICIES => Self::FlushPolicies,
+            NAME => Self::Name {
+                reqid: reader.u32()?,
+                connection: reader.text("connection", NAME_BYTES)?,
+                child: reader.text("child", NAME_BYTES)?,
+            },
+            _ => return Err(DecodeError::Kind(kind)),
+        })
+    }
+}

@@ -1,0 +1,281 @@
+//! Every message survives encoding and decoding; no bytes make decoding panic, and what it accepts is what encoding makes.
+
+use std::net::{IpAddr, SocketAddr};
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn address() -> impl Strategy<Value = IpAddr> {
+    prop_oneof![any::<[u8; 4]>().prop_map(IpAddr::from), any::<[u8; 16]>().prop_map(IpAddr::from)]
+}
+
+fn host() -> impl Strategy<Value = SocketAddr> {
+    (address(), any::<u16>()).prop_map(SocketAddr::from)
+}
+
+fn protocol() -> impl Strategy<Value = SaProtocolId> {
+    prop_oneof![Just(SaProtocolId::Esp), Just(SaProtocolId::Ah)]
+}
+
+fn sa_id() -> impl Strategy<Value = SaId> {
+    (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, source, destination)| SaId {
+        spi,
+        protocol,
+        source,
+        destination,
+    })
+}
+
+fn mode() -> impl Strategy<Value = EncapMode> {
+    prop_oneof![Just(EncapMode::Transport), Just(EncapMode::Tunnel), Just(EncapMode::Beet)]
+}
+
+fn key() -> impl Strategy<Value = Vec<u8>> {
+    proptest::collection::vec(any::<u8>(), 0..=KEY_BYTES)
+}
+
+fn keys() -> impl Strategy<Value = SaKeys> {
+    (any::<u16>(), any::<u16>(), key(), key()).prop_map(
+        |(encryption, integrity, encryption_key, integrity_key)| SaKeys {
+            encryption,
+            integrity,
+            encryption_key,
+            integrity_key,
+        },
+    )
+}
+
+fn lifetimes() -> impl Strategy<Value = Lifetimes> {
+    any::<[u64; 6]>().prop_map(|[soft_s, hard_s, soft_bytes, hard_bytes, soft_packets, hard_packets]| {
+        Lifetimes { soft_s, hard_s, soft_bytes, hard_bytes, soft_packets, hard_packets }
+    })
+}
+
+fn dscp() -> impl Strategy<Value = Dscp> {
+    prop_oneof![Just(Dscp::Out), Just(Dscp::In), Just(Dscp::Both), Just(Dscp::Neither)]
+}
+
+fn add_sa() -> impl Strategy<Value = AddSa> {
+    let numbers = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u16>(), any::<u16>());
+    (sa_id(), mode(), any::<[bool; 6]>(), dscp(), numbers, lifetimes(), keys()).prop_map(
+        |(id, mode, flags, dscp, (reqid, replay_window, tfc_bytes, ipcomp, cpi), lifetimes, keys)| {
+            let [is_inbound, is_reserved, is_encapsulated, esn, copy_df, copy_ecn] = flags;
+            AddSa {
+                id,
+                reqid,
+                mode,
+                is_inbound,
+                is_reserved,
+                is_encapsulated,
+                esn,
+                copy_df,
+                copy_ecn,
+                dscp,
+                replay_window,
+                tfc_bytes,
+                ipcomp,
+                cpi,
+                lifetimes,
+                keys,
+            }
+        },
+    )
+}
+
+fn selector() -> impl Strategy<Value = WireSelector> {
+    let ends = prop_oneof![
+        any::<[[u8; 4]; 2]>().prop_map(|ends| ends.map(IpAddr::from)),
+        any::<[[u8; 16]; 2]>().prop_map(|ends| ends.map(IpAddr::from)),
+    ];
+    (ends, any::<u8>(), any::<u16>(), any::<u16>()).prop_map(
+        |([first, last], protocol, first_port, last_port)| WireSelector {
+            first,
+            last,
+            protocol,
+            first_port,
+            last_port,
+        },
+    )
+}
+
+fn policy_ref() -> impl Strategy<Value = PolicyRef> {
+    let direction =
+        prop_oneof![Just(PolicyDirection::In), Just(PolicyDirection::Out), Just(PolicyDirection::Forward)];
+    (direction, selector(), selector()).prop_map(|(direction, source, destination)| PolicyRef {
+        direction,
+        source,
+        destination,
+    })
+}
+
+fn policy() -> impl Strategy<Value = PolicySpec> {
+    let kind = prop_oneof![Just(PolicyKind::Protect), Just(PolicyKind::Pass), Just(PolicyKind::Drop)];
+    let class = prop_oneof![
+        Just(PolicyClass::Pass),
+        Just(PolicyClass::Regular),
+        Just(PolicyClass::Trap),
+        Just(PolicyClass::Fallback)
+    ];
+    (policy_ref(), kind, class, mode(), any::<u32>(), any::<u32>()).prop_map(
+        |(id, kind, class, mode, reqid, manual_priority)| PolicySpec {
+            id,
+            kind,
+            class,
+            mode,
+            reqid,
+            manual_priority,
+        },
+    )
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let get_spi = (protocol(), host(), host()).prop_map(|(protocol, source, destination)| Request::GetSpi {
+        protocol,
+        source,
+        destination,
+    });
+    let update = (sa_id(), host(), host(), any::<bool>(), any::<u32>()).prop_map(
+        |(id, source, destination, is_encapsulated, reqid)| {
+            Request::UpdateSa(UpdateSa { id, source, destination, is_encapsulated, reqid })
+        },
+    );
+    let name = (any::<u32>(), "\\PC{0,30}", "\\PC{0,30}")
+        .prop_map(|(reqid, connection, child)| Request::Name { reqid, connection, child });
+    prop_oneof![
+        get_spi,
+        add_sa().prop_map(|sa| Request::AddSa(Box::new(sa))),
+        update,
+        sa_id().prop_map(Request::QuerySa),
+        sa_id().prop_map(Request::DelSa),
+        Just(Request::FlushSas),
+        policy().prop_map(Request::AddPolicy),
+        policy_ref().prop_map(Request::QueryPolicy),
+        policy().prop_map(Request::DelPolicy),
+        Just(Request::FlushPolicies),
+        name,
+    ]
+}
+
+/// Seconds as the wire has them, of which one value is "never".
+fn idle() -> impl Strategy<Value = Option<u32>> {
+    proptest::option::of(0..u32::MAX)
+}
+
+/// A reply and a kind of request that it fits.
+fn reply() -> impl Strategy<Value = (u16, Reply)> {
+    use super::request::{ADD_SA, GET_SPI, QUERY_POLICY, QUERY_SA};
+    let status = prop_oneof![Just(Status::Failed), Just(Status::NotFound), Just(Status::NotSupported)];
+    prop_oneof![
+        Just((ADD_SA, Reply::DONE)),
+        any::<u32>().prop_map(|spi| (GET_SPI, Reply::Good(ReplyBody::Spi(spi)))),
+        (any::<u64>(), any::<u64>(), idle()).prop_map(|(bytes, packets, idle_s)| {
+            (QUERY_SA, Reply::Good(ReplyBody::SaUse { bytes, packets, idle_s }))
+        }),
+        idle().prop_map(|idle_s| (QUERY_POLICY, Reply::Good(ReplyBody::PolicyUse { idle_s }))),
+        (status, "\\PC{0,60}").prop_map(|(status, reason)| (ADD_SA, Reply::refused(status, reason))),
+    ]
+}
+
+fn event() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        (any::<u32>(), protocol(), host(), any::<bool>()).prop_map(
+            |(spi, protocol, destination, is_hard)| Event::Expire { spi, protocol, destination, is_hard }
+        ),
+        (any::<u32>(), selector(), selector()).prop_map(|(reqid, source, destination)| Event::Acquire {
+            reqid,
+            source,
+            destination
+        }),
+        (any::<u32>(), protocol(), host(), host()).prop_map(|(spi, protocol, destination, source)| {
+            Event::Mapping { spi, protocol, destination, source }
+        }),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn requests_come_back_as_they_were(request in request(), id in any::<u32>()) {
+        prop_assert_eq!(Request::decode(&request.encode(id)), Ok((id, request)));
+    }
+
+    #[test]
+    fn replies_come_back_as_they_were((kind, reply) in reply(), id in any::<u32>()) {
+        prop_assert_eq!(Reply::decode(&reply.encode(kind, id)), Ok((id, reply)));
+    }
+
+    #[test]
+    fn events_come_back_as_they_were(event in event()) {
+        prop_assert_eq!(Event::decode(&event.encode()), Ok(event));
+    }
+
+    #[test]
+    fn datagrams_come_back_as_they_were(
+        source in host(),
+        destination in host(),
+        payload in proptest::collection::vec(any::<u8>(), 0..2000),
+    ) {
+        let datagram = Datagram { source, destination, payload };
+        prop_assert_eq!(Datagram::decode(&datagram.encode()), Ok(datagram));
+    }
+
+    #[test]
+    fn a_message_that_is_cut_short_is_no_message(request in request(), cut in any::<prop::sample::Index>()) {
+        let bytes = request.encode(1);
+        prop_assert!(Request::decode(&bytes[..cut.index(bytes.len())]).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_refused_or_are_what_encoding_makes(
+        kind in 0u16..160,
+        rest in proptest::collection::vec(0u8..6, 0..300),
+    ) {
+        let mut bytes = kind.to_le_bytes().to_vec();
+        bytes.extend([0, 0, 0, 0, 0, 0]);
+        bytes.extend(rest);
+        if let Ok((id, request)) = Request::decode(&bytes) {
+            prop_assert_eq!(&request.encode(id)[..], &bytes[..]);
+        }
+        if let Ok((id, reply)) = Reply::decode(&bytes) {
+            prop_assert_eq!(&reply.encode(kind & !0x80, id)[..], &bytes[..]);
+        }
+        if let Ok(event) = Event::decode(&bytes) {
+            prop_assert_eq!(&event.encode()[..], &bytes[..]);
+        }
+    }
+}
+
+#[test]
+fn hellos_of_another_version_and_strangers_are_told_apart() {
+    let hello = Hello { role: Role::Events, session: 7, charon: "5.9.8".to_owned() };
+    let mut bytes = hello.encode();
+    assert_eq!(Hello::decode(&bytes), Ok(hello));
+    bytes[12] = 9;
+    assert_eq!(Hello::decode(&bytes), Err(DecodeError::Version(9)));
+    bytes[8] = b'X';
+    assert_eq!(Hello::decode(&bytes), Err(DecodeError::Field("magic")));
+    let welcome = Welcome {
+        status: Status::Failed,
+        generation: u64::MAX,
+        ike_port: 500,
+        natt_port: 4500,
+        text: "another charon is connected".to_owned(),
+    };
+    assert_eq!(Welcome::decode(&welcome.encode()), Ok(welcome));
+}
+
+#[test]
+fn a_long_reason_is_cut_between_characters() {
+    let reply = Reply::refused(Status::Failed, "é".repeat(TEXT_BYTES));
+    let (_, Reply::Refused { reason, .. }) = Reply::decode(&reply.encode(17, 1)).expect("a reply") else {
+        panic!("a refusal")
+    };
+    assert_eq!(reason, "é".repeat(TEXT_BYTES / 2));
+}
+
+#[test]
+fn keys_are_not_printed() {
+    let keys = SaKeys { encryption: 20, integrity: 0, encryption_key: vec![0xab; 20], integrity_key: vec![] };
+    let text = format!("{keys:?}");
+    assert!(text.contains("20") && !text.contains("171") && !text.contains("ab"), "{text}");
+}
