@@ -49,7 +49,7 @@ pub use proposal::{Proposal, ProposalError};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;
-pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaProtocol, UdpEncap};
+pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 pub use sad::{InstallError, SaName};
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};

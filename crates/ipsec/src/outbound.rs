@@ -12,7 +12,7 @@ use crate::job::{CryptoJob, CryptoStatus};
 use crate::job_plan::JobPlan;
 use crate::lifetime::{Expiry, Usage};
 use crate::sa::{OuterHeader, SaError, no_room, validate, write_udp};
-use crate::sa_config::{Mode, SaConfig, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol, UdpEncap};
 
 /// ESP trailer without padding: pad length and next header.
 pub(crate) const ESP_TRAILER: usize = 2;
@@ -85,12 +85,10 @@ impl OutboundSa {
         self.usage.expiry(now_ns)
     }
 
-    /// The peer's end moved; packets go there from now on.
-    pub(crate) fn set_remote(&mut self, remote: std::net::IpAddr, port: Option<u16>) {
-        self.outer.set_remote(remote, port);
-        if let (Some(ports), Some(port)) = (self.encap.as_mut(), port) {
-            ports.remote_port = port;
-        }
+    /// An end moved.
+    pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
+        self.outer.set_ends(ends);
+        self.encap = ends.encap;
     }
 
     /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes: of the whole packet in tunnel

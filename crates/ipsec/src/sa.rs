@@ -7,7 +7,7 @@ use convoy_packet::{FrameError, IpHeader, Layout, udp};
 
 use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
-use crate::sa_config::{OuterDf, SaConfig, SaProtocol, UdpEncap};
+use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
 use crate::tos::{EcnMode, OuterDscp};
 
 /// Why an SA cannot be.
@@ -104,15 +104,11 @@ impl OuterHeader {
         Self { ip, encap, df, dscp, ecn }
     }
 
-    /// The peer's end moved (NAT rebinding, MOBIKE); the family stays.
-    pub(crate) fn set_remote(&mut self, remote: IpAddr, port: Option<u16>) {
-        if remote.is_ipv6() != self.is_v6() {
-            return;
-        }
-        self.ip.destination = remote;
-        if let (Some(ports), Some(port)) = (self.encap.as_mut(), port) {
-            ports.remote_port = port;
-        }
+    /// An end moved (NAT rebinding, MOBIKE).
+    pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
+        (self.ip.source, self.ip.destination) = (ends.local, ends.remote);
+        self.ip.protocol = if ends.encap.is_some() { UDP } else { ESP };
+        self.encap = ends.encap;
     }
 
     /// Whether it is an IPv6 header.

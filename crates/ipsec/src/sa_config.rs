@@ -56,6 +56,17 @@ pub struct UdpEncap {
     pub remote_port: u16,
 }
 
+/// Where an SA begins and ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaEnds {
+    /// Our outer address.
+    pub local: IpAddr,
+    /// The peer's.
+    pub remote: IpAddr,
+    /// UDP encapsulation; only ESP has it.
+    pub encap: Option<UdpEncap>,
+}
+
 /// Amounts after which something happens to an SA; `None` is never.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {

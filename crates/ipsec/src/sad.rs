@@ -12,7 +12,7 @@ use crate::job::SaIndex;
 use crate::outbound::OutboundSa;
 use crate::path_mtu::PathMtu;
 use crate::sa::SaError;
-use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::spi_table::SpiTable;
 
 /// Why an SA was not installed.
@@ -115,6 +115,8 @@ pub(crate) struct Slot {
     pub(crate) drops: DropCounters,
     /// When a packet last left; outbound.
     pub(crate) last_sent_ns: u64,
+    /// When a packet last left or came in, if one did; keep-alives do not count.
+    pub(crate) last_used_ns: Option<u64>,
 }
 
 /// All SAs of one worker, its own and the others'.
@@ -174,6 +176,7 @@ impl Sad {
             path: PathMtu::default(),
             drops: DropCounters::default(),
             last_sent_ns: now_ns,
+            last_used_ns: None,
         };
         if self.free.pop_front().is_none() {
             self.slots.push(None);
@@ -202,27 +205,36 @@ impl Sad {
     /// has the SPI there.
     pub(crate) fn move_peer(&mut self, index: SaIndex, peer: SocketAddr) {
         let Some(facts) = self.get(index).map(|slot| slot.facts) else { return };
-        let moved = SaName { remote: peer.ip(), ..facts.name };
-        let (old, new) = (key_of(&facts.name), key_of(&moved));
-        if moved.remote.is_ipv6() != facts.name.remote.is_ipv6() {
-            return;
+        if peer.is_ipv6() == facts.name.remote.is_ipv6() {
+            let encap = facts.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });
+            self.move_sa(index, &SaEnds { local: facts.name.local, remote: peer.ip(), encap });
         }
+    }
+
+    /// Gives an SA other ends; `false` if it is unknown, if another has its SPI there, or if it cannot travel so.
+    pub(crate) fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
+        let Some(facts) = self.get(index).map(|slot| slot.facts) else { return false };
+        let moved = SaName { local: ends.local, remote: ends.remote, ..facts.name };
+        let is_possible = ends.local.is_ipv6() == ends.remote.is_ipv6()
+            && (ends.encap.is_none() || moved.protocol == SaProtocol::Esp);
+        if !is_possible {
+            return false;
+        }
+        let (old, new) = (key_of(&facts.name), key_of(&moved));
         if old != new {
             let table = self.table(moved.direction);
             if table.insert(new, index).is_err() {
-                return;
+                return false;
             }
             table.remove(old);
         }
         if let Some(slot) = self.get_mut(index) {
-            slot.facts.name = moved;
-            if let Some(encap) = &mut slot.facts.encap {
-                encap.remote_port = peer.port();
-            }
+            (slot.facts.name, slot.facts.encap) = (moved, ends.encap);
             if let Sa::Outbound(sa) = &mut slot.sa {
-                sa.set_remote(peer.ip(), Some(peer.port()));
+                sa.set_ends(ends);
             }
         }
+        true
     }
 
     /// The inbound SA under an SPI.

@@ -246,7 +246,7 @@ impl Ipsec {
         let Prepared { mut frame, job, status, sa: index, context, .. } = done;
         self.now_ns = self.now_ns.max(now_ns);
         let slot = self.sad.get_mut(index).filter(|slot| slot.incarnation == context.incarnation);
-        let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, .. }) = slot else {
+        let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, last_used_ns, .. }) = slot else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         let (tunnel, mode) = (*tunnel, facts.mode);
@@ -256,6 +256,7 @@ impl Ipsec {
             Ok(inner) => inner,
             Err(reason) => return self.drop_frame(pool, frame, Some(index), reason),
         };
+        *last_used_ns = Some(now_ns);
         // Higher, not the highest: without a window the newest packet may come again, from anywhere.
         let is_newest = context.sequence > highest;
         if let Some(source) = source.filter(|source| is_newest && *source != facts.peer()) {

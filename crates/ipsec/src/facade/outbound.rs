@@ -210,6 +210,7 @@ impl Ipsec {
         match sa.prepare(&mut frame, layout, tfc_len, now_ns, context.random) {
             Ok((job, mut finish)) => {
                 slot.last_sent_ns = now_ns;
+                slot.last_used_ns = Some(now_ns);
                 finish.incarnation = slot.incarnation;
                 self.totals.protected += 1;
                 let status = CryptoStatus::Pending;

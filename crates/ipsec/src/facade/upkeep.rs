@@ -12,7 +12,9 @@ use crate::drops::DropReason;
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
+use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
+use crate::sa_config::SaEnds;
 use crate::sad::{Sa, SaFacts, SaName, Slot};
 use crate::spd::TunnelId;
 
@@ -116,9 +118,15 @@ impl Ipsec {
         }
     }
 
-    /// Sends an SA's packets to another address and port from now on (MOBIKE, NAT). Unknown is no error.
-    pub fn set_peer(&mut self, index: SaIndex, peer: SocketAddr) {
-        self.sad.move_peer(index, peer);
+    /// Gives an SA other ends (MOBIKE, NAT); sequence numbers and replay window go on. `false` if it is unknown, if
+    /// another SA has its SPI there, or if it cannot travel so: AH in UDP, ends of two families.
+    pub fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
+        let has_moved = self.sad.move_sa(index, ends);
+        if let Some(slot) = self.sad.get_mut(index).filter(|_| has_moved) {
+            slot.path = PathMtu::default();
+        }
+        self.note_own_addresses();
+        has_moved
     }
 
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after

@@ -78,6 +78,8 @@ pub struct SaView {
     pub usage: Usage,
     /// Its age in ns.
     pub age_ns: u64,
+    /// How long ago its last packet left or came in, in ns; `None` if there was none.
+    pub idle_ns: Option<u64>,
     /// The largest outer packet of its path, in bytes; outbound.
     pub path_mtu: Option<u16>,
     /// Its dropped packets by reason.
@@ -159,6 +161,7 @@ impl Ipsec {
             sequence,
             replay,
             age_ns: usage.age_ns(self.now_ns),
+            idle_ns: slot.last_used_ns.map(|last_ns| self.now_ns.saturating_sub(last_ns)),
             usage,
             path_mtu,
             drops: slot.drops.clone(),

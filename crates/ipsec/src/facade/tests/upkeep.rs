@@ -1,6 +1,6 @@
 use super::*;
 use crate::lifetime::Expiry;
-use crate::sa_config::{Lifetime, Limits};
+use crate::sa_config::{Lifetime, Limits, SaEnds};
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -153,4 +153,30 @@ fn dummy_packets_are_sent_and_dropped_by_the_peer() {
     assert!(a.ipsec.dummy(1, &mut random, &mut a.pool, IN, 200).is_none());
     a.assert_no_leak();
     b.assert_no_leak();
+}
+
+#[test]
+fn an_sa_moves_to_other_ends_and_goes_on_counting() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    let packet = [link.packet(false, 100)];
+    a.send(&packet);
+    let ends = |local: &str, remote: &str| SaEnds {
+        local: local.parse().expect("an address"),
+        remote: remote.parse().expect("an address"),
+        encap: Some(UdpEncap { local_port: 4500, remote_port: 4500 }),
+    };
+    assert!(a.ipsec.move_sa(OUT, &ends("2001:db8::1", "2001:db8::9")));
+    let moved = a.send(&packet);
+    assert_eq!((moved[0][0] >> 4, moved[0][6]), (6, 17), "IPv6, UDP");
+    assert_eq!(moved[0][48..56], [0, 0, 0x10, 1, 0, 0, 0, 2], "SPI, and the next number");
+    assert!(b.ipsec.move_sa(IN, &ends("2001:db8::9", "2001:db8::1")));
+    assert_eq!(b.receive(&moved), packet);
+    assert!(!a.ipsec.move_sa(OUT, &ends("192.0.2.1", "2001:db8::9")), "two families");
+    assert!(!a.ipsec.move_sa(SaIndex(99), &ends("192.0.2.1", "192.0.2.2")));
+    assert_eq!(
+        a.ipsec.sa(OUT).and_then(|view| view.encap),
+        Some("[2001:db8::9]:4500".parse().expect("an address"))
+    );
+    a.assert_no_leak();
 }
