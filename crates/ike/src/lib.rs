@@ -1,5 +1,9 @@
 //! The bridge to strongSwan's charon, which does IKE and hands its SAs and policies to the gateway.
 //!
 //! [`protocol`] is what passes between charon's plugin (`charon/`) and the gateway, as types with `encode` and `decode`.
+//! [`state`] is what charon has installed, and what the gateway is to do about it.
+//! [`server`] listens for charon and carries messages both ways.
 
 pub mod protocol;
+pub mod server;
+pub mod state;

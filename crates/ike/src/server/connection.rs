@@ -1,0 +1,167 @@
+//! One connection's life: hello, then what its role is about.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use zeroize::Zeroizing;
+
+use super::links::Links;
+use super::socket::{Connection, Listener};
+use super::{Handler, ServerConfig};
+use crate::protocol::{DATAGRAM_BYTES, Datagram, Hello, MESSAGE_BYTES, Request, Role, Status, Welcome};
+
+/// How long a client may take over its hello, and over taking in what it is sent.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Connections at a time, with those that have not said hello: a charon needs three.
+const CONNECTIONS: usize = 16;
+/// After a failed accept, which may be for want of file descriptors.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// Accepts until the listener is closed.
+pub(super) fn accept_all(
+    listener: &Listener,
+    config: &Arc<ServerConfig>,
+    links: &Arc<Links>,
+    handler: &Arc<dyn Handler>,
+) {
+    let count = Arc::new(AtomicUsize::new(0));
+    loop {
+        let connection = match listener.accept() {
+            Ok(connection) => Arc::new(connection),
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
+            Err(error) => {
+                tracing::warn!(%error, "charon's socket: no connection can be accepted");
+                std::thread::sleep(ACCEPT_PAUSE);
+                continue;
+            }
+        };
+        if count.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
+            count.fetch_sub(1, Ordering::Relaxed);
+            tracing::warn!("charon's socket: too many connections");
+            continue;
+        }
+        let client = Client {
+            connection,
+            config: Arc::clone(config),
+            links: Arc::clone(links),
+            handler: Arc::clone(handler),
+        };
+        let open = Arc::clone(&count);
+        let thread = std::thread::Builder::new().name("charon's".to_owned());
+        let spawned = thread.spawn(move || {
+            client.serve();
+            open.fetch_sub(1, Ordering::Relaxed);
+        });
+        if let Err(error) = spawned {
+            count.fetch_sub(1, Ordering::Relaxed);
+            tracing::warn!(%error, "charon's socket: no thread for a connection");
+        }
+    }
+}
+
+struct Client {
+    connection: Arc<Connection>,
+    config: Arc<ServerConfig>,
+    links: Arc<Links>,
+    handler: Arc<dyn Handler>,
+}
+
+impl Client {
+    fn serve(&self) {
+        let Some(pid) = self.connection.trusted_pid() else {
+            tracing::warn!("charon's socket: a client that is neither root nor of the gateway's user");
+            return;
+        };
+        let (hello, outcome) = match self.greet() {
+            Ok(hello) => match self.welcome(&hello, pid) {
+                Ok(()) => {
+                    let outcome = self.follow(hello.role);
+                    (hello, outcome)
+                }
+                Err(error) => (hello, Err(error)),
+            },
+            Err(error) => {
+                tracing::warn!(pid, %error, "charon's socket: a client was sent away");
+                return;
+            }
+        };
+        self.links.leave(hello.role, &self.connection);
+        match outcome {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                tracing::warn!(pid, role = ?hello.role, %error, "charon was disconnected");
+            }
+            _ if hello.role == Role::Control => tracing::info!(pid, "charon has gone"),
+            _ => {}
+        }
+    }
+
+    /// Reads the hello; a bad one is answered with its reason.
+    fn greet(&self) -> io::Result<Hello> {
+        self.connection.set_patience(Some(PATIENCE), PATIENCE)?;
+        let mut buffer = [0; MESSAGE_BYTES + 1];
+        Hello::decode(self.connection.receive(&mut buffer)?).or_else(|error| {
+            self.connection.send(&self.answer(Status::Failed, error.to_string()).encode())?;
+            Err(io::Error::new(io::ErrorKind::InvalidData, error))
+        })
+    }
+
+    /// Admits the client, or tells it why not. The gateway hears of a charon before charon hears of the gateway, and charon hears
+    /// its welcome before any event or datagram.
+    fn welcome(&self, hello: &Hello, pid: i32) -> io::Result<()> {
+        let welcome = self.answer(Status::Ok, String::new()).encode();
+        let is_control = hello.role == Role::Control;
+        let greeting = (!is_control).then_some(&welcome[..]);
+        if let Err(reason) = self.links.admit(hello.role, hello.session, pid, &self.connection, greeting) {
+            self.connection.send(&self.answer(Status::Failed, reason.clone()).encode())?;
+            return Err(io::Error::other(reason));
+        }
+        if is_control {
+            tracing::info!(pid, version = hello.charon, "charon is connected");
+            self.handler.connected(hello.session, &hello.charon);
+            self.connection.send(&welcome)?;
+        }
+        self.connection.set_patience(None, PATIENCE)
+    }
+
+    fn answer(&self, status: Status, text: String) -> Welcome {
+        let ServerConfig { generation, ike_port, natt_port, .. } = *self.config;
+        Welcome { status, generation, ike_port, natt_port, text }
+    }
+
+    fn follow(&self, role: Role) -> io::Result<()> {
+        match role {
+            Role::Control => self.control(),
+            Role::Events => self.events(),
+            Role::Ike => self.ike(),
+        }
+    }
+
+    /// Whoever says anything else after a good hello is no plugin of ours, and is hung up on.
+    fn control(&self) -> io::Result<()> {
+        let mut buffer = Zeroizing::new([0; MESSAGE_BYTES + 1]);
+        loop {
+            let (id, request) =
+                Request::decode(self.connection.receive(&mut buffer[..])?).map_err(io::Error::other)?;
+            let kind = request.kind();
+            self.connection.send(&self.handler.request(request).encode(kind, id))?;
+        }
+    }
+
+    fn events(&self) -> io::Result<()> {
+        while let Some(event) = self.links.wait_event(&self.connection) {
+            self.connection.send(&event.encode())?;
+            self.links.sent_event(&self.connection);
+        }
+        Ok(())
+    }
+
+    fn ike(&self) -> io::Result<()> {
+        let mut buffer = vec![0; DATAGRAM_BYTES + 1];
+        loop {
+            let message = self.connection.receive(&mut buffer)?;
+            self.handler.transmit(Datagram::decode(message).map_err(io::Error::other)?);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Who is connected, and what waits for it.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use super::LossCounters;
+use super::socket::Connection;
+use crate::protocol::{Datagram, Event, Role};
+
+/// Events that wait at most.
+const QUEUE_EVENTS: usize = 1 << 16;
+/// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for again.
+const QUEUE_ACQUIRES: usize = 1 << 10;
+
+/// One charon's connections.
+#[derive(Default)]
+struct Charon {
+    /// Its session; 0 before the first.
+    session: u64,
+    pid: i32,
+    control: Option<Arc<Connection>>,
+    events: Option<Arc<Connection>>,
+    ike: Option<Arc<Connection>>,
+    queue: VecDeque<Event>,
+    /// The gateway stops.
+    is_closed: bool,
+}
+
+impl Charon {
+    fn slot(&mut self, role: Role) -> &mut Option<Arc<Connection>> {
+        match role {
+            Role::Control => &mut self.control,
+            Role::Events => &mut self.events,
+            Role::Ike => &mut self.ike,
+        }
+    }
+
+    fn hang_up(&mut self) {
+        for role in [Role::Control, Role::Events, Role::Ike] {
+            if let Some(connection) = self.slot(role).take() {
+                connection.close();
+            }
+        }
+    }
+}
+
+/// Shared by the server's threads and the gateway's.
+#[derive(Default)]
+pub(super) struct Links {
+    charon: Mutex<Charon>,
+    changed: Condvar,
+    lost_events: AtomicU64,
+    lost_datagrams: AtomicU64,
+}
+
+impl Links {
+    /// Nothing is done under the lock that could panic half-way.
+    fn lock(&self) -> MutexGuard<'_, Charon> {
+        self.charon.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes a connection in, or says why not. `greeting` leaves before anything else can.
+    pub(super) fn admit(
+        &self,
+        role: Role,
+        session: u64,
+        pid: i32,
+        connection: &Arc<Connection>,
+        greeting: Option<&[u8]>,
+    ) -> Result<(), String> {
+        let mut charon = self.lock();
+        if charon.is_closed {
+            return Err("the gateway is stopping".to_owned());
+        }
+        match role {
+            Role::Control => {
+                if charon.control.is_some() && charon.session != session {
+                    return Err(format!("another charon is connected: process {}", charon.pid));
+                }
+                charon.hang_up();
+                if charon.session != session {
+                    charon.queue.clear();
+                }
+                (charon.session, charon.pid) = (session, pid);
+            }
+            Role::Events | Role::Ike => {
+                if charon.control.is_none() || charon.session != session {
+                    return Err("the control connection comes first".to_owned());
+                }
+                if charon.slot(role).is_some() {
+                    return Err("there is such a connection already".to_owned());
+                }
+            }
+        }
+        if let Some(greeting) = greeting {
+            connection.try_send(greeting).map_err(|error| error.to_string())?;
+        }
+        *charon.slot(role) = Some(Arc::clone(connection));
+        self.changed.notify_all();
+        Ok(())
+    }
+
+    /// A connection has ended: the others end with it, unless they are of a later charon.
+    pub(super) fn leave(&self, role: Role, connection: &Arc<Connection>) {
+        connection.close();
+        let mut charon = self.lock();
+        if charon.slot(role).as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)) {
+            charon.hang_up();
+            self.changed.notify_all();
+        }
+    }
+
+    /// Nobody is admitted any more.
+    pub(super) fn close(&self) {
+        let mut charon = self.lock();
+        charon.is_closed = true;
+        charon.hang_up();
+        self.changed.notify_all();
+    }
+
+    pub(super) fn push_event(&self, event: Event) -> bool {
+        let mut charon = self.lock();
+        let has_room = match event {
+            Event::Acquire { .. } => charon.events.is_some() && charon.queue.len() < QUEUE_ACQUIRES,
+            Event::Expire { .. } | Event::Mapping { .. } => charon.queue.len() < QUEUE_EVENTS,
+        };
+        if has_room {
+            charon.queue.push_back(event);
+            self.changed.notify_all();
+        } else {
+            self.lost_events.fetch_add(1, Ordering::Relaxed);
+        }
+        has_room
+    }
+
+    /// Waits for the next event for this connection; `None` when it has ended. The event stays until
+    /// [`sent_event`](Self::sent_event).
+    pub(super) fn wait_event(&self, connection: &Arc<Connection>) -> Option<Event> {
+        let mut charon = self.lock();
+        loop {
+            if !charon.events.as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)) {
+                return None;
+            }
+            if let Some(event) = charon.queue.front() {
+                return Some(*event);
+            }
+            charon = self.changed.wait(charon).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// The event that was waited for has left by this connection.
+    pub(super) fn sent_event(&self, connection: &Arc<Connection>) {
+        let mut charon = self.lock();
+        if charon.events.as_ref().is_some_and(|present| Arc::ptr_eq(present, connection)) {
+            charon.queue.pop_front();
+        }
+    }
+
+    pub(super) fn send_datagram(&self, datagram: &Datagram) -> bool {
+        let connection = self.lock().ike.clone();
+        let is_sent = connection.is_some_and(|ike| ike.try_send(&datagram.encode()).is_ok());
+        if !is_sent {
+            self.lost_datagrams.fetch_add(1, Ordering::Relaxed);
+        }
+        is_sent
+    }
+
+    pub(super) fn is_complete(&self) -> bool {
+        let charon = self.lock();
+        charon.control.is_some() && charon.events.is_some() && charon.ike.is_some()
+    }
+
+    pub(super) fn losses(&self) -> LossCounters {
+        LossCounters {
+            events: self.lost_events.load(Ordering::Relaxed),
+            datagrams: self.lost_datagrams.load(Ordering::Relaxed),
+        }
+    }
+}

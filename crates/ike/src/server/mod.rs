@@ -1,0 +1,130 @@
+//! The listening side: charon's plugin connects, asks, and hears of events.
+//!
+//! Threads of its own do all that may block, so that neither a slow nor a hostile client holds the gateway up: requests go to
+//! the [`Handler`], events wait in a bounded queue, and an IKE datagram for which there is no room is dropped, as a network
+//! would.
+
+mod connection;
+mod links;
+mod socket;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use crate::protocol::{Datagram, Event, Reply, Request};
+use links::Links;
+use socket::Listener;
+
+/// What the gateway does for charon. Called from the server's threads, perhaps at the same time.
+pub trait Handler: Send + Sync + 'static {
+    /// A charon has connected; [`State::connect`](crate::state::State::connect) is to know.
+    fn connected(&self, session: u64, charon: &str);
+
+    /// Does what charon asks. charon waits for two seconds.
+    fn request(&self, request: Request) -> Reply;
+
+    /// Sends an IKE datagram of charon's by the port outside.
+    fn transmit(&self, datagram: Datagram);
+}
+
+/// Settings of [`Server`].
+#[derive(Clone, Debug)]
+pub struct ServerConfig {
+    /// Where to listen; mode 0600.
+    pub path: PathBuf,
+    /// Random, drawn when the gateway starts.
+    pub generation: u64,
+    /// The gateway's port for IKE.
+    pub ike_port: u16,
+    /// The gateway's port for IKE and ESP behind a NAT.
+    pub natt_port: u16,
+}
+
+impl ServerConfig {
+    /// Listening at `path`, with the usual ports.
+    pub fn new(path: &Path, generation: u64) -> Self {
+        Self { path: path.to_owned(), generation, ike_port: 500, natt_port: 4500 }
+    }
+}
+
+/// What was lost between the gateway and charon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LossCounters {
+    /// Events for which the queue had no room, or nobody was there to hear.
+    pub events: u64,
+    /// IKE datagrams for charon for which the socket had no room, or nobody was there to hear.
+    pub datagrams: u64,
+}
+
+/// Listens until it is dropped.
+pub struct Server {
+    path: PathBuf,
+    listener: Arc<Listener>,
+    links: Arc<Links>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Listens on threads of its own. A socket that a dead gateway left is replaced.
+    ///
+    /// # Errors
+    /// What the system refused, or that another gateway listens there.
+    pub fn start(config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
+        let listener = Arc::new(Listener::bind(&config.path)?);
+        let links = Arc::new(Links::default());
+        let path = config.path.clone();
+        let (accepting, shared) = (Arc::clone(&listener), Arc::clone(&links));
+        let acceptor = std::thread::Builder::new()
+            .name("charon".to_owned())
+            .spawn(move || connection::accept_all(&accepting, &Arc::new(config), &shared, &handler))?;
+        Ok(Self { path, listener, links, acceptor: Some(acceptor) })
+    }
+
+    /// The way to charon; as many as are wanted.
+    pub fn outlet(&self) -> Outlet {
+        Outlet(Arc::clone(&self.links))
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.listener.close();
+        self.links.close();
+        if let Some(acceptor) = self.acceptor.take() {
+            // It does not panic; and if it did, there is nothing left to do.
+            let _ = acceptor.join();
+        }
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+/// The way to charon, for the gateway's threads. None of its calls blocks.
+#[derive(Clone)]
+pub struct Outlet(Arc<Links>);
+
+impl Outlet {
+    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept.
+    pub fn event(&self, event: Event) -> bool {
+        self.0.push_event(event)
+    }
+
+    /// Hands charon an IKE datagram. Whether there was room.
+    pub fn datagram(&self, datagram: &Datagram) -> bool {
+        self.0.send_datagram(datagram)
+    }
+
+    /// Whether a charon is connected, on all three connections.
+    pub fn is_connected(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    /// What was lost so far.
+    pub fn losses(&self) -> LossCounters {
+        self.0.losses()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+//! The system's side: a `SOCK_SEQPACKET` listener and its connections.
+
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::sys::socket::{getsockopt, sockopt};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Connections that may wait to be accepted.
+const BACKLOG: i32 = 8;
+
+/// A listening socket.
+pub(super) struct Listener(Socket);
+
+impl Listener {
+    pub(super) fn bind(path: &Path) -> io::Result<Self> {
+        let address = SockAddr::unix(path)?;
+        if new_socket()?.connect(&address).is_ok() {
+            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another gateway listens there"));
+        }
+        if let Some(folder) = path.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        match std::fs::symlink_metadata(path) {
+            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
+            Ok(_) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "a file that is no socket is there",
+                ));
+            }
+            Err(_) => {}
+        }
+        let socket = new_socket()?;
+        socket.bind(&address)?;
+        // Nobody can connect before `listen`.
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
+        socket.listen(BACKLOG)?;
+        Ok(Self(socket))
+    }
+
+    pub(super) fn accept(&self) -> io::Result<Connection> {
+        self.0.accept().map(|(socket, _)| Connection(socket))
+    }
+
+    /// Ends `accept`, now and later.
+    pub(super) fn close(&self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}
+
+fn new_socket() -> io::Result<Socket> {
+    Socket::new(Domain::UNIX, Type::SEQPACKET, None)
+}
+
+/// One connection. Reading waits as long as it takes unless a limit is set.
+pub(super) struct Connection(Socket);
+
+impl Connection {
+    #[cfg(test)]
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let socket = new_socket()?;
+        socket.connect(&SockAddr::unix(path)?)?;
+        Ok(Self(socket))
+    }
+
+    /// The other side's process, if it is root's or our own user's.
+    pub(super) fn trusted_pid(&self) -> Option<i32> {
+        let peer = getsockopt(&self.0, sockopt::PeerCredentials).ok()?;
+        let is_trusted = peer.uid() == 0 || peer.uid() == nix::unistd::getuid().as_raw();
+        is_trusted.then(|| peer.pid())
+    }
+
+    pub(super) fn set_patience(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(read)?;
+        self.0.set_write_timeout(Some(write))
+    }
+
+    /// Reads one message into `buffer`, which has room for one byte more than the longest.
+    pub(super) fn receive<'a>(&self, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
+        let count = (&self.0).read(buffer)?;
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        if count == buffer.len() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "a message that is too long"));
+        }
+        Ok(&buffer[..count])
+    }
+
+    /// Sends one message, within the limit that was set.
+    pub(super) fn send(&self, message: &[u8]) -> io::Result<()> {
+        self.0.send_with_flags(message, libc::MSG_NOSIGNAL).map(drop)
+    }
+
+    /// Sends one message if there is room now.
+    pub(super) fn try_send(&self, message: &[u8]) -> io::Result<()> {
+        self.0.send_with_flags(message, libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT).map(drop)
+    }
+
+    /// Ends all calls, now and later.
+    pub(super) fn close(&self) {
+        let _ = self.0.shutdown(std::net::Shutdown::Both);
+    }
+}

@@ -1,0 +1,217 @@
+//! The server against clients that behave, and clients that do not.
+
+use std::sync::Mutex;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use super::socket::Connection;
+use super::*;
+use crate::protocol::{Hello, MESSAGE_BYTES, Role, SaProtocolId, Status, Welcome, WireSelector};
+
+#[derive(Debug, PartialEq)]
+enum Heard {
+    Connected(u64),
+    Request(Request),
+    Datagram(Datagram),
+}
+
+struct Gateway(Mutex<Sender<Heard>>);
+
+impl Gateway {
+    fn hear(&self, heard: Heard) {
+        // A test that has ended hears nothing.
+        let _ = self.0.lock().expect("no panic").send(heard);
+    }
+}
+
+impl Handler for Gateway {
+    fn connected(&self, session: u64, _: &str) {
+        self.hear(Heard::Connected(session));
+    }
+
+    fn request(&self, request: Request) -> Reply {
+        self.hear(Heard::Request(request));
+        Reply::DONE
+    }
+
+    fn transmit(&self, datagram: Datagram) {
+        self.hear(Heard::Datagram(datagram));
+    }
+}
+
+struct Bench {
+    server: Server,
+    heard: Receiver<Heard>,
+    config: ServerConfig,
+    _folder: tempfile::TempDir,
+}
+
+fn bench() -> Bench {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = ServerConfig::new(&folder.path().join("charon.sock"), 77);
+    let (sender, heard) = channel();
+    let server = Server::start(config.clone(), Arc::new(Gateway(Mutex::new(sender)))).expect("listening");
+    Bench { server, heard, config, _folder: folder }
+}
+
+impl Bench {
+    fn open(&self) -> Connection {
+        let connection = Connection::open(&self.config.path).expect("listening");
+        let patience = Duration::from_secs(20);
+        connection.set_patience(Some(patience), patience).expect("set");
+        connection
+    }
+
+    fn hello(&self, role: Role, session: u64) -> (Connection, Welcome) {
+        let connection = self.open();
+        let hello = Hello { role, session, charon: "5.9.8".to_owned() };
+        connection.send(&hello.encode()).expect("sent");
+        let mut buffer = [0; MESSAGE_BYTES + 1];
+        let welcome =
+            Welcome::decode(connection.receive(&mut buffer).expect("an answer")).expect("a welcome");
+        (connection, welcome)
+    }
+
+    fn charon(&self, session: u64) -> [Connection; 3] {
+        [Role::Control, Role::Events, Role::Ike].map(|role| {
+            let (connection, welcome) = self.hello(role, session);
+            assert_eq!((welcome.status, welcome.generation), (Status::Ok, 77), "{}", welcome.text);
+            connection
+        })
+    }
+}
+
+fn is_hung_up(connection: &Connection) -> bool {
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+    loop {
+        match connection.receive(&mut buffer) {
+            Ok(_) => {}
+            Err(error) => {
+                return matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset);
+            }
+        }
+    }
+}
+
+fn datagram(len: usize) -> Datagram {
+    let host = |text: &str| text.parse().expect("a host");
+    Datagram { source: host("192.0.2.1:500"), destination: host("[2001:db8::1]:500"), payload: vec![7; len] }
+}
+
+fn expire(spi: u32) -> Event {
+    let destination = "192.0.2.1:4500".parse().expect("a host");
+    Event::Expire { spi, protocol: SaProtocolId::Esp, destination, is_hard: false }
+}
+
+fn acquire() -> Event {
+    let one = WireSelector::of_packet([192, 0, 2, 1].into(), 17, 53);
+    Event::Acquire { reqid: 1, source: one, destination: one }
+}
+
+#[test]
+fn charon_asks_hears_and_sends() {
+    let bench = bench();
+    let [control, events, ike] = bench.charon(5);
+    assert_eq!(bench.heard.recv().expect("told"), Heard::Connected(5));
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+
+    control.send(&Request::FlushSas.encode(9)).expect("sent");
+    assert_eq!(bench.heard.recv().expect("asked"), Heard::Request(Request::FlushSas));
+    let reply = control.receive(&mut buffer).expect("a reply");
+    assert_eq!(Reply::decode(reply), Ok((9, Reply::DONE)));
+
+    let outlet = bench.server.outlet();
+    assert!(outlet.is_connected());
+    assert!(outlet.event(acquire()));
+    assert!(outlet.event(expire(3)));
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(acquire()));
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
+
+    ike.send(&datagram(1200).encode()).expect("sent");
+    assert_eq!(bench.heard.recv().expect("sent on"), Heard::Datagram(datagram(1200)));
+    assert!(outlet.datagram(&datagram(300)));
+    assert_eq!(Datagram::decode(ike.receive(&mut buffer).expect("a datagram")), Ok(datagram(300)));
+}
+
+#[test]
+fn a_second_charon_is_refused_by_name_until_the_first_has_gone() {
+    let bench = bench();
+    let first = bench.charon(5);
+    let (refused, welcome) = bench.hello(Role::Control, 6);
+    assert_eq!(welcome.status, Status::Failed);
+    assert_eq!(welcome.text, format!("another charon is connected: process {}", std::process::id()));
+    assert!(is_hung_up(&refused));
+    let (_, stray) = bench.hello(Role::Ike, 6);
+    assert_eq!(stray.status, Status::Failed);
+
+    let again = bench.charon(5);
+    assert!(first.iter().all(is_hung_up), "the same charon has connected anew");
+    let [control, events, ike] = again;
+    drop(control);
+    assert!(is_hung_up(&events) && is_hung_up(&ike), "one is not without the others");
+    bench.charon(6);
+}
+
+#[test]
+fn what_expired_is_told_when_charon_is_back_but_not_to_another_one() {
+    let bench = bench();
+    let outlet = bench.server.outlet();
+    let [control, events, ike] = bench.charon(5);
+    drop(control);
+    assert!(is_hung_up(&events) && is_hung_up(&ike));
+    assert!(outlet.event(expire(1)));
+    assert!(!outlet.event(acquire()));
+    assert!(!outlet.datagram(&datagram(1)));
+    assert_eq!(outlet.losses(), LossCounters { events: 1, datagrams: 1 });
+    let [control, events, _ike] = bench.charon(5);
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
+
+    drop(control);
+    assert!(is_hung_up(&events));
+    assert!(outlet.event(expire(2)));
+    let [_control, events, _ike] = bench.charon(6);
+    assert!(outlet.event(expire(3)));
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
+}
+
+#[test]
+fn a_charon_that_reads_nothing_holds_nobody_up() {
+    let bench = bench();
+    let [_control, _events, _ike] = bench.charon(5);
+    let outlet = bench.server.outlet();
+    let lost = (0..2000).filter(|_| !outlet.datagram(&datagram(1400))).count();
+    assert!(lost > 0);
+    (0..5000).for_each(|spi| assert!(outlet.event(expire(spi))));
+    assert_eq!(outlet.losses().datagrams, lost as u64);
+}
+
+#[test]
+fn clients_that_are_no_charon_are_hung_up_on() {
+    let bench = bench();
+    let stranger = bench.open();
+    stranger.send(b"GET / HTTP/1.1\r\n\r\n").expect("sent");
+    assert!(is_hung_up(&stranger));
+    let mut other = Hello { role: Role::Control, session: 1, charon: String::new() }.encode();
+    other[12] = 9;
+    let newer = bench.open();
+    newer.send(&other).expect("sent");
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+    let welcome = Welcome::decode(newer.receive(&mut buffer).expect("an answer")).expect("a welcome");
+    assert_eq!(welcome.text, "protocol version 9; this side speaks 1");
+    let [control, _events, ike] = bench.charon(5);
+    control.send(&[0; 5000]).expect("sent");
+    assert!(is_hung_up(&control) && is_hung_up(&ike));
+}
+
+#[test]
+fn the_socket_is_its_owners_and_goes_with_the_server() {
+    let Bench { server, config, _folder, .. } = bench();
+    let permissions = std::fs::metadata(&config.path).expect("a socket").permissions();
+    assert_eq!(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777, 0o600);
+    let (sender, _heard) = channel();
+    let second = Server::start(config.clone(), Arc::new(Gateway(Mutex::new(sender)))).err().expect("refused");
+    assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+    drop(server);
+    assert!(!config.path.exists());
+}

@@ -1,0 +1,162 @@
+//! charon's algorithms and keys as convoy's.
+
+use convoy_ipsec::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
+
+use super::backend::Refusal;
+use crate::protocol::{SaKeys, SaProtocolId};
+
+/// Of IANA's "Transform Type 1", and what charon puts where there is none.
+mod encryption {
+    pub(super) const DES: u16 = 2;
+    pub(super) const TRIPLE_DES: u16 = 3;
+    pub(super) const NULL: u16 = 11;
+    pub(super) const AES_CBC: u16 = 12;
+    pub(super) const AES_CTR: u16 = 13;
+    pub(super) const AES_GCM_8: u16 = 18;
+    pub(super) const AES_GCM_12: u16 = 19;
+    pub(super) const AES_GCM_16: u16 = 20;
+    pub(super) const NULL_AES_GMAC: u16 = 21;
+    pub(super) const CHACHA20_POLY1305: u16 = 28;
+}
+
+/// charon's number of no algorithm.
+const UNDEFINED: u16 = 1024;
+/// Salt or nonce at the end of a cipher key, in bytes (RFC 4106, 4543, 7634, 3686).
+const SALT_BYTES: usize = 4;
+
+/// The keys of an SA, in convoy's order: cipher key, salt, integrity key.
+///
+/// # Errors
+/// [`Refusal`] names the algorithm or the length that the gateway does not have.
+pub(super) fn key_material(protocol: SaProtocolId, keys: &SaKeys) -> Result<KeyMaterial, Refusal> {
+    let transform = transform(protocol, keys)?;
+    let mut bytes = Vec::with_capacity(transform.key_material_len());
+    if keys.encryption_key.len() + keys.integrity_key.len() != bytes.capacity() {
+        return Err(Refusal(format!(
+            "{transform} takes keys of {} bytes, not {}",
+            transform.key_material_len(),
+            keys.encryption_key.len() + keys.integrity_key.len()
+        )));
+    }
+    bytes.extend_from_slice(&keys.encryption_key);
+    bytes.extend_from_slice(&keys.integrity_key);
+    KeyMaterial::new(transform, bytes).map_err(|error| Refusal(error.to_string()))
+}
+
+fn transform(protocol: SaProtocolId, keys: &SaKeys) -> Result<Transform, Refusal> {
+    if protocol == SaProtocolId::Ah {
+        let integrity = integrity(keys.integrity)?;
+        if integrity.is_none() || !keys.encryption_key.is_empty() {
+            return Err(Refusal("AH takes an integrity algorithm and no cipher".to_owned()));
+        }
+        return Ok(Transform::Chained { cipher: Cipher::Null, integrity });
+    }
+    let salted = || bits(keys.encryption_key.len().saturating_sub(SALT_BYTES));
+    let plain = || bits(keys.encryption_key.len());
+    let gcm = |icv| Ok(Transform::Aead(Aead::AesGcm { key: salted()?, icv }));
+    let cipher = match keys.encryption {
+        encryption::AES_GCM_8 => return gcm(8),
+        encryption::AES_GCM_12 => return gcm(12),
+        encryption::AES_GCM_16 => return gcm(16),
+        encryption::NULL_AES_GMAC => return Ok(Transform::Aead(Aead::NullAesGmac(salted()?))),
+        encryption::CHACHA20_POLY1305 => return Ok(Transform::Aead(Aead::ChaCha20Poly1305)),
+        encryption::AES_CBC => Cipher::AesCbc(plain()?),
+        encryption::AES_CTR => Cipher::AesCtr(salted()?),
+        encryption::TRIPLE_DES => Cipher::TripleDesCbc,
+        encryption::DES => Cipher::DesCbc,
+        encryption::NULL => Cipher::Null,
+        other => return Err(Refusal(format!("encryption algorithm {other} is not one of the gateway's"))),
+    };
+    Ok(Transform::Chained { cipher, integrity: integrity(keys.integrity)? })
+}
+
+fn bits(key_bytes: usize) -> Result<KeyBits, Refusal> {
+    match key_bytes {
+        16 => Ok(KeyBits::B128),
+        24 => Ok(KeyBits::B192),
+        32 => Ok(KeyBits::B256),
+        other => Err(Refusal(format!("AES has no keys of {other} bytes"))),
+    }
+}
+
+/// Of IANA's "Transform Type 3".
+fn integrity(number: u16) -> Result<Option<Integrity>, Refusal> {
+    Ok(Some(match number {
+        0 | UNDEFINED => return Ok(None),
+        1 => Integrity::HmacMd5_96,
+        2 => Integrity::HmacSha1_96,
+        12 => Integrity::HmacSha256_128,
+        13 => Integrity::HmacSha384_192,
+        14 => Integrity::HmacSha512_256,
+        other => return Err(Refusal(format!("integrity algorithm {other} is not one of the gateway's"))),
+    }))
+}
+
+/// Whether the gateway refuses this unless `allow_weak = true`. AH encrypts nothing by design.
+pub(super) fn is_weak(protocol: SaProtocolId, transform: Transform) -> bool {
+    match (protocol, transform) {
+        (SaProtocolId::Ah, Transform::Chained { integrity, .. }) => integrity == Some(Integrity::HmacMd5_96),
+        (_, transform) => transform.is_weak(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn keys(encryption: u16, cipher_bytes: usize, integrity: u16, integrity_bytes: usize) -> SaKeys {
+        let encryption_key = (0..cipher_bytes as u8).collect();
+        SaKeys { encryption, integrity, encryption_key, integrity_key: vec![0xee; integrity_bytes] }
+    }
+
+    #[test]
+    fn every_algorithm_of_the_gateway_has_its_number_and_its_keys_in_order() {
+        for (encryption, cipher_bytes, integrity, integrity_bytes, expected) in [
+            (18, 20, 1024, 0, "aes128gcm8"),
+            (19, 28, 1024, 0, "aes192gcm12"),
+            (20, 36, 0, 0, "aes256gcm16"),
+            (21, 20, 1024, 0, "aes128gmac"),
+            (28, 36, 1024, 0, "chacha20poly1305"),
+            (12, 16, 2, 20, "aes128-sha1"),
+            (12, 32, 12, 32, "aes256-sha256"),
+            (13, 20, 13, 48, "aes128ctr-sha384"),
+            (13, 36, 14, 64, "aes256ctr-sha512"),
+            (3, 24, 2, 20, "3des-sha1"),
+            (2, 8, 1, 16, "des-md5"),
+            (11, 0, 12, 32, "null-sha256"),
+        ] {
+            let given = keys(encryption, cipher_bytes, integrity, integrity_bytes);
+            let material = key_material(SaProtocolId::Esp, &given).expect(expected);
+            assert_eq!(material.transform().to_string(), expected);
+            let salt_at = cipher_bytes - material.salt().len();
+            assert_eq!(material.cipher_key(), &given.encryption_key[..salt_at]);
+            assert_eq!(material.salt(), &given.encryption_key[salt_at..]);
+            assert_eq!(material.integrity_key(), &given.integrity_key);
+        }
+    }
+
+    #[test]
+    fn ah_takes_an_integrity_algorithm_alone() {
+        let material = key_material(SaProtocolId::Ah, &keys(1024, 0, 12, 32)).expect("AH with SHA-256");
+        assert_eq!(material.transform().to_string(), "null-sha256");
+        assert!(!is_weak(SaProtocolId::Ah, material.transform()));
+        assert!(is_weak(SaProtocolId::Esp, material.transform()));
+        assert!(key_material(SaProtocolId::Ah, &keys(1024, 0, 1024, 0)).is_err());
+        assert!(key_material(SaProtocolId::Ah, &keys(12, 16, 12, 32)).is_err());
+    }
+
+    #[test]
+    fn what_the_gateway_does_not_have_is_named() {
+        let refusal = |encryption, cipher, integrity, bytes| {
+            key_material(SaProtocolId::Esp, &keys(encryption, cipher, integrity, bytes))
+                .expect_err("unknown")
+                .0
+        };
+        assert!(refusal(23, 16, 12, 32).contains("algorithm 23"));
+        assert!(refusal(12, 16, 5, 16).contains("integrity algorithm 5"));
+        assert!(refusal(20, 16, 0, 0).contains("keys of 12 bytes"));
+        assert!(refusal(20, 2, 0, 0).contains("keys of 0 bytes"));
+        assert!(refusal(28, 32, 0, 0).contains("36 bytes, not 32"));
+        assert!(refusal(12, 16, 12, 20).contains("48 bytes, not 36"));
+    }
+}

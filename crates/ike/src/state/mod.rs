@@ -1,0 +1,264 @@
+//! charon's SAs and policies as the gateway's.
+//!
+//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps count of what charon installed, and has
+//! its [`Backend`] do what follows; the gateway tells it what happened to SAs, and gets the [`Event`]s that charon is to hear.
+
+mod algorithm;
+mod backend;
+mod events;
+mod policies;
+mod sas;
+mod spi;
+mod tunnels;
+
+use std::collections::HashMap;
+use std::fmt;
+
+use convoy_ipsec::{Policy, SaDirection, SaIndex, TunnelId};
+
+pub use backend::{Backend, Ends, Refusal, SaUsage};
+pub use tunnels::ChildName;
+
+use crate::protocol::{
+    PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, Reply, ReplyBody, Request, Status,
+};
+use policies::PolicyTable;
+use sas::{Installed, SaKey};
+use spi::SpiPool;
+use tunnels::{Reqid, TunnelTable};
+
+/// Settings of [`State`].
+#[derive(Clone, Copy, Debug)]
+pub struct StateConfig {
+    /// The lowest [`TunnelId`] that is charon's; those below are the configuration's.
+    pub first_tunnel: u32,
+    /// The gateway's workers; tunnels are dealt to them by their ids.
+    pub workers: u16,
+    /// Whether weak algorithms are admitted.
+    pub allow_weak: bool,
+    /// Most SAs at a time.
+    pub max_sas: usize,
+    /// Most policies at a time.
+    pub max_policies: usize,
+}
+
+impl Default for StateConfig {
+    fn default() -> Self {
+        Self { first_tunnel: 0, workers: 1, allow_weak: false, max_sas: 1 << 17, max_policies: 1 << 17 }
+    }
+}
+
+/// What charon has installed.
+pub struct State {
+    config: StateConfig,
+    /// The charon that is, or was last, connected.
+    session: u64,
+    spis: SpiPool,
+    sas: HashMap<SaKey, Installed>,
+    by_index: HashMap<SaIndex, SaKey>,
+    tunnels: TunnelTable,
+    policies: PolicyTable,
+    /// What the backend was told last.
+    told: Vec<Policy>,
+}
+
+impl State {
+    /// An empty one.
+    pub fn new(config: StateConfig) -> Self {
+        Self {
+            config,
+            session: 0,
+            spis: SpiPool::default(),
+            sas: HashMap::new(),
+            by_index: HashMap::new(),
+            tunnels: TunnelTable::new(config.first_tunnel),
+            policies: PolicyTable::default(),
+            told: Vec::new(),
+        }
+    }
+
+    /// A charon has connected. If it is another than before, it knows nothing of what is installed: SAs and the policies that
+    /// they serve live on until the SAs' lifetimes end; traps, bypasses and reserved SPIs go.
+    pub fn connect(&mut self, session: u64, backend: &mut dyn Backend) {
+        if session == self.session {
+            return;
+        }
+        self.session = session;
+        self.spis.cancel_all();
+        let tunnels = &self.tunnels;
+        let has_sas = |session: u64, number: u32| {
+            let id = tunnels.find(Reqid { session, number });
+            let tunnel = id.and_then(|id| tunnels.get(id));
+            tunnel.is_some_and(|tunnel| tunnel.inbound_sas + tunnel.outbound_sas > 0)
+        };
+        let gone = self.policies.retain(|session, spec| {
+            spec.kind == PolicyKind::Protect
+                && spec.class == PolicyClass::Regular
+                && has_sas(session, spec.reqid)
+        });
+        self.release_policies(&gone);
+        self.tell_policies(backend);
+    }
+
+    /// Does what charon asks.
+    pub fn handle(
+        &mut self,
+        request: Request,
+        backend: &mut dyn Backend,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Reply {
+        let outcome = match request {
+            Request::GetSpi { .. } => self.spis.reserve(random).map(ReplyBody::Spi).map_err(failed),
+            Request::AddSa(sa) => self.add_sa(&sa, backend).map_err(failed),
+            Request::UpdateSa(update) => self.update_sa(&update, backend),
+            Request::QuerySa(id) => self.query_sa(&id, backend),
+            Request::DelSa(id) => self.del_sa(&id, backend),
+            Request::FlushSas => {
+                self.flush_sas(backend);
+                Ok(ReplyBody::Done)
+            }
+            Request::AddPolicy(spec) => self.add_policy(spec, backend).map_err(failed),
+            Request::QueryPolicy(policy) => self.query_policy(&policy, backend),
+            Request::DelPolicy(spec) => self.del_policy(&spec, backend),
+            Request::FlushPolicies => {
+                let gone = self.policies.retain(|_, _| false);
+                self.release_policies(&gone);
+                self.tell_policies(backend);
+                Ok(ReplyBody::Done)
+            }
+            Request::Name { reqid, connection, child } => {
+                self.name_tunnel(reqid, ChildName { connection, child }, backend)
+            }
+        };
+        outcome.map_or_else(|(status, Refusal(reason))| Reply::Refused { status, reason }, Reply::Good)
+    }
+
+    /// The names behind a tunnel of charon's, for `convoy show`.
+    pub fn name(&self, tunnel: TunnelId) -> Option<&ChildName> {
+        self.tunnels.get(tunnel).map(|tunnel| &tunnel.name)
+    }
+
+    /// charon's number for a tunnel's SAs and policies.
+    pub fn reqid(&self, tunnel: TunnelId) -> Option<u32> {
+        self.tunnels.get(tunnel).map(|tunnel| tunnel.reqid.number)
+    }
+
+    /// How many SAs charon has installed.
+    pub fn sa_count(&self) -> usize {
+        self.sas.len()
+    }
+
+    fn reqid_now(&self, number: u32) -> Reqid {
+        Reqid { session: self.session, number }
+    }
+
+    fn add_policy(&mut self, spec: PolicySpec, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
+        if self.policies.len() >= self.config.max_policies {
+            return Err(Refusal(format!("there are {} policies already", self.config.max_policies)));
+        }
+        let is_served = spec.kind == PolicyKind::Protect && spec.reqid != 0;
+        let tunnel = is_served.then(|| self.tunnels.of(self.reqid_now(spec.reqid)));
+        let added = self.policies.add(self.session, spec, tunnel);
+        if let Some(id) = tunnel {
+            match self.tunnels.get_mut(id) {
+                Some(tunnel) if added == Ok(true) => tunnel.policies += 1,
+                _ => self.tunnels.release(id),
+            }
+        }
+        added?;
+        self.tell_policies(backend);
+        Ok(ReplyBody::Done)
+    }
+
+    fn del_policy(
+        &mut self,
+        spec: &PolicySpec,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let is_last = self
+            .policies
+            .remove(self.session, spec)
+            .ok_or_else(|| (Status::NotFound, Refusal("no such policy".to_owned())))?;
+        if is_last {
+            self.release_policies(&[(self.session, *spec)]);
+            self.tell_policies(backend);
+        }
+        Ok(ReplyBody::Done)
+    }
+
+    /// The most recent use of the SAs that serve the policy's reqid, in its direction.
+    fn query_policy(
+        &mut self,
+        policy: &PolicyRef,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let tunnels = self.policies.tunnels_of(policy);
+        if tunnels.is_empty() {
+            return Err((Status::NotFound, Refusal("no such policy".to_owned())));
+        }
+        let direction = match policy.direction {
+            PolicyDirection::Out => SaDirection::Outbound,
+            PolicyDirection::In | PolicyDirection::Forward => SaDirection::Inbound,
+        };
+        let of_policy = |sa: &&Installed| sa.direction == direction && tunnels.contains(&sa.tunnel);
+        let indices = self.sas.values().filter(of_policy).map(|sa| sa.index);
+        let idle_s = indices.filter_map(|index| backend.usage(index)?.idle_s).min();
+        Ok(ReplyBody::PolicyUse { idle_s })
+    }
+
+    fn name_tunnel(
+        &mut self,
+        reqid: u32,
+        name: ChildName,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let id = self.tunnels.find(self.reqid_now(reqid));
+        let tunnel = id.and_then(|id| self.tunnels.get_mut(id));
+        let unknown = || (Status::NotFound, Refusal(format!("nothing has the reqid {reqid}")));
+        tunnel.ok_or_else(unknown)?.name = name;
+        self.tell_policies(backend);
+        Ok(ReplyBody::Done)
+    }
+
+    fn release_policies(&mut self, gone: &[(u64, PolicySpec)]) {
+        for (session, spec) in gone {
+            let Some(id) = self.tunnels.find(Reqid { session: *session, number: spec.reqid }) else {
+                continue;
+            };
+            if spec.kind != PolicyKind::Protect || spec.reqid == 0 {
+                continue;
+            }
+            if let Some(tunnel) = self.tunnels.get_mut(id) {
+                tunnel.policies = tunnel.policies.saturating_sub(1);
+            }
+            self.tunnels.release(id);
+        }
+    }
+
+    /// Tells the backend the policies if they have changed.
+    fn tell_policies(&mut self, backend: &mut dyn Backend) {
+        let policies = self.policies.list(self.session, &self.tunnels);
+        if policies != self.told {
+            backend.set_policies(&policies);
+            self.told = policies;
+        }
+    }
+}
+
+fn failed(refusal: Refusal) -> (Status, Refusal) {
+    (Status::Failed, refusal)
+}
+
+impl fmt::Display for ChildName {
+    /// `connection/child`, or the child alone.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.connection.is_empty() {
+            f.write_str(&self.child)
+        } else {
+            write!(f, "{}/{}", self.connection, self.child)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,230 @@
+//! charon's SAs.
+
+use std::net::IpAddr;
+
+use convoy_ipsec::{
+    EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaIndex, SaProtocol,
+    TunnelId, UdpEncap,
+};
+
+use super::State;
+use super::algorithm::{is_weak, key_material};
+use super::backend::{Backend, Ends, Refusal};
+use crate::protocol::{
+    AddSa, Dscp, EncapMode, Lifetimes, PolicyClass, PolicyKind, ReplyBody, SaId, SaProtocolId, Status,
+    UpdateSa,
+};
+
+/// The smallest and the largest replay window, in packets.
+const REPLAY_WINDOW: (u32, u32) = (32, 65_536);
+
+/// What tells an SA from others (RFC 4301 section 4.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct SaKey {
+    pub(super) spi: u32,
+    pub(super) protocol: SaProtocolId,
+    pub(super) destination: IpAddr,
+}
+
+impl SaKey {
+    fn of(id: &SaId) -> Self {
+        Self { spi: id.spi, protocol: id.protocol, destination: id.destination.ip() }
+    }
+}
+
+/// An SA that stands.
+pub(super) struct Installed {
+    pub(super) index: SaIndex,
+    pub(super) tunnel: TunnelId,
+    pub(super) direction: SaDirection,
+    pub(super) id: SaId,
+}
+
+impl State {
+    pub(super) fn add_sa(&mut self, sa: &AddSa, backend: &mut dyn Backend) -> Result<ReplyBody, Refusal> {
+        let key = SaKey::of(&sa.id);
+        if self.sas.len() >= self.config.max_sas {
+            return Err(Refusal(format!("there are {} SAs already", self.config.max_sas)));
+        }
+        if self.sas.contains_key(&key) {
+            return Err(Refusal(format!("an SA with the SPI {:#010x} is installed", sa.id.spi)));
+        }
+        let mut config = sa_config(sa)?;
+        if is_weak(sa.id.protocol, config.keys.transform()) && !self.config.allow_weak {
+            let transform = config.keys.transform();
+            return Err(Refusal(format!("{transform} is weak, and allow_weak is not set")));
+        }
+        let direction = config.direction;
+        if sa.is_inbound && !self.spis.take(sa.id.spi) {
+            return Err(Refusal(format!("the SPI {:#010x} is another SA's", sa.id.spi)));
+        }
+        let tunnel = self.tunnels.of(self.reqid_now(sa.reqid));
+        config.tunnel = tunnel;
+        config.owner = (tunnel.0 % u32::from(self.config.workers.max(1))) as u16;
+        let index = match backend.install(config) {
+            Ok(index) => index,
+            Err(refusal) => {
+                self.tunnels.release(tunnel);
+                if sa.is_inbound {
+                    self.spis.give_back(sa.id.spi);
+                }
+                return Err(refusal);
+            }
+        };
+        self.by_index.insert(index, key);
+        self.sas.insert(key, Installed { index, tunnel, direction, id: sa.id });
+        if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
+            *tunnel.sas(direction) += 1;
+        }
+        self.tell_policies(backend);
+        Ok(ReplyBody::Done)
+    }
+
+    pub(super) fn update_sa(
+        &mut self,
+        update: &UpdateSa,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let old = SaKey::of(&update.id);
+        let sa = self.sas.get_mut(&old).ok_or_else(|| not_found(&update.id))?;
+        let id = SaId { source: update.source, destination: update.destination, ..update.id };
+        let new = SaKey::of(&id);
+        let known = self.tunnels.get(sa.tunnel).map(|tunnel| tunnel.reqid.number);
+        if update.reqid != 0 && known != Some(update.reqid) {
+            return Err((Status::NotSupported, Refusal("an SA keeps its reqid".to_owned())));
+        }
+        let ends = ends(&id, sa.direction, update.is_encapsulated);
+        backend.move_sa(sa.index, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
+        sa.id = id;
+        if new != old
+            && let Some(sa) = self.sas.remove(&old)
+        {
+            self.by_index.insert(sa.index, new);
+            self.sas.insert(new, sa);
+        }
+        Ok(ReplyBody::Done)
+    }
+
+    pub(super) fn query_sa(
+        &mut self,
+        id: &SaId,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let sa = self.sas.get(&SaKey::of(id));
+        let usage = sa.and_then(|sa| backend.usage(sa.index)).ok_or_else(|| not_found(id))?;
+        Ok(ReplyBody::SaUse { bytes: usage.bytes, packets: usage.packets, idle_s: usage.idle_s })
+    }
+
+    pub(super) fn del_sa(
+        &mut self,
+        id: &SaId,
+        backend: &mut dyn Backend,
+    ) -> Result<ReplyBody, (Status, Refusal)> {
+        let key = SaKey::of(id);
+        if self.sas.contains_key(&key) {
+            self.remove_sa(key, backend);
+            self.tell_policies(backend);
+            return Ok(ReplyBody::Done);
+        }
+        if self.spis.cancel(id.spi) { Ok(ReplyBody::Done) } else { Err(not_found(id)) }
+    }
+
+    pub(super) fn flush_sas(&mut self, backend: &mut dyn Backend) {
+        let keys: Vec<SaKey> = self.sas.keys().copied().collect();
+        for key in keys {
+            self.remove_sa(key, backend);
+        }
+        self.spis.cancel_all();
+        self.tell_policies(backend);
+    }
+
+    /// Takes an SA out. A former charon's policies go with the last SA that they had.
+    pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
+        let Some(sa) = self.sas.remove(&key) else { return };
+        backend.remove(sa.index);
+        self.by_index.remove(&sa.index);
+        if sa.direction == SaDirection::Inbound {
+            self.spis.give_back(key.spi);
+        }
+        let Some(tunnel) = self.tunnels.get_mut(sa.tunnel) else { return };
+        *tunnel.sas(sa.direction) -= 1;
+        let (reqid, is_bare) = (tunnel.reqid, tunnel.inbound_sas + tunnel.outbound_sas == 0);
+        if reqid.session != self.session && is_bare {
+            let gone = self.policies.retain(|session, spec| {
+                (session, spec.reqid) != (reqid.session, reqid.number)
+                    || (spec.kind, spec.class) != (PolicyKind::Protect, PolicyClass::Regular)
+            });
+            self.release_policies(&gone);
+        }
+        self.tunnels.release(sa.tunnel);
+    }
+}
+
+fn not_found(id: &SaId) -> (Status, Refusal) {
+    (Status::NotFound, Refusal(format!("no SA has the SPI {:#010x} to {}", id.spi, id.destination.ip())))
+}
+
+/// Without tunnel and owner.
+fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
+    if sa.ipcomp != 0 || sa.cpi != 0 {
+        return Err(Refusal("the gateway has no IPComp".to_owned()));
+    }
+    let mode = match sa.mode {
+        EncapMode::Tunnel => Mode::Tunnel,
+        EncapMode::Transport => Mode::Transport,
+        EncapMode::Beet => return Err(Refusal("the gateway has no BEET mode".to_owned())),
+    };
+    let dscp = match sa.dscp {
+        Dscp::Out => OuterDscp::Copy,
+        Dscp::Neither => OuterDscp::Set(0),
+        Dscp::In | Dscp::Both => {
+            return Err(Refusal(
+                "the gateway does not copy the DSCP inwards; set copy_dscp = out".to_owned(),
+            ));
+        }
+    };
+    let direction = if sa.is_inbound { SaDirection::Inbound } else { SaDirection::Outbound };
+    let Ends { local, remote, encap } = ends(&sa.id, direction, sa.is_encapsulated);
+    let base = SaConfig::new(sa.id.spi, direction, local, remote, key_material(sa.id.protocol, &sa.keys)?);
+    Ok(SaConfig {
+        protocol: match sa.id.protocol {
+            SaProtocolId::Esp => SaProtocol::Esp,
+            SaProtocolId::Ah => SaProtocol::Ah,
+        },
+        mode,
+        encap,
+        esn: sa.esn,
+        replay_window: match sa.replay_window {
+            0 => 0,
+            packets => packets.clamp(REPLAY_WINDOW.0, REPLAY_WINDOW.1),
+        },
+        lifetime: lifetime(&sa.lifetimes),
+        dscp,
+        ecn: if sa.copy_ecn { EcnMode::Normal } else { EcnMode::Compatibility },
+        df: if sa.copy_df { OuterDf::Copy } else { OuterDf::Clear },
+        tfc_bytes: u16::try_from(sa.tfc_bytes).unwrap_or(u16::MAX),
+        ..base
+    })
+}
+
+fn ends(id: &SaId, direction: SaDirection, is_encapsulated: bool) -> Ends {
+    let (local, remote) = match direction {
+        SaDirection::Outbound => (id.source, id.destination),
+        SaDirection::Inbound => (id.destination, id.source),
+    };
+    let ports = UdpEncap { local_port: local.port(), remote_port: remote.port() };
+    Ends { local: local.ip(), remote: remote.ip(), encap: is_encapsulated.then_some(ports) }
+}
+
+fn lifetime(given: &Lifetimes) -> Lifetime {
+    let limit = |value: u64| (value != 0).then_some(value);
+    let limits = |seconds: u64, bytes, packets| Limits {
+        bytes: limit(bytes),
+        packets: limit(packets),
+        time_ns: limit(seconds.saturating_mul(1_000_000_000)),
+    };
+    Lifetime {
+        soft: limits(given.soft_s, given.soft_bytes, given.soft_packets),
+        hard: limits(given.hard_s, given.hard_bytes, given.hard_packets),
+    }
+}

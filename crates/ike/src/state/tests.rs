@@ -1,0 +1,413 @@
+//! charon's life with the gateway, over a backend that only remembers.
+
+use std::net::SocketAddr;
+
+use convoy_ipsec::{Action, Expiry, Mode, PolicyDirection as IpsecDirection, SaConfig, UdpEncap};
+
+use super::*;
+use crate::protocol::{
+    AddSa, Dscp, EncapMode, Event, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa, WireSelector,
+};
+
+#[derive(Default)]
+struct Memory {
+    sas: HashMap<SaIndex, SaConfig>,
+    installed: u32,
+    policies: Vec<Policy>,
+    told: u32,
+    usage: SaUsage,
+    refuses: bool,
+}
+
+impl Backend for Memory {
+    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
+        if self.refuses {
+            return Err(Refusal("no".to_owned()));
+        }
+        self.installed += 1;
+        self.sas.insert(SaIndex(self.installed), sa);
+        Ok(SaIndex(self.installed))
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        self.sas.remove(&sa).expect("only what was installed is removed");
+    }
+
+    fn set_policies(&mut self, policies: &[Policy]) {
+        self.policies = policies.to_vec();
+        self.told += 1;
+    }
+
+    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal> {
+        let config = self.sas.get_mut(&sa).expect("only what was installed is moved");
+        if self.refuses {
+            return Err(Refusal("no".to_owned()));
+        }
+        (config.local, config.remote, config.encap) = (ends.local, ends.remote, ends.encap);
+        Ok(())
+    }
+
+    fn usage(&mut self, _: SaIndex) -> Option<SaUsage> {
+        Some(self.usage)
+    }
+}
+
+struct Bench {
+    state: State,
+    gateway: Memory,
+    random: u32,
+}
+
+const US: &str = "192.0.2.1:4500";
+const PEER: &str = "192.0.2.2:4500";
+
+fn host(text: &str) -> SocketAddr {
+    text.parse().expect("a host")
+}
+
+fn id(spi: u32, source: &str, destination: &str) -> SaId {
+    SaId { spi, protocol: SaProtocolId::Esp, source: host(source), destination: host(destination) }
+}
+
+fn sa(id: SaId, reqid: u32, is_inbound: bool) -> AddSa {
+    AddSa {
+        id,
+        reqid,
+        mode: EncapMode::Tunnel,
+        is_inbound,
+        is_reserved: is_inbound,
+        is_encapsulated: true,
+        esn: false,
+        copy_df: true,
+        copy_ecn: true,
+        dscp: Dscp::Out,
+        replay_window: 32,
+        tfc_bytes: 0,
+        ipcomp: 0,
+        cpi: 0,
+        lifetimes: Lifetimes { soft_s: 60, hard_s: 90, ..Lifetimes::default() },
+        keys: SaKeys {
+            encryption: 20,
+            integrity: 1024,
+            encryption_key: vec![1; 20],
+            integrity_key: Vec::new(),
+        },
+    }
+}
+
+fn selector(text: &str, bits: u32) -> WireSelector {
+    let first: std::net::Ipv4Addr = text.parse().expect("an address");
+    let last = std::net::Ipv4Addr::from_bits(first.to_bits() | u32::MAX.checked_shr(bits).unwrap_or(0));
+    WireSelector { first: first.into(), last: last.into(), protocol: 0, first_port: 0, last_port: u16::MAX }
+}
+
+fn policy(direction: PolicyDirection, class: PolicyClass, reqid: u32) -> PolicySpec {
+    let (here, there) = (selector("10.1.0.0", 24), selector("10.2.0.0", 24));
+    let (source, destination) = match direction {
+        PolicyDirection::Out => (here, there),
+        PolicyDirection::In | PolicyDirection::Forward => (there, here),
+    };
+    let id = PolicyRef { direction, source, destination };
+    PolicySpec { id, kind: PolicyKind::Protect, class, mode: EncapMode::Tunnel, reqid, manual_priority: 0 }
+}
+
+const WAYS: [PolicyDirection; 3] = [PolicyDirection::In, PolicyDirection::Forward, PolicyDirection::Out];
+
+impl Bench {
+    fn new(config: StateConfig) -> Self {
+        let mut bench = Self { state: State::new(config), gateway: Memory::default(), random: 0 };
+        bench.state.connect(1, &mut bench.gateway);
+        bench
+    }
+
+    fn ask(&mut self, request: Request) -> Reply {
+        let next = &mut self.random;
+        let mut random = |bytes: &mut [u8]| {
+            *next += 1;
+            bytes.copy_from_slice(&next.to_le_bytes());
+        };
+        self.state.handle(request, &mut self.gateway, &mut random)
+    }
+
+    fn good(&mut self, request: Request) -> ReplyBody {
+        match self.ask(request) {
+            Reply::Good(body) => body,
+            Reply::Refused { reason, .. } => panic!("refused: {reason}"),
+        }
+    }
+
+    fn refused(&mut self, request: Request) -> (Status, String) {
+        match self.ask(request) {
+            Reply::Good(_) => panic!("should have been refused"),
+            Reply::Refused { status, reason } => (status, reason),
+        }
+    }
+
+    fn spi(&mut self) -> u32 {
+        let (protocol, source, destination) = (SaProtocolId::Esp, host(PEER), host(US));
+        match self.good(Request::GetSpi { protocol, source, destination }) {
+            ReplyBody::Spi(spi) => spi,
+            other => panic!("{other:?} is no SPI"),
+        }
+    }
+
+    fn add(&mut self, sa: AddSa) -> ReplyBody {
+        self.good(Request::AddSa(Box::new(sa)))
+    }
+
+    /// SAs both ways and their policies; the inbound SPI.
+    fn tunnel(&mut self, reqid: u32, peer_spi: u32) -> u32 {
+        let spi = self.spi();
+        for direction in WAYS {
+            self.good(Request::AddPolicy(policy(direction, PolicyClass::Regular, reqid)));
+        }
+        self.add(sa(id(spi, PEER, US), reqid, true));
+        self.add(sa(id(peer_spi, US, PEER), reqid, false));
+        spi
+    }
+
+    fn index(&self, spi: u32) -> SaIndex {
+        *self.gateway.sas.iter().find(|(_, sa)| sa.spi == spi).expect("installed").0
+    }
+}
+
+fn bench() -> Bench {
+    Bench::new(StateConfig { first_tunnel: 100, workers: 2, ..StateConfig::default() })
+}
+
+#[test]
+fn a_child_becomes_two_sas_of_one_tunnel_and_one_policy() {
+    let mut bench = bench();
+    let spi = bench.tunnel(7, 0x5555);
+    let inbound = &bench.gateway.sas[&bench.index(spi)];
+    assert_eq!(
+        (inbound.local.to_string(), inbound.remote.to_string()),
+        ("192.0.2.1".into(), "192.0.2.2".into())
+    );
+    assert_eq!(inbound.encap, Some(UdpEncap { local_port: 4500, remote_port: 4500 }));
+    assert_eq!(inbound.lifetime.soft.time_ns, Some(60_000_000_000));
+    assert_eq!((inbound.tunnel, inbound.owner, inbound.mode), (TunnelId(100), 0, Mode::Tunnel));
+    let outbound = &bench.gateway.sas[&bench.index(0x5555)];
+    assert_eq!(outbound.direction, SaDirection::Outbound);
+    assert_eq!(outbound.tunnel, TunnelId(100));
+    assert_eq!(bench.gateway.policies.len(), 1, "in, out and forward are one");
+    let policy = &bench.gateway.policies[0];
+    assert_eq!(policy.selector.to_string(), "10.1.0.0/24 === 10.2.0.0/24");
+    assert_eq!((policy.action, policy.direction), (Action::Protect(TunnelId(100)), IpsecDirection::Both));
+}
+
+#[test]
+fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes() {
+    let mut bench = bench();
+    let old = bench.tunnel(7, 0x5555);
+    let told = bench.gateway.told;
+    let new = bench.tunnel(7, 0x6666);
+    for direction in WAYS {
+        bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
+    }
+    bench.good(Request::DelSa(id(old, PEER, US)));
+    bench.good(Request::DelSa(id(0x5555, US, PEER)));
+    assert_eq!(bench.gateway.told, told, "what protects the traffic is the same");
+    assert_eq!(bench.gateway.policies.len(), 1);
+    assert_eq!(bench.gateway.sas[&bench.index(new)].tunnel, TunnelId(100));
+    for direction in WAYS {
+        bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
+    }
+    assert!(bench.gateway.policies.is_empty());
+    let gone = Request::DelPolicy(policy(PolicyDirection::Out, PolicyClass::Regular, 7));
+    assert_eq!(bench.refused(gone).0, Status::NotFound);
+}
+
+#[test]
+fn spis_are_freed_by_deletion_whether_they_became_an_sa_or_not() {
+    let mut bench = bench();
+    let spi = bench.spi();
+    bench.good(Request::DelSa(id(spi, PEER, US)));
+    assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
+    bench.add(sa(id(spi, PEER, US), 1, true));
+    let again = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, US), 1, true))));
+    assert!(again.1.contains("is installed"), "{}", again.1);
+    let elsewhere = bench.refused(Request::AddSa(Box::new(sa(id(spi, PEER, "192.0.2.9:4500"), 1, true))));
+    assert!(elsewhere.1.contains("another SA's"), "{}", elsewhere.1);
+}
+
+#[test]
+fn what_the_gateway_cannot_do_is_refused_with_its_reason() {
+    let mut bench = bench();
+    let plain = || sa(id(9, US, PEER), 1, false);
+    let weak =
+        SaKeys { encryption: 3, integrity: 2, encryption_key: vec![1; 24], integrity_key: vec![1; 20] };
+    for (sa, reason) in [
+        (AddSa { ipcomp: 2, cpi: 4, ..plain() }, "IPComp"),
+        (AddSa { mode: EncapMode::Beet, ..plain() }, "BEET"),
+        (AddSa { dscp: Dscp::Both, ..plain() }, "DSCP"),
+        (AddSa { keys: weak, ..plain() }, "allow_weak"),
+    ] {
+        let (status, text) = bench.refused(Request::AddSa(Box::new(sa)));
+        assert_eq!(status, Status::Failed);
+        assert!(text.contains(reason), "{text}");
+    }
+    bench.gateway.refuses = true;
+    bench.refused(Request::AddSa(Box::new(plain())));
+    assert!(bench.gateway.sas.is_empty());
+    bench.gateway.refuses = false;
+    bench.add(plain());
+}
+
+#[test]
+fn limits_hold() {
+    let mut bench = Bench::new(StateConfig { max_sas: 1, max_policies: 1, ..StateConfig::default() });
+    bench.add(sa(id(1, US, PEER), 1, false));
+    bench.refused(Request::AddSa(Box::new(sa(id(2, US, PEER), 1, false))));
+    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 1)));
+    bench.refused(Request::AddPolicy(policy(PolicyDirection::In, PolicyClass::Trap, 1)));
+}
+
+#[test]
+fn traps_come_after_regular_policies_and_ask_for_an_sa_once_a_second() {
+    let mut bench = bench();
+    for direction in WAYS {
+        bench.good(Request::AddPolicy(policy(direction, PolicyClass::Trap, 3)));
+    }
+    let tunnel = TunnelId(100);
+    let packet =
+        || (WireSelector::of_packet(host(US).ip(), 17, 1), WireSelector::of_packet(host(PEER).ip(), 17, 2));
+    let acquire = |bench: &mut Bench, now_ns| bench.state.acquire(tunnel, now_ns, packet().0, packet().1);
+    let event = acquire(&mut bench, 5).expect("an event");
+    assert!(matches!(event, Event::Acquire { reqid: 3, .. }));
+    assert_eq!(acquire(&mut bench, 1_000_000_004), None);
+    assert!(acquire(&mut bench, 1_000_000_005).is_some());
+    bench.tunnel(3, 0x5555);
+    assert_eq!(acquire(&mut bench, 9_000_000_000), None, "there is an SA");
+    let priorities: Vec<u32> = bench.gateway.policies.iter().map(|policy| policy.priority).collect();
+    assert_eq!(priorities.len(), 2);
+    assert!(priorities[0] < priorities[1]);
+}
+
+#[test]
+fn bypasses_come_first_narrow_selectors_before_wide_ones_and_drops_last() {
+    let mut bench = bench();
+    let out = |class| policy(PolicyDirection::Out, class, 1);
+    let narrow = PolicyRef { source: selector("10.1.0.9", 32), ..out(PolicyClass::Regular).id };
+    bench.good(Request::AddPolicy(PolicySpec { kind: PolicyKind::Drop, ..out(PolicyClass::Fallback) }));
+    bench.good(Request::AddPolicy(out(PolicyClass::Regular)));
+    bench.good(Request::AddPolicy(PolicySpec { id: narrow, ..out(PolicyClass::Regular) }));
+    bench.good(Request::AddPolicy(PolicySpec { kind: PolicyKind::Pass, ..out(PolicyClass::Pass) }));
+    bench.good(Request::AddPolicy(PolicySpec { manual_priority: 50, ..out(PolicyClass::Fallback) }));
+    let actions: Vec<_> = bench.gateway.policies.iter().map(|policy| policy.action).collect();
+    let protect = Action::Protect(TunnelId(100));
+    assert_eq!(actions, [protect, Action::Bypass, protect, protect, Action::Discard]);
+    assert_eq!(bench.gateway.policies[0].priority, 50);
+    assert_eq!(bench.gateway.policies[1].direction, IpsecDirection::Outbound);
+    assert_eq!(bench.gateway.policies[2].selector.local.to_string(), "10.1.0.9/32");
+}
+
+#[test]
+fn an_sa_that_expires_is_told_and_gone_when_it_is_hard() {
+    let mut bench = bench();
+    let spi = bench.tunnel(7, 0x5555);
+    let index = bench.index(spi);
+    let soft = bench.state.expired(index, Expiry::Soft, &mut bench.gateway);
+    let expire =
+        |is_hard| Some(Event::Expire { spi, protocol: SaProtocolId::Esp, destination: host(US), is_hard });
+    assert_eq!(soft, expire(false));
+    assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), expire(true));
+    assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
+    assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), None);
+    assert_eq!(bench.state.expired(SaIndex(999), Expiry::Soft, &mut bench.gateway), None, "a manual one");
+}
+
+#[test]
+fn a_peer_that_moves_is_told_and_the_sa_follows_charons_answer() {
+    let mut bench = bench();
+    let spi = bench.tunnel(7, 0x5555);
+    let elsewhere = host("198.51.100.7:31000");
+    let event = bench.state.mapped(bench.index(spi), elsewhere);
+    let destination = host(US);
+    assert_eq!(
+        event,
+        Some(Event::Mapping { spi, protocol: SaProtocolId::Esp, destination, source: elsewhere })
+    );
+    let update = UpdateSa {
+        id: id(0x5555, US, PEER),
+        source: host(US),
+        destination: elsewhere,
+        is_encapsulated: true,
+        reqid: 0,
+    };
+    bench.good(Request::UpdateSa(update));
+    let outbound = &bench.gateway.sas[&bench.index(0x5555)];
+    assert_eq!(outbound.remote, elsewhere.ip());
+    assert_eq!(outbound.encap, Some(UdpEncap { local_port: 4500, remote_port: 31000 }));
+    assert_eq!(bench.refused(Request::UpdateSa(update)).0, Status::NotFound, "it is elsewhere now");
+    bench.good(Request::DelSa(id(0x5555, US, "198.51.100.7:31000")));
+    bench.gateway.refuses = true;
+    let inbound = UpdateSa { id: id(spi, PEER, US), source: elsewhere, destination: host(US), ..update };
+    assert_eq!(bench.refused(Request::UpdateSa(inbound)).0, Status::NotSupported);
+}
+
+#[test]
+fn counters_and_idle_times_reach_charon() {
+    let mut bench = bench();
+    let spi = bench.tunnel(7, 0x5555);
+    bench.gateway.usage = SaUsage { bytes: 100, packets: 2, idle_s: Some(4) };
+    let sa_use = ReplyBody::SaUse { bytes: 100, packets: 2, idle_s: Some(4) };
+    assert_eq!(bench.good(Request::QuerySa(id(spi, PEER, US))), sa_use);
+    let spec = policy(PolicyDirection::Forward, PolicyClass::Regular, 7);
+    assert_eq!(bench.good(Request::QueryPolicy(spec.id)), ReplyBody::PolicyUse { idle_s: Some(4) });
+    let other = PolicyRef { source: selector("10.9.0.0", 24), ..spec.id };
+    assert_eq!(bench.refused(Request::QueryPolicy(other)).0, Status::NotFound);
+    assert_eq!(bench.refused(Request::QuerySa(id(1, PEER, US))).0, Status::NotFound);
+}
+
+#[test]
+fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
+    let mut bench = bench();
+    let old_spi = bench.tunnel(1, 0x5555);
+    bench.good(Request::AddPolicy(policy(PolicyDirection::Out, PolicyClass::Trap, 1)));
+    bench.state.connect(2, &mut bench.gateway);
+    assert_eq!(bench.gateway.sas.len(), 2, "living SAs stay");
+    assert_eq!(bench.gateway.policies.len(), 1, "the old trap is gone");
+
+    for direction in WAYS {
+        bench.good(Request::AddPolicy(policy(direction, PolicyClass::Regular, 1)));
+    }
+    let actions = |bench: &Bench| bench.gateway.policies.iter().map(|p| p.action).collect::<Vec<_>>();
+    let (old, new) = (Action::Protect(TunnelId(100)), Action::Protect(TunnelId(101)));
+    assert_eq!(actions(&bench), [old, new], "the new one has no SA yet");
+    let spi = bench.spi();
+    bench.add(sa(id(spi, PEER, US), 1, true));
+    bench.add(sa(id(0x6666, US, PEER), 1, false));
+    assert_eq!(actions(&bench), [new, old]);
+
+    let old_index = bench.index(old_spi);
+    assert_eq!(bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway), None, "nobody knows it");
+    let old_index = bench.index(0x5555);
+    bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway);
+    assert_eq!(actions(&bench), [new], "the old policy goes with its last SA");
+}
+
+#[test]
+fn names_are_kept_by_tunnel_and_shown_in_policies() {
+    let mut bench = bench();
+    let name = |reqid| Request::Name { reqid, connection: "site-b".into(), child: "net".into() };
+    assert_eq!(bench.refused(name(7)).0, Status::NotFound);
+    bench.tunnel(7, 0x5555);
+    assert_eq!(bench.gateway.policies[0].name, "reqid 7");
+    bench.good(name(7));
+    assert_eq!(bench.gateway.policies[0].name, "site-b/net");
+    assert_eq!(bench.state.name(TunnelId(100)).expect("named").to_string(), "site-b/net");
+    assert_eq!(bench.state.reqid(TunnelId(100)), Some(7));
+}
+
+#[test]
+fn flushing_leaves_nothing() {
+    let mut bench = bench();
+    bench.tunnel(7, 0x5555);
+    bench.good(Request::FlushSas);
+    assert_eq!((bench.gateway.sas.len(), bench.state.sa_count()), (0, 0));
+    assert_eq!(bench.gateway.policies.len(), 1);
+    bench.good(Request::FlushPolicies);
+    assert!(bench.gateway.policies.is_empty());
+    assert_eq!(bench.state.name(TunnelId(100)), None);
+}

@@ -1,0 +1,115 @@
+//! Which reqid of which charon is which tunnel.
+
+use std::collections::HashMap;
+
+use convoy_ipsec::{SaDirection, TunnelId};
+
+/// A reqid, of one charon. Another charon's reqids begin anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Reqid {
+    pub(super) session: u64,
+    pub(super) number: u32,
+}
+
+/// The names in swanctl.conf of what a tunnel belongs to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChildName {
+    /// The connection's; empty for a trap before its connection is up.
+    pub connection: String,
+    /// The child's.
+    pub child: String,
+}
+
+/// One tunnel. It lives while an SA or a policy names it.
+pub(super) struct Tunnel {
+    pub(super) reqid: Reqid,
+    pub(super) name: ChildName,
+    pub(super) inbound_sas: u32,
+    pub(super) outbound_sas: u32,
+    pub(super) policies: u32,
+    /// When charon was last asked for an SA.
+    pub(super) acquired_ns: Option<u64>,
+}
+
+impl Tunnel {
+    pub(super) fn sas(&mut self, direction: SaDirection) -> &mut u32 {
+        match direction {
+            SaDirection::Inbound => &mut self.inbound_sas,
+            SaDirection::Outbound => &mut self.outbound_sas,
+        }
+    }
+}
+
+/// All tunnels of charon's. Ids of those that ended are used again.
+pub(super) struct TunnelTable {
+    by_reqid: HashMap<Reqid, TunnelId>,
+    tunnels: HashMap<TunnelId, Tunnel>,
+    free: Vec<TunnelId>,
+    next: u32,
+}
+
+impl TunnelTable {
+    /// An empty one; ids below `first` are others'.
+    pub(super) fn new(first: u32) -> Self {
+        Self { by_reqid: HashMap::new(), tunnels: HashMap::new(), free: Vec::new(), next: first }
+    }
+
+    /// The tunnel of a reqid, new or old. The caller counts what names it, or calls [`release`](Self::release).
+    pub(super) fn of(&mut self, reqid: Reqid) -> TunnelId {
+        if let Some(id) = self.by_reqid.get(&reqid) {
+            return *id;
+        }
+        let id = self.free.pop().unwrap_or_else(|| {
+            self.next += 1;
+            TunnelId(self.next - 1)
+        });
+        self.by_reqid.insert(reqid, id);
+        let name = ChildName::default();
+        let (inbound_sas, outbound_sas, policies, acquired_ns) = (0, 0, 0, None);
+        self.tunnels.insert(id, Tunnel { reqid, name, inbound_sas, outbound_sas, policies, acquired_ns });
+        id
+    }
+
+    /// The tunnel of a reqid, if there is one.
+    pub(super) fn find(&self, reqid: Reqid) -> Option<TunnelId> {
+        self.by_reqid.get(&reqid).copied()
+    }
+
+    pub(super) fn get(&self, id: TunnelId) -> Option<&Tunnel> {
+        self.tunnels.get(&id)
+    }
+
+    pub(super) fn get_mut(&mut self, id: TunnelId) -> Option<&mut Tunnel> {
+        self.tunnels.get_mut(&id)
+    }
+
+    /// Forgets a tunnel that nothing names any more.
+    pub(super) fn release(&mut self, id: TunnelId) {
+        let Some(tunnel) = self.tunnels.get(&id) else { return };
+        if tunnel.inbound_sas + tunnel.outbound_sas + tunnel.policies == 0 {
+            self.by_reqid.remove(&tunnel.reqid);
+            self.tunnels.remove(&id);
+            self.free.push(id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_used_again_and_sessions_kept_apart() {
+        let mut table = TunnelTable::new(100);
+        let one = Reqid { session: 1, number: 1 };
+        let other = Reqid { session: 2, number: 1 };
+        assert_eq!(table.of(one), TunnelId(100));
+        assert_eq!(table.of(other), TunnelId(101));
+        table.get_mut(TunnelId(100)).expect("there").policies = 1;
+        table.release(TunnelId(100));
+        assert_eq!(table.find(one), Some(TunnelId(100)), "a policy names it");
+        table.release(TunnelId(101));
+        assert_eq!(table.find(other), None);
+        assert_eq!(table.of(Reqid { session: 2, number: 9 }), TunnelId(101));
+    }
+}
