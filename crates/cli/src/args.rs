@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::sim::SimArgs;
+
 /// An IPsec gateway in userspace that spreads packet cryptography over every engine of a machine.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
@@ -26,6 +28,8 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Send a capture through the gateway's pipeline and write what leaves
     Replay(ReplayArgs),
+    /// Simulate a platform under this gateway's scheduler: one run, a sweep, the small-packets paper's figures
+    Sim(SimArgs),
 }
 
 #[derive(Args)]

@@ -7,6 +7,7 @@ mod engines;
 mod replay;
 mod run;
 mod show;
+mod sim;
 mod table;
 
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),
+        Command::Sim(args) => sim::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

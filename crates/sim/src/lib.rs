@@ -40,12 +40,16 @@
 //! - Stages are not in the model: each packet by itself, first come, first served. A platform with stages holds at most
 //!   `frames` packets; with none free the source waits.
 
+mod builtin;
 mod machine;
 mod measures;
+pub mod parallel;
 mod platform;
 mod quantiles;
 mod report;
+mod setting;
 mod simulation;
+mod sweep;
 mod time;
 mod traffic;
 
@@ -55,7 +59,9 @@ pub use platform::{
     SourceSpec, StageSpec,
 };
 pub use report::{BusReport, ClassReport, Percentiles, ProcessorReport, Report};
+pub use setting::{PAPER_PACKETS, Setting};
 pub use simulation::{Simulation, SimulationError};
+pub use sweep::{Sweep, SweepError, Swept};
 pub use time::TICKS_PER_SECOND;
 pub use traffic::{
     Arrivals, Capture, CaptureLength, Classify, FITTED_TRACE_LOCALITY, Header, Hosts, Packet, Pattern,

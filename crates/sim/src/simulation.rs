@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::machine::{Machine, Observer};
 use crate::platform::Platform;
 use crate::report::Report;
-use crate::traffic::{Arrivals, Pattern, Synthetic, SyntheticSpec, Traffic, TrafficError};
+use crate::traffic::{Arrivals, Pattern, PatternError, Synthetic, SyntheticSpec, Traffic, TrafficError};
 
 /// One run's configuration. The same configuration and traffic always give the same [`Report`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub enum SimulationError {
     /// Arrivals make no sense.
     #[error("{0} packets a second; it must be a number above 0")]
     Arrivals(String),
+    /// A pattern's name is unknown.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
     /// The trace cannot be read.
     #[error(transparent)]
     Traffic(#[from] TrafficError),

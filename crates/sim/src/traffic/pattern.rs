@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// How payload sizes `L` are distributed, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
     /// Range [20, 7065], mean 471, median 326, deviation 470 (table I). These are the values of an exponential of mean
     /// 470.8, rounded down and kept within 20 and 15 means.

@@ -1,0 +1,185 @@
+//! The command line of `convoy sim`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use convoy_sim::{Pattern, Setting};
+
+#[derive(Args)]
+pub(crate) struct SimArgs {
+    #[command(subcommand)]
+    pub(super) command: SimCommand,
+}
+
+#[derive(Subcommand)]
+pub(super) enum SimCommand {
+    /// One run: what share goes where, what throughput, what latency
+    Run(Box<RunArgs>),
+    /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
+    Sweep(SweepArgs),
+}
+
+#[derive(Args)]
+pub(super) struct SweepArgs {
+    /// The sweep: examples/sweep.toml is one
+    #[arg(value_name = "FILE.toml")]
+    pub(super) file: PathBuf,
+    /// File of results, one line of JSON a point; a table goes beside it [default: FILE.jsonl]
+    #[arg(long, value_name = "FILE.jsonl")]
+    pub(super) out: Option<PathBuf>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<usize>,
+}
+
+/// Which SA a captured packet belongs to.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum SaBy {
+    /// One SA for each destination address
+    Destination,
+    /// The tunnels of --config; what none protects is left out
+    Policies,
+}
+
+/// What counts as a captured packet's length.
+#[derive(Clone, Copy, ValueEnum)]
+pub(super) enum Length {
+    /// What TCP or UDP carries, to which the platform adds its header
+    Payload,
+    /// The whole IP packet
+    Packet,
+}
+
+#[derive(Args)]
+pub(super) struct RunArgs {
+    /// A file, or the name of a platform that comes with the program: pci-accelerators
+    #[arg(value_name = "PLATFORM.toml")]
+    pub(super) platform: String,
+    #[command(flatten)]
+    pub(super) traffic: TrafficArgs,
+    #[command(flatten)]
+    pub(super) arrivals: ArrivalArgs,
+    #[command(flatten)]
+    pub(super) changes: ChangeArgs,
+    /// Seed of sizes, SAs and random arrivals
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Traffic")]
+pub(super) struct TrafficArgs {
+    /// exponential, uniform, trace (synthetic, fitted to the paper's), imix, or a payload size in bytes
+    #[arg(long, value_name = "NAME", conflicts_with = "trace", default_value = "trace")]
+    pub(super) pattern: Pattern,
+    /// A capture (pcap, pcapng) or the six columns of the Internet Traffic Archive, told apart by content
+    #[arg(long, value_name = "FILE")]
+    pub(super) trace: Option<PathBuf>,
+    /// Packets, 500,000 of a pattern and all of a trace without
+    #[arg(long, value_name = "N")]
+    pub(super) packets: Option<u64>,
+    /// SAs of a pattern [default: 100]
+    #[arg(long, value_name = "N", conflicts_with = "trace")]
+    pub(super) sas: Option<u32>,
+    /// Exponent of Zipf's law by which a pattern's SAs are chosen; 0 makes them equiprobable [default: 0]
+    #[arg(long, value_name = "S", conflicts_with = "trace")]
+    pub(super) popularity: Option<f64>,
+    /// Chance that a packet of a pattern has the SA of the one before [default: 0; 0.5, fitted, for trace]
+    #[arg(long, value_name = "P", conflicts_with = "trace")]
+    pub(super) locality: Option<f64>,
+    /// Which SA a captured packet belongs to
+    #[arg(long, value_name = "WHAT", requires = "trace", default_value = "destination")]
+    pub(super) sa_by: SaBy,
+    /// The gateway's configuration, for --sa-by policies
+    #[arg(long, value_name = "GATEWAY.toml", required_if_eq("sa_by", "policies"))]
+    pub(super) config: Option<PathBuf>,
+    /// What counts as a captured packet's length
+    #[arg(long, value_name = "WHAT", requires = "trace", default_value = "payload")]
+    pub(super) length: Length,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Arrivals (back to back without)")]
+pub(super) struct ArrivalArgs {
+    /// Rate of the line on which packets come back to back, in Mbit/s
+    #[arg(long, value_name = "MBPS")]
+    pub(super) rate_mbps: Option<f64>,
+    /// So many packets a second, evenly spaced
+    #[arg(long, value_name = "N", conflicts_with = "as_captured")]
+    pub(super) rate_pps: Option<f64>,
+    /// With --rate-pps: as a Poisson process
+    #[arg(long, requires = "rate_pps")]
+    pub(super) poisson: bool,
+    /// As the trace's timestamps say
+    #[arg(long, requires = "trace")]
+    pub(super) as_captured: bool,
+}
+
+#[derive(Args)]
+#[command(next_help_heading = "Changes to the platform")]
+pub(super) struct ChangeArgs {
+    /// The window, in packets; 1 switches bundling off
+    #[arg(long, value_name = "W")]
+    window: Option<usize>,
+    /// How many accelerators there are
+    #[arg(long, value_name = "A")]
+    accelerators: Option<usize>,
+    /// The CPU's time to begin, over the accelerator's
+    #[arg(long, value_name = "R")]
+    init_ratio: Option<f64>,
+    /// The CPU's time for a block, over the accelerator's
+    #[arg(long, value_name = "R")]
+    enc_ratio: Option<f64>,
+    /// Multi-packets that may wait for each processor
+    #[arg(long, value_name = "D")]
+    depth: Option<usize>,
+    /// The accelerator's time to begin, in microseconds
+    #[arg(long, value_name = "US")]
+    t_init_us: Option<f64>,
+    /// finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded
+    #[arg(long, value_name = "P")]
+    policy: Option<String>,
+    /// Bytes at which a multi-packet is closed
+    #[arg(long, value_name = "BYTES")]
+    byte_limit: Option<u32>,
+    /// Time after which the window is closed, in microseconds
+    #[arg(long, value_name = "US")]
+    max_wait_us: Option<f64>,
+    /// Accelerators move the next input in while they compute
+    #[arg(long)]
+    prefetch: bool,
+    /// Accelerators move the last output out while they compute
+    #[arg(long)]
+    write_buffer: bool,
+}
+
+impl RunArgs {
+    /// What is changed in the platform, and the pattern.
+    pub(super) fn setting(&self) -> Setting {
+        let (traffic, changes) = (&self.traffic, &self.changes);
+        let pattern = traffic.trace.is_none();
+        Setting {
+            pattern: pattern.then(|| traffic.pattern.to_string()),
+            packets: traffic.packets,
+            seed: Some(self.seed),
+            sas: traffic.sas,
+            popularity: traffic.popularity,
+            locality: traffic.locality,
+            window: changes.window,
+            accelerators: changes.accelerators,
+            init_ratio: changes.init_ratio,
+            enc_ratio: changes.enc_ratio,
+            depth: changes.depth,
+            t_init_us: changes.t_init_us,
+            policy: changes.policy.clone(),
+            byte_limit: changes.byte_limit,
+            max_wait_us: changes.max_wait_us,
+            prefetch: changes.prefetch.then_some(true),
+            write_buffer: changes.write_buffer.then_some(true),
+            rate_mbps: self.arrivals.rate_mbps,
+        }
+    }
+}

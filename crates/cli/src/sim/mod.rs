@@ -1,0 +1,37 @@
+//! `convoy sim`: the simulator.
+
+mod args;
+mod policies;
+mod progress;
+mod run;
+mod sweep;
+mod traffic;
+
+use convoy_sim::{Platform, SimulationError};
+
+pub(crate) use args::SimArgs;
+use args::SimCommand;
+
+use crate::Failure;
+
+pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
+    match &args.command {
+        SimCommand::Run(args) => run::run(args),
+        SimCommand::Sweep(args) => sweep::run(args),
+    }
+}
+
+/// Reads a platform.
+fn platform(name: &str) -> Result<Platform, Failure> {
+    Platform::open(name).map_err(|error| Failure::Config(error.to_string()))
+}
+
+/// What cannot be read is a failure; what is out of range is wrong usage.
+fn failure(error: SimulationError) -> Failure {
+    match error {
+        SimulationError::Traffic(error) if !error.place.starts_with("pattern ") => {
+            Failure::Failed(error.to_string())
+        }
+        other => Failure::Config(other.to_string()),
+    }
+}

@@ -1,0 +1,46 @@
+//! A bar for what takes over two seconds, on a terminal.
+
+use std::io::IsTerminal;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How long it stays hidden.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Shows itself once two seconds have passed; goes away when it is dropped.
+pub(super) struct Progress {
+    bar: ProgressBar,
+    began: Instant,
+}
+
+impl Progress {
+    /// Of `total` things if that is known; `unit` is their plural.
+    pub(super) fn new(total: Option<u64>, unit: &str) -> Self {
+        let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
+        let template = match total {
+            Some(_) => {
+                format!("[{{elapsed}}] {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, {{eta}} left")
+            }
+            None => format!("[{{elapsed}}] {{spinner}} {{human_pos}} {unit}"),
+        };
+        if let Ok(style) = ProgressStyle::with_template(&template) {
+            bar.set_style(style);
+        }
+        Self { bar, began: Instant::now() }
+    }
+
+    /// So many are done.
+    pub(super) fn set(&self, done: u64) {
+        if self.bar.is_hidden() && self.began.elapsed() > PATIENCE && std::io::stderr().is_terminal() {
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
+        self.bar.set_position(done);
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,126 @@
+//! `convoy sim run`.
+
+use convoy_sim::{Arrivals, Percentiles, Report, Setting};
+use serde::Serialize;
+
+use super::args::{ArrivalArgs, RunArgs, SaBy};
+use super::traffic::Watched;
+use super::{failure, platform};
+use crate::Failure;
+use crate::table::new_table;
+
+/// What is printed for machines: the report, and what it is about.
+#[derive(Serialize)]
+struct Told<'a> {
+    platform: &'a str,
+    setting: &'a Setting,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trace: Option<String>,
+    /// Packets of a capture that are no IP packets or that no policy protects.
+    skipped: u64,
+    #[serde(flatten)]
+    report: &'a Report,
+}
+
+pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
+    if args.traffic.sa_by == SaBy::Destination && args.traffic.config.is_some() {
+        return Err(Failure::Config("--config is for --sa-by policies".to_owned()));
+    }
+    let setting = args.setting();
+    let base = platform(&args.platform)?;
+    let mut simulation = setting.simulation(&base).map_err(failure)?;
+    simulation.arrivals = arrivals(&args.arrivals);
+    simulation.packets = args.traffic.packets;
+    let traffic = Watched::open(args, &setting)?;
+    let skipped = traffic.skipped();
+    let report = simulation.run(traffic).map_err(failure)?;
+    let trace = args.traffic.trace.as_ref().map(|path| path.display().to_string());
+    let told =
+        Told { platform: &base.name, setting: &setting, trace, skipped: skipped.get(), report: &report };
+    if report.packets == 0 && told.trace.is_some() {
+        let what = format!("no packet of it counts; {} were left out: no IP, or of no SA", told.skipped);
+        return Err(Failure::Failed(format!("{}: {what}", told.trace.unwrap_or_default())));
+    }
+    if args.json {
+        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&told);
+    }
+    Ok(())
+}
+
+fn arrivals(args: &ArrivalArgs) -> Arrivals {
+    match args.rate_pps {
+        Some(rate) if args.poisson => Arrivals::Poisson(rate),
+        Some(rate) => Arrivals::Paced(rate),
+        None if args.as_captured => Arrivals::Captured,
+        None => Arrivals::BackToBack,
+    }
+}
+
+fn print(told: &Told<'_>) {
+    let report = told.report;
+    let traffic = match (&told.trace, &told.setting.pattern) {
+        (Some(trace), _) => trace.clone(),
+        (None, pattern) => format!("pattern {}", pattern.as_deref().unwrap_or_default()),
+    };
+    println!(
+        "{}, {traffic}: {} packets, seed {}",
+        told.platform,
+        report.packets,
+        told.setting.seed.unwrap_or(1)
+    );
+    if told.skipped > 0 {
+        println!("{} packets of the trace were left out: no IP, or of no SA", told.skipped);
+    }
+    println!();
+    print_processors(report);
+    println!();
+    for (what, value) in [
+        ("throughput", format!("{:.1} Mbit/s", report.throughput_mbps)),
+        (
+            "multi-packets",
+            format!("{} of {:.3} packets", report.multi_packets, report.packets_per_multipacket),
+        ),
+        ("average length", format!("{:.0} bytes", report.average_length_scheduled)),
+        ("latency", times(report.latency_ms, &report.latency_percentiles_ms)),
+        ("sojourn", times(report.sojourn_ms, &report.sojourn_percentiles_ms)),
+        ("bus conflicts", format!("{:.1} % of requests", report.bus_conflicts * 100.0)),
+        ("source waited", format!("{:.1} of {:.1} ms", report.source_waited_ms, report.end_ms)),
+    ] {
+        println!("{what:<16}{value}");
+    }
+}
+
+fn print_processors(report: &Report) {
+    let mut table =
+        new_table(&["processor", "packets", "share %", "multi-packets", "average length", "utilisation %"]);
+    let measured = report.share.iter().zip(&report.average_length);
+    for (processor, (share, length)) in report.processors.iter().zip(measured) {
+        table.add_row([
+            processor.name.clone(),
+            processor.packets.to_string(),
+            format!("{:.2}", share * 100.0),
+            processor.multi_packets.to_string(),
+            format!("{length:.0} bytes"),
+            format!("{:.1}", processor.utilisation * 100.0),
+        ]);
+    }
+    for bus in &report.buses {
+        let none = String::new;
+        let utilisation = format!("{:.1}", bus.utilisation * 100.0);
+        table.add_row([format!("bus {}", bus.name), none(), none(), none(), none(), utilisation]);
+    }
+    for column in 1..6 {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(comfy_table::CellAlignment::Right);
+        }
+    }
+    println!("{table}");
+}
+
+fn times(mean: f64, percentiles: &Percentiles) -> String {
+    let Percentiles { p50, p90, p99, p999 } = percentiles;
+    format!("{mean:.4} ms; median {p50:.4}, 90 % {p90:.4}, 99 % {p99:.4}, 99.9 % {p999:.4}")
+}

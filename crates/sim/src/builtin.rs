@@ -1,0 +1,59 @@
+//! Platforms that come with the program: the files of `platforms/`, by their bare names.
+
+use std::path::Path;
+
+use crate::platform::{Platform, PlatformError};
+
+/// Name and text of each.
+const BUILT_IN: [(&str, &str); 1] =
+    [("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml"))];
+
+impl Platform {
+    /// The names that [`open`](Self::open) knows without a file.
+    pub fn built_in_names() -> impl Iterator<Item = &'static str> {
+        BUILT_IN.iter().map(|(name, _)| *name)
+    }
+
+    /// Reads a file, or where there is none a platform that comes with the program: `pci-accelerators`.
+    ///
+    /// # Errors
+    /// [`PlatformError`] says file, line, key and what was expected.
+    pub fn open(name: &str) -> Result<Self, PlatformError> {
+        let path = Path::new(name);
+        let built_in = BUILT_IN.iter().find(|(known, _)| *known == name);
+        match built_in {
+            Some((known, text)) if !path.exists() => Self::from_toml(known, text),
+            _ if path.exists() => Self::load(path),
+            _ => {
+                let known: Vec<&str> = Self::built_in_names().collect();
+                let what = format!("there is no such file; without one there is {}", known.join(", "));
+                Err(PlatformError { place: name.to_owned(), key: String::new(), what })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_platform_of_the_folder_comes_with_the_program_and_is_good() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms");
+        let files = std::fs::read_dir(folder).expect("the folder of platforms");
+        let mut names: Vec<String> = files
+            .map(|file| file.expect("readable").path())
+            .filter(|path| path.extension().is_some_and(|end| end == "toml"))
+            .map(|path| path.file_stem().expect("a name").to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        assert_eq!(names, Platform::built_in_names().collect::<Vec<_>>());
+        assert!(names.iter().all(|name| Platform::open(name).is_ok()));
+    }
+
+    #[test]
+    fn a_name_that_is_neither_file_nor_built_in_is_told_what_there_is() {
+        let error = Platform::open("pci-accelerator").expect_err("no such platform");
+        assert!(error.to_string().contains("pci-accelerators"), "{error}");
+    }
+}

@@ -1,0 +1,192 @@
+//! One point of an experiment: what is changed in a platform, and the traffic that it gets.
+
+use convoy_scheduler::Policy;
+use serde::{Deserialize, Serialize};
+
+use crate::machine::Observer;
+use crate::platform::{Platform, ProcessorKind};
+use crate::report::Report;
+use crate::simulation::{Simulation, SimulationError};
+use crate::traffic::{Pattern, Synthetic, SyntheticSpec};
+
+/// Packets of a pattern where nobody says how many (MODEL: patterns).
+pub const PAPER_PACKETS: u64 = 500_000;
+
+/// What is changed; `None` leaves it as the platform or the paper has it. The names are those of the command line.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Setting {
+    /// A [`Pattern`] by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pattern: Option<String>,
+    /// Packets of the pattern; 500,000 without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u64>,
+    /// Seed of sizes, SAs and random arrivals; 1 without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// SAs; 100 without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sas: Option<u32>,
+    /// Exponent of Zipf's law over SAs; 0 without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub popularity: Option<f64>,
+    /// Chance that a packet has the SA of the one before; what [`SyntheticSpec::paper`] says without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub locality: Option<f64>,
+    /// `W`, in packets.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<usize>,
+    /// How many of the first kind of accelerator.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accelerators: Option<usize>,
+    /// The CPU's `T_init_ratio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub init_ratio: Option<f64>,
+    /// The CPU's `T_enc_ratio`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enc_ratio: Option<f64>,
+    /// Multi-packets that may wait for each processor.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth: Option<usize>,
+    /// The reference accelerator's `t_init`, in us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub t_init_us: Option<f64>,
+    /// A scheduler's policy by name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<String>,
+    /// Bytes at which a multi-packet is closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub byte_limit: Option<u32>,
+    /// Time after which the window is closed, in us.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_wait_us: Option<f64>,
+    /// Whether accelerators on a bus prefetch (MODEL: rule 5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prefetch: Option<bool>,
+    /// Whether accelerators on a bus have a write buffer (MODEL: rule 5).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub write_buffer: Option<bool>,
+    /// Rate of the source's line, in Mbit/s.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate_mbps: Option<f64>,
+}
+
+impl Setting {
+    /// A platform with the changes made.
+    ///
+    /// # Errors
+    /// [`SimulationError::Platform`] says which value is out of range.
+    pub fn platform(&self, base: &Platform) -> Result<Platform, SimulationError> {
+        let mut platform = base.clone();
+        if let Some(count) = self.accelerators {
+            let has = |kind| platform.processors.iter().any(|processor| processor.kind == kind);
+            if count > 0 && !has(ProcessorKind::Accelerator) {
+                let what = format!("{} has no accelerator that there could be {count} of", platform.name);
+                return Err(SimulationError::Platform(what));
+            }
+            platform.set_accelerators(count);
+        }
+        self.init_ratio.inspect(|ratio| platform.set_init_ratio(*ratio));
+        self.enc_ratio.inspect(|ratio| platform.set_enc_ratio(*ratio));
+        self.depth.inspect(|depth| platform.set_depth(*depth));
+        platform.reference.t_init_us = self.t_init_us.unwrap_or(platform.reference.t_init_us);
+        platform.source.rate_mbps = self.rate_mbps.unwrap_or(platform.source.rate_mbps);
+        platform.scheduler.window = self.window.unwrap_or(platform.scheduler.window);
+        platform.scheduler.byte_limit = self.byte_limit.or(platform.scheduler.byte_limit);
+        platform.scheduler.max_wait_us = self.max_wait_us.unwrap_or(platform.scheduler.max_wait_us);
+        for processor in platform.processors.iter_mut().filter(|processor| processor.bus.is_some()) {
+            processor.prefetch = self.prefetch.unwrap_or(processor.prefetch);
+            processor.write_buffer = self.write_buffer.unwrap_or(processor.write_buffer);
+        }
+        if let Some(name) = &self.policy {
+            let policy: Policy =
+                name.parse().map_err(|error| SimulationError::Platform(format!("{error}")))?;
+            platform.scheduler.policy = policy.name().to_owned();
+        }
+        platform.check().map_err(|problem| SimulationError::Platform(problem.to_string()))?;
+        Ok(platform)
+    }
+
+    /// The run on a platform, without its traffic.
+    ///
+    /// # Errors
+    /// As [`platform`](Self::platform).
+    pub fn simulation(&self, base: &Platform) -> Result<Simulation, SimulationError> {
+        let mut simulation = Simulation::new(self.platform(base)?);
+        simulation.seed = self.seed.unwrap_or(simulation.seed);
+        Ok(simulation)
+    }
+
+    /// The synthetic traffic: the trace of the paper where no pattern is named.
+    ///
+    /// # Errors
+    /// [`SimulationError::Traffic`] says which parameter is out of range.
+    pub fn traffic(&self) -> Result<Synthetic, SimulationError> {
+        let pattern = match &self.pattern {
+            Some(name) => name.parse().map_err(SimulationError::Pattern)?,
+            None => Pattern::Trace,
+        };
+        let paper = SyntheticSpec::paper(pattern);
+        let spec = SyntheticSpec {
+            sas: self.sas.unwrap_or(paper.sas),
+            popularity: self.popularity.unwrap_or(paper.popularity),
+            locality: self.locality.unwrap_or(paper.locality),
+            class_shares: paper.class_shares,
+        };
+        let packets = self.packets.unwrap_or(PAPER_PACKETS);
+        Ok(Synthetic::new(pattern, &spec, self.seed.unwrap_or(1), packets)?)
+    }
+
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`SimulationError`] says what is out of range.
+    pub fn run(&self, base: &Platform) -> Result<Report, SimulationError> {
+        self.run_observed(base, &mut ())
+    }
+
+    /// The same, and tells `observer` of every multi-packet that is done.
+    ///
+    /// # Errors
+    /// [`SimulationError`] says what is out of range.
+    pub fn run_observed<O: Observer>(
+        &self,
+        base: &Platform,
+        observer: &mut O,
+    ) -> Result<Report, SimulationError> {
+        self.simulation(base)?.run_observed(self.traffic()?, observer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paper() -> Platform {
+        Platform::open("pci-accelerators").expect("it comes with the program")
+    }
+
+    #[test]
+    fn what_is_not_set_stays_as_the_platform_has_it() {
+        assert_eq!(Setting::default().platform(&paper()).expect("good"), paper());
+        let setting = Setting { window: Some(1), t_init_us: Some(5.0), depth: Some(3), ..Setting::default() };
+        let changed = setting.platform(&paper()).expect("good");
+        assert_eq!((changed.scheduler.window, changed.reference.t_init_us), (1, 5.0));
+        assert!(changed.processors.iter().all(|processor| processor.depth == 3));
+    }
+
+    #[test]
+    fn what_is_out_of_range_is_refused_by_name() {
+        for (setting, what) in [
+            (Setting { policy: Some("fastest".into()), ..Setting::default() }, "finishing-time"),
+            (Setting { pattern: Some("pareto".into()), ..Setting::default() }, "exponential"),
+            (Setting { window: Some(0), ..Setting::default() }, "window"),
+            (Setting { t_init_us: Some(-1.0), ..Setting::default() }, "t_init_us"),
+            (Setting { locality: Some(1.5), packets: Some(1), ..Setting::default() }, "locality"),
+        ] {
+            let error = setting.run(&paper()).expect_err("out of range").to_string();
+            assert!(error.contains(what), "{error}");
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Results as lines of JSON: the first says whose they are, each other one is a point.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::SweepError;
+use crate::report::Report;
+use crate::setting::Setting;
+
+/// A point that is done.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Line {
+    /// Its place in the grid.
+    pub(super) point: usize,
+    pub(super) setting: Setting,
+    #[serde(flatten)]
+    pub(super) report: Report,
+}
+
+/// A file of results, open at its end.
+pub(super) struct Results {
+    path: PathBuf,
+    file: File,
+    has: Vec<bool>,
+}
+
+impl Results {
+    /// Opens results that are there, or begins new ones. A last line that was cut off is taken away.
+    pub(super) fn open(path: &Path, identity: &Value, points: usize) -> Result<Self, SweepError> {
+        let io = |error| SweepError::Io { path: path.to_owned(), error };
+        let mut file =
+            OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(io)?;
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut results = Self { path: path.to_owned(), file, has: vec![false; points] };
+        if whole == 0 && !b"{\"sweep\":".starts_with(bytes.get(..9).unwrap_or(&bytes)) {
+            return Err(results.wrong("it is no file of results; move it away, or name another by --out"));
+        }
+        bytes.truncate(whole);
+        if whole > 0 {
+            results.check(&bytes, identity)?;
+        }
+        // Not before it is known to be ours.
+        results.file.set_len(whole as u64).map_err(io)?;
+        results.file.seek(SeekFrom::End(0)).map_err(io)?;
+        if whole == 0 {
+            results.write(&json!({ "sweep": identity }))?;
+        }
+        Ok(results)
+    }
+
+    fn check(&mut self, bytes: &[u8], identity: &Value) -> Result<(), SweepError> {
+        let mut lines = bytes.split(|byte| *byte == b'\n');
+        let first: Value =
+            lines.next().and_then(|line| serde_json::from_slice(line).ok()).unwrap_or_default();
+        match first.get("sweep").map(|theirs| difference("", theirs, identity)) {
+            None => Err(self.wrong("it is no file of results; move it away, or name another by --out")),
+            Some(Some(what)) => Err(self.wrong(&format!(
+                "it holds results of another sweep: {what}; move it away, or name another by --out"
+            ))),
+            Some(None) => {
+                for line in parse(&self.path, bytes)? {
+                    match self.has.get_mut(line.point) {
+                        Some(has) => *has = true,
+                        None => return Err(self.wrong(&format!("there is no point {}", line.point))),
+                    }
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether a point is done.
+    pub(super) fn has(&self, point: usize) -> bool {
+        self.has[point]
+    }
+
+    /// Adds a point.
+    pub(super) fn append(
+        &mut self,
+        point: usize,
+        setting: &Setting,
+        report: &Report,
+    ) -> Result<(), SweepError> {
+        self.write(&Line { point, setting: setting.clone(), report: report.clone() })
+    }
+
+    /// All points, in order.
+    pub(super) fn read(&self) -> Result<Vec<Line>, SweepError> {
+        let bytes =
+            std::fs::read(&self.path).map_err(|error| SweepError::Io { path: self.path.clone(), error })?;
+        let mut lines = parse(&self.path, &bytes)?;
+        lines.sort_by_key(|line| line.point);
+        lines.dedup_by_key(|line| line.point);
+        Ok(lines)
+    }
+
+    /// One write for the line and its end, so that an interruption leaves whole lines or one without end.
+    fn write(&mut self, line: &impl Serialize) -> Result<(), SweepError> {
+        let mut bytes = serde_json::to_vec(line).map_err(|error| self.wrong(&error.to_string()))?;
+        bytes.push(b'\n');
+        self.file.write_all(&bytes).map_err(|error| SweepError::Io { path: self.path.clone(), error })
+    }
+
+    fn wrong(&self, what: &str) -> SweepError {
+        SweepError::Results(format!("{}: {what}", self.path.display()))
+    }
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<Vec<Line>, SweepError> {
+    let lines = bytes.split(|byte| *byte == b'\n').enumerate().skip(1).filter(|(_, line)| !line.is_empty());
+    lines
+        .map(|(number, line)| {
+            let place = format!("{}:{}", path.display(), number + 1);
+            serde_json::from_slice(line)
+                .map_err(|error| SweepError::Results(format!("{place}: no result: {error}")))
+        })
+        .collect()
+}
+
+/// The first thing in which two sweeps differ.
+fn difference(name: &str, theirs: &Value, ours: &Value) -> Option<String> {
+    let (Some(of), Some(is)) = (theirs.as_object(), ours.as_object()) else {
+        return (theirs != ours).then(|| format!("there {name} is {theirs}, here {ours}"));
+    };
+    let mut keys: Vec<&String> = of.keys().chain(is.keys()).collect();
+    keys.sort();
+    keys.into_iter().find_map(|key| {
+        let inner = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+        let absent = Value::String("absent".to_owned());
+        difference(&inner, of.get(key).unwrap_or(&absent), is.get(key).unwrap_or(&absent))
+    })
+}
