@@ -197,6 +197,7 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
         outside: outside.map(|(address, _)| *address).collect(),
         classes: config.classes,
         seed: rand::rng().next_u64(),
+        acquire: config.charon.is_some(),
         ..IpsecConfig::default()
     }
 }
@@ -260,7 +261,9 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         action: Action::Bypass,
     });
     let mut policies: Vec<Policy> = bypass.collect();
-    for tunnel in installed {
+    // Whose keys come from charon have charon's policies too.
+    let has_policies = |tunnel: &&Installed| tunnel.config.manual.is_some() || config.charon.is_none();
+    for tunnel in installed.iter().filter(has_policies) {
         let TunnelConfig { name, priority, local_ts, remote_ts, .. } = &tunnel.config;
         for local in local_ts {
             policies.extend(remote_ts.iter().map(|remote| Policy {

@@ -6,12 +6,13 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use convoy_ipsec::TunnelId;
+use convoy_ipsec::{Policy, SaConfig, SaIndex, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
 use crate::config::Config;
 use crate::costs::Costs;
+use crate::pipeline::InstallError;
 use crate::snapshot::Snapshot;
 use crate::worker::{Worker, WorkerEvent};
 
@@ -52,18 +53,32 @@ pub(crate) struct Lane {
     next_tunnel: u32,
     costs: Arc<Mutex<Costs>>,
     began: Instant,
+    config: Arc<Config>,
+    /// Of a key daemon; they come after the configuration's bypasses and by their priority among its tunnels.
+    policies: Vec<Policy>,
+    /// Of a key daemon's tunnels.
+    names: HashMap<TunnelId, String>,
 }
 
 impl Lane {
-    /// A worker, one of `workers`, with the tunnels that are installed in it.
+    /// A worker with the tunnels of its configuration, which are installed in it.
     pub(crate) fn new(
         worker: Worker,
-        workers: u16,
+        config: Arc<Config>,
         installed: Vec<Installed>,
         costs: Arc<Mutex<Costs>>,
     ) -> Self {
-        let next_tunnel = installed.len() as u32;
-        Self { worker, workers, installed, next_tunnel, costs, began: Instant::now() }
+        Self {
+            worker,
+            workers: config.workers,
+            next_tunnel: installed.len() as u32,
+            installed,
+            costs,
+            began: Instant::now(),
+            config,
+            policies: Vec::new(),
+            names: HashMap::new(),
+        }
     }
 
     /// Works until the gateway stops, or every port has ended (captures).
@@ -129,22 +144,24 @@ impl Lane {
 
     /// What there is of this worker now.
     pub(crate) fn snapshot(&self) -> Snapshot {
-        let names: HashMap<TunnelId, String> =
-            self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone())).collect();
+        let configured = self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone()));
+        let names = configured.chain(self.names.clone()).collect();
         Snapshot::of(&self.worker, &names, self.began.elapsed())
     }
 
     /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
     /// sequence numbers and replay windows. All else stays as it is.
-    pub(crate) fn reload(&mut self, config: &Config) -> Reloaded {
+    pub(crate) fn reload(&mut self, config: &Arc<Config>) -> Reloaded {
+        self.config = Arc::clone(config);
         let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);
-        let (mut kept, gone): (Vec<_>, Vec<_>) = self.installed.drain(..).partition(is_kept);
+        let (kept, gone): (Vec<_>, Vec<_>) = self.installed.drain(..).partition(is_kept);
         let is_new = |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| **wanted == old.config);
         let new: Vec<_> = config.tunnels.iter().filter(is_new).cloned().collect();
         let mut done = Reloaded { stayed: kept.len(), went: gone.len(), ..Reloaded::default() };
-        let pipeline = self.worker.pipeline_mut();
+        self.installed = kept;
         // Policies first: nothing may be prepared for an SA that is leaving.
-        pipeline.ipsec_mut().set_policies(assemble::policies(config, &kept));
+        self.decide();
+        let pipeline = self.worker.pipeline_mut();
         for tunnel in gone {
             tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
         }
@@ -154,15 +171,42 @@ impl Lane {
             self.next_tunnel += 1;
             match assemble::install(pipeline, &tunnel, id, self.workers, &mut costs) {
                 Ok(installed) => {
-                    kept.push(installed);
+                    self.installed.push(installed);
                     done.came += 1;
                 }
                 Err(error) => done.refused.push(error.to_string()),
             }
         }
         drop(costs);
-        pipeline.ipsec_mut().set_policies(assemble::policies(config, &kept));
-        self.installed = kept;
+        self.decide();
         done
+    }
+
+    /// Sets the policies of configuration and key daemon.
+    fn decide(&mut self) {
+        let mut policies = assemble::policies(&self.config, &self.installed);
+        policies.extend(self.policies.iter().cloned());
+        self.worker.pipeline_mut().ipsec_mut().set_policies(policies);
+    }
+
+    /// Sets a key daemon's policies and the names of its tunnels.
+    pub(crate) fn set_policies(&mut self, policies: Vec<Policy>, names: HashMap<TunnelId, String>) {
+        (self.policies, self.names) = (policies, names);
+        self.decide();
+    }
+
+    /// Installs a key daemon's SA.
+    ///
+    /// # Errors
+    /// Why it was refused; then it stands nowhere.
+    pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaIndex, InstallError> {
+        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
+        let pipeline = self.worker.pipeline_mut();
+        pipeline.install(sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform))
+    }
+
+    /// The worker.
+    pub(crate) fn worker_mut(&mut self) -> &mut Worker {
+        &mut self.worker
     }
 }

@@ -1,9 +1,11 @@
 //! Workers that tie ports, IPsec, scheduler and engines together; configuration, control socket, metrics.
 
 pub mod assemble;
+pub mod charon;
 pub mod config;
 pub mod control;
 pub mod costs;
+pub mod daemon;
 pub mod demo;
 pub mod engines;
 pub mod handover;

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Route, Tun, TunConfig, Udp, UdpConfig};
 
 use crate::assemble::inner_mtu;
+use crate::charon::IKE_PORT;
 use crate::config::{Config, PortConfig};
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
@@ -60,7 +61,7 @@ fn open(port: &PortConfig, config: &Config) -> Result<Queues, PortError> {
         PortKind::Udp => Udp::bind(&UdpConfig {
             name: port.name.clone(),
             addresses: addresses(),
-            port: port.udp_port,
+            ports: std::iter::once(port.udp_port).chain(config.charon.as_ref().map(|_| IKE_PORT)).collect(),
             mtu: config.mtu,
             queues,
             offloads: true,

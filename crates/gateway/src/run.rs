@@ -9,6 +9,7 @@ use std::time::Duration;
 use convoy_port::PortError;
 
 use crate::assemble::{self, AssembleError};
+use crate::charon::Charon;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::handover::Handover;
@@ -59,6 +60,7 @@ pub struct Gateway {
     config: Config,
     common: Arc<Common>,
     tell: Tell,
+    _charon: Option<Charon>,
 }
 
 impl Gateway {
@@ -69,6 +71,7 @@ impl Gateway {
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(config: Config, tell: impl Fn(String) + Send + Sync + 'static) -> Result<Self, RunError> {
         let ports = ports::open_all(&config)?;
+        let mut charon = config.charon.as_ref().map(|path| Charon::start(path, &config)).transpose()?;
         crate::privileges::drop_all()?;
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs)?;
@@ -79,20 +82,31 @@ impl Gateway {
             (0..config.workers).zip(engines.into_iter().zip(ports).zip(handovers))
         {
             let (pipeline, installed) = assemble::pipeline(&config, number, engines, &mut costs, clock)?;
-            assembled.push((Worker::new(pipeline, inside, outside), installed, handover));
+            let worker = Worker::new(pipeline, inside, outside);
+            let worker = match &charon {
+                Some(charon) => worker.with_daemon(charon.ear(number)),
+                None => worker,
+            };
+            assembled.push((worker, installed, handover));
         }
         let costs = Arc::new(Mutex::new(costs));
         let (common, tell): (_, Tell) = (Arc::new(Common::default()), Arc::new(tell));
         let (mut entrances, mut threads) = (Vec::new(), Vec::new());
+        let shared = Arc::new(config.clone());
         for (number, (worker, installed, handover)) in assembled.into_iter().enumerate() {
             let (commands, received) = channel();
             entrances.push((commands, handover.waker()));
-            let mut lane = Lane::new(worker.among(handover), config.workers, installed, Arc::clone(&costs));
+            let mut lane =
+                Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
             let (common, tell) = (Arc::clone(&common), Arc::clone(&tell));
             let thread = std::thread::Builder::new().name(format!("worker {number}"));
             threads.push(thread.spawn(move || lane.work(&received, &common, &tell))?);
         }
-        Ok(Self { lanes: Lanes::new(entrances), threads, config, common, tell })
+        let lanes = Lanes::new(entrances);
+        if let Some(charon) = &mut charon {
+            charon.join(lanes.clone(), &config, clock)?;
+        }
+        Ok(Self { lanes, threads, config, common, tell, _charon: charon })
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -166,6 +180,8 @@ impl Drop for Gateway {
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let changes = [
         ("gateway.control", old.control != new.control),
+        ("gateway.charon", old.charon != new.charon),
+        ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),

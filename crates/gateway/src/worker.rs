@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_ipsec::LifetimeEvent;
+use convoy_ipsec::{LifetimeEvent, MappingChange};
 use convoy_packet::{Frame, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
+use crate::daemon::Daemon;
 use crate::handover::{Handover, Waker};
 use crate::pipeline::{FleetEvent, Pipeline};
 
@@ -49,6 +50,8 @@ pub struct Worker {
     /// Other workers of the gateway, if there are any.
     handover: Option<Handover>,
     handed_over: u64,
+    daemon: Option<Arc<dyn Daemon>>,
+    mappings: Vec<MappingChange>,
     burst: Vec<Frame>,
     handed: [Vec<Frame>; 2],
     lifetimes: Vec<LifetimeEvent>,
@@ -68,6 +71,8 @@ impl Worker {
             outside,
             handover: None,
             handed_over: 0,
+            daemon: None,
+            mappings: Vec::new(),
             burst: Vec::with_capacity(BURST),
             handed: Default::default(),
             lifetimes: Vec::new(),
@@ -80,6 +85,11 @@ impl Worker {
     /// The same worker as one of several, which are reached by `handover`.
     pub fn among(self, handover: Handover) -> Self {
         Self { handover: Some(handover), ..self }
+    }
+
+    /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and of what becomes of them.
+    pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
+        Self { daemon: Some(daemon), ..self }
     }
 
     /// What wakes this worker, if it is one of several.
@@ -226,7 +236,10 @@ impl Worker {
                 None => pool.give_back(frame),
             }
         }
-        // Without a key daemon nobody reads these.
+        if let Some(daemon) = &self.daemon {
+            departures.ike.iter().for_each(|frame| daemon.ike(frame));
+            departures.acquires.drain(..).for_each(|acquire| daemon.acquire(acquire));
+        }
         pool.give_back_burst(&mut departures.ike);
         if let Some(handover) = &mut self.handover {
             let before = departures.foreign.len();
@@ -244,6 +257,13 @@ impl Worker {
         Ok(sent > 0)
     }
 
+    /// Sends a whole IP packet outside, as it is: a key daemon's. One that finds no frame is lost, as on any network.
+    pub fn send_outside(&mut self, packet: &[u8]) {
+        if let Some(frame) = self.pipeline.pool_mut().take_filled(packet, 0) {
+            self.pipeline.departures.to_outside.push(frame);
+        }
+    }
+
     fn tick(&mut self) {
         let now_ns = self.pipeline.clock().now_ns();
         if now_ns < self.next_tick_ns {
@@ -256,6 +276,12 @@ impl Worker {
             }
         }
         self.pipeline.tick(&mut self.lifetimes);
+        self.pipeline.ipsec_mut().mapping_changes(&mut self.mappings);
+        if let Some(daemon) = &self.daemon {
+            self.lifetimes.iter().for_each(|event| daemon.expire(event));
+            self.mappings.iter().for_each(|change| daemon.mapping(change));
+        }
+        self.mappings.clear();
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));

@@ -78,6 +78,16 @@ impl FlowKey {
         number_address(self.is_v6, self.source)
     }
 
+    /// The protocol above IP and its extension headers.
+    pub const fn protocol(&self) -> u8 {
+        self.protocol
+    }
+
+    /// Source and destination port, or what stands for them, where they are known.
+    pub fn ports(&self) -> Option<(u16, u16)> {
+        self.ports_known.then_some((self.source_port, self.destination_port))
+    }
+
     /// The destination address.
     pub const fn destination(&self) -> IpAddr {
         number_address(self.is_v6, self.destination)

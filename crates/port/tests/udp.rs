@@ -13,7 +13,8 @@ const PORT: u16 = 4500;
 
 fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
     let addresses = vec![address.parse().expect("an address")];
-    let config = UdpConfig { name: "outside".into(), addresses, port: PORT, mtu: 9200, queues: 1, offloads };
+    let config =
+        UdpConfig { name: "outside".into(), addresses, ports: vec![PORT], mtu: 9200, queues: 1, offloads };
     namespace.inside(|| Udp::bind(&config)).expect("the address is ours").remove(0)
 }
 

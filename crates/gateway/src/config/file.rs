@@ -86,6 +86,7 @@ impl Tables<'_> {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Gateway {
     pub(super) control: String,
+    pub(super) charon: Option<Text>,
     pub(super) metrics: Option<Text>,
     pub(super) workers: Option<Spanned<u16>>,
     pub(super) mtu: Option<Spanned<u16>>,
@@ -95,7 +96,7 @@ pub(super) struct Gateway {
 impl Default for Gateway {
     fn default() -> Self {
         let control = "/run/convoy/control.sock".to_owned();
-        Self { control, metrics: None, workers: None, mtu: None, allow_weak: false }
+        Self { control, charon: None, metrics: None, workers: None, mtu: None, allow_weak: false }
     }
 }
 

@@ -35,6 +35,10 @@ const NAT_PORT: u16 = 4500;
 pub struct Config {
     /// The control socket.
     pub control: PathBuf,
+    /// The socket for strongSwan's charon, if there is to be one.
+    pub charon: Option<PathBuf>,
+    /// Whether weak algorithms are admitted.
+    pub allow_weak: bool,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

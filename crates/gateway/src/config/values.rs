@@ -1,5 +1,9 @@
 //! From what the file says to what it means: every value checked, every error kept.
 
+use std::path::PathBuf;
+
+use convoy_port::PortKind;
+
 use super::checker::Checker;
 use super::engine::{buses, engines};
 use super::error::{ConfigErrors, Problem, Source};
@@ -29,7 +33,9 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
     let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
     one_worker_reads_captures(c, &file, workers);
     let config = Config {
+        charon: charon(c, &file, &ports),
         control: file.gateway.control.into(),
+        allow_weak,
         metrics: file.gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
         mtu: c.in_range(file.gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),
@@ -54,4 +60,15 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
             .collect(),
     };
     if checker.problems.is_empty() { Ok(config) } else { Err(ConfigErrors(checker.problems)) }
+}
+
+/// IKE travels in UDP.
+fn charon(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) -> Option<PathBuf> {
+    let text = file.gateway.charon.as_ref()?;
+    let has_udp = ports.iter().any(|port| port.is_outside && port.kind == PortKind::Udp);
+    if !has_udp {
+        let what = "IKE needs a port of kind \"udp\" outside, and there is none";
+        c.add(&text.span(), "gateway.charon", what);
+    }
+    Some(text.get_ref().into())
 }

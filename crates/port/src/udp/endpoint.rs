@@ -23,8 +23,7 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn bind(config: &UdpConfig, address: IpAddr) -> Result<Self, PortError> {
-        let local = SocketAddr::new(address, config.port);
+    pub(super) fn bind(config: &UdpConfig, local: SocketAddr) -> Result<Self, PortError> {
         Self::open(config, local).map_err(|source| PortError::Io {
             port: config.name.clone(),
             action: format!("listen on UDP {local}{}", advice(&source)),

@@ -46,6 +46,7 @@ pub(super) fn wrap(frame: &mut Frame, arrival: &Arrival) -> Option<()> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) source: IpAddr,
+    pub(super) source_port: u16,
     pub(super) peer: SocketAddr,
     /// DSCP and ECN: IPv4's TOS, IPv6's traffic class.
     pub(super) octet: u8,
@@ -67,8 +68,9 @@ pub(super) fn head(packet: &[u8]) -> Option<Head> {
         let (source, peer) = (IpAddr::V6(ip.source()), IpAddr::V6(ip.destination()));
         (source, peer, ip.traffic_class(), true, ipv6::HEADER_BYTES, ip.payload())
     };
-    let peer = SocketAddr::new(peer, Udp::parse(datagram).ok()?.destination_port());
-    Some(Head { source, peer, octet, dont_fragment, len: ip_len + HEADER_BYTES })
+    let datagram = Udp::parse(datagram).ok()?;
+    let (source_port, peer) = (datagram.source_port(), SocketAddr::new(peer, datagram.destination_port()));
+    Some(Head { source, source_port, peer, octet, dont_fragment, len: ip_len + HEADER_BYTES })
 }
 
 #[cfg(test)]

@@ -29,8 +29,8 @@ pub struct UdpConfig {
     pub name: String,
     /// The addresses to listen on; `0.0.0.0` and `::` are all of a family.
     pub addresses: Vec<IpAddr>,
-    /// The UDP port; 4500 for ESP in UDP (RFC 3948), 0 for one that the system chooses.
-    pub port: u16,
+    /// The UDP ports: 4500 for ESP in UDP (RFC 3948) and IKE, 500 for IKE; 0 is one that the system chooses.
+    pub ports: Vec<u16>,
     /// The largest outer packet, in bytes.
     pub mtu: u16,
     /// Queues, each for one worker. The kernel gives all packets of one peer to one queue.
@@ -59,20 +59,22 @@ impl Udp {
     /// # Errors
     /// [`PortError`] if the system refuses, for instance because the address is not this host's; it says what to do.
     pub fn bind(config: &UdpConfig) -> Result<Vec<Self>, PortError> {
-        if config.addresses.is_empty() || config.queues == 0 {
+        if config.addresses.is_empty() || config.ports.is_empty() || config.queues == 0 {
             let reason =
-                "a udp port needs an address to listen on, address = [\"192.0.2.1\"], and a queue".into();
+                "a udp port needs an address to listen on, address = [\"192.0.2.1\"], a port and a queue"
+                    .into();
             return Err(PortError::Invalid { port: config.name.clone(), reason });
         }
         (0..config.queues).map(|_| Self::bind_queue(config)).collect()
     }
 
     fn bind_queue(config: &UdpConfig) -> Result<Self, PortError> {
-        let endpoints: Vec<Endpoint> = config
-            .addresses
-            .iter()
-            .map(|address| Endpoint::bind(config, *address))
-            .collect::<Result<_, _>>()?;
+        let mut endpoints = Vec::new();
+        for port in &config.ports {
+            for address in &config.addresses {
+                endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port))?);
+            }
+        }
         let wake = wake(&endpoints).map_err(|error| PortError::Io {
             port: config.name.clone(),
             action: "watch the sockets".to_owned(),

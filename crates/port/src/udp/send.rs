@@ -55,9 +55,7 @@ impl Plan {
         let mut next = at;
         while next < burst.len() && self.messages.len() < MESSAGES {
             let Some(head) = head(&burst[next]) else { break };
-            let Some(index) = endpoints.iter().position(|endpoint| endpoint.sends_from(head.source)) else {
-                break;
-            };
+            let Some(index) = endpoint_for(endpoints, &head) else { break };
             match self.first {
                 None => (self.first, self.endpoint) = (Some(head), index),
                 // DF is the socket's, not the message's.
@@ -90,6 +88,14 @@ impl Plan {
     pub(super) fn first_frames(&self) -> std::ops::Range<usize> {
         self.messages.first().map_or(0..0, |message| message.frames.clone())
     }
+}
+
+/// The socket of the packet's own source; where none has its port, any of its address.
+fn endpoint_for(endpoints: &[Endpoint], head: &Head) -> Option<usize> {
+    let of_address = |endpoint: &Endpoint| endpoint.sends_from(head.source);
+    let of_port = |endpoint: &Endpoint| endpoint.local.port() == head.source_port;
+    let own = endpoints.iter().position(|endpoint| of_address(endpoint) && of_port(endpoint));
+    own.or_else(|| endpoints.iter().position(of_address))
 }
 
 /// How many frames from the front are one run: one head, one length, only the last may be shorter.

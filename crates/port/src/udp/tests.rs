@@ -10,7 +10,7 @@ use super::*;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
     let addresses = addresses.iter().map(|address| address.parse().expect("an address")).collect();
-    UdpConfig { name: "outside".into(), addresses, port: 0, mtu: 9000, queues: 1, offloads }
+    UdpConfig { name: "outside".into(), addresses, ports: vec![0], mtu: 9000, queues: 1, offloads }
 }
 
 fn bind(addresses: &[&str], offloads: bool) -> Udp {
@@ -55,6 +55,22 @@ fn exchange(address: &str, offloads: bool) -> u64 {
     assert!(received == expected, "headers, ECN and payload come through in order");
     assert_eq!(b.counters().received_packets, 106);
     a.counters().system_calls
+}
+
+#[test]
+fn packets_leave_by_the_socket_of_their_source_port() {
+    let two = UdpConfig { ports: vec![0, 0], ..config(&["127.0.0.79"], true) };
+    let mut port = Udp::bind(&two).expect("loopback is there").remove(0);
+    let mut peer = bind(&["127.0.0.79"], true);
+    let mut pool = FramePool::new(16, 0);
+    let locals: Vec<SocketAddr> = port.local_addresses().collect();
+    let order = [0, 1, 1, 0];
+    let mut burst: Vec<Frame> =
+        order.iter().map(|at| packet(&mut pool, locals[*at], local(&peer), b"IKE", 0)).collect();
+    assert_eq!(port.send(&mut pool, &mut burst).expect("loopback"), 4);
+    let received = receive(&mut peer, &mut pool, 4);
+    let from: Vec<u16> = received.iter().map(|packet| u16::from_be_bytes([packet[20], packet[21]])).collect();
+    assert_eq!(from, order.map(|at| locals[at].port()));
 }
 
 #[test]
@@ -158,7 +174,7 @@ fn too_long_for_any_frame_is_counted() {
 fn several_queues_share_an_address_and_nothing_is_lost() {
     let mut a = bind(&["127.0.0.1"], true);
     let mut wanted = config(&["127.0.0.1"], true);
-    (wanted.queues, wanted.port) = (3, local(&bind(&["127.0.0.1"], true)).port());
+    (wanted.queues, wanted.ports) = (3, vec![local(&bind(&["127.0.0.1"], true)).port()]);
     let mut queues = Udp::bind(&wanted).expect("loopback");
     let mut pool = FramePool::new(64, 0);
     let mut burst: Vec<Frame> =
@@ -176,7 +192,7 @@ fn errors_say_what_to_do() {
         change(&mut wanted);
         Udp::bind(&wanted).err().expect("refused").to_string()
     };
-    let busy = message(&|wanted| wanted.port = local(&taken).port());
+    let busy = message(&|wanted| wanted.ports = vec![local(&taken).port()]);
     assert!(busy.contains("another program") && busy.contains("port outside"), "{busy}");
     let foreign = message(&|wanted| wanted.addresses = vec![IpAddr::from([192, 0, 2, 99])]);
     assert!(foreign.contains("192.0.2.99") && foreign.contains("no interface of this host"), "{foreign}");

@@ -1,0 +1,131 @@
+//! charon's SAs and policies in all workers.
+
+use std::collections::HashMap;
+
+use convoy_ike::state::{Backend, Ends, Refusal, SaUsage};
+use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
+
+use crate::lanes::Lanes;
+
+/// The workers, as charon's state sees them. Its numbers for SAs are this one's own; each worker has a place for each.
+pub(super) struct Workers {
+    lanes: Lanes,
+    /// By number: the SA's place in each worker.
+    places: HashMap<SaIndex, Vec<SaIndex>>,
+    numbers: HashMap<(u16, SaIndex), SaIndex>,
+    next: u32,
+    policies: Vec<Policy>,
+    names: HashMap<TunnelId, String>,
+}
+
+impl Workers {
+    pub(super) fn new(lanes: Lanes) -> Self {
+        Self {
+            lanes,
+            places: HashMap::new(),
+            numbers: HashMap::new(),
+            next: 0,
+            policies: Vec::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// The number of what stands in a place of a worker.
+    pub(super) fn handle(&self, worker: u16, place: SaIndex) -> Option<SaIndex> {
+        self.numbers.get(&(worker, place)).copied()
+    }
+
+    /// Learns the names of tunnels, and tells the workers if they have changed.
+    pub(super) fn name(&mut self, name_of: impl Fn(TunnelId) -> Option<String>) {
+        let tunnels = self.policies.iter().filter_map(|policy| match policy.action {
+            Action::Protect(tunnel) => Some(tunnel),
+            Action::Bypass | Action::Discard => None,
+        });
+        let names: HashMap<TunnelId, String> = tunnels
+            .filter_map(|tunnel| Some((tunnel, name_of(tunnel).filter(|name| !name.is_empty())?)))
+            .collect();
+        if names != self.names {
+            self.names = names;
+            self.tell_policies();
+        }
+    }
+
+    fn tell_policies(&self) {
+        let (policies, names) = (self.policies.clone(), self.names.clone());
+        self.lanes.ask(move |lane| lane.set_policies(policies.clone(), names.clone()));
+    }
+}
+
+impl Backend for Workers {
+    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
+        let results = self.lanes.ask(move |lane| lane.install(&sa).map_err(|error| error.to_string()));
+        let is_whole = results.len() == self.lanes.len();
+        let mut places = Vec::new();
+        let mut refused = None;
+        for (worker, result) in results.into_iter().enumerate() {
+            match result {
+                Ok(place) => places.push((worker, place)),
+                Err(reason) => refused = Some(reason),
+            }
+        }
+        if refused.is_none() && is_whole {
+            let number = SaIndex(self.next);
+            self.next = self.next.wrapping_add(1);
+            self.numbers.extend(places.iter().map(|(worker, place)| ((*worker as u16, *place), number)));
+            self.places.insert(number, places.into_iter().map(|(_, place)| place).collect());
+            return Ok(number);
+        }
+        for (worker, place) in places {
+            self.lanes.send(worker, move |lane| lane.worker_mut().pipeline_mut().retire(place));
+        }
+        Err(Refusal(refused.unwrap_or_else(|| "a worker did not answer in time".to_owned())))
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        let Some(places) = self.places.remove(&sa) else { return };
+        for (worker, place) in places.into_iter().enumerate() {
+            self.numbers.remove(&(worker as u16, place));
+            self.lanes.send(worker, move |lane| lane.worker_mut().pipeline_mut().retire(place));
+        }
+    }
+
+    fn set_policies(&mut self, policies: &[Policy]) {
+        self.policies = policies.to_vec();
+        self.tell_policies();
+    }
+
+    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal> {
+        let Some(places) = self.places.get(&sa).cloned() else {
+            return Err(Refusal("no such SA".to_owned()));
+        };
+        let ends = SaEnds { local: ends.local, remote: ends.remote, encap: ends.encap };
+        let moved = self.lanes.ask(move |lane| {
+            let worker = usize::from(lane.worker_mut().pipeline().ipsec().worker());
+            lane.worker_mut().pipeline_mut().ipsec_mut().move_sa(places[worker], &ends)
+        });
+        if moved.len() == self.lanes.len() && moved.iter().all(|has_moved| *has_moved) {
+            Ok(())
+        } else {
+            Err(Refusal("the SA cannot go there".to_owned()))
+        }
+    }
+
+    fn usage(&mut self, sa: SaIndex) -> Option<SaUsage> {
+        let places = self.places.get(&sa)?.clone();
+        let views = self.lanes.ask(move |lane| {
+            let worker = usize::from(lane.worker_mut().pipeline().ipsec().worker());
+            lane.worker_mut()
+                .pipeline()
+                .ipsec()
+                .sa(places[worker])
+                .filter(|view| usize::from(view.owner) == worker)
+        });
+        // The workers that do not own it have counted nothing.
+        let view = views.into_iter().flatten().next()?;
+        Some(SaUsage {
+            bytes: view.usage.bytes(),
+            packets: view.usage.packets(),
+            idle_s: view.idle_ns.map(|idle_ns| u32::try_from(idle_ns / 1_000_000_000).unwrap_or(u32::MAX)),
+        })
+    }
+}
