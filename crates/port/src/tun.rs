@@ -76,15 +76,15 @@ impl Tun {
             })
             .build_sync()
             .map_err(io(format!("make the interface {device}")))?;
+        let index = tun.if_index().map_err(io(format!("find {device}")))?;
         for (address, bits) in addresses {
             let result = match address {
                 IpAddr::V4(v4) => tun.add_address_v4(*v4, *bits),
-                IpAddr::V6(v6) => tun.add_address_v6(*v6, *bits),
+                IpAddr::V6(v6) => crate::route::add_address(index, *v6, *bits),
             };
             result.map_err(io(format!("give {device} the address {address}/{bits}")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
-        let index = tun.if_index().map_err(io(format!("find {device}")))?;
         crate::route::add(index, routes).map_err(io(format!("route the tunnels' addresses to {device}")))?;
         let more: Vec<SyncDevice> = (1..*queues)
             .map(|_| tun.try_clone())
