@@ -13,6 +13,7 @@ run() { # name command...
 }
 run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
 run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
+run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

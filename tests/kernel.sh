@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# The Linux kernel as ESP and AH peer: Debian's user-mode-linux on a TAP device, as this machine's own kernel may have no ESP.
+# Keys by hand, a tunnel a case; see kernel/matrix.py. Needs root.
+# usage: kernel.sh CONVOY
+set -euo pipefail
+exec </dev/null
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+convoy=$(realpath "$1")
+cd "$(dirname "$0")"
+base=../target/kernel-peer.gz
+work=$(mktemp -d)
+ns=convoy-kernel-$$
+gateway= guest= driver=
+clean() {
+  trap - EXIT INT TERM HUP
+  # The guest is several processes; they all end with the first of their namespace.
+  [ -z "$guest" ] || { kill -KILL $(cat "/proc/$guest/task/$guest/children") && wait "$guest"; } 2>/dev/null || true
+  [ -z "$driver" ] || kill "$driver" 2>/dev/null || true
+  [ -z "$gateway" ] || { kill "$gateway" 2>/dev/null && wait "$gateway" 2>/dev/null; } || true
+  ip netns del $ns 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+trap 'exit 129' INT TERM HUP
+
+for source in kernel/build.sh kernel/init kernel/espinudp.c kernel/probe.c /usr/lib/uml/modules; do
+  [ ! -e "$base" ] || [ ! "$source" -nt "$base" ] || rm -f "$base"
+done
+[ -e "$base" ] || kernel/build.sh "$base"
+python3 kernel/drive.py prepare "$work"
+(cd "$work/guest" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/cases.gz"
+cat "$base" "$work/cases.gz" >"$work/initrd.gz"
+
+ip netns add $ns
+ip -n $ns link set lo up
+ip -n $ns tuntap add dev convoy-tap mode tap vnet_hdr
+ip -n $ns -batch "$work/host.batch"
+"$convoy" check -c "$work/gateway.toml" >/dev/null
+ip netns exec $ns "$convoy" run -c "$work/gateway.toml" >"$work/gateway.log" 2>&1 & gateway=$!
+for _ in $(seq 100); do [ -S "$work/control.sock" ] && break; sleep 0.1; done
+[ -S "$work/control.sock" ] || { cat "$work/gateway.log" >&2; exit 1; }
+# In transport mode pings and TCP go by the gateway, and what it makes of them does not.
+for family in "-4 198.51.100.128/25 icmp" "-6 2001:db8::1:0/112 ipv6-icmp"; do
+  read -r flag peers echo <<<"$family"
+  ip -n $ns $flag route add default dev convoy0 table 100
+  for protocol in $echo tcp; do ip -n $ns $flag rule add to $peers ipproto $protocol lookup 100; done
+done
+
+TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec $ns \
+  linux.uml mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
+  vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
+  >"$work/console" 2>&1 & guest=$!
+# In the background: a signal to this script waits for no other command.
+ip netns exec $ns python3 kernel/drive.py try "$work" "$convoy" & driver=$!
+status=0
+wait $driver || status=$?
+driver=
+if [ $status != 0 ]; then
+  { tail -n 40 "$work/gateway.log"; "$convoy" show stats --control "$work/control.sock" || true; tail -n 15 "$work/console"; } >&2
+fi
+exit $status

@@ -1,0 +1,227 @@
+"""Tries every case from convoy's side, while the guest does from its own, and tells what came of each.
+
+usage: drive.py prepare FOLDER      writes gateway.toml, host.batch, and guest/ for the initramfs
+       drive.py try FOLDER CONVOY   inside the namespace, with gateway and guest running
+"""
+
+import http.client
+import json
+import os
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+from collections import defaultdict
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import matrix
+
+FILE_BYTES = 200_000
+BOOT_SECONDS, WAIT_SECONDS, RUN_SECONDS = 60, 10, 240
+
+
+def prepare(folder):
+    table = list(matrix.cases())
+    inside = folder / "guest" / "cases"
+    inside.mkdir(parents=True)
+    (folder / "guest" / "www").mkdir()
+    (folder / "guest" / "www" / "file").write_bytes(os.urandom(FILE_BYTES))
+    config = folder / "gateway.toml"
+    config.touch(mode=0o600)
+    config.write_text(matrix.toml(table, folder / "control.sock"))
+
+    def lines(path, text):
+        path.write_text("".join(f"{line}\n" for line in text))
+
+    lines(folder / "host.batch", matrix.host(table))
+    lines(inside / "network", matrix.network())
+    lines(inside / "outer", matrix.outer(table))
+    for case in table:
+        lines(inside / f"{case.number}.batch", case.batch())
+    pairs = [(case, *pair) for case in table for pair in case.hosts]
+    sizes = {mode: ",".join(map(str, sizes)) for mode, sizes in matrix.SIZES.items()}
+    lines(inside / "list", (f"{case.number} {theirs} {ours} {sizes[case.mode]}" for case, ours, theirs in pairs))
+
+
+class Console(threading.Thread):
+    """Follows what the guest prints."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.path = path
+        self.version, self.refused, self.results, self.counters = "", {}, defaultdict(list), []
+        self.ready, self.done = threading.Event(), threading.Event()
+
+    def run(self):
+        with open(self.path, errors="replace") as lines:
+            rest = ""
+            while not self.done.is_set():
+                text = lines.readline()
+                rest += text
+                if rest.endswith("\n"):
+                    self.take(rest.strip())
+                    rest = ""
+                elif not text:
+                    time.sleep(0.05)
+
+    def take(self, line):
+        word, _, rest = line.partition(" ")
+        first, _, what = rest.partition(" ")
+        match word:
+            case "PEER":
+                self.version = rest
+            case "REFUSED":
+                self.refused[int(first)] = what
+            case "RESULT":
+                self.results[int(first)].append(what)
+            case "COUNTER":
+                self.counters.append(rest)
+            case "READY":
+                self.ready.set()
+            case "DONE":
+                self.done.set()
+
+
+class Server(socketserver.ThreadingTCPServer):
+    """Gives the file to whoever connects."""
+
+    allow_reuse_address = daemon_threads = True
+    request_queue_size = 64
+
+    def __init__(self, family, content):
+        self.address_family = family
+        self.content = content
+        super().__init__(("::", 9000), self.Give)
+
+    class Give(socketserver.BaseRequestHandler):
+        def handle(self):
+            self.request.sendall(self.server.content)
+
+
+def checksum(octets):
+    padded = octets + b"\0" * (len(octets) % 2)
+    total = sum(int.from_bytes(padded[at : at + 2], "big") for at in range(0, len(padded), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+def ping(source, destination, sequence, body):
+    """An echo request and its answer, compared byte for byte. Raises TimeoutError if there is none."""
+    is_v6 = ":" in destination
+    family = socket.AF_INET6 if is_v6 else socket.AF_INET
+    protocol = socket.IPPROTO_ICMPV6 if is_v6 else socket.IPPROTO_ICMP
+    request, reply = (128, 129) if is_v6 else (8, 0)
+    rest = b"cv" + sequence.to_bytes(2, "big") + body
+    # The kernel fills in ICMPv6's own.
+    total = 0 if is_v6 else checksum(bytes([request, 0, 0, 0]) + rest)
+    with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
+        raw.settimeout(WAIT_SECONDS)
+        raw.bind((source, 0))
+        raw.connect((destination, 0))
+        raw.send(bytes([request, 0]) + total.to_bytes(2, "big") + rest)
+        while True:
+            answer = raw.recv(65535)
+            answer = answer if is_v6 else answer[(answer[0] & 15) * 4 :]
+            if answer[0] == reply and answer[4:] == rest:
+                return
+
+
+def from_convoy(content, case, ours, theirs):
+    """Pings and a file from convoy's side; "good", or what went wrong."""
+    for index, size in enumerate(matrix.SIZES[case.mode]):
+        try:
+            ping(ours, theirs, index + 1, content[case.number : case.number + size])
+        except OSError as error:
+            return f"no answer to a ping of {size} bytes: {error}"
+    try:
+        web = http.client.HTTPConnection(theirs, 80, WAIT_SECONDS, source_address=(ours, 0))
+        web.request("GET", "/file")
+        return "good" if web.getresponse().read() == content else "the file differs"
+    except (OSError, http.client.HTTPException) as error:
+        return f"TCP: {error}"
+
+
+def main():
+    folder = Path(sys.argv[2])
+    if sys.argv[1] == "prepare":
+        return prepare(folder)
+
+    began = time.monotonic()
+    content = (folder / "guest" / "www" / "file").read_bytes()
+    server = Server(socket.AF_INET6, content)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    console = Console(folder / "console")
+    console.start()
+    if not console.ready.wait(BOOT_SECONDS):
+        sys.exit(f"the guest was not ready in {BOOT_SECONDS} s")
+    booted = time.monotonic()
+    table = list(matrix.cases())
+    tried = [case for case in table if case.number not in console.refused]
+    pairs = [(case, *pair) for case in tried for pair in case.hosts]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda pair: (pair[0].number, from_convoy(content, *pair)), pairs))
+    console.done.wait(RUN_SECONDS)
+    ways = defaultdict(list)
+    for number, what in found:
+        ways[number].append(what)
+    unused = idle(sys.argv[3], folder)
+    return report(table, console, ways, unused, booted - began, time.monotonic() - began)
+
+
+def idle(convoy, folder):
+    """What the gateway's own counters say against the results: SAs that carried nothing, packets that were dropped."""
+    command = [convoy, "show", "sa", "--json", "--control", folder / "control.sock"]
+    for sa in json.loads(subprocess.run(command, capture_output=True, check=True).stdout):
+        if sa["packets"] == 0:
+            yield f"{sa['tunnel']}: {sa['name']} carried nothing"
+        for reason, count in sa["drops"]:
+            yield f"{sa['tunnel']}: {sa['name']} dropped {count}: {reason}"
+
+
+def report(table, console, ways, against, boot, whole):
+    cells, wrong = defaultdict(lambda: [0, 0, 0]), 0
+    for case in table:
+        cell = cells[case.proposal.protocol, case.proposal.words, case.encap, case.outer]
+        if case.number in console.refused:
+            cell[2] += 1
+            print(f"{case.name}: refused by the peer's kernel: {console.refused[case.number]}")
+            continue
+        ours = ways[case.number]
+        theirs = console.results[case.number] or ["nothing was heard of it"]
+        bad = [f"{way}: {what}" for way, all_of in (("from convoy", ours), ("from the kernel", theirs)) for what in all_of]
+        bad = [what for what in bad if not what.endswith(": good")]
+        if len(theirs) != len(case.hosts):
+            bad.append(f"from the kernel: {len(theirs)} results of {len(case.hosts)}")
+        cell[0] += not bad
+        cell[1] += 1
+        wrong += bool(bad)
+        print(f"{case.name}: {'; '.join(bad) if bad else 'passed'}")
+    print(f"\nPeer: {console.version}. Passed of tried: tunnel and transport mode, each with and without ESN.\n")
+    columns = [("none", 4), ("none", 6), ("udp", 4), ("udp", 6)]
+    print("| | native, IPv4 | native, IPv6 | in UDP, IPv4 | in UDP, IPv6 |\n|---|---|---|---|---|")
+    for proposal in matrix.PROPOSALS:
+        row = []
+        for encap, outer in columns:
+            good, tried, refused = cells.get((proposal.protocol, proposal.words, encap, outer), (0, 0, 0))
+            row.append(f"{good} of {tried}" * bool(tried) + f" ({refused} refused)" * bool(refused))
+        print(f"| {proposal.protocol} {proposal.words} | " + " | ".join(row) + " |")
+    against = list(against) if not console.refused else []
+    for line in against:
+        print(f"the gateway's counters: {line}")
+    if wrong:
+        print(f"\nthe guest's counters: {', '.join(console.counters) or 'none'}")
+    refused = len(console.refused)
+    print(
+        f"\n{len(table) - wrong - refused} passed, {wrong} failed, {refused} refused by the peer's kernel; "
+        f"{boot:.0f} s until the guest was ready, {whole:.0f} s in all"
+    )
+    # The kernel that this is made for takes every one.
+    return int(wrong > 0 or refused > 0 or len(against) > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
