@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := target/release/convoy
 
-.PHONY: help demo demo-net test check bench bench-sim fuzz install-build install-test
+.PHONY: help charon demo demo-net test check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -25,6 +25,10 @@ demo: $(CONVOY) ## two gateways in one process protect real traffic (no root)
 demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark (root)
 	@scripts/install.sh test
 	demo/net.sh $(CONVOY)
+
+charon: ## strongSwan's plugin, for the strongSwan that is installed
+	@scripts/install.sh charon
+	$(MAKE) -C charon OUT=$(abspath target/charon)
 
 test: install-test ## every test: crates, foreign peers, namespaces (root for the last two)
 	$(CARGO) test --workspace --locked

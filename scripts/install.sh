@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|test|bench ...
+# usage: install.sh build|test|bench|charon ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
@@ -8,11 +8,16 @@ declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [test]="ip:iproute2 tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod cc:gcc /usr/include/stdio.h:libc6-dev"
+  [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
+    /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
+    /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
+    /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [test]=""
+  [charon]=""
   [bench]=""
 )
 

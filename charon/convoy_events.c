@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+#include "convoy_events.h"
+
+#include <daemon.h>
+#include <processing/jobs/callback_job.h>
+
+struct convoy_events_t {
+    listener_t listener;
+    convoy_link_t *link;
+};
+
+/* Names to tell, out of the way of whoever holds charon's locks. */
+typedef struct {
+    convoy_link_t *link;
+    uint32_t reqid;
+    char *connection;
+    char *child;
+} naming_t;
+
+static void destroy_naming(naming_t *naming) {
+    free(naming->connection);
+    free(naming->child);
+    free(naming);
+}
+
+static job_requeue_t tell_name(naming_t *naming) {
+    convoy_message_t message;
+
+    convoy_begin(&message, CONVOY_NAME_REQID);
+    convoy_put_u32(&message, naming->reqid);
+    convoy_put_name(&message, naming->connection);
+    convoy_put_name(&message, naming->child);
+    convoy_link_ask(naming->link, &message, &message);
+    return JOB_REQUEUE_NONE;
+}
+
+static void queue_name(convoy_events_t *this, child_sa_t *child_sa, char *connection) {
+    naming_t *naming;
+
+    INIT(naming, .link = this->link, .reqid = child_sa->get_reqid(child_sa), .connection = strdup(connection ?: ""),
+         .child = strdup(child_sa->get_name(child_sa)));
+    lib->processor->queue_job(lib->processor,
+                              (job_t *)callback_job_create((callback_job_cb_t)tell_name, naming,
+                                                           (callback_job_cleanup_t)destroy_naming, NULL));
+}
+
+METHOD(listener_t, child_state_change, bool, convoy_events_t *this, ike_sa_t *ike_sa, child_sa_t *child_sa,
+       child_sa_state_t state) {
+    if (state == CHILD_INSTALLED || state == CHILD_ROUTED) {
+        queue_name(this, child_sa, ike_sa ? ike_sa->get_name(ike_sa) : NULL);
+    }
+    return TRUE;
+}
+
+static void hear_expire(convoy_message_t *message) {
+    uint32_t spi = htonl(convoy_get_u32(message));
+    uint8_t protocol = convoy_get_u8(message);
+    bool is_hard = convoy_get_u8(message);
+    host_t *destination;
+
+    convoy_skip(message, 2);
+    destination = convoy_get_host(message);
+    if (destination && convoy_is_whole(message)) {
+        charon->kernel->expire(charon->kernel, protocol, spi, destination, is_hard);
+    }
+    DESTROY_IF(destination);
+}
+
+static void hear_acquire(convoy_message_t *message) {
+    uint32_t reqid = convoy_get_u32(message);
+    kernel_acquire_data_t packet = {};
+
+    packet.src = convoy_get_selector(message);
+    packet.dst = convoy_get_selector(message);
+    if (packet.src && packet.dst && convoy_is_whole(message)) {
+        charon->kernel->acquire(charon->kernel, reqid, &packet);
+    }
+    DESTROY_IF(packet.src);
+    DESTROY_IF(packet.dst);
+}
+
+static void hear_mapping(convoy_message_t *message) {
+    uint32_t spi = htonl(convoy_get_u32(message));
+    uint8_t protocol = convoy_get_u8(message);
+    host_t *destination, *source;
+
+    convoy_skip(message, 3);
+    destination = convoy_get_host(message);
+    source = convoy_get_host(message);
+    if (destination && source && convoy_is_whole(message)) {
+        charon->kernel->mapping(charon->kernel, protocol, spi, destination, source);
+    }
+    DESTROY_IF(destination);
+    DESTROY_IF(source);
+}
+
+void convoy_events_hear(convoy_message_t *message) {
+    uint32_t id;
+    convoy_kind_t kind = convoy_open(message, &id);
+
+    switch (kind) {
+        case CONVOY_EXPIRE:
+            hear_expire(message);
+            break;
+        case CONVOY_ACQUIRE:
+            hear_acquire(message);
+            break;
+        case CONVOY_MAPPING:
+            hear_mapping(message);
+            break;
+        default:
+            DBG1(DBG_KNL, "convoy: the gateway tells of something unknown, of kind %d", kind);
+            break;
+    }
+}
+
+/* A soft expiry is how a kernel asks for new keys. */
+static void rekey_children(ike_sa_t *ike_sa) {
+    enumerator_t *enumerator = ike_sa->create_child_sa_enumerator(ike_sa);
+    child_sa_t *child_sa;
+
+    while (enumerator->enumerate(enumerator, &child_sa)) {
+        if (child_sa->get_state(child_sa) == CHILD_INSTALLED) {
+            charon->kernel->expire(charon->kernel, child_sa->get_protocol(child_sa) == PROTO_AH ? IPPROTO_AH : IPPROTO_ESP,
+                                   child_sa->get_spi(child_sa, TRUE), ike_sa->get_my_host(ike_sa), FALSE);
+        }
+    }
+    enumerator->destroy(enumerator);
+}
+
+static job_requeue_t recover(convoy_events_t *this) {
+    enumerator_t *enumerator;
+    peer_cfg_t *peer_cfg;
+    child_sa_t *child_sa;
+    ike_sa_t *ike_sa;
+
+    enumerator = charon->controller->create_ike_sa_enumerator(charon->controller, TRUE);
+    while (enumerator->enumerate(enumerator, &ike_sa)) {
+        rekey_children(ike_sa);
+    }
+    enumerator->destroy(enumerator);
+    enumerator = charon->traps->create_enumerator(charon->traps);
+    while (enumerator->enumerate(enumerator, &peer_cfg, &child_sa)) {
+        queue_name(this, child_sa, peer_cfg->get_name(peer_cfg));
+    }
+    enumerator->destroy(enumerator);
+    return JOB_REQUEUE_NONE;
+}
+
+void convoy_events_recover(convoy_events_t *this) {
+    lib->processor->queue_job(lib->processor,
+                              (job_t *)callback_job_create((callback_job_cb_t)recover, this, NULL, NULL));
+}
+
+convoy_events_t *convoy_events_create(convoy_link_t *link) {
+    convoy_events_t *this;
+
+    INIT(this, .listener = {.child_state_change = _child_state_change}, .link = link);
+    charon->bus->add_listener(charon->bus, &this->listener);
+    return this;
+}
+
+void convoy_events_destroy(convoy_events_t *this) {
+    charon->bus->remove_listener(charon->bus, &this->listener);
+    free(this);
+}
