@@ -236,3 +236,29 @@ fn the_example_of_a_sweep_is_good() {
     assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
     assert!(text(&output.stdout).starts_with("448 points"));
 }
+
+#[test]
+fn a_plan_says_what_a_window_and_an_engine_bring() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = folder.path().join("gateway.toml");
+    let model = "[[engine]]\nkind = \"model\"\nname = \"card-model\"\nt_init_us = 50.0\n";
+    let tunnel = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+                  local_ts = [\"10.1.0.0/16\"]\nremote_ts = [\"10.2.0.0/16\"]\nesp_proposal = \"aes128gcm16\"\n";
+    std::fs::write(&config, format!("{model}{tunnel}")).expect("writable");
+    let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo/traffic.pcap");
+    let told = sim(&["plan", "-c", as_str(&config), "--trace", capture, "--measure", "1", "--json"]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
+    assert!(told["best_window"].as_u64() > Some(4), "a card that takes so long to set up wants bundles");
+    let gain = |change: &str| {
+        let changes = told["changes"].as_array().expect("a list");
+        changes
+            .iter()
+            .find(|outcome| outcome["change"] == change)
+            .and_then(|outcome| outcome["gain"].as_f64())
+    };
+    assert!(gain("with another card-model") > Some(1.3), "{told}");
+    assert_eq!(told["measured"]["packets"], told["packets"][0]);
+    let (status, error) = refused(&["plan", "-c", as_str(&config), "--trace", "/nowhere.pcap"]);
+    assert!(status == Some(1) && error.contains("/nowhere.pcap"), "{error}");
+}

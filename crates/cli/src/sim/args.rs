@@ -17,6 +17,30 @@ pub(super) enum SimCommand {
     Run(Box<RunArgs>),
     /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
     Sweep(SweepArgs),
+    /// What this machine's engines would do with a capture: the best window, and what each engine brings
+    Plan(PlanArgs),
+}
+
+#[derive(Args)]
+pub(super) struct PlanArgs {
+    /// The gateway's configuration: its engines and policies
+    #[arg(short, long, value_name = "GATEWAY.toml")]
+    pub(super) config: PathBuf,
+    /// A capture of the inside: pcap or pcapng
+    #[arg(long, value_name = "FILE.pcap")]
+    pub(super) trace: PathBuf,
+    /// Packets of the capture that count
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub(super) packets: usize,
+    /// Rate at which packets arrive [default: there are always more]
+    #[arg(long, value_name = "R")]
+    pub(super) rate_mbps: Option<f64>,
+    /// Also send the capture through the gateway itself so often, and hold the prediction against it
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "10")]
+    pub(super) measure: Option<usize>,
+    /// Print JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 #[derive(Args)]

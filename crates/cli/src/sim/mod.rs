@@ -1,6 +1,7 @@
 //! `convoy sim`: the simulator.
 
 mod args;
+mod plan;
 mod policies;
 mod progress;
 mod run;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),
         SimCommand::Sweep(args) => sweep::run(args),
+        SimCommand::Plan(args) => plan::run(args),
     }
 }
 

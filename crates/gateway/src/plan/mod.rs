@@ -66,8 +66,8 @@ pub struct Outcome {
     pub latency_ms: f64,
     /// From arrival until it has left, 99th percentile, in ms; of use where packets arrive at a rate.
     pub sojourn_p99_ms: f64,
-    /// Each processor's share of the packets, in the order of [`Plan::processors`] as far as they are there.
-    pub share: Vec<f64>,
+    /// Each processor's name and share of the packets. All engines on the worker's core are one processor, `worker`.
+    pub share: Vec<(String, f64)>,
 }
 
 /// A plan.
@@ -79,8 +79,6 @@ pub struct Plan {
     pub worker_ns: (f64, f64),
     /// What each engine costs.
     pub engines: Vec<EngineCost>,
-    /// Names of the simulated processors.
-    pub processors: Vec<String>,
     /// The configuration as it stands.
     pub as_configured: Outcome,
     /// Each window.
@@ -127,7 +125,6 @@ pub fn plan(
         packets: (trace.packets.len() as u64, trace.unprotected),
         worker_ns: trace.worker_ns,
         engines: machine.engines.clone(),
-        processors: machine.processors(),
         as_configured: relative(configured),
         windows,
         best_window,
@@ -145,6 +142,7 @@ pub fn simulate(platform: Platform, trace: &Trace) -> Result<Report, PlanError> 
 }
 
 fn outcome_of(change: String, window: usize, report: &Report) -> Outcome {
+    let names = report.processors.iter().map(|processor| processor.name.clone());
     Outcome {
         change,
         window,
@@ -154,7 +152,7 @@ fn outcome_of(change: String, window: usize, report: &Report) -> Outcome {
         packets_per_multipacket: report.packets_per_multipacket,
         latency_ms: report.latency_ms,
         sojourn_p99_ms: report.sojourn_percentiles_ms.p99,
-        share: report.share.clone(),
+        share: names.zip(report.share.iter().copied()).collect(),
     }
 }
 

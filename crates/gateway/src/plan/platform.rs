@@ -108,11 +108,6 @@ impl Machine {
         changes
     }
 
-    /// The names of the simulated processors.
-    pub fn processors(&self) -> Vec<String> {
-        self.platform(self.window, None).processors.into_iter().map(|processor| processor.name).collect()
-    }
-
     /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is fastest stands for
     /// all, and shares the core with what the worker does to each packet.
     pub fn platform(&self, window: usize, rate_mbps: Option<f64>) -> Platform {

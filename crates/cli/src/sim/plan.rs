@@ -1,0 +1,107 @@
+//! `convoy sim plan`.
+
+use std::cell::OnceCell;
+
+use convoy_gateway::plan::{Machine, Measured, Outcome, Plan, PlanError, Trace, measure, plan};
+use serde::Serialize;
+
+use super::args::PlanArgs;
+use super::progress::Progress;
+use crate::Failure;
+use crate::check::load;
+use crate::table::new_table;
+
+/// What is printed for machines.
+#[derive(Serialize)]
+struct Told {
+    #[serde(flatten)]
+    plan: Plan,
+    /// The gateway itself, as configured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    measured: Option<Measured>,
+}
+
+pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
+    let failed = |error: PlanError| Failure::Failed(error.to_string());
+    let config = load(&args.config)?;
+    if args.rate_mbps.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
+        return Err(Failure::Config("--rate-mbps must be a number above 0".to_owned()));
+    }
+    let trace = Trace::read(&config, &args.trace, args.packets).map_err(failed)?;
+    let machine = Machine::new(&config, &trace).map_err(failed)?;
+    let progress = OnceCell::new();
+    let plan = plan(&machine, &trace, args.rate_mbps, &mut |done, total| {
+        progress.get_or_init(|| Progress::new(Some(total as u64), "simulations")).set(done as u64);
+    })
+    .map_err(failed)?;
+    drop(progress);
+    let rounds = args.measure.map(|rounds| rounds.max(1));
+    let measured = rounds.map(|rounds| measure(&config, &args.trace, args.packets, rounds)).transpose();
+    let told = Told { plan, measured: measured.map_err(failed)? };
+    if args.json {
+        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&told);
+    }
+    Ok(())
+}
+
+fn print(told: &Told) {
+    let plan = &told.plan;
+    let (protected, others) = plan.packets;
+    println!(
+        "{protected} packets of the capture are protected, {others} are not. A worker spends {:.0} ns on each beside",
+        plan.worker_ns.0 + plan.worker_ns.1
+    );
+    println!("its cipher, and these engines are calibrated for what the capture needs:");
+    let mut engines = new_table(&["engine", "works", "once a multi-packet, ns", "per 16 bytes, ns"]);
+    for engine in &plan.engines {
+        let place = if engine.is_inline { "on the worker's core" } else { "on its own" };
+        let kind = if engine.is_model { " (modelled timing)" } else { "" };
+        engines.add_row([
+            format!("{}{kind}", engine.name),
+            place.to_owned(),
+            format!("{:.0}", engine.t_init_ns),
+            format!("{:.1}", engine.t_block_ns),
+        ]);
+    }
+    println!("{engines}\n\nBy simulation:");
+    let mut table = new_table(&[
+        "setting",
+        "packets/s",
+        "Mbit/s",
+        "gain",
+        "packets per multi-packet",
+        "latency us",
+        "shares",
+    ]);
+    let rows = std::iter::once(&plan.as_configured).chain(&plan.windows).chain(&plan.changes);
+    for outcome in rows {
+        table.add_row(row(outcome));
+    }
+    println!("{table}");
+    println!("The best window is {} packets; engines more or less are told with it.", plan.best_window);
+    if let Some(measured) = &told.measured {
+        let predicted = plan.as_configured.packets_per_second;
+        let error = (predicted / measured.packets_per_second - 1.0) * 100.0;
+        println!(
+            "The gateway itself, as configured: {:.0} packets/s, {:.2} packets per multi-packet; the prediction is {error:+.0} % off.",
+            measured.packets_per_second, measured.packets_per_multipacket
+        );
+    }
+}
+
+fn row(outcome: &Outcome) -> [String; 7] {
+    let share = |(name, share): &(String, f64)| format!("{name} {:.0} %", share * 100.0);
+    let shares: Vec<String> = outcome.share.iter().map(share).collect();
+    [
+        outcome.change.clone(),
+        format!("{:.0}", outcome.packets_per_second),
+        format!("{:.0}", outcome.throughput_mbps),
+        format!("{:.2}", outcome.gain),
+        format!("{:.2}", outcome.packets_per_multipacket),
+        format!("{:.1}", outcome.latency_ms * 1000.0),
+        shares.join(", "),
+    ]
+}
