@@ -1,0 +1,148 @@
+# A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a network namespace. Sourced by the
+# tests of this folder, with $convoy and $plugin set. Root.
+#
+#   10.1.0.1 [A: convoy + charon] 192.0.2.1 --veth-- 192.0.2.2 [B] 10.2.0.1
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+folder=$(mktemp -d)
+A=convoy-ike-a B=convoy-ike-b
+libraries=$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
+processes=()
+clean() {
+  local status=$?
+  for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
+  sleep 0.2
+  for process in "${processes[@]}"; do kill -9 "$process" 2>/dev/null || true; done
+  wait 2>/dev/null || true
+  for ns in $(ip netns list | awk '/^convoy-ike-/ { print $1 }'); do ip netns del "$ns" 2>/dev/null || true; done
+  if [ "$status" = 0 ] || [ -z "${KEEP_LOGS:-}" ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
+}
+trap clean EXIT
+fail() {
+  echo "FAILED: $1" >&2
+  for log in a/convoy.log a/log b/log; do [ -f "$folder/$log" ] && { echo "--- $log"; tail -15 "$folder/$log"; } >&2; done
+  exit 1
+}
+# wait_for WHAT COMMAND...: within 20 s.
+wait_for() {
+  local what=$1; shift
+  for _ in $(seq 200); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
+  fail "$what"
+}
+mkdir -p "$folder/a" "$folder/b" "$folder/plugins"
+cp "$libraries"/*.so "$plugin" "$folder/plugins/"
+
+namespaces() {
+  ip netns add $A; ip netns add $B
+  for ns in $A $B; do ip -n $ns link set lo up; done
+  ip link add va netns $A type veth peer name vb netns $B
+  for side in "$A va 1" "$B vb 2"; do
+    read -r ns dev host <<<"$side"
+    ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
+    ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
+    ip -n "$ns" link set "$dev" up
+  done
+}
+
+# gateway_conf SIDE LOCAL [PORT_KIND]: what an operator writes; SIDE is a or b, LOCAL the outer addresses.
+gateway_conf() {
+  local side=$1 host=1; [ "$side" = a ] || host=2
+  (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
+[gateway]
+control = "$folder/$side/control.sock"
+charon = "$folder/$side/charon.sock"
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.$host.0.1/24", "fd00:$host::1/64"]
+[[port]]
+name = "outside"
+kind = "udp"
+address = [$2]
+${3:-}
+[[tunnel]]
+name = "net"
+local = "$(echo "$2" | cut -d'"' -f2)"
+remote = "${REMOTE:-192.0.2.$((3 - host))}"
+local_ts = ["10.$host.0.0/24", "fd00:$host::/64"]
+remote_ts = ["10.$((3 - host)).0.0/24", "fd00:$((3 - host))::/64"]
+esp_proposal = "aes128gcm16"
+CONF
+  )
+}
+start_gateway() { # side
+  local ns=$A; [ "$1" = a ] || ns=$B
+  ip netns exec $ns "$convoy" run -c "$folder/$1/gateway.toml" >>"$folder/$1/convoy.log" 2>&1 & gateway_pid=$!
+  processes+=("$gateway_pid")
+  wait_for "the gateway of $1 does not start" test -S "$folder/$1/charon.sock"
+}
+
+# strongswan SIDE PLUGINS: charon's own settings.
+strongswan() {
+  cat >"$folder/$1/strongswan.conf" <<CONF
+charon {
+  load = random nonce aes sha1 sha2 md5 hmac kdf drbg openssl curve25519 pem pkcs1 pkcs8 x509 pubkey ctr gcm ccm chapoly $2 vici
+  install_routes = no
+  retransmit_tries = ${RETRIES:-4}
+  retransmit_timeout = 1
+  retransmit_base = 1.2
+  plugins {
+    vici { socket = unix://$folder/$1/vici }
+    convoy { socket = $folder/$1/charon.sock }
+    kernel-libipsec { allow_peer_ts = yes }
+  }
+  filelog { log { path = $folder/$1/log
+    flush_line = yes
+    default = 1 } }
+}
+swanctl { load = pem pkcs1 pkcs8 x509 pubkey openssl random }
+CONF
+}
+with_convoy="convoy! kernel-netlink"
+stock="kernel-libipsec kernel-netlink socket-default"
+
+# connection SIDE LOCAL REMOTE "CONNECTION OPTIONS" "CHILD OPTIONS" [local auth] [remote auth]
+connection() {
+  local side=$1 host=1; [ "$side" = a ] || host=2
+  local me=$side.example peer; [ "$side" = a ] && peer=b.example || peer=a.example
+  cat >"$folder/$side/swanctl.conf" <<CONF
+connections { site { version = 2
+  local_addrs = $2
+  remote_addrs = $3
+  $4
+  local { ${6:-auth = psk}
+    id = $me }
+  remote { ${7:-auth = psk}
+    id = $peer }
+  children { net { local_ts = ${LOCAL_TS:-10.$host.0.0/24}
+    remote_ts = ${REMOTE_TS:-10.$((3 - host)).0.0/24}
+    rand_time = 0
+    $5 } } } }
+secrets { ike-1 { secret = ${SECRET:-a secret of the test} }
+  ${SECRETS:-} }
+CONF
+}
+start_charon() { # side
+  local ns=$A; [ "$1" = a ] || ns=$B
+  rm -f "$folder/$1/vici"
+  STRONGSWAN_CONF=$folder/$1/strongswan.conf unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
+    mount --bind $folder/plugins $libraries
+    mkdir -p $folder/$1/run; mount --bind $folder/$1/run /run; exec /usr/lib/ipsec/charon" >"$folder/$1/out" 2>&1 & charon_pid=$!
+  processes+=("$charon_pid")
+  wait_for "charon of $1 does not start" test -S "$folder/$1/vici"
+}
+ask() { # side swanctl-arguments
+  local side=$1; shift
+  STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
+}
+load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
+up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }
+down() { ask "$1" --terminate --ike site >/dev/null 2>&1 || true; }
+show() { "$convoy" show "$1" --json --control "$folder/a/control.sock"; }
+sas() { show sa | grep -c '"transform"' || true; }
+ping_both() { # from A and from B, of several sizes
+  for size in 0 56 1200; do
+    ip netns exec $A ping -q -c 3 -i 0.05 -W 2 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" >"$folder/ping" || fail "no answer from B: $(tail -2 "$folder/ping")"
+    ip netns exec $B ping -q -c 3 -i 0.05 -W 2 -s $size -I "${2:-10.2.0.1}" "${1:-10.1.0.1}" >"$folder/ping" || fail "no answer from A: $(tail -2 "$folder/ping")"
+  done
+}
