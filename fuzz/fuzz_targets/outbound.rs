@@ -9,7 +9,7 @@ use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
     let mut ipsec = gateway::gateway();
-    let mut pool = FramePool::new(64, 16);
+    let mut pool = FramePool::new(8, 4);
     let mut burst = OutboundBurst::default();
     let mut outer = Vec::new();
     if let Some(frame) = pool.take_filled(bytes, 320) {
@@ -25,5 +25,5 @@ fuzz_target!(|bytes: &[u8]| {
         pool.give_back_burst(frames);
     }
     drop((burst, ipsec));
-    assert_eq!((pool.available(FrameSize::Small), pool.available(FrameSize::Jumbo)), (64, 16));
+    assert_eq!((pool.available(FrameSize::Small), pool.available(FrameSize::Jumbo)), (8, 4));
 });
