@@ -72,6 +72,9 @@ static void hear_acquire(convoy_message_t *message) {
 
     packet.src = convoy_get_selector(message);
     packet.dst = convoy_get_selector(message);
+#ifdef CPU_ID_MAX
+    packet.cpu = CPU_ID_MAX;
+#endif
     if (packet.src && packet.dst && convoy_is_whole(message)) {
         charon->kernel->acquire(charon->kernel, reqid, &packet);
     }

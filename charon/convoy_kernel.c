@@ -70,10 +70,18 @@ static bool is_doable(kernel_ipsec_sa_id_t *id, kernel_ipsec_add_sa_t *data) {
     if (!is_plain(id)) {
         return FALSE;
     }
-    if (data->mark.value || data->label || data->hw_offload == HW_OFFLOAD_YES) {
-        DBG1(DBG_KNL, "convoy: the gateway has neither marks nor security labels nor hw_offload = yes");
+    if (data->mark.value || data->label ||
+        (data->hw_offload != HW_OFFLOAD_NO && data->hw_offload != HW_OFFLOAD_AUTO)) {
+        DBG1(DBG_KNL, "convoy: the gateway has neither marks nor security labels nor hardware that charon could ask for");
         return FALSE;
     }
+#ifdef CPU_ID_MAX
+    /* strongSwan 6: SAs of one CPU each. */
+    if (data->cpu != CPU_ID_MAX) {
+        DBG1(DBG_KNL, "convoy: the gateway deals its SAs to CPUs itself");
+        return FALSE;
+    }
+#endif
     if (data->enc_key.len > CONVOY_KEY || data->int_key.len > CONVOY_KEY) {
         DBG1(DBG_KNL, "convoy: the gateway has no keys of that length");
         return FALSE;
