@@ -262,3 +262,26 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     let (status, error) = refused(&["plan", "-c", as_str(&config), "--trace", "/nowhere.pcap"]);
     assert!(status == Some(1) && error.contains("/nowhere.pcap"), "{error}");
 }
+
+#[test]
+fn figures_are_made_and_claims_are_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("deep/figures");
+    let output =
+        sim(&["figures", "--out", as_str(&out), "--packets", "300", "--range-packets", "50", "--json"]);
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON and nothing else");
+    for claim in told["claims"].as_array().expect("a list") {
+        assert!(claim["shown"].is_boolean() && claim["measured"].is_string(), "{claim}");
+        assert!(claim["range_shown"].as_u64() <= claim["range_of"].as_u64());
+    }
+    for number in 3..=15 {
+        for end in ["svg", "png", "csv"] {
+            assert!(out.join(format!("figure-{number:02}.{end}")).is_file(), "figure {number}, {end}");
+        }
+    }
+    assert!(out.join("report.html").is_file() && out.join("claims.csv").is_file());
+    let (status, told) = refused(&["figures", "--out", "/dev/null/figures", "--packets", "10"]);
+    assert_eq!(status, Some(1));
+    assert!(told.contains("/dev/null/figures"), "{told}");
+}

@@ -41,6 +41,8 @@
 //!   `frames` packets; with none free the source waits.
 
 mod builtin;
+#[cfg(feature = "figures")]
+mod figures;
 mod machine;
 mod measures;
 pub mod parallel;
@@ -53,6 +55,8 @@ mod sweep;
 mod time;
 mod traffic;
 
+#[cfg(feature = "figures")]
+pub use figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, make_figures};
 pub use machine::{Carried, Observer, Served};
 pub use platform::{
     BusSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec,

@@ -17,6 +17,8 @@ pub(super) enum SimCommand {
     Run(Box<RunArgs>),
     /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
     Sweep(SweepArgs),
+    /// Figures 3 to 15 of the small-packets paper, and what becomes of its claims
+    Figures(FiguresArgs),
     /// What this machine's engines would do with a capture: the best window, and what each engine brings
     Plan(PlanArgs),
 }
@@ -54,6 +56,25 @@ pub(super) struct SweepArgs {
     /// Threads [default: all cores]
     #[arg(long, value_name = "N")]
     pub(super) jobs: Option<usize>,
+}
+
+#[derive(Args)]
+pub(super) struct FiguresArgs {
+    /// Folder of the figures, tables and the report; it is made where it is not there
+    #[arg(long, value_name = "DIR")]
+    pub(super) out: PathBuf,
+    /// Packets of each run behind a figure
+    #[arg(long, value_name = "N", default_value_t = convoy_sim::PAPER_PACKETS)]
+    pub(super) packets: u64,
+    /// Packets of each run over the open parameters [default: 30,000, at most those of --packets]
+    #[arg(long, value_name = "N")]
+    pub(super) range_packets: Option<u64>,
+    /// Threads [default: all cores]
+    #[arg(long, value_name = "N")]
+    pub(super) jobs: Option<usize>,
+    /// Print claims and files as JSON
+    #[arg(long)]
+    pub(super) json: bool,
 }
 
 /// Which SA a captured packet belongs to.

@@ -1,6 +1,7 @@
 //! `convoy sim`: the simulator.
 
 mod args;
+mod figures;
 mod plan;
 mod policies;
 mod progress;
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),
         SimCommand::Sweep(args) => sweep::run(args),
+        SimCommand::Figures(args) => figures::run(args),
         SimCommand::Plan(args) => plan::run(args),
     }
 }

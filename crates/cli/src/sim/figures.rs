@@ -1,0 +1,57 @@
+//! `convoy sim figures`.
+
+use convoy_sim::{FigureOptions, FiguresMade, make_figures, parallel};
+
+use super::args::FiguresArgs;
+use super::progress::Progress;
+use crate::Failure;
+use crate::table::new_table;
+
+pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {
+    let options = FigureOptions {
+        out: args.out.clone(),
+        packets: args.packets,
+        range_packets: args.range_packets.unwrap_or(RANGE_PACKETS.min(args.packets)),
+        threads: args.jobs.unwrap_or_else(parallel::cores),
+    };
+    let mut bar = None;
+    let made = make_figures(&options, &mut |done, total| {
+        bar.get_or_insert_with(|| Progress::new(Some(total), "packets")).set(done);
+    });
+    drop(bar);
+    let made = made.map_err(|error| Failure::Failed(error.to_string()))?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&made).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&made, args);
+    }
+    Ok(())
+}
+
+/// Of each run over the open parameters, where nobody says how many; there are thousands of runs.
+const RANGE_PACKETS: u64 = 30_000;
+
+fn print(made: &FiguresMade, args: &FiguresArgs) {
+    let mut table = new_table(&["claim", "verdict", "measured", "over the range"]);
+    table.set_content_arrangement(comfy_table::ContentArrangement::Dynamic);
+    if table.width().is_none() {
+        table.set_width(150);
+    }
+    for claim in &made.claims {
+        table.add_row([
+            format!("{} ({})", claim.claim, claim.source),
+            if claim.shown { "shown" } else { "not shown" }.to_owned(),
+            claim.measured.clone(),
+            format!("{} of {}: {}", claim.range_shown, claim.range_of, claim.range),
+        ]);
+    }
+    println!("{table}");
+    let shown = made.claims.iter().filter(|claim| claim.shown).count();
+    println!("{shown} of {} claims are shown", made.claims.len());
+    println!(
+        "{} runs of {} packets, {} of {} over the open parameters, in {:.1} s",
+        made.runs.0, made.packets.0, made.runs.1, made.packets.1, made.seconds
+    );
+    println!("{}", args.out.join("report.html").display());
+}

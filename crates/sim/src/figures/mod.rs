@@ -1,0 +1,182 @@
+//! Figures 3 to 15 of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*, and what becomes of its
+//! claims: SVG, PNG and CSV for each figure, a table of claims, and a report in one HTML file.
+
+mod bars;
+mod claims;
+mod draw;
+mod marks;
+mod plan;
+mod plots;
+mod runs;
+mod written;
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use serde::Serialize;
+
+use crate::parallel::for_each;
+use crate::platform::{Platform, PlatformError};
+use crate::simulation::SimulationError;
+use claims::Range;
+use plan::Plan;
+
+/// What to make.
+#[derive(Clone, Debug)]
+pub struct FigureOptions {
+    /// Folder of the files; it is made where it is not there.
+    pub out: PathBuf,
+    /// Packets of each run behind a figure; the paper has 500,000.
+    pub packets: u64,
+    /// Packets of each run over the range of open parameters, of which there are thousands.
+    pub range_packets: u64,
+    /// Threads that work on it.
+    pub threads: usize,
+}
+
+/// What became of a claim.
+#[derive(Clone, Debug, Serialize)]
+pub struct ClaimVerdict {
+    /// Where it stands: row of MODEL's table, section and figure of the paper.
+    pub source: String,
+    /// The claim.
+    pub claim: String,
+    /// Whether it is shown with MODEL's choice of open parameters.
+    pub shown: bool,
+    /// The numbers by which one can tell.
+    pub measured: String,
+    /// Combinations of open parameters with which it is shown.
+    pub range_shown: usize,
+    /// Combinations of open parameters that were tried.
+    pub range_of: usize,
+    /// Which values of open parameters decide.
+    pub range: String,
+}
+
+/// What was made.
+#[derive(Clone, Debug, Serialize)]
+pub struct FiguresMade {
+    /// All claims, in the paper's order.
+    pub claims: Vec<ClaimVerdict>,
+    /// Runs behind the figures, and over the range of open parameters.
+    pub runs: (usize, usize),
+    /// Packets of each of these.
+    pub packets: (u64, u64),
+    /// MODEL's choice of open parameters, in words.
+    pub chosen: String,
+    /// How long the runs took, in seconds.
+    pub seconds: f64,
+    /// Every file that was written.
+    pub files: Vec<PathBuf>,
+}
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum FigureError {
+    /// The platform that comes with the program is wrong.
+    #[error(transparent)]
+    Platform(#[from] PlatformError),
+    /// A run is out of range.
+    #[error(transparent)]
+    Simulation(#[from] SimulationError),
+    /// A file cannot be written.
+    #[error("{path}: {error}", path = .0.display(), error = .1)]
+    Io(PathBuf, std::io::Error),
+    /// A picture cannot be drawn.
+    #[error("{path}: {what}", path = .0.display(), what = .1)]
+    Drawing(PathBuf, String),
+}
+
+/// Makes all of it; `progress` hears how many packets have been simulated, and of how many.
+///
+/// # Errors
+/// [`FigureError`] says which file cannot be written.
+pub fn make_figures(
+    options: &FigureOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<FiguresMade, FigureError> {
+    let began = Instant::now();
+    std::fs::create_dir_all(&options.out).map_err(|error| FigureError::Io(options.out.clone(), error))?;
+    let platform = Platform::open("pci-accelerators")?;
+    let mut plan = Plan::new(&platform, options);
+    plan.carry_out(&platform, options.threads, progress)?;
+    let (claims, ranges_csv) = verdicts(&plan);
+    let mut made = FiguresMade {
+        claims,
+        runs: plan.counts(),
+        packets: (options.packets, options.range_packets),
+        chosen: plan.choice(),
+        seconds: began.elapsed().as_secs_f64(),
+        files: Vec::new(),
+    };
+    let chosen = plan.chosen();
+    let figures = plots::all(&chosen);
+    let stem = |number: u32| options.out.join(format!("figure-{number:02}"));
+    let drawn = |figure: &plots::Figure| draw::draw(figure, &stem(figure.number));
+    for_each(&figures, options.threads, drawn, |_, drawn| drawn)?;
+    let mut write = |name: &str, text: &str| write(&options.out.join(name), text, &mut made.files);
+    for figure in &figures {
+        write(&format!("figure-{:02}.csv", figure.number), &figure.csv())?;
+    }
+    write("runs.csv", &written::runs_csv(&chosen))?;
+    write("claims-range.csv", &ranges_csv)?;
+    let svgs = figures.iter().map(|figure| {
+        let path = stem(figure.number).with_extension("svg");
+        std::fs::read_to_string(&path).map_err(|error| FigureError::Io(path, error))
+    });
+    let svgs = svgs.collect::<Result<Vec<String>, _>>()?;
+    let ends = ["svg", "png"];
+    let pictures = figures.iter().flat_map(|figure| ends.map(|end| stem(figure.number).with_extension(end)));
+    made.files.extend(pictures);
+    let (table, list) = (written::claims_csv(&made.claims), written::claims_markdown(&made));
+    let report = written::html(&made, &figures, &svgs);
+    for (name, text) in [("claims.csv", table), ("claims.md", list), ("report.html", report)] {
+        self::write(&options.out.join(name), &text, &mut made.files)?;
+    }
+    made.files.sort();
+    Ok(made)
+}
+
+/// Every claim with MODEL's choice and over the range, and a table of the latter.
+fn verdicts(plan: &Plan) -> (Vec<ClaimVerdict>, String) {
+    let mut table = String::from("claim,depth,t_init_us,locality,shown,measured\n");
+    let (chosen, range) = (plan.chosen(), plan.range());
+    let verdicts = claims::all().into_iter().enumerate().map(|(number, claim)| {
+        let finding = (claim.check)(&chosen);
+        let mut shown = Vec::with_capacity(range.len());
+        for (open, runs) in &range {
+            let finding = (claim.check)(runs);
+            table.push_str(&format!(
+                "{},{},{},{},{},\"{}\"\n",
+                number + 1,
+                open.depth,
+                open.t_init_us,
+                open.locality,
+                finding.shown,
+                finding.measured
+            ));
+            shown.push((*open, finding.shown));
+        }
+        let range = Range::new(&shown);
+        ClaimVerdict {
+            source: claim.source.to_owned(),
+            claim: claim.text.to_owned(),
+            shown: finding.shown,
+            measured: finding.measured,
+            range_shown: range.shown,
+            range_of: range.of,
+            range: range.text,
+        }
+    });
+    let verdicts = verdicts.collect();
+    (verdicts, table)
+}
+
+fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), FigureError> {
+    std::fs::write(path, text).map_err(|error| FigureError::Io(path.to_owned(), error))?;
+    files.push(path.to_owned());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;
