@@ -33,7 +33,8 @@ charon: ## strongSwan's plugin, for the strongSwan that is installed
 test: install-test ## every test: crates, foreign peers, namespaces (root for the last two)
 	$(CARGO) test --workspace --locked
 	$(CARGO) build --release --locked -p convoy
-	tests/run.sh $(CONVOY)
+	$(MAKE) charon
+	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 check: install-test ## what must hold before a commit: format, lints, licences, tests
 	$(CARGO) fmt --all --check

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The tests against foreign peers and in network namespaces: root is needed, and their absence is a failure.
-# usage: run.sh CONVOY
+# usage: run.sh CONVOY PLUGIN
 set -euo pipefail
-convoy=$(realpath "$1")
+convoy=$(realpath "$1") plugin=$(realpath "$2")
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
 passed=0 failed=0
@@ -14,6 +14,8 @@ run() { # name command...
 run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
 run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
+run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
+  tests/charon/stock.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

@@ -1,10 +1,12 @@
 # A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a network namespace. Sourced by the
-# tests of this folder, with $convoy and $plugin set. Root.
+# tests of this folder, with $convoy and $plugin set, and $A and $B where two tests
+# are to run at a time. Root.
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --veth-- 192.0.2.2 [B] 10.2.0.1
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
 folder=$(mktemp -d)
-A=convoy-ike-a B=convoy-ike-b
+A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
+spaces=("$A" "$B") # deleted at the end
 libraries=$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
 processes=()
 clean() {
@@ -13,7 +15,7 @@ clean() {
   sleep 0.2
   for process in "${processes[@]}"; do kill -9 "$process" 2>/dev/null || true; done
   wait 2>/dev/null || true
-  for ns in $(ip netns list | awk '/^convoy-ike-/ { print $1 }'); do ip netns del "$ns" 2>/dev/null || true; done
+  for ns in "${spaces[@]}"; do ip netns del "$ns" 2>/dev/null || true; done
   if [ "$status" = 0 ] || [ -z "${KEEP_LOGS:-}" ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
 }
 trap clean EXIT
@@ -86,6 +88,7 @@ charon {
   retransmit_tries = ${RETRIES:-4}
   retransmit_timeout = 1
   retransmit_base = 1.2
+  ${CHARON_OPTIONS:-}
   plugins {
     vici { socket = unix://$folder/$1/vici }
     convoy { socket = $folder/$1/charon.sock }
@@ -133,7 +136,7 @@ start_charon() { # side
 }
 ask() { # side swanctl-arguments
   local side=$1; shift
-  STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
+  SWANCTL_DIR=$folder/$side STRONGSWAN_CONF=$folder/$side/strongswan.conf timeout 20 swanctl "$@" --uri "unix://$folder/$side/vici"
 }
 load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
 up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }

@@ -1,0 +1,247 @@
+#!/usr/bin/env bash
+# A convoy gateway keyed by charon with convoy's plugin, and a stock charon with kernel-libipsec as the peer, with a router
+# between the two that can be a NAT. Each case prints its figures; the first that fails stops the run with the logs. Root.
+# usage: stock.sh CONVOY PLUGIN [CASE...]
+#
+#   10.1.0.1 [A: convoy + charon] 192.0.2.1 --va-- .254 [R] .254 --vb-- 198.51.100.2 [B: charon] 10.2.0.1
+set -euo pipefail
+convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+A=convoy-stock-a B=convoy-stock-b R=convoy-stock-r
+source "$here/lib.sh"
+source "$here/router.sh"
+a=192.0.2.1 b=198.51.100.2 out_of_a=192.0.2.254 out_of_b=198.51.100.254
+
+begin=$SECONDS
+say() { echo "ok: $* ($((SECONDS - begin)) s)"; }
+# tunnel ROLE CONNECTION_OPTIONS CHILD_OPTIONS_A [CHILD_OPTIONS_B]: both ends configured, and the tunnel made by one.
+tunnel() {
+  local initiator=$1
+  configure "$2" "$3" "${4:-$3}"
+  up "$initiator"
+  wait_for "no pair of SAs at the gateway" pair
+}
+configure() { describe "$@"; load a; load b; }
+describe() {
+  connection a $a "${TO_B:-$b}" "encap = yes
+    $1" "$2" "${AUTH_A:-}" "${AUTH_REMOTE:-}"
+  connection b $b "${TO_A:-$a}" "encap = yes
+    ${OPTIONS_B-$1}" "$3" "${AUTH_B:-}" "${AUTH_REMOTE:-}"
+}
+# names PATTERN: reads all, unlike grep -q, so that who writes meets no closed pipe.
+names() { grep "$1" >/dev/null; }
+pair() { [ "$(sas)" = 2 ]; }
+none() { [ "$(sas)" = 0 ]; }
+end() {
+  ask "${1:-a}" --terminate --ike site >/dev/null 2>&1 || true
+  wait_for "the gateway keeps SAs of a tunnel that ended" none
+}
+transform() { show sa | sed -n 's/.*"transform": "\(.*\)".*/\1/p' | sort -u; }
+expect_transform() { [ "$(transform)" = "$1" ] || fail "$(transform) instead of $1"; }
+# drops REASON: of the gateway's counters.
+drops() { show stats | tr -d ' \n' | awk -v RS=']' -v reason="[\"$1\"," 'index($0, reason) { sum += substr($0, index($0, reason) + length(reason)) } END { print sum + 0 }'; }
+# traffic COUNT: pings of A at 100 a second, in the background; traffic_ends puts into $count how many came back.
+traffic() { ip netns exec $A ping -q -c "$1" -i 0.01 -W 2 -I 10.1.0.1 10.2.0.1 >"$folder/traffic" 2>&1 & traffic_pid=$!; processes+=("$traffic_pid"); }
+answered() { awk '/transmitted/ { print $4 " of " $1 }' "$1"; }
+traffic_ends() { wait "$traffic_pid" || true; count=$(answered "$folder/traffic"); }
+expect_all() { traffic_ends; [ "${count% of *}" = "${count#* of }" ] || fail "$1: $count pings answered"; }
+child() { ask "$1" --list-sas --raw | grep -o 'uniqueid=[0-9]*' | tail -n 1; }
+spis() { show sa | grep -o 'SA 0x[0-9a-f]*' | sort; }
+ike_spis() { ask "$1" --list-sas --raw | grep -o 'initiator-spi=[0-9a-f]*' | sort -u; }
+
+proposal() { # PROPOSAL
+  for role in a b; do
+    tunnel $role "" "esp_proposals = $1"
+    expect_transform "$1"
+    ping_both
+    end $role
+  done
+  say "$1: both roles, 36 of 36 pings"
+}
+authentication() { # KIND
+  AUTH_A="auth = pubkey
+    certs = a-$1.pem" AUTH_B="auth = pubkey
+    certs = b-$1.pem" AUTH_REMOTE="auth = pubkey
+    cacerts = ca-$1.pem"
+  for role in a b; do
+    tunnel $role "" "esp_proposals = aes128gcm16"
+    ask a --list-sas >"$folder/sas"
+    ping_both
+    end $role
+  done
+  grep -q "authentication of 'b.example' with $2.* successful" "$folder/a/log" || fail "the peer was not authenticated by $2"
+  AUTH_A="" AUTH_B="" AUTH_REMOTE=""
+  say "certificates, $1: both roles, 36 of 36 pings"
+}
+ctr_is_preferred() {
+  # The responder chooses, so one line of the gateway's swanctl.conf decides over a peer that would rather have GCM.
+  tunnel b "" "esp_proposals = aes128ctr-sha256,aes128gcm16" "esp_proposals = aes128gcm16,aes128ctr-sha256"
+  expect_transform aes128ctr-sha256
+  ping_both
+  end
+  tunnel a "" "esp_proposals = aes256ctr-sha256,aes128gcm16" "esp_proposals = aes256ctr-sha256,aes128gcm16"
+  expect_transform aes256ctr-sha256
+  ping_both
+  end
+  say "AES-CTR preferred by swanctl.conf and chosen: aes128ctr-sha256 as responder, aes256ctr-sha256 as initiator, 36 of 36 pings"
+}
+convoy_behind_nat() {
+  nat vb
+  TO_A=%any OPTIONS_B="" tunnel a "dpd_delay = 2s" "esp_proposals = aes128gcm16"
+  ask b --list-sas | names "remote 'a.example' @ $out_of_b\[[23][0-9]*\]" || fail "the peer sees no NAT: $(ask b --list-sas)"
+  ping_both
+  say "NAT, convoy behind it: 18 of 18 pings"
+  # libipsec does not look where ESP comes from: it is charon on A that learns from the answers to DPD that a NAT rebound.
+  first_dpd() { grep -q "parsed INFORMATIONAL response 2" <(tail -n 8 "$folder/a/log"); }
+  wait_for "no DPD" first_dpd
+  rebind vb
+  local start
+  start=$(date +%s%N)
+  wait_for "the peer does not follow a NAT that rebound" ip netns exec $A ping -q -c 1 -W 0.2 -I 10.1.0.1 10.2.0.1
+  local took=$((($(date +%s%N) - start) / 1000000))
+  ask b --list-sas | names "@ $out_of_b\[3" || fail "the NAT did not rebind"
+  ping_both
+  end
+  no_nat
+  say "NAT rebinding, convoy behind it: traffic back after $took ms, 18 of 18 pings"
+}
+peer_behind_nat() {
+  nat va
+  TO_B=%any tunnel b "" "esp_proposals = aes128gcm16"
+  ask a --list-sas | names "remote 'b.example' @ $out_of_a\[[23][0-9]*\]" || fail "the gateway sees no NAT: $(ask a --list-sas)"
+  show sa | names "$out_of_a" || fail "the SAs do not name the NAT"
+  ping_both
+  say "NAT, the peer behind it: 18 of 18 pings"
+  rebind va
+  ip netns exec $B ping -q -c 100 -i 0.01 -W 2 -I 10.2.0.1 10.1.0.1 >"$folder/ping" || true
+  count=$(answered "$folder/ping")
+  # Charon hears of the new ports and has the gateway's SAs follow; answers until then go to the old ones.
+  [ "${count% of *}" -ge 80 ] || fail "the gateway does not follow a NAT that rebound: $count pings answered"
+  wait_for "charon was not told of the NAT's mapping" grep -q "NAT mappings of CHILD_SA" "$folder/a/log"
+  ping_both
+  end
+  no_nat
+  say "NAT rebinding, the peer behind it: $count pings at once, then 18 of 18"
+}
+ike_rekey() {
+  tunnel a "" "esp_proposals = aes128gcm16"
+  traffic 300
+  local before side after
+  after=$(spis)
+  for side in a b; do
+    before=$(ike_spis a)
+    ask $side --rekey --ike site >/dev/null
+    other_ike_sa() { local now; now=$(ike_spis a); [ "$now" != "$before" ] && [ "$(echo "$now" | wc -l)" = 1 ]; }
+    wait_for "no new IKE SA" other_ike_sa
+  done
+  expect_all "IKE rekeyed"
+  [ "$(spis)" = "$after" ] || fail "an IKE rekey changed the CHILD_SA"
+  say "IKE rekey by each side: $count pings at 100/s"
+  end
+}
+child_rekey() { # NAME PROPOSAL
+  tunnel a "" "esp_proposals = $2"
+  traffic 500
+  local before side
+  for side in a b a; do
+    before=$(spis)
+    ask $side --rekey --child net >/dev/null
+    new_sas() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
+    wait_for "the CHILD_SA is not rekeyed" new_sas
+  done
+  expect_all "CHILD rekeyed"
+  case $2 in *-*) ask a --list-sas | names ECP_256 || fail "no PFS";; esac
+  end
+  say "CHILD rekey ${1/-/ }, 3 times: $count pings at 100/s"
+}
+acquire_by_traffic() {
+  configure "" "esp_proposals = aes128gcm16
+    start_action = trap" "esp_proposals = aes128gcm16"
+  ip netns exec $A ping -c 3 -i 0.2 -W 3 -I 10.1.0.1 10.2.0.1 >"$folder/ping" || fail "no answer: $(cat "$folder/ping")"
+  grep -q "icmp_seq=1 " "$folder/ping" || fail "the first packet is lost"
+  end
+  configure "" "esp_proposals = aes128gcm16" "esp_proposals = aes128gcm16"
+  [ "$(answered "$folder/ping")" = "3 of 3" ] || fail "acquire: $(answered "$folder/ping") pings answered"
+  say "acquire by traffic: $(answered "$folder/ping") pings, the first after $(sed -n 's/.*icmp_seq=1 .*time=//p' "$folder/ping")"
+}
+peer_killed() {
+  tunnel a "dpd_delay = 1s" "esp_proposals = aes128gcm16"
+  ping_both
+  local start dropped clear
+  clear=$(in_clear) start=$(date +%s%N)
+  kill -9 "$peer_pid"; wait "$peer_pid" 2>/dev/null || true
+  wait_for "SAs of a dead peer stay" none
+  show policy | names '"protect"' && fail "policies of a dead peer stay"
+  local took=$((($(date +%s%N) - start) / 1000000))
+  dropped=$(drops outbound_no_policy)
+  ip netns exec $A ping -q -c 20 -i 0.01 -W 1 -I 10.1.0.1 10.2.0.1 >/dev/null && fail "answers from a dead peer"
+  [ "$(in_clear)" = "$clear" ] || fail "traffic left in clear"
+  dropped=$(($(drops outbound_no_policy) - dropped))
+  [ "$dropped" -ge 20 ] || fail "traffic without a policy is not counted: $dropped of 20"
+  say "DPD, peer killed: SAs and policies gone after $took ms, then 20 pings: $dropped dropped, 0 in clear"
+  start_peer
+}
+wrong_key() {
+  local role
+  for role in a b; do
+    connection a $a $b "encap = yes" "esp_proposals = aes128gcm16"
+    SECRET="another secret" connection b $b $a "encap = yes" "esp_proposals = aes128gcm16"
+    load a; load b
+    if ask $role --initiate --child net >"$folder/up" 2>&1; then fail "a tunnel with a wrong PSK"; fi
+    none || fail "SAs with a wrong PSK"
+  done
+  grep -q "received AUTHENTICATION_FAILED notify error" "$folder/a/log" || fail "no word of the refusal"
+  local line
+  line=$(grep -o "tried .* shared key.* but MAC mismatched" "$folder/a/log" | tail -n 1) || fail "no word of the wrong PSK"
+  say "hostile, wrong PSK: no SA in both roles; the log says \"$line\""
+}
+malformed_ike() {
+  tunnel a "" "esp_proposals = aes128gcm16"
+  local sent refused dropped
+  refused=$(refusals) dropped=$(drops unknown_spi)
+  sent=$(ip netns exec $B python3 "$here/hostile.py" ike $a)
+  wait_for "malformed IKE is not refused" more_than "$refused" refusals
+  dropped=$(($(drops unknown_spi) - dropped)) refused=$(($(refusals) - refused))
+  [ "$dropped" -gt 0 ] || fail "what is no IKE on 4500 is not counted"
+  alive "malformed IKE"
+  end
+  say "hostile, $sent: charon's log refuses $refused, the gateway counts $dropped that had no marker of IKE, 18 of 18 pings"
+}
+unknown_spis() {
+  tunnel a "" "esp_proposals = aes128gcm16"
+  local before after sent memory
+  before=$(drops unknown_spi) memory=$(resident)
+  traffic 200
+  sent=$(ip netns exec $B python3 "$here/hostile.py" esp $a)
+  traffic_ends
+  after=$(drops unknown_spi)
+  [ "$after" -gt "$before" ] || fail "unknown SPIs are not counted"
+  alive "ESP with unknown SPIs"
+  end
+  say "hostile, $sent: $((after - before)) counted, $count pings meanwhile, 18 of 18 after it; memory $memory to $(resident) KiB"
+}
+refusals() { grep -cE "invalid IKE header|unsupported IKE version|message parsing failed|processing failed" "$folder/a/log" || true; }
+more_than() { [ "$("$2")" -gt "$1" ]; }
+resident() { awk '/^VmRSS/ { print $2 }' "/proc/$gateway_pid/status"; }
+alive() { kill -0 "$gateway_pid" 2>/dev/null || fail "the gateway died of $1"; pair || fail "the SAs went with $1"; ping_both; }
+
+start_peer() {
+  start_charon b; peer_pid=$charon_pid
+  load b
+}
+
+routed
+certificates rsa ecdsa
+REMOTE=$b gateway_conf a "\"$a\""
+start_gateway a
+export RETRIES=2 CHARON_OPTIONS="delete_rekeyed_delay = 1"
+strongswan a "$with_convoy"; strongswan b "$stock"
+describe "" "" ""
+start_charon a; load a; start_peer
+cases=("proposal aes128gcm16" "proposal aes256gcm16" "proposal aes128-sha256" "proposal aes256-sha512" "proposal chacha20poly1305"
+  "authentication rsa RSA" "authentication ecdsa ECDSA" ctr_is_preferred convoy_behind_nat peer_behind_nat ike_rekey
+  "child_rekey without-PFS aes128gcm16" "child_rekey with-PFS aes128gcm16-ecp256" acquire_by_traffic peer_killed
+  wrong_key malformed_ike unknown_spis)
+[ $# -le 2 ] || cases=("${@:3}")
+for case in "${cases[@]}"; do $case; done
+echo "stock strongSwan $(dpkg-query -W -f '${Version}' strongswan-libcharon 2>/dev/null || ipsec version | head -n 1): ${#cases[@]} of ${#cases[@]} cases passed in $((SECONDS - begin)) s"
