@@ -45,6 +45,7 @@ check: install-test ## what must hold before a commit: format, lints, licences, 
 bench: install-build ## cycles per packet of each engine and of the whole path, with the floor beside them
 	$(CARGO) bench --workspace --locked --exclude convoy-gateway
 	$(CARGO) bench --workspace --locked --bench throughput
+	$(MAKE) bench-sim
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
 	bench/simulator/run.sh "$(CONVOY) sim run"
