@@ -21,7 +21,7 @@ clean() {
 trap clean EXIT
 fail() {
   echo "FAILED: $1" >&2
-  for log in a/convoy.log a/log b/log; do [ -f "$folder/$log" ] && { echo "--- $log"; tail -15 "$folder/$log"; } >&2; done
+  for log in a/convoy.log b/convoy.log a/log b/log; do [ -f "$folder/$log" ] && { echo "--- $log"; tail -15 "$folder/$log"; } >&2; done
   exit 1
 }
 # wait_for WHAT COMMAND...: within 20 s.
@@ -76,7 +76,7 @@ start_gateway() { # side
   local ns=$A; [ "$1" = a ] || ns=$B
   ip netns exec $ns "$convoy" run -c "$folder/$1/gateway.toml" >>"$folder/$1/convoy.log" 2>&1 & gateway_pid=$!
   processes+=("$gateway_pid")
-  wait_for "the gateway of $1 does not start" test -S "$folder/$1/charon.sock"
+  wait_for "the gateway of $1 does not start" show stats "$1"
 }
 
 # strongswan SIDE PLUGINS: charon's own settings.
@@ -141,8 +141,8 @@ ask() { # side swanctl-arguments
 load() { ask "$1" --load-all --noprompt --file "$folder/$1/swanctl.conf" >"$folder/$1/load" 2>&1 || fail "$1 does not load: $(cat "$folder/$1/load")"; }
 up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot initiate: $(tail -3 "$folder/$1/up")"; }
 down() { ask "$1" --terminate --ike site >/dev/null 2>&1 || true; }
-show() { "$convoy" show "$1" --json --control "$folder/a/control.sock"; }
-sas() { show sa | grep -c '"transform"' || true; }
+show() { "$convoy" show "$1" --json --control "$folder/${2:-a}/control.sock"; } # what side
+sas() { show sa "${1:-a}" | grep -c '"transform"' || true; }
 ping_both() { # from A and from B, of several sizes
   for size in 0 56 1200; do
     ip netns exec $A ping -q -c 3 -i 0.05 -W 2 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" >"$folder/ping" || fail "no answer from B: $(tail -2 "$folder/ping")"

@@ -99,7 +99,7 @@ impl OuterHeader {
     pub(crate) fn new(config: &SaConfig) -> Self {
         let protocol = if config.encap.is_some() { UDP } else { number_of(config.protocol) };
         // Its hop limit is a system parameter (RFC 4301 section 5.1.2.1).
-        let ip = IpHeader::new(protocol, config.local, config.remote);
+        let ip = IpHeader { identification: 1, ..IpHeader::new(protocol, config.local, config.remote) };
         let SaConfig { encap, df, dscp, ecn, .. } = *config;
         Self { ip, encap, df, dscp, ecn }
     }
@@ -130,9 +130,36 @@ impl OuterHeader {
             OuterDf::Clear => false,
         };
         self.ip.write(packet);
-        self.ip.identification = self.ip.identification.wrapping_add(1);
+        // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
+        self.ip.identification = self.ip.identification.checked_add(1).unwrap_or(1);
         if let Some(ports) = self.encap {
             write_udp(&mut packet[self.ip.header_len()..], ports);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_outer_header_has_an_identification_of_0_which_linux_replaces_under_ah() {
+        let ends = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().expect("an address"));
+        let mut header = OuterHeader {
+            ip: IpHeader { identification: 1, ..IpHeader::new(ESP, ends[0], ends[1]) },
+            encap: None,
+            df: OuterDf::Clear,
+            dscp: OuterDscp::Copy,
+            ecn: EcnMode::default(),
+        };
+        let mut packet = [0; 20];
+        let inner = {
+            header.ip.write(&mut packet);
+            Layout::parse(&packet).expect("a packet")
+        };
+        for _ in 0..=u32::from(u16::MAX) + 1 {
+            header.write(&mut packet, &inner);
+            assert_ne!(packet[4..6], [0, 0]);
         }
     }
 }

@@ -1,0 +1,193 @@
+#!/usr/bin/env bash
+# Two convoys, each with charon: what a stock peer in user space lacks. Root.
+# usage: two.sh CONVOY PLUGIN
+set -euo pipefail
+convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-two-a B=convoy-two-b
+source "$(dirname "$0")/lib.sh"
+v4=(192.0.2.1 192.0.2.2) v6=(2001:db8::1 2001:db8::2)
+inside4=(10.1.0.1 10.2.0.1) inside6=(fd00:1::1 fd00:2::1)
+
+passed() { printf '%-34s %s\n' "$1" "$2"; }
+# start_both WORKERS: gateways with ESP in UDP beside native ESP, and both charons.
+start_both() {
+  local side host
+  for side in a b; do
+    host=1; [ $side = a ] || host=2
+    # 192.0.2.11 is where A goes later.
+    local addresses="\"192.0.2.$host\", \"2001:db8::$host\""
+    [ $side = b ] || addresses+=', "192.0.2.11"'
+    gateway_conf $side "$addresses" "$(printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]' "$addresses")"
+    sed -i "s/^\[gateway\]/&\nworkers = $1\nallow_weak = true/" "$folder/$side/gateway.toml"
+    strongswan $side "$with_convoy"
+    start_gateway $side; eval "gateway_$side=$gateway_pid"
+    start_charon $side; eval "charon_$side=$charon_pid"
+  done
+}
+stop_both() {
+  kill "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
+  wait "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
+}
+no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
+# tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: the only one there is.
+tunnel() {
+  local at; read -r -a at <<<"$1"
+  LOCAL_TS=${4:-} REMOTE_TS=${5:-} connection a "${at[0]}" "${at[1]}" "$2" "$3"
+  LOCAL_TS=${5:-} REMOTE_TS=${4:-} connection b "${at[1]}" "${at[0]}" "$2" "$3"
+  load a; load b; up a
+}
+end_tunnel() { down a; wait_for "SAs that were ended are still there" no_sas; }
+# shown KEY VALUE: every SA of both sides has it, within a second, and has dropped nothing.
+shown() {
+  local side
+  for _ in $(seq 10); do is_shown "$@" && return; sleep 0.1; done
+  fail "not all SAs have $1 = $2: $(show sa a; show sa b)"
+}
+is_shown() {
+  for side in a b; do
+    show sa $side | python3 -c 'import json, sys
+sas = json.load(sys.stdin)
+sys.exit(not sas or any(str(sa[sys.argv[1]]) != sys.argv[2] or sum(dict(sa["drops"]).values()) for sa in sas))' "$1" "$2" || return 1
+  done
+}
+says() { ask a --list-sas | grep -q "$1" || fail "charon does not say $1: $(ask a --list-sas)"; }
+
+# exchange [ADDRESS_OF_A ADDRESS_OF_B]: 18 packets in each direction, of three sizes.
+exchange() {
+  local from=${1:-10.1.0.1} to=${2:-10.2.0.1} size pings=() one
+  for size in 0 56 1200; do
+    ip netns exec $A ping -q -c 3 -i 0.01 -W 5 -s $size -I "$from" "$to" >"$folder/ping-a-$size" & pings+=($!)
+    ip netns exec $B ping -q -c 3 -i 0.01 -W 5 -s $size -I "$to" "$from" >"$folder/ping-b-$size" & pings+=($!)
+  done
+  for one in "${pings[@]}"; do wait "$one" || true; done
+  # ping itself does not wait for late answers; the SAs' counters tell whether any was lost.
+  for one in "$folder"/ping-[ab]-*; do grep -q ' [123] received' "$one" || fail "no ping is answered: $(tail -2 "$one")"; done
+}
+
+algorithms() { # of ESP in UDP, then of AH
+  local proposal count=0
+  for proposal in aes{128,192,256}gcm{8,12,16} aes{128,192,256}gmac aes{128,192,256}ctr-sha256 aes128-sha1 aes{192,256}-sha256 \
+    aes256-sha384 aes256-sha512 aes128ctr-sha1 chacha20poly1305 3des-sha1 null-sha256 aes128-md5; do
+    tunnel "${v4[*]}" "encap = yes" "esp_proposals = $proposal"
+    exchange; shown transform "$proposal"; shown packets 18
+    end_tunnel; count=$((count + 1))
+  done
+  passed "esp, every algorithm" "$count of $count"
+  count=0
+  for proposal in sha1 sha256 sha384 sha512; do
+    tunnel "${v4[*]}" "" "ah_proposals = $proposal"
+    exchange; shown transform "null-$proposal"; shown packets 18
+    end_tunnel; count=$((count + 1))
+  done
+  passed "ah, every algorithm" "$count of $count"
+}
+long_sequence_numbers() {
+  tunnel "${v4[*]}" "encap = yes" "esp_proposals = aes256gcm16-esn"
+  says "AES_GCM_16-256/ESN"; exchange; shown transform aes256gcm16
+  end_tunnel
+  tunnel "${v4[*]}" "" "esp_proposals = aes128-sha256-esn"
+  says "HMAC_SHA2_256_128/ESN"; exchange
+  end_tunnel
+  passed "esn" "GCM in UDP, CBC with SHA-256 native"
+}
+# What the port right on IP of A has received; ESP in UDP is no part of it.
+on_ip() { show stats | python3 -c 'import json, sys; print(sum(p["received_packets"] for p in json.load(sys.stdin)["ports"] if p["kind"] == "raw"))'; }
+native() {
+  local before; before=$(on_ip)
+  tunnel "${v4[*]}" "" "esp_proposals = aes128gcm16"
+  exchange; shown transform aes128gcm16
+  [ $(($(on_ip) - before)) = 18 ] || fail "of 18 packets $(($(on_ip) - before)) came right on IP"
+  end_tunnel
+  passed "native esp" "18 of 18 packets by protocol 50"
+}
+# In transport mode pings go by the gateway, and what it makes of them does not.
+transport() {
+  local encap before
+  ip -n $A rule add to 192.0.2.2 ipproto icmp lookup 100; ip -n $A route add default dev convoy0 table 100
+  ip -n $B rule add to 192.0.2.1 ipproto icmp lookup 100; ip -n $B route add default dev convoy0 table 100
+  for encap in no yes; do
+    before=$(on_ip)
+    tunnel "${v4[*]}" "encap = $encap" $'esp_proposals = aes128gcm16\n    mode = transport' dynamic dynamic
+    says TRANSPORT; exchange "${v4[@]}"; shown packets 18; shown transform aes128gcm16
+    [ $encap = yes ] || [ $(($(on_ip) - before)) = 18 ] || fail "transport mode was not native"
+    end_tunnel
+  done
+  for ns in $A $B; do ip -n $ns rule del lookup 100; done
+  passed "transport mode" "native and in UDP"
+}
+ipv6() {
+  local outer inside encap ends sides
+  for outer in "${v4[*]}" "${v6[*]}"; do
+    for inside in "${inside4[*]}" "${inside6[*]}"; do
+      read -r -a ends <<<"$inside"
+      for encap in no yes; do
+        if [[ $inside = fd00* ]]; then sides=(fd00:1::/64 fd00:2::/64); else sides=(10.1.0.0/24 10.2.0.0/24); fi
+        tunnel "$outer" "encap = $encap" "esp_proposals = aes128gcm16" "${sides[@]}"
+        exchange "${ends[@]}"; shown packets 18
+        end_tunnel
+      done
+    done
+  done
+  passed "ipv6" "4 in 4, 6 in 4, 4 in 6 and 6 in 6, each native and in UDP"
+}
+spis() { show sa | grep -oE '0x[0-9a-f]{8}' | sort; }
+moved() { for side in a b; do [ "$(show sa $side | grep -c '192\.0\.2\.11[ )]')" = 2 ] || return 1; done; }
+mobike() { # A's first address goes and another comes while it pings
+  local spis begin ms
+  # Else it is an IPv6 path that charon takes.
+  for ns in $A:va $B:vb; do ip -n "${ns%:*}" -6 addr flush dev "${ns#*:}"; done
+  connection a %any "${v4[1]}" $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
+  connection b "${v4[1]}" %any $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
+  load a; load b; up a
+  exchange; spis=$(spis)
+  ip netns exec $A ping -i 0.02 -w 30 -I 10.1.0.1 10.2.0.1 >"$folder/mobike" & pings=$!
+  sleep 1
+  begin=$(date +%s%N)
+  ip -n $A addr del 192.0.2.1/24 dev va
+  ip -n $A addr add 192.0.2.11/24 dev va
+  wait_for "the SAs do not move to A's new address" moved
+  ms=$((($(date +%s%N) - begin) / 1000000))
+  sleep 0.5; kill -INT $pings; wait $pings || true
+  exchange
+  [ "$spis" = "$(spis)" ] || fail "other SAs than before the move"
+  passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$folder/mobike") of pings meanwhile"
+  end_tunnel
+  ip -n $A addr del 192.0.2.11/24 dev va; ip -n $A addr add 192.0.2.1/24 dev va
+  ip -n $A addr add 2001:db8::1/64 dev va nodad; ip -n $B addr add 2001:db8::2/64 dev vb nodad
+}
+two_workers() { # eight children, dealt to both
+  stop_both; start_both 2
+  local host child
+  for side in a b; do
+    connection $side "${v4[$([ $side = a ] && echo 0 || echo 1)]}" "${v4[$([ $side = a ] && echo 1 || echo 0)]}" "encap = yes" "esp_proposals = aes128gcm16"
+    python3 - "$folder/$side/swanctl.conf" $side <<'CHILDREN'
+import re, sys
+path, side = sys.argv[1:]
+text = open(path).read()
+mine, theirs = (1, 2) if side == "a" else (2, 1)
+children = "".join(
+    f"net{n} {{ local_ts = 10.{mine}.0.{n}/32\n remote_ts = 10.{theirs}.0.{n}/32\n esp_proposals = aes128gcm16 }}\n" for n in range(1, 9))
+open(path, "w").write(text.replace("children {", "children { " + children, 1))
+CHILDREN
+    host=1; ns=$A; [ $side = a ] || { host=2 ns=$B; }
+    for child in $(seq 2 8); do ip -n $ns addr add "10.$host.0.$child/32" dev lo; done
+    load $side
+  done
+  for child in $(seq 8); do ask a --initiate --child net$child >"$folder/a/up" 2>&1 || fail "child $child: $(tail -3 "$folder/a/up")"; done
+  for child in $(seq 8); do exchange 10.1.0.$child 10.2.0.$child; done
+  shown packets 18
+  local by_worker
+  by_worker=$(show sa | python3 -c 'import collections, json, sys
+count = collections.Counter(sa["worker"] for sa in json.load(sys.stdin))
+assert count == {0: 8, 1: 8}, count
+print("packets of 8 SAs at each worker")') || fail "the SAs are not dealt to both workers"
+  passed "two workers" "16 SAs, $by_worker, none dropped"
+  end_tunnel
+}
+
+namespaces
+# The gateway listens on an address that A gets later.
+ip netns exec $A sysctl -qw net.ipv4.ip_nonlocal_bind=1
+start_both 1
+cases=("${@:3}")
+[ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers native transport ipv6 mobike two_workers)
+for name in "${cases[@]}"; do $name; done
