@@ -16,6 +16,7 @@ run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/ne
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
   tests/charon/stock.sh "$convoy" "$plugin"
+run "strongSwan as docs/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"

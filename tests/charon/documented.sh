@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# docs/strongswan.md, word for word: its convoy.toml and site.conf under Debian's own strongswan.conf, with a stock charon as the
+# peer that has the same with the ends swapped; the first packet makes the tunnel. Root.
+# usage: documented.sh CONVOY PLUGIN
+set -euo pipefail
+convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
+here=$(dirname "$(readlink -f "$0")")
+A=convoy-doc-a B=convoy-doc-b
+source "$here/lib.sh"
+# block LANGUAGE: the page's one code block of this language.
+block() { awk -v begin="\`\`\`$1" '$0 == "```" { inside = 0 } inside; $0 == begin && !inside { inside = 1 }' "$here/../../docs/strongswan.md"; }
+namespaces
+ip -n $B addr add 10.2.0.1/24 dev lo
+mkdir -p "$folder/strongswan.d/charon" "$folder/swanctl" "$folder/run/convoy"
+cp -r /etc/strongswan.d/. "$folder/strongswan.d/"; cp "$here/../../charon/convoy.conf" "$folder/strongswan.d/charon/"
+(umask 077; block toml >"$folder/convoy.toml"; block swanctl >"$folder/swanctl/swanctl.conf")
+block sh | sed -n "s/^echo 'socket-default.*/&/p" | sed "s#/etc/strongswan.d#$folder/strongswan.d#" | sh
+# in_a COMMAND...: on side A, with /run and /etc/strongswan.d its own.
+in_a() {
+  unshare -m ip netns exec $A sh -c "mount --make-rprivate /
+    mount --bind $folder/plugins $libraries
+    mount --bind $folder/strongswan.d /etc/strongswan.d
+    mount --bind $folder/run /run; exec \"\$@\"" sh "$@"
+}
+mkdir -p "$folder/a"
+in_a "$convoy" run -c "$folder/convoy.toml" >"$folder/a/convoy.log" 2>&1 & processes+=("$!")
+wait_for "the gateway does not start" in_a "$convoy" show stats
+in_a /usr/lib/ipsec/charon >"$folder/a/log" 2>&1 & processes+=("$!")
+wait_for "charon does not start" test -S "$folder/run/charon.vici"
+strongswan b "$stock"
+block swanctl | sed -e 's/192.0.2.1$/B/; s/192.0.2.2$/192.0.2.1/; s/= B$/= 192.0.2.2/; s/10.1.0.0/X/; s/10.2.0.0/10.1.0.0/; s/= X/= 10.2.0.0/
+  s/a.example/X/; s/b.example/a.example/; s/= X/= b.example/; s/start_action.*trap /start_action = none /' >"$folder/b/swanctl.conf"
+start_charon b; load b
+export SWANCTL_DIR=$folder/swanctl
+in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "site.conf does not load: $(cat "$folder/load")"
+ip netns exec $A ping -c 5 -i 0.2 -W 3 -I 10.1.0.1 10.2.0.1 >"$folder/ping" || fail "no answer: $(cat "$folder/ping")"
+grep -q "5 received" "$folder/ping" || fail "packets are lost: $(cat "$folder/ping")"
+ip netns exec $B ping -q -c 5 -i 0.1 -W 2 -I 10.2.0.1 10.1.0.1 >"$folder/ping" || fail "no answer from A"
+in_a "$convoy" show sa >"$folder/shown"
+grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
+echo "ok: as docs/strongswan.md says: the first packet makes the tunnel, 10 of 10 pings, AES-CTR"
