@@ -19,6 +19,8 @@ run "strongSwan as the peer of convoy and its charon: roles, proposals, certific
 run "strongSwan as docs/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
+run "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
+  tests/charon/load.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

@@ -1,0 +1,119 @@
+// Sends numbered UDP packets at a rate and counts what comes of the other side's, which runs the same.
+// usage: flood OWN_ADDRESS PEER_ADDRESS PACKETS_A_SECOND SECONDS
+// Prints: sent, received, duplicates, out of order, the longest silence in milliseconds, and the sendings that the system refused.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { PORT = 7777, BYTES = 64, BURST = 64, LINGER_MS = 1500 };
+
+static int sock;
+static double begin, send_until;
+static uint8_t *seen;
+static uint64_t most, received, duplicates, reordered;
+static double longest;
+
+static double now(void)
+{
+  struct timespec time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static void count(uint64_t number)
+{
+  static uint64_t next;
+  if (number >= most)
+    return;
+  if (seen[number]++)
+    duplicates++;
+  else
+    received++;
+  if (number < next)
+    reordered++;
+  else
+    next = number + 1;
+}
+
+static void *receive(void *unused)
+{
+  static uint64_t buffers[BURST][BYTES / 8];
+  struct mmsghdr messages[BURST];
+  struct iovec vectors[BURST];
+  double last = begin;
+  for (int i = 0; i < BURST; i++) {
+    vectors[i] = (struct iovec){ buffers[i], BYTES };
+    messages[i] = (struct mmsghdr){ .msg_hdr = { .msg_iov = &vectors[i], .msg_iovlen = 1 } };
+  }
+  while (now() < send_until + LINGER_MS / 1e3) {
+    int got = recvmmsg(sock, messages, BURST, MSG_WAITFORONE, NULL);
+    double time = now();
+    for (int i = 0; i < got; i++)
+      count(buffers[i][0]);
+    // The silence after the end is no news.
+    if (got > 0 || time < send_until) {
+      if (time - last > longest && last < send_until)
+        longest = time - last;
+      if (got > 0)
+        last = time;
+    }
+  }
+  return unused;
+}
+
+int main(int argc, char **argv)
+{
+  if (argc != 5)
+    return 2;
+  double rate = atof(argv[3]), seconds = atof(argv[4]);
+  struct sockaddr_in own = { .sin_family = AF_INET, .sin_port = htons(PORT) }, peer = own;
+  inet_pton(AF_INET, argv[1], &own.sin_addr);
+  inet_pton(AF_INET, argv[2], &peer.sin_addr);
+  sock = socket(AF_INET, SOCK_DGRAM, 0);
+  int bytes = 1 << 26;
+  setsockopt(sock, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
+  struct timeval patience = { .tv_usec = 1000 };
+  setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  if (bind(sock, (void *)&own, sizeof own)) {
+    perror(argv[1]);
+    return 1;
+  }
+  // The other side sends as much, give or take what it began earlier.
+  most = (uint64_t)(rate * seconds) + 1;
+  seen = calloc(most, 1);
+
+  // Both sides are to listen before either sends.
+  struct timespec step = { .tv_nsec = 500000000 };
+  begin = now() + 0.5;
+  send_until = begin + seconds;
+  pthread_t receiver;
+  pthread_create(&receiver, NULL, receive, NULL);
+  nanosleep(&step, NULL);
+  step.tv_nsec = 500000;
+  uint64_t number = 0, refused = 0, skipped = 0;
+  for (double time; (time = now()) < send_until; nanosleep(&step, NULL)) {
+    uint64_t due = (uint64_t)((time - begin) * rate);
+    // A sender that was held up does not make up for it in one burst.
+    if (due - skipped > number + BURST)
+      skipped = due - number - BURST;
+    while (number < due - skipped) {
+      uint64_t payload[BYTES / 8] = { number };
+      if (sendto(sock, payload, BYTES, 0, (void *)&peer, sizeof peer) == BYTES) {
+        number++;
+      } else {
+        refused++;
+        skipped++;
+      }
+    }
+  }
+  pthread_join(receiver, NULL);
+  printf("%lu %lu %lu %lu %.0f %lu\n", number, received, duplicates, reordered, longest * 1e3, refused);
+  return 0;
+}
