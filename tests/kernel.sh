@@ -56,6 +56,7 @@ status=0
 wait $driver || status=$?
 driver=
 if [ $status != 0 ]; then
-  { tail -n 40 "$work/gateway.log"; "$convoy" show stats --control "$work/control.sock" || true; tail -n 15 "$work/console"; } >&2
+  { tail -n 40 "$work/gateway.log"; for what in stats port; do "$convoy" show $what --control "$work/control.sock" || true; done
+    tail -n 15 "$work/console"; } >&2
 fi
 exit $status

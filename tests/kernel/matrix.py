@@ -188,10 +188,10 @@ def network():
 
 def outer(table):
     """The guest's outer addresses. In transport mode neighbour discovery would be protected with the rest: fixed entries spare it."""
-    lines = [f"addr add {OUTER[4][1]}/24 dev vec0", f"addr add {OUTER[6][1]}/64 dev vec0"]
+    lines = [f"addr add {OUTER[4][1]}/24 dev vec0", f"addr add {OUTER[6][1]}/64 dev vec0 nodad"]
     for case in table:
         if case.mode == "transport":
-            lines.append(f"addr add {case.outers[1]}/{24 if case.outer == 4 else 64} dev vec0")
+            lines.append(f"addr add {case.outers[1]}/{'24 dev vec0' if case.outer == 4 else '64 dev vec0 nodad'}")
     return lines + [f"neigh replace {OUTER[family][0]} lladdr {MAC['convoy']} dev vec0 nud permanent" for family in (4, 6)]
 
 
