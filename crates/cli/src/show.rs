@@ -1,5 +1,7 @@
 //! `convoy show`: asks a running gateway.
 
+use std::io::{self, Write};
+
 use comfy_table::Table;
 use convoy_gateway::control::{Answer, Ask, ask};
 use convoy_gateway::snapshot::Snapshot;
@@ -21,13 +23,20 @@ pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
         Answer::Refused(reason) => return Err(Failure::Failed(reason)),
         Answer::Good => return Err(Failure::Failed("the gateway gave no snapshot".to_owned())),
     };
-    if args.json {
-        let text = json(args.what, &snapshot).map_err(|error| Failure::Failed(error.to_string()))?;
-        println!("{text}");
+    let text = if args.json {
+        json(args.what, &snapshot).map_err(|error| Failure::Failed(error.to_string()))?
     } else {
-        println!("{}", table(args.what, &snapshot));
+        table(args.what, &snapshot).to_string()
+    };
+    print(&mut io::stdout().lock(), &text)
+}
+
+/// Prints for a reader who may leave early, as `grep -q` does.
+fn print(out: &mut dyn Write, text: &str) -> Result<(), Failure> {
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::Failed(error.to_string())),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
@@ -171,4 +180,27 @@ fn engines(snapshot: &Snapshot) -> Table {
         ]);
     }
     table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Broken(io::ErrorKind);
+
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_reader_who_leaves_early_is_no_error_and_a_full_disk_is() {
+        assert!(print(&mut Broken(io::ErrorKind::BrokenPipe), "all").is_ok());
+        assert!(print(&mut Broken(io::ErrorKind::StorageFull), "all").is_err());
+    }
 }
