@@ -31,7 +31,9 @@ rebind() {
   ip netns exec "$R" sysctl -qw net.netfilter.nf_conntrack_udp_timeout=1 net.netfilter.nf_conntrack_udp_timeout_stream=1
   ip netns exec "$A" ping -q -c 1 -I 10.1.0.1 10.2.0.1 >/dev/null
   sleep 1.3
+  remember
 }
+remember() { ip netns exec "$R" sysctl -qw net.netfilter.nf_conntrack_udp_timeout=30 net.netfilter.nf_conntrack_udp_timeout_stream=120; }
 no_nat() { rules "delete table ip nat"; }
 
 # certificates KIND...: a CA of each kind (rsa, ecdsa), and a certificate for each side.
