@@ -47,6 +47,7 @@ traffic_ends() { wait "$traffic_pid" || true; count=$(answered "$folder/traffic"
 expect_all() { traffic_ends; [ "${count% of *}" = "${count#* of }" ] || fail "$1: $count pings answered"; }
 child() { ask "$1" --list-sas --raw | grep -o 'uniqueid=[0-9]*' | tail -n 1; }
 spis() { show sa | grep -o 'SA 0x[0-9a-f]*' | sort; }
+one_child() { local side; for side in a b; do [ "$(ask $side --list-sas | grep -c 'net: #')" = 1 ] || return 1; done; }
 ike_spis() { ask "$1" --list-sas --raw | grep -o 'initiator-spi=[0-9a-f]*' | sort -u; }
 
 proposal() { # PROPOSAL
@@ -146,6 +147,8 @@ child_rekey() { # NAME PROPOSAL
   traffic 500
   local before side
   for side in a b a; do
+    # While an old CHILD_SA is on its way out, charon may take the request for that one.
+    wait_for "a CHILD_SA that was replaced stays" one_child
     before=$(spis)
     ask $side --rekey --child net >/dev/null
     new_sas() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
