@@ -15,6 +15,12 @@ clean() {
 trap clean EXIT
 start() { local log=$1; shift; ip netns exec "$@" >"$work/$log" 2>&1 & running+=($!); }
 
+# What a run that was killed left behind would be in the way.
+for ns in $a $b; do
+  [ -e /run/netns/$ns ] || continue
+  ip netns pids $ns | xargs -r kill -9 2>/dev/null || true
+  ip netns del $ns 2>/dev/null || true
+done
 ip netns add $a
 ip netns add $b
 ip link add va netns $a type veth peer name vb netns $b

@@ -31,6 +31,7 @@ python3 kernel/drive.py prepare "$work"
 (cd "$work/guest" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/cases.gz"
 cat "$base" "$work/cases.gz" >"$work/initrd.gz"
 
+ip netns del $ns 2>/dev/null || true # of a run that was killed
 ip netns add $ns
 ip -n $ns link set lo up
 ip -n $ns tuntap add dev convoy-tap mode tap vnet_hdr

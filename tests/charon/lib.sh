@@ -9,6 +9,14 @@ A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
 libraries=$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
 processes=()
+# What a test that was killed left behind would be in the way: its processes and its namespaces.
+fresh() { # namespace...
+  for ns in "$@"; do
+    [ -e "/run/netns/$ns" ] || continue
+    ip netns pids "$ns" | xargs -r kill -9 2>/dev/null || true
+    ip netns del "$ns" 2>/dev/null || true
+  done
+}
 clean() {
   local status=$?
   for process in "${processes[@]}"; do kill "$process" 2>/dev/null || true; done
@@ -34,6 +42,7 @@ mkdir -p "$folder/a" "$folder/b" "$folder/plugins"
 cp "$libraries"/*.so "$plugin" "$folder/plugins/"
 
 namespaces() {
+  fresh $A $B
   ip netns add $A; ip netns add $B
   for ns in $A $B; do ip -n $ns link set lo up; done
   ip link add va netns $A type veth peer name vb netns $B

@@ -2,6 +2,7 @@
 spaces+=("$R")
 routed() {
   local ns side dev peer address gateway
+  fresh $A $B $R
   for ns in $A $B $R; do ip netns add "$ns"; ip -n "$ns" link set lo up; done
   for side in "$A va 192.0.2.1 192.0.2.254" "$B vb 198.51.100.2 198.51.100.254"; do
     read -r ns dev address gateway <<<"$side"
