@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := target/release/convoy
 
-.PHONY: help charon demo demo-net test check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-test card-quick demo demo-net test check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -30,10 +30,20 @@ charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon
 	$(MAKE) -C charon OUT=$(abspath target/charon)
 
+card-test: ## the card's modules: lint, then every cocotb test on Verilator
+	@scripts/card-venv.sh
+	card/lint.sh
+	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
+
+card-quick:
+	@scripts/card-venv.sh
+	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
+
 test: install-test ## every test: crates, foreign peers, namespaces (root for the last two)
 	$(CARGO) test --workspace --locked
 	$(CARGO) build --release --locked -p convoy
 	$(MAKE) charon
+	$(MAKE) card-quick
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 check: install-test ## what must hold before a commit: format, lints, licences, tests

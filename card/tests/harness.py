@@ -1,0 +1,40 @@
+"""Builds a module with Verilator and runs the cocotb tests of the file that asks."""
+
+import inspect
+from pathlib import Path
+
+from cocotb_tools.runner import get_results, get_runner
+
+ROOT = Path(__file__).resolve().parents[2]
+RTL = ROOT / "card" / "rtl"
+WARNINGS = ["-Wall", "-Werror-WIDTH"]
+
+
+def run(module, parameters=None, name=None, sources=None):
+    """Runs the caller's cocotb tests on `module` of card/rtl; fails as a test when one of them fails.
+
+    `sources` are files instead of card/rtl's; the modules below are found by their names. `name` keeps builds with
+    different parameters apart.
+    """
+    caller = Path(inspect.stack()[1].filename)
+    build = ROOT / "target" / "card" / (name or module)
+    runner = get_runner("verilator")
+    runner.build(
+        sources=sources or [RTL / f"{module}.sv"],
+        hdl_toplevel=module,
+        parameters=parameters or {},
+        build_args=[*WARNINGS, "-y", str(RTL), "-CFLAGS", "-O1", "--x-initial", "unique"],
+        build_dir=build,
+        always=True,
+        timescale=("1ns", "1ps"),
+    )
+    results = runner.test(
+        hdl_toplevel=module,
+        test_module=caller.stem,
+        build_dir=build,
+        test_dir=caller.parent,
+        results_xml=str(build / "results.xml"),
+        plusargs=["+verilator+rand+reset+2"],
+    )
+    ran, failed = get_results(results)
+    assert ran > 0 and failed == 0, f"{failed} of {ran} tests failed on {module}"

