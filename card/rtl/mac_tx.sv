@@ -1,0 +1,93 @@
+// Sends frames on a GMII: preamble, padding to 60 bytes, FCS, gap of 12. A frame starts once its whole length is in the
+// buffer, for on the wire it cannot wait. A frame that arrives with `err` is dropped, and so is one above the buffer.
+module mac_tx #(
+    parameter int DEPTH_LOG2 = 11
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        ce, // a byte time of the wire
+    input  logic        s_valid,
+    output logic        s_ready,
+    input  logic [63:0] s_data,
+    input  logic        s_eof,
+    input  logic [3:0]  s_bytes,
+    input  logic        s_err,
+    output logic [7:0]  gmii_txd,
+    output logic        gmii_tx_en,
+    output logic        gmii_tx_er,
+    output logic [31:0] sent,
+    output logic [31:0] dropped
+);
+  logic whole, overflow, broken;
+  logic b_valid, b_ready, b_eof, b_sof;
+  logic [63:0] b_data;
+  logic [3:0] b_bytes;
+  frame_buffer #(.DEPTH_LOG2(DEPTH_LOG2)) u_buffer (
+      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .whole, .overflow,
+      .judge(whole), .keep(!overflow && !broken),
+      .m_valid(b_valid), .m_ready(b_ready), .m_data(b_data), .m_sof(b_sof), .m_eof(b_eof), .m_bytes(b_bytes));
+
+  always_ff @(posedge clk) begin
+    if (s_valid && s_ready && s_eof) broken <= s_err;
+    if (rst) dropped <= '0;
+    else if (whole && (overflow || broken)) dropped <= dropped + 1'b1;
+  end
+
+  localparam logic [2:0] IDLE = 0, PREAMBLE = 1, BODY = 2, PAD = 3, FCS = 4, GAP = 5;
+  logic [2:0]  state;
+  logic [3:0]  count;  // of preamble, FCS and gap bytes
+  logic [2:0]  lane;   // byte of the word
+  logic [5:0]  length; // bytes sent, up to 60
+  logic [31:0] crc, crc_next;
+  logic [7:0]  octet;
+  logic        last_lane;
+  assign octet = state == PAD ? 8'h00 : b_data[8*lane +: 8];
+  assign last_lane = {1'b0, lane} == b_bytes - 4'd1;
+  assign b_ready = ce && state == BODY && last_lane;
+  crc32 u_crc (.crc(crc), .octet(octet), .next(crc_next));
+  assign gmii_tx_er = 1'b0;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      state <= IDLE;
+      gmii_tx_en <= 1'b0;
+      gmii_txd <= '0;
+      sent <= '0;
+    end else if (ce) begin
+      gmii_tx_en <= state != IDLE && state != GAP;
+      gmii_txd <= '0;
+      count <= count + 1'b1;
+      case (state)
+        IDLE: begin
+          count <= '0;
+          lane <= '0;
+          length <= '0;
+          crc <= '1;
+          if (b_valid && b_sof) state <= PREAMBLE;
+        end
+        PREAMBLE: begin
+          gmii_txd <= count == 4'd7 ? 8'hd5 : 8'h55;
+          if (count == 4'd7) state <= BODY;
+        end
+        BODY, PAD: begin
+          gmii_txd <= octet;
+          crc <= crc_next;
+          count <= '0;
+          lane <= last_lane ? '0 : lane + 1'b1;
+          if (length != 6'd60) length <= length + 1'b1;
+          if (state == PAD || (last_lane && b_eof)) state <= length >= 6'd59 ? FCS : PAD;
+        end
+        FCS: begin
+          gmii_txd <= ~crc[7:0];
+          crc <= crc >> 8;
+          if (count == 4'd3) begin
+            state <= GAP;
+            count <= '0;
+            sent <= sent + 1'b1;
+          end
+        end
+        default: if (count == 4'd10) state <= IDLE; // IDLE itself is the twelfth byte time of the gap
+      endcase
+    end
+  end
+endmodule
