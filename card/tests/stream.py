@@ -21,14 +21,19 @@ async def start_clock(dut):
     dut.rst.value = 0
 
 
+def signals(dut, prefix, fields, names):
+    """The signal of each field: `prefix`_field, or what `names` says."""
+    return {field: getattr(dut, (names or {}).get(field, f"{prefix}_{field}")) for field in fields}
+
+
 class Source:
     """Drives `prefix`_valid and the named fields; waits a random number of cycles with probability `gaps`."""
 
-    def __init__(self, dut, prefix, fields, gaps=0.0, seed=1):
+    def __init__(self, dut, prefix, fields, gaps=0.0, seed=1, names=None):
         self.clk = dut.clk
         self.valid = getattr(dut, f"{prefix}_valid")
         self.ready = getattr(dut, f"{prefix}_ready")
-        self.fields = {field: getattr(dut, f"{prefix}_{field}") for field in fields}
+        self.fields = signals(dut, prefix, fields, names)
         self.gaps = gaps
         self.random = random.Random(seed)
         self.valid.value = 0
@@ -63,11 +68,11 @@ class Source:
 class Sink:
     """Takes what comes from `prefix`, unready with probability `stalls`, and checks that data holds while it waits."""
 
-    def __init__(self, dut, prefix, fields, stalls=0.0, seed=2):
+    def __init__(self, dut, prefix, fields, stalls=0.0, seed=2, names=None):
         self.clk = dut.clk
         self.valid = getattr(dut, f"{prefix}_valid")
         self.ready = getattr(dut, f"{prefix}_ready")
-        self.fields = {field: getattr(dut, f"{prefix}_{field}") for field in fields}
+        self.fields = signals(dut, prefix, fields, names)
         self.stalls = stalls
         self.random = random.Random(seed)
         self.taken = Queue()

@@ -6,9 +6,11 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import FallingEdge
+from cocotb.utils import get_sim_time
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from harness import run
+from rates import record
 from stream import Sink, Source, start_clock
 
 # FIPS-197, appendix C.
@@ -114,7 +116,36 @@ async def a_block_takes_as_many_cycles_as_the_key_has_rounds(dut):
         cocotb.start_soon(bench.blocks.send_all([{"data": n, "slot": 0, "tag": 0} for n in range(42)]))
         cycles = [(await bench.out.get())["cycle"] for _ in range(42)]
         assert cycles[41] - cycles[1] == 40 * rounds
-        dut._log.info("AES-%d: %d cycles a block", length * 8, rounds)
+        name = "aes_iter inverse" if bench.inverse else "aes_iter"
+        record(f"{name} AES-{length * 8}", 40 * 128, cycles[41] - cycles[1])
+
+
+@cocotb.test()
+async def a_key_expands_in_56_62_or_75_cycles_while_the_next_waits(dut):
+    await start_clock(dut)
+    keys = Source(dut, "key", ["slot", "data", "len"])
+    for length, cycles in [(16, 56), (24, 62), (32, 75)]:
+        for _ in range(2):
+            before = get_sim_time("ns")
+            await keys.send(**key_fields(0, bytes(length)))
+            while not dut.key_ready.value:
+                await FallingEdge(dut.clk)
+            # Of `send`, one cycle passes before the key is offered.
+            assert get_sim_time("ns") - before == (cycles + 1) * 10, length
+
+
+@cocotb.test()
+async def the_first_block_may_enter_in_the_cycle_in_which_its_key_is_ready(dut):
+    await start_clock(dut)
+    bench = Bench(dut)
+    rng = random.Random(14)
+    for _ in range(9):
+        key, block = rng.randbytes(rng.choice([16, 24, 32])), rng.getrandbits(128)
+        await bench.load(0, key)
+        dut.in_data.value, dut.in_slot.value, dut.in_valid.value = block, 0, 1
+        await FallingEdge(dut.clk)
+        dut.in_valid.value = 0
+        assert (await bench.out.get())["data"] == expected(key, block, bench.inverse)
 
 
 @pytest.mark.quick
