@@ -4,13 +4,18 @@
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/sites.sh"
+source "$(dirname "$0")/../tests/pings.sh"
 
 start capture.log $a tcpdump -Z root -U --immediate-mode -i va -w "$work/outside.pcap" udp port 4500
 start iperf.log $b iperf3 -s
 sleep 2
 echo "--- ping through the tunnel, IPv4 and IPv6"
-ip netns exec $a ping -c 5 -i 0.2 -W 2 10.2.0.1 | tail -2
-ip netns exec $a ping -c 5 -i 0.2 -W 2 fd00:2::1 | tail -2
+for host in 10.2.0.1 fd00:2::1; do
+  # Apart, as packets that leave together reach the capture as one (UDP_SEGMENT), and tshark reads the first.
+  ip netns exec $a ping -c 5 -i 0.5 -W 5 $host >"$work/ping.log" || true
+  all_answered "$work/ping.log" || { cat "$work"/*.log >&2; echo "not all pings were answered" >&2; exit 1; }
+  tail -2 "$work/ping.log"
+done
 sleep 0.5
 kill "${running[2]}"; wait "${running[2]}" 2>/dev/null || true
 echo "--- TCP through the tunnel"

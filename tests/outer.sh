@@ -4,9 +4,10 @@
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3
 source "$(dirname "$0")/../demo/sites.sh"
+source "$(dirname "$0")/pings.sh"
 for host in 10.2.0.1 fd00:2::1; do
   for size in 0 56 1200; do
-    ip netns exec $a ping -q -c 3 -i 0.05 -W 2 -s $size $host >"$work/ping.log" || { cat "$work/ping.log" "$work"/?.log >&2; exit 1; }
+    IN="ip netns exec $a" pings "$work/ping.log" 3 -s $size $host || { cat "$work/ping.log" "$work"/?.log >&2; exit 1; }
   done
 done
 ip netns exec $b python3 -m http.server 8000 --directory "$work" --bind 10.2.0.1 >/dev/null 2>&1 & running+=($!)

@@ -7,6 +7,7 @@
 folder=$(mktemp -d)
 A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
+source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
 libraries=$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
 processes=()
 # What a test that was killed left behind would be in the way: its processes and its namespaces.
@@ -152,9 +153,15 @@ up() { ask "$1" --initiate --child net >"$folder/$1/up" 2>&1 || fail "$1 cannot 
 down() { ask "$1" --terminate --ike site >/dev/null 2>&1 || true; }
 show() { "$convoy" show "$1" --json --control "$folder/${2:-a}/control.sock"; } # what side
 sas() { show sa "${1:-a}" | grep -c '"transform"' || true; }
-ping_both() { # from A and from B, of several sizes
+# pings_from NAMESPACE COUNT ARGUMENT...: what ping said is in $folder/ping.
+pings_from() { IN="ip netns exec $1" pings "$folder/ping" "${@:2}"; }
+# ping_both [ADDRESS_OF_A ADDRESS_OF_B]: three pings of each of three sizes from each side, all at once: 18 packets in each direction.
+ping_both() {
+  local one size tries=()
   for size in 0 56 1200; do
-    ip netns exec $A ping -q -c 3 -i 0.05 -W 2 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" >"$folder/ping" || fail "no answer from B: $(tail -2 "$folder/ping")"
-    ip netns exec $B ping -q -c 3 -i 0.05 -W 2 -s $size -I "${2:-10.2.0.1}" "${1:-10.1.0.1}" >"$folder/ping" || fail "no answer from A: $(tail -2 "$folder/ping")"
+    IN="ip netns exec $A" pings "$folder/ping-a-$size" 3 -s $size -I "${1:-10.1.0.1}" "${2:-10.2.0.1}" & tries+=("$!")
+    IN="ip netns exec $B" pings "$folder/ping-b-$size" 3 -s $size -I "${2:-10.2.0.1}" "${1:-10.1.0.1}" & tries+=("$!")
   done
+  for one in "${tries[@]}"; do wait "$one" || true; done
+  for one in "$folder"/ping-[ab]-*; do all_answered "$one" || fail "not all are answered of the pings ${one##*ping-}: $(tail -3 "$one")"; done
 }

@@ -51,41 +51,29 @@ sys.exit(not sas or any(str(sa[sys.argv[1]]) != sys.argv[2] or sum(dict(sa["drop
 }
 says() { ask a --list-sas | grep -q "$1" || fail "charon does not say $1: $(ask a --list-sas)"; }
 
-# exchange [ADDRESS_OF_A ADDRESS_OF_B]: 18 packets in each direction, of three sizes.
-exchange() {
-  local from=${1:-10.1.0.1} to=${2:-10.2.0.1} size pings=() one
-  for size in 0 56 1200; do
-    ip netns exec $A ping -q -c 3 -i 0.01 -W 5 -s $size -I "$from" "$to" >"$folder/ping-a-$size" & pings+=($!)
-    ip netns exec $B ping -q -c 3 -i 0.01 -W 5 -s $size -I "$to" "$from" >"$folder/ping-b-$size" & pings+=($!)
-  done
-  for one in "${pings[@]}"; do wait "$one" || true; done
-  # ping itself does not wait for late answers; the SAs' counters tell whether any was lost.
-  for one in "$folder"/ping-[ab]-*; do grep -q ' [123] received' "$one" || fail "no ping is answered: $(tail -2 "$one")"; done
-}
-
 algorithms() { # of ESP in UDP, then of AH
   local proposal count=0
   for proposal in aes{128,192,256}gcm{8,12,16} aes{128,192,256}gmac aes{128,192,256}ctr-sha256 aes128-sha1 aes{192,256}-sha256 \
     aes256-sha384 aes256-sha512 aes128ctr-sha1 chacha20poly1305 3des-sha1 null-sha256 aes128-md5; do
     tunnel "${v4[*]}" "encap = yes" "esp_proposals = $proposal"
-    exchange; shown transform "$proposal"; shown packets 18
+    ping_both; shown transform "$proposal"; shown packets 18
     end_tunnel; count=$((count + 1))
   done
   passed "esp, every algorithm" "$count of $count"
   count=0
   for proposal in sha1 sha256 sha384 sha512; do
     tunnel "${v4[*]}" "" "ah_proposals = $proposal"
-    exchange; shown transform "null-$proposal"; shown packets 18
+    ping_both; shown transform "null-$proposal"; shown packets 18
     end_tunnel; count=$((count + 1))
   done
   passed "ah, every algorithm" "$count of $count"
 }
 long_sequence_numbers() {
   tunnel "${v4[*]}" "encap = yes" "esp_proposals = aes256gcm16-esn"
-  says "AES_GCM_16-256/ESN"; exchange; shown transform aes256gcm16
+  says "AES_GCM_16-256/ESN"; ping_both; shown transform aes256gcm16
   end_tunnel
   tunnel "${v4[*]}" "" "esp_proposals = aes128-sha256-esn"
-  says "HMAC_SHA2_256_128/ESN"; exchange
+  says "HMAC_SHA2_256_128/ESN"; ping_both
   end_tunnel
   passed "esn" "GCM in UDP, CBC with SHA-256 native"
 }
@@ -94,7 +82,7 @@ on_ip() { show stats | python3 -c 'import json, sys; print(sum(p["received_packe
 native() {
   local before; before=$(on_ip)
   tunnel "${v4[*]}" "" "esp_proposals = aes128gcm16"
-  exchange; shown transform aes128gcm16
+  ping_both; shown transform aes128gcm16
   [ $(($(on_ip) - before)) = 18 ] || fail "of 18 packets $(($(on_ip) - before)) came right on IP"
   end_tunnel
   passed "native esp" "18 of 18 packets by protocol 50"
@@ -107,7 +95,7 @@ transport() {
   for encap in no yes; do
     before=$(on_ip)
     tunnel "${v4[*]}" "encap = $encap" $'esp_proposals = aes128gcm16\n    mode = transport' dynamic dynamic
-    says TRANSPORT; exchange "${v4[@]}"; shown packets 18; shown transform aes128gcm16
+    says TRANSPORT; ping_both "${v4[@]}"; shown packets 18; shown transform aes128gcm16
     [ $encap = yes ] || [ $(($(on_ip) - before)) = 18 ] || fail "transport mode was not native"
     end_tunnel
   done
@@ -122,7 +110,7 @@ ipv6() {
       for encap in no yes; do
         if [[ $inside = fd00* ]]; then sides=(fd00:1::/64 fd00:2::/64); else sides=(10.1.0.0/24 10.2.0.0/24); fi
         tunnel "$outer" "encap = $encap" "esp_proposals = aes128gcm16" "${sides[@]}"
-        exchange "${ends[@]}"; shown packets 18
+        ping_both "${ends[@]}"; shown packets 18
         end_tunnel
       done
     done
@@ -138,7 +126,7 @@ mobike() { # A's first address goes and another comes while it pings
   connection a %any "${v4[1]}" $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
   connection b "${v4[1]}" %any $'mobike = yes\n  encap = yes' "esp_proposals = aes128gcm16"
   load a; load b; up a
-  exchange; spis=$(spis)
+  ping_both; spis=$(spis)
   ip netns exec $A ping -i 0.02 -w 30 -I 10.1.0.1 10.2.0.1 >"$folder/mobike" & pings=$!
   sleep 1
   begin=$(date +%s%N)
@@ -147,7 +135,7 @@ mobike() { # A's first address goes and another comes while it pings
   wait_for "the SAs do not move to A's new address" moved
   ms=$((($(date +%s%N) - begin) / 1000000))
   sleep 0.5; kill -INT $pings; wait $pings || true
-  exchange
+  ping_both
   [ "$spis" = "$(spis)" ] || fail "other SAs than before the move"
   passed "mobike" "SAs moved $ms ms after the address; $(grep -oE '[0-9]+ packets transmitted, [0-9]+ received' "$folder/mobike") of pings meanwhile"
   end_tunnel
@@ -173,7 +161,7 @@ CHILDREN
     load $side
   done
   for child in $(seq 8); do ask a --initiate --child net$child >"$folder/a/up" 2>&1 || fail "child $child: $(tail -3 "$folder/a/up")"; done
-  for child in $(seq 8); do exchange 10.1.0.$child 10.2.0.$child; done
+  for child in $(seq 8); do ping_both 10.1.0.$child 10.2.0.$child; done
   shown packets 18
   local by_worker
   by_worker=$(show sa | python3 -c 'import collections, json, sys
