@@ -8,7 +8,10 @@ folder=$(mktemp -d)
 A=${A:-convoy-ike-a} B=${B:-convoy-ike-b}
 spaces=("$A" "$B") # deleted at the end
 source "$(dirname "${BASH_SOURCE[0]}")/../pings.sh"
-libraries=$(dirname "$(find /usr/lib -name libstrongswan-vici.so | head -n 1)")
+# CHARON names another charon than the system's: one of a prefix, with its plugins there.
+prefix=/usr/lib
+[ -z "${CHARON:-}" ] || prefix=$(readlink -f "$(dirname "$CHARON")/../..")
+libraries=$(dirname "$(find "$prefix" -name libstrongswan-vici.so | head -n 1)")
 processes=()
 # What a test that was killed left behind would be in the way: its processes and its namespaces.
 fresh() { # namespace...
@@ -55,7 +58,7 @@ namespaces() {
   done
 }
 
-# gateway_conf SIDE LOCAL [PORT_KIND]: what an operator writes; SIDE is a or b, LOCAL the outer addresses.
+# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel begins at $LOCAL or the first address.
 gateway_conf() {
   local side=$1 host=1; [ "$side" = a ] || host=2
   (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
@@ -74,7 +77,7 @@ address = [$2]
 ${3:-}
 [[tunnel]]
 name = "net"
-local = "$(echo "$2" | cut -d'"' -f2)"
+local = "${LOCAL:-$(echo "$2" | cut -d'"' -f2)}"
 remote = "${REMOTE:-192.0.2.$((3 - host))}"
 local_ts = ["10.$host.0.0/24", "fd00:$host::/64"]
 remote_ts = ["10.$((3 - host)).0.0/24", "fd00:$((3 - host))::/64"]
@@ -140,7 +143,7 @@ start_charon() { # side
   rm -f "$folder/$1/vici"
   STRONGSWAN_CONF=$folder/$1/strongswan.conf unshare -m ip netns exec $ns sh -c "mount --make-rprivate /
     mount --bind $folder/plugins $libraries
-    mkdir -p $folder/$1/run; mount --bind $folder/$1/run /run; exec /usr/lib/ipsec/charon" >"$folder/$1/out" 2>&1 & charon_pid=$!
+    mkdir -p $folder/$1/run; mount --bind $folder/$1/run /run; exec ${CHARON:-/usr/lib/ipsec/charon}" >"$folder/$1/out" 2>&1 & charon_pid=$!
   processes+=("$charon_pid")
   wait_for "charon of $1 does not start" test -S "$folder/$1/vici"
 }
