@@ -1,0 +1,69 @@
+// Watches a frame on its way into the buffer and says what is in it: checksums, the filter's verdict. `look_*`, `fill` and `off` hold from the first
+// word to the verdict; `done` from the verdict to the next frame.
+module inspect (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        tap,
+    output logic        tap_ready,
+    input  logic [63:0] data,
+    input  logic        sof,
+    input  logic        eof,
+    input  logic [3:0]  bytes,
+    input  logic        look_ip,
+    input  logic        look_udp,
+    input  logic        look_signature, // the filter always looks
+    input  logic        fill,
+    input  logic [13:0] off,
+    input  logic        rule_write,
+    input  logic [3:0]  rule_number,
+    input  logic [1:0]  rule_word,
+    input  logic [63:0] rule_data,
+    output logic        done,
+    output logic        ip_right,
+    output logic        udp_right,
+    output logic        ip_fix, // put ip_fix_value at byte ip_fix_at (even) of the frame
+    output logic [13:0] ip_fix_at,
+    output logic [15:0] ip_fix_value,
+    output logic        udp_fix,
+    output logic [13:0] udp_fix_at,
+    output logic [15:0] udp_fix_value,
+    output logic        accept,
+    output logic [7:0]  rule,
+    output logic        hit,
+    output logic [7:0]  signature
+);
+  logic        a_valid, finished, start, filter_done, is_ip, is_udp;
+  logic [63:0] a_data;
+  logic [3:0]  a_bytes;
+  logic [10:0] a_word;
+  logic [6:0]  udp_at;
+  logic [7:0]  protocol;
+  logic [15:0] port;
+  assign start = tap && sof;
+  look_align u_align (.clk, .rst, .tap, .data, .sof, .eof, .bytes, .off, .a_valid, .a_data, .a_bytes, .a_word, .finished);
+  checksum u_checksum (
+      .clk, .start, .a_valid, .a_data, .a_bytes, .a_word, .is_ip, .is_udp, .ip_right, .udp_right, .ip_sum(ip_fix_value),
+      .udp_sum(udp_fix_value), .udp_at);
+  filter u_filter (
+      .clk, .rst, .rule_write, .rule_number, .rule_word, .rule_data, .start, .a_valid, .a_data, .a_word, .finished(filter_begins),
+      .done(filter_done), .accept, .rule, .protocol, .port);
+
+  // The frame's last word may reach the observers together with `finished`.
+  logic filter_begins, scan_done;
+  always_ff @(posedge clk) filter_begins <= finished;
+
+  assign ip_fix = look_ip && fill && is_ip && !off[0];
+  assign ip_fix_at = off + 14'd10;
+  assign udp_fix = look_udp && fill && is_udp && !off[0];
+  assign udp_fix_at = off + {7'b0, udp_at};
+
+  logic filtered;
+  signature u_signature (
+      .clk, .rst, .enable(look_signature), .start, .a_valid, .a_data, .a_bytes, .finished, .protocol, .port, .ready(tap_ready), .done(scan_done),
+      .hit, .number(signature));
+  assign done = filtered && scan_done;
+  always_ff @(posedge clk) begin
+    if (rst || start) filtered <= 1'b0;
+    else if (filter_done) filtered <= 1'b1;
+  end
+endmodule

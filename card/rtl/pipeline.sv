@@ -1,0 +1,49 @@
+// A packet pipeline, the body of X1 and of X2: frames with a prefix in (docs/card.md), finished frames out, to the host
+// behind a status or to the MAC bare.
+// verilator lint_off PINCONNECTEMPTY
+module pipeline #(
+    parameter int FUNCTIONS = 2,
+    parameter int LOAD_CYCLES = 64,
+    parameter int DEPTH_LOG2 = 11
+) (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        s_valid,
+    output logic        s_ready,
+    input  logic [63:0] s_data,
+    input  logic        s_eof,
+    input  logic [3:0]  s_bytes,
+    input  logic        s_err,
+    output logic        m_valid,
+    input  logic        m_ready,
+    output logic [63:0] m_data,
+    output logic        m_sof,
+    output logic        m_eof,
+    output logic [3:0]  m_bytes,
+    output logic        m_err,
+    output logic        m_to_mac,
+    output logic        map_write, // an SPI to be found in what comes from the MAC
+    output logic [31:0] map_spi,
+    output logic [7:0]  map_index,
+    output logic [3:0]  slot_active
+);
+  logic         j_valid, j_ready, j_last, w_valid, w_ready, w_sof, w_eof;
+  logic [63:0]  j_data, w_data, rule_data;
+  logic [3:0]   j_bytes, w_bytes, look, rule_number;
+  logic         look_fill, fin_valid, fin_ready, fin_frame, fin_to_mac, rule_write;
+  logic [13:0]  look_off;
+  logic [1:0]   rule_word;
+  logic [127:0] fin_status;
+
+  pipeline_front #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_front (
+      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .j_valid, .j_ready, .j_data, .j_bytes, .j_last, .look,
+      .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .map_write, .map_spi, .map_index,
+      .rule_write, .rule_number, .rule_word, .rule_data, .slot_active);
+  stream_join u_join (
+      .clk, .rst, .s_valid(j_valid), .s_ready(j_ready), .s_data(j_data), .s_bytes(j_bytes), .s_last(j_last), .s_err(1'b0),
+      .m_valid(w_valid), .m_ready(w_ready), .m_data(w_data), .m_sof(w_sof), .m_eof(w_eof), .m_bytes(w_bytes), .m_err());
+  pipeline_tail #(.DEPTH_LOG2(DEPTH_LOG2)) u_tail (
+      .clk, .rst, .s_valid(w_valid), .s_ready(w_ready), .s_data(w_data), .s_sof(w_sof), .s_eof(w_eof), .s_bytes(w_bytes), .look,
+      .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .rule_write, .rule_number, .rule_word,
+      .rule_data, .m_valid, .m_ready, .m_data, .m_sof, .m_eof, .m_bytes, .m_err, .m_to_mac);
+endmodule

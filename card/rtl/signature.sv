@@ -1,0 +1,59 @@
+// Looks for the contents of a small rule set in a packet, a byte a clock: an Aho-Corasick automaton in block RAM
+// (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A rule hits when all its contents have been
+// seen and its protocol and destination port fit; the lowest number wins.
+// `ready` keeps the next word away while there is no room for two.
+// verilator lint_off PINCONNECTEMPTY
+module signature (
+    input  logic        clk,
+    input  logic        rst,
+    input  logic        enable,
+    input  logic        start, // before the first word
+    input  logic        a_valid,
+    input  logic [63:0] a_data,
+    input  logic [3:0]  a_bytes,
+    input  logic        finished,
+    input  logic [7:0]  protocol,
+    input  logic [15:0] port, // destination, as bytes of the packet
+    output logic        ready,
+    output logic        done, // from the end of the scan to start
+    output logic        hit,
+    output logic [7:0]  number // from 1
+);
+  logic        w_valid, w_ready, last_word;
+  logic [63:0] word;
+  logic [3:0]  word_bytes;
+  logic [2:0]  level;
+  fifo #(.WIDTH(68), .DEPTH_LOG2(2)) u_words (
+      .clk, .rst(rst || start), .s_valid(a_valid && enable), .s_ready(), .s_item({a_bytes, a_data}), .m_valid(w_valid), .m_ready(w_ready),
+      .m_item({word_bytes, word}), .level);
+  assign ready = !enable || level <= 3'd1;
+
+  // A step takes two clocks from the byte to its contents, one behind the other.
+  logic [2:0]  lane;
+  logic        step, step1, step2;
+  logic [7:0]  octet;
+  logic [15:0] seen, matched;
+  logic        ended;
+  assign octet = word[8*lane +: 8];
+  assign step = w_valid;
+  assign last_word = {1'b0, lane} == word_bytes - 4'd1;
+  assign w_ready = step && last_word;
+  signature_table u_table (.clk, .start, .step, .octet, .matched, .seen, .protocol, .port({port[7:0], port[15:8]}), .hit, .number);
+
+  always_ff @(posedge clk) begin
+    if (start || rst) begin
+      lane <= '0;
+      seen <= '0;
+      ended <= 1'b0;
+      step1 <= 1'b0;
+      step2 <= 1'b0;
+    end else begin
+      if (step) lane <= last_word ? '0 : lane + 1'b1;
+      step1 <= step;
+      step2 <= step1;
+      if (step2) seen <= seen | matched;
+      if (finished) ended <= 1'b1;
+    end
+  end
+  assign done = ended && !w_valid && level == '0 && !step1 && !step2 && !a_valid;
+endmodule

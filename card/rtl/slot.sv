@@ -1,0 +1,118 @@
+// The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot is empty for LOAD_CYCLES
+// (the time a bitstream takes), then the function runs with no keys. Here all functions of the mask FUNCTIONS are built and
+// one is connected; partial reconfiguration itself is not modelled. Functions: docs/card.md, "Slot".
+// Some bits of the prefix and of an SA mean nothing to the card, and not each function takes all of a command.
+// verilator lint_off UNUSEDSIGNAL
+module slot #(
+    parameter int FUNCTIONS = 2,
+    parameter int LOAD_CYCLES = 64
+) (
+    input  logic         clk,
+    input  logic         rst,
+    input  logic         load,
+    input  logic [3:0]   load_id,
+    output logic         load_known, // load_id is 0 or built
+    output logic         loading,
+    output logic [3:0]   active,
+    input  logic         cmd_valid,
+    output logic         cmd_ready,
+    input  logic         cmd_dec,
+    input  logic         cmd_null,
+    input  logic         cmd_rekey,
+    input  logic [255:0] cmd_key,
+    input  logic [1:0]   cmd_key_len,
+    input  logic [511:0] cmd_auth_key,
+    input  logic [31:0]  cmd_salt,
+    input  logic [127:0] cmd_iv,
+    input  logic [63:0]  cmd_esp,
+    input  logic         cmd_esn,
+    input  logic [31:0]  cmd_seq_hi,
+    input  logic         in_valid,
+    output logic         in_ready,
+    input  logic [127:0] in_block,
+    input  logic [4:0]   in_bytes,
+    input  logic         in_last,
+    output logic         out_valid,
+    input  logic         out_ready,
+    output logic [127:0] out_block,
+    output logic [4:0]   out_bytes,
+    output logic         out_last,
+    output logic         icv_valid,
+    input  logic         icv_ready,
+    output logic [255:0] icv
+);
+  logic [15:0] left;
+  logic        fn_rst;
+  assign loading = left != '0;
+  assign load_known = load_id == '0 || FUNCTIONS[{1'b0, load_id}];
+  assign fn_rst = rst || loading;
+
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      active <= '0;
+      left <= '0;
+    end else if (load && load_known) begin
+      active <= load_id;
+      left <= 16'(LOAD_CYCLES);
+    end else if (loading) left <= left - 1'b1;
+  end
+
+  logic [5:1]   f_cmd_ready, f_in_ready, f_out_valid, f_out_last, f_icv_valid;
+  logic [127:0] f_out_block[1:5];
+  logic [4:0]   f_out_bytes[1:5];
+  logic [255:0] f_icv[1:5];
+
+  for (genvar id = 1; id <= 5; id++) begin : g_fn
+    logic mine;
+    assign mine = active == 4'(id) && !loading;
+    logic fn_rst_here;
+    assign fn_rst_here = fn_rst || !mine;
+    if (FUNCTIONS[id] && id == 1) begin : g
+      fn_gcm u (
+          .clk, .rst(fn_rst_here), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_rekey, .cmd_key,
+          .cmd_key_len, .cmd_salt, .cmd_iv(cmd_iv[63:0]), .cmd_esp, .cmd_esn, .cmd_seq_hi,
+          .in_valid(in_valid && mine), .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last,
+          .out_valid(f_out_valid[id]), .out_ready(out_ready && mine), .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]),
+          .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]), .icv_ready(icv_ready && mine), .icv(f_icv[id]));
+    end else if (FUNCTIONS[id]) begin : g
+      fn_cipher_hmac #(.CIPHER(id == 3 ? 1 : id == 4 ? 2 : 0), .HASH(id == 5 ? 2 : 1)) u (
+          .clk, .rst(fn_rst_here), .cmd_valid(cmd_valid && mine), .cmd_ready(f_cmd_ready[id]), .cmd_dec, .cmd_null, .cmd_rekey,
+          .cmd_key, .cmd_key_len, .cmd_auth_key, .cmd_salt, .cmd_iv, .cmd_esp, .cmd_esn, .cmd_seq_hi,
+          .in_valid(in_valid && mine), .in_ready(f_in_ready[id]), .in_block, .in_bytes, .in_last,
+          .out_valid(f_out_valid[id]), .out_ready(out_ready && mine), .out_block(f_out_block[id]), .out_bytes(f_out_bytes[id]),
+          .out_last(f_out_last[id]), .icv_valid(f_icv_valid[id]), .icv_ready(icv_ready && mine), .icv(f_icv[id]));
+    end else begin : g
+      assign f_cmd_ready[id] = 1'b0;
+      assign f_in_ready[id] = 1'b0;
+      assign f_out_valid[id] = 1'b0;
+      assign f_out_last[id] = 1'b0;
+      assign f_icv_valid[id] = 1'b0;
+      assign f_out_block[id] = '0;
+      assign f_out_bytes[id] = '0;
+      assign f_icv[id] = '0;
+    end
+  end
+
+  always_comb begin
+    cmd_ready = 1'b0;
+    in_ready = 1'b0;
+    out_valid = 1'b0;
+    out_last = 1'b0;
+    icv_valid = 1'b0;
+    out_block = '0;
+    out_bytes = '0;
+    icv = '0;
+    for (int id = 1; id <= 5; id++) begin
+      if (active == 4'(id) && !loading) begin
+        cmd_ready = f_cmd_ready[id];
+        in_ready = f_in_ready[id];
+        out_valid = f_out_valid[id];
+        out_last = f_out_last[id];
+        icv_valid = f_icv_valid[id];
+        out_block = f_out_block[id];
+        out_bytes = f_out_bytes[id];
+        icv = f_icv[id];
+      end
+    end
+  end
+endmodule

@@ -1,0 +1,202 @@
+"""x1: every function of the slot against the reference, in every alignment of the headers; what is malformed ends in a status."""
+
+import random
+
+import card
+import cocotb
+import pytest
+from card import CRYPTO, Status, payload_of, prefix, sa_of
+from frames import FrameSink, FrameSource, words_of
+from harness import run
+from stream import start_clock
+
+LINK = ["data", "sof", "eof", "bytes", "err", "to_mac"]
+
+
+class Pipe:
+    """The pipeline with both ends: sends commands and packets, and gives what comes back."""
+
+    def __init__(self, dut, gaps=0.0, stalls=0.0):
+        self.dut = dut
+        self.source = FrameSource(dut, gaps=gaps)
+        self.sink = FrameSink(dut, fields=LINK, stalls=stalls)
+
+    async def ask(self, frame):
+        """Sends a frame; its status, the frame behind the status, and whether it went to the MAC (then without status)."""
+        cocotb.start_soon(self.source.frame(frame))
+        return await self.answer()
+
+    async def answer(self):
+        data, _ = await self.sink.frame()
+        if self.sink.last["to_mac"]:
+            return None, data
+        return Status.of(data), data[16:]
+
+    async def load(self, function):
+        status, _ = await self.ask(prefix(0, card.SLOT_LOAD, argument=function))
+        assert status.code == card.OK
+
+    async def install(self, sa):
+        status, rest = await self.ask(sa.install(cookie=sa.index))
+        assert (status.code, status.cookie, status.sa, rest) == (card.OK, sa.index, sa.index, b"")
+
+
+async def begin(dut, **options):
+    pipe = Pipe(dut, **options)
+    await start_clock(dut)
+    return pipe
+
+
+def esp_case(sa, rng, header=None, payload=None):
+    """(plain frame, sealed frame, esp_off, seq_hi) of one random packet of the SA."""
+    head = rng.randbytes(rng.randrange(64) if header is None else header)
+    esp, iv, seq_hi = sa.spi + rng.randbytes(4), rng.randbytes(sa.iv_bytes), rng.randbytes(4)
+    payload = payload_of(sa.alg, rng) if payload is None else payload
+    text, icv = sa.seal(esp, iv, payload, seq_hi)
+    return head + esp + iv + payload, head + esp + iv + text + icv, len(head), seq_hi
+
+
+async def seal_and_open(pipe, sa, rng, **case):
+    plain, sealed, esp_off, seq_hi = esp_case(sa, rng, **case)
+    fields = {"functions": CRYPTO, "sa": sa.index, "esp_off": esp_off, "seq_hi": seq_hi}
+    status, made = await pipe.ask(prefix(len(plain), cookie=77, **fields) + plain)
+    assert (status.code, status.flags & 0x21, status.cookie, status.length) == (card.OK, 0x21, 77, len(sealed)), status
+    assert made == sealed
+    # Ethernet padding after the ICV is cut off.
+    padding = bytes(rng.randrange(9))
+    fields["esp_end"] = len(sealed)
+    status, opened = await pipe.ask(prefix(len(sealed + padding), decrypt=1, **fields) + sealed + padding)
+    assert (status.code, status.flags & 0x21) == (card.OK, 0x21), status
+    assert opened == plain
+
+
+@cocotb.test()
+@cocotb.parametrize((("gaps", "stalls"), [(0.0, 0.0), (0.3, 0.3)]))
+async def each_algorithm_seals_and_opens_as_the_reference_does(dut, gaps, stalls):
+    pipe, rng = await begin(dut, gaps=gaps, stalls=stalls), random.Random(11)
+    for index, (alg, esn) in enumerate((alg, esn) for alg in ALGS(dut) for esn in (0, 1)):
+        await pipe.load(card.FUNCTION[alg])
+        first, second = sa_of(alg, 2 * index, rng, esn=esn), sa_of(alg, 2 * index + 1, rng, esn=esn)
+        await pipe.install(first)
+        await pipe.install(second)
+        for sa in [first, first, second, first, second, second]:
+            await seal_and_open(pipe, sa, rng)
+
+
+def ALGS(dut):
+    """What the build under test holds."""
+    mask = int(dut.FUNCTIONS.value)
+    return [alg for alg, function in card.FUNCTION.items() if mask >> function & 1]
+
+
+@cocotb.test()
+async def every_alignment_of_header_and_payload_end_works(dut):
+    pipe, rng = await begin(dut), random.Random(12)
+    alg = ALGS(dut)[0]
+    unit = {3: 16, 4: 8}.get(alg & 15, 1)
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 9, rng)
+    await pipe.install(sa)
+    for header in range(8):
+        for tail in range(8 if unit == 1 else 1):
+            await seal_and_open(pipe, sa, rng, header=14 + header, payload=rng.randbytes(16 + tail if unit == 1 else unit))
+
+
+@cocotb.test()
+async def a_changed_packet_brings_its_status_alone(dut):
+    pipe, rng = await begin(dut, stalls=0.2), random.Random(13)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 3, rng)
+    await pipe.install(sa)
+    for _ in range(10):
+        plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
+        spoilt = bytearray(sealed)
+        spoilt[rng.randrange(esp_off, len(sealed))] ^= 1 << rng.randrange(8)
+        status, rest = await pipe.ask(
+            prefix(len(spoilt), decrypt=1, functions=CRYPTO, sa=3, esp_off=esp_off, seq_hi=seq_hi, cookie=5) + spoilt
+        )
+        assert (status.code, status.cookie, status.length, rest) == (card.BAD_ICV, 5, 0, b"")
+        await seal_and_open(pipe, sa, rng)
+
+
+@cocotb.test()
+async def a_sealed_packet_goes_to_the_mac_bare_and_a_failed_one_is_reported_to_the_host(dut):
+    pipe, rng = await begin(dut), random.Random(14)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 200, rng)
+    await pipe.install(sa)
+    plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
+    fields = {"functions": CRYPTO, "esp_off": esp_off, "seq_hi": seq_hi, "to_mac": 1, "cookie": 8}
+    assert await pipe.ask(prefix(len(plain), sa=200, **fields) + plain) == (None, sealed)
+    status, rest = await pipe.ask(prefix(len(plain), sa=201, **fields) + plain)
+    assert (status.code, status.cookie, rest) == (card.NO_SA, 8, b"")
+
+
+@cocotb.test()
+async def what_cannot_be_done_is_said_and_nothing_hangs(dut):
+    pipe, rng = await begin(dut), random.Random(15)
+    alg = ALGS(dut)[0]
+    sa = sa_of(alg, 1, rng)
+    await pipe.install(sa)
+    plain, sealed, esp_off, seq_hi = esp_case(sa, rng, header=20)
+    good = {"functions": CRYPTO, "sa": 1, "esp_off": esp_off, "seq_hi": seq_hi}
+
+    async def code(frame):
+        status, rest = await pipe.ask(frame)
+        assert rest == b""
+        return status.code
+
+    assert await code(prefix(len(plain), **good) + plain) == card.NO_FUNCTION, "the slot is empty"
+    assert await code(prefix(0, card.SLOT_LOAD, argument=9)) == card.NO_FUNCTION
+    await pipe.load(card.FUNCTION[alg])
+    assert await code(prefix(0, 99)) == card.MALFORMED
+    assert await code(b"too short") == card.MALFORMED
+    assert await code(prefix(0)) == card.MALFORMED, "a packet of no bytes"
+    assert await code(prefix(len(plain) + 9, **good) + plain) == card.MALFORMED, "fewer bytes than the prefix says"
+    assert await code(prefix(len(plain), **good | {"esp_off": len(plain) - 8}) + plain) == card.MALFORMED, "no payload"
+    assert await code(prefix(len(plain), **good, esp_end=len(plain) + 1) + plain) == card.MALFORMED
+    assert await code(prefix(len(plain), **good | {"esp_off": 0xFFFF}) + plain) == card.MALFORMED
+    assert await code(prefix(112, card.SA_INSTALL, sa=1) + bytes(100)) == card.MALFORMED, "half an SA"
+    assert await code(prefix(len(plain), **good) + plain) == card.NO_SA, "which took the old one away"
+    await pipe.install(sa)
+    await pipe.source.send_all(words_of(prefix(len(plain), **good) + plain, err=1))
+    assert (await pipe.answer())[0].code == card.BROKEN
+    await seal_and_open(pipe, sa, rng)
+    assert await code(prefix(0, card.SA_REMOVE, sa=1)) == card.OK
+    assert await code(prefix(len(plain), **good) + plain) == card.NO_SA
+
+
+@cocotb.test()
+async def a_packet_without_functions_passes_unchanged(dut):
+    pipe, rng = await begin(dut, gaps=0.2, stalls=0.2), random.Random(16)
+    for length in [1, 7, 8, 9, 64, 200]:
+        frame = rng.randbytes(length)
+        status, rest = await pipe.ask(prefix(length, cookie=length) + frame)
+        assert (status.code, status.cookie, rest) == (card.OK, length, frame)
+
+
+@cocotb.test()
+async def packets_of_one_sa_in_a_row_pay_for_its_keys_once(dut):
+    pipe, rng = await begin(dut), random.Random(17)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    pair = [sa_of(alg, n, rng) for n in range(2)]
+    for sa in pair:
+        await pipe.install(sa)
+    cycles = []
+    for sa in [pair[0], pair[0], pair[1]]:
+        plain, sealed, esp_off, seq_hi = esp_case(sa, rng, header=34, payload=bytes(64))
+        status, made = await pipe.ask(
+            prefix(len(plain), functions=CRYPTO, sa=sa.index, esp_off=esp_off, seq_hi=seq_hi) + plain
+        )
+        assert made == sealed
+        cycles.append(status.cycles)
+    dut._log.info("cycles of 64 bytes: new keys %d, same keys %d, other keys %d", *cycles)
+    assert cycles[1] + 30 < cycles[0]
+
+
+@pytest.mark.quick
+def test_gcm():
+    run("x1", {"FUNCTIONS": 2, "LOAD_CYCLES": 20, "DEPTH_LOG2": 8}, name="x1_gcm")

@@ -1,0 +1,148 @@
+"""x2: frames from the MAC find their SA by themselves; everything else passes as it came."""
+
+import random
+import struct
+
+import card
+import cocotb
+from card import CRYPTO, prefix, sa_of
+from frames import FIELDS, FrameSink, FrameSource
+from harness import run
+from test_inspect import packet_of
+from test_pipeline import LINK, Pipe, esp_case
+from stream import start_clock
+
+ETHERNET = bytes(12) + b"\x08\0"
+
+
+class Receiver(Pipe):
+    """X2 with both its sources."""
+
+    def __init__(self, dut, gaps, stalls):
+        self.dut = dut
+        self.source = FrameSource(dut, fields=FIELDS + ["from_mac"], gaps=gaps)
+        self.sink = FrameSink(dut, fields=LINK, stalls=stalls)
+
+    async def ask(self, frame, from_mac=0):
+        cocotb.start_soon(self.source.frame(frame, from_mac=from_mac))
+        return await self.answer()
+
+
+async def begin(dut, gaps=0.0, stalls=0.0):
+    pipe = Receiver(dut, gaps, stalls)
+    dut.look.value = 0
+    await start_clock(dut)
+    await pipe.load(1)
+    return pipe
+
+
+def on_ethernet(sa, rng, udp=False, options=0, padding=0, payload=None):
+    """(the plain frame, the frame as it comes from the wire) of a packet of the SA."""
+    plain, sealed, _, _ = esp_case(sa, rng, header=0, payload=payload)
+
+    def frame(esp):
+        body = struct.pack(">HHHH", 4500, 4500, 8 + len(esp), 0) + esp if udp else esp
+        header = struct.pack(">BBHHHBBH8s", 0x45 + options // 4, 0, 20 + options + len(body), 1, 0x4000, 64, 17 if udp else 50, 0, bytes(8))
+        return ETHERNET + header + rng.randbytes(options) + body
+
+    made = frame(sealed)
+    # The card gives back the headers as they came, lengths included.
+    return made[: len(made) - len(sealed)] + plain, made + bytes(padding)
+
+
+@cocotb.test()
+@cocotb.parametrize((("gaps", "stalls"), [(0.0, 0.0), (0.3, 0.3)]))
+async def esp_from_the_wire_is_opened_bare_and_in_udp(dut, gaps, stalls):
+    pipe, rng = await begin(dut, gaps, stalls), random.Random(31)
+    sas = [sa_of(card.GCM, index, rng, mapped=1) for index in [5, 250]]
+    for sa in sas:
+        await pipe.install(sa)
+    for n in range(60):
+        sa = sas[rng.randrange(2)]
+        plain, wire = on_ethernet(sa, rng, udp=n % 2, options=4 * rng.randrange(11), padding=rng.randrange(20))
+        status, back = await pipe.ask(wire, from_mac=1)
+        assert (status.code, status.flags & 0x61, status.sa, status.cookie) == (card.OK, 0x61, sa.index, 0), (n, status)
+        assert back == plain
+
+
+@cocotb.test()
+async def a_packet_from_the_wire_that_was_changed_brings_its_status_alone(dut):
+    pipe, rng = await begin(dut), random.Random(32)
+    sa = sa_of(card.GCM, 7, rng, mapped=1)
+    await pipe.install(sa)
+    for n in range(10):
+        _, wire = on_ethernet(sa, rng, udp=n % 2)
+        spoilt = bytearray(wire)
+        spoilt[-1 - rng.randrange(20)] ^= 0x10
+        status, rest = await pipe.ask(spoilt, from_mac=1)
+        assert (status.code, status.sa, rest) == (card.BAD_ICV, 7, b"")
+
+
+@cocotb.test()
+async def whatever_is_not_ours_passes_as_it_came(dut):
+    pipe, rng = await begin(dut, stalls=0.2), random.Random(33)
+    sa, esn, unmapped = (sa_of(card.GCM, n, rng, mapped=n != 3, esn=n == 2) for n in [1, 2, 3])
+    for each in [sa, esn, unmapped]:
+        await pipe.install(each)
+    _, ours = on_ethernet(sa, rng, payload=bytes(64))
+    fragment = bytearray(ours)
+    fragment[20] = 0x20
+    other = [
+        b"\xff" * 12 + b"\x08\x06" + rng.randbytes(46),  # ARP
+        ETHERNET + packet_of("10.0.0.1", "10.0.0.2", 17, (500, 500), b"ike"),
+        ETHERNET + packet_of("10.0.0.1", "10.0.0.2", 17, (4500, 4500), bytes(4) + b"ike"),
+        ETHERNET + packet_of("10.0.0.1", "10.0.0.2", 17, (4500, 4500), b"\xff"),  # keepalive
+        ETHERNET + packet_of("10.0.0.1", "10.0.0.2", 17, (4501, 4501), ours[34:]),
+        on_ethernet(unmapped, rng)[1],
+        on_ethernet(esn, rng)[1],
+        on_ethernet(sa_of(card.GCM, 1, rng), rng)[1],  # another SPI
+        bytes(fragment),
+        b"x",
+        bytes(14),
+        ours[:40],  # cut inside the ESP header
+        *[rng.randbytes(rng.randrange(1, 130)) for _ in range(30)],
+    ]
+    for frame in other:
+        status, back = await pipe.ask(frame, from_mac=1)
+        if status.code == card.MALFORMED:
+            # Shorter than its IP header says: there is nothing to open.
+            assert frame == ours[:40] and back == b""
+            continue
+        assert (status.code, status.flags & 0x60, back) == (card.OK, 0x40, frame)
+    assert (await pipe.ask(ours, from_mac=1))[0].flags & 0x20
+    await pipe.ask(prefix(0, card.SA_REMOVE, sa=1))
+    status, back = await pipe.ask(ours, from_mac=1)
+    assert (status.code, back) == (card.NO_SA, ours)
+
+
+@cocotb.test()
+async def the_inner_packet_of_a_tunnel_is_inspected(dut):
+    pipe, rng = await begin(dut), random.Random(34)
+    sa = sa_of(card.GCM, 1, rng, mapped=1, tunnel=1)
+    await pipe.install(sa)
+    dut.look.value = 7
+    for source, accept in [("10.0.0.1", 1), ("10.9.0.1", 0)]:
+        rule = bytes([10, 9, 0, 0, 255, 255, 0, 0]) + bytes(16) + bytes([0, 0, 2]) + bytes(5)
+        await pipe.ask(prefix(32, card.FILTER_WRITE) + rule)
+        inner = packet_of(source, "10.0.0.2", 17, (1, 2), rng.randbytes(40))
+        plain, wire = on_ethernet(sa, rng, payload=inner + b"\x01\x02\x02\x04")
+        status, back = await pipe.ask(wire, from_mac=1)
+        assert status.flags & 0x2E == (0x2E if accept else 0x26)
+        assert (status.code, back) == ((card.OK, plain) if accept else (card.FILTERED, b""))
+
+
+@cocotb.test()
+async def frames_of_host_and_mac_alternate(dut):
+    pipe, rng = await begin(dut, 0.1, 0.1), random.Random(35)
+    sa = sa_of(card.GCM, 1, rng, mapped=1)
+    await pipe.install(sa)
+    for _ in range(20):
+        plain, wire = on_ethernet(sa, rng)
+        assert (await pipe.ask(wire, from_mac=1))[1] == plain
+        plain, sealed, esp_off, _ = esp_case(sa, rng)
+        status, back = await pipe.ask(prefix(len(sealed), decrypt=1, functions=CRYPTO, sa=1, esp_off=esp_off, cookie=4) + sealed)
+        assert (status.flags & 0x40, status.cookie, back) == (0, 4, plain)
+
+
+def test_receive():
+    run("x2", {"FUNCTIONS": 2, "LOAD_CYCLES": 20, "DEPTH_LOG2": 8})
