@@ -93,9 +93,18 @@ module slot #(
     end
   end
 
+  // Two blocks, for a simulator that sees a path from each input of a block to each output would see a loop in one.
   always_comb begin
     cmd_ready = 1'b0;
     in_ready = 1'b0;
+    for (int id = 1; id <= 5; id++) begin
+      if (active == 4'(id) && !loading) begin
+        cmd_ready = f_cmd_ready[id];
+        in_ready = f_in_ready[id];
+      end
+    end
+  end
+  always_comb begin
     out_valid = 1'b0;
     out_last = 1'b0;
     icv_valid = 1'b0;
@@ -104,8 +113,6 @@ module slot #(
     icv = '0;
     for (int id = 1; id <= 5; id++) begin
       if (active == 4'(id) && !loading) begin
-        cmd_ready = f_cmd_ready[id];
-        in_ready = f_in_ready[id];
         out_valid = f_out_valid[id];
         out_last = f_out_last[id];
         icv_valid = f_icv_valid[id];

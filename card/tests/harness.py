@@ -22,7 +22,8 @@ def share_runtime(source, target):
     make would compile them anew after each change of Vtop.mk; dated to tomorrow they stay. They go with the tools (card-venv.sh).
     """
     target.mkdir(parents=True, exist_ok=True)
-    for file in [*source.glob("verilated*.o"), *source.glob("verilator.o")]:
+    # Not verilator.o: it makes the model, whose size is another in each build.
+    for file in source.glob("verilated*.o"):
         if not (target / file.name).exists():
             shutil.copy(file, target)
             tomorrow = time.time() + 86400
