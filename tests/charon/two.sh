@@ -70,10 +70,10 @@ algorithms() { # of ESP in UDP, then of AH
 }
 long_sequence_numbers() {
   tunnel "${v4[*]}" "encap = yes" "esp_proposals = aes256gcm16-esn"
-  says "AES_GCM_16-256/ESN"; ping_both; shown transform aes256gcm16
+  says "AES_GCM_16-256/ESN"; ping_both; shown transform aes256gcm16; shown esn True; shown encap udp
   end_tunnel
   tunnel "${v4[*]}" "" "esp_proposals = aes128-sha256-esn"
-  says "HMAC_SHA2_256_128/ESN"; ping_both
+  says "HMAC_SHA2_256_128/ESN"; ping_both; shown esn True; shown encap none
   end_tunnel
   passed "esn" "GCM in UDP, CBC with SHA-256 native"
 }
@@ -95,7 +95,7 @@ transport() {
   for encap in no yes; do
     before=$(on_ip)
     tunnel "${v4[*]}" "encap = $encap" $'esp_proposals = aes128gcm16\n    mode = transport' dynamic dynamic
-    says TRANSPORT; ping_both "${v4[@]}"; shown packets 18; shown transform aes128gcm16
+    says TRANSPORT; ping_both "${v4[@]}"; shown packets 18; shown transform aes128gcm16; shown mode transport
     [ $encap = yes ] || [ $(($(on_ip) - before)) = 18 ] || fail "transport mode was not native"
     end_tunnel
   done
@@ -110,7 +110,7 @@ ipv6() {
       for encap in no yes; do
         if [[ $inside = fd00* ]]; then sides=(fd00:1::/64 fd00:2::/64); else sides=(10.1.0.0/24 10.2.0.0/24); fi
         tunnel "$outer" "encap = $encap" "esp_proposals = aes128gcm16" "${sides[@]}"
-        ping_both "${ends[@]}"; shown packets 18
+        ping_both "${ends[@]}"; shown packets 18; shown mode tunnel; shown esn False
         end_tunnel
       done
     done

@@ -178,14 +178,19 @@ def main():
     ways = defaultdict(list)
     for number, what in found:
         ways[number].append(what)
-    unused = idle(sys.argv[3], folder)
-    return report(table, console, ways, unused, booted - began, time.monotonic() - began)
+    against = unlike(table, sys.argv[3], folder)
+    return report(table, console, ways, against, booted - began, time.monotonic() - began)
 
 
-def idle(convoy, folder):
-    """What the gateway's own counters say against the results: SAs that carried nothing, packets that were dropped."""
+def unlike(table, convoy, folder):
+    """What the gateway itself says against the results: SAs that carried nothing or are not what they should be, dropped packets."""
+    cases = {case.name: case for case in table}
     command = [convoy, "show", "sa", "--json", "--control", folder / "control.sock"]
     for sa in json.loads(subprocess.run(command, capture_output=True, check=True).stdout):
+        case = cases[sa["tunnel"]]
+        window = 1024 if " inbound " in f" {sa['name']}" else None
+        if (sa["mode"], sa["encap"], sa["esn"], sa["replay_window"]) != (case.mode, case.encap, case.esn, window):
+            yield f"{sa['tunnel']}: shown as {sa}"
         if sa["packets"] == 0:
             yield f"{sa['tunnel']}: {sa['name']} carried nothing"
         for reason, count in sa["drops"]:

@@ -65,7 +65,11 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                 "tunnel",
                 "worker",
                 "SA",
+                "mode",
+                "encap",
                 "algorithms",
+                "ESN",
+                "window",
                 "packets",
                 "bytes",
                 "sequence",
@@ -77,7 +81,11 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                     sa.tunnel.clone(),
                     sa.worker.to_string(),
                     sa.name.clone(),
+                    sa.mode.clone(),
+                    sa.encap.clone(),
                     sa.transform.clone(),
+                    if sa.esn { "yes" } else { "no" }.to_owned(),
+                    sa.replay_window.map_or_else(String::new, |packets| packets.to_string()),
                     sa.packets.to_string(),
                     sa.bytes.to_string(),
                     sa.sequence.to_string(),
@@ -184,6 +192,8 @@ fn engines(snapshot: &Snapshot) -> Table {
 
 #[cfg(test)]
 mod tests {
+    use convoy_gateway::snapshot::SaRow;
+
     use super::*;
 
     struct Broken(io::ErrorKind);
@@ -196,6 +206,34 @@ mod tests {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    #[test]
+    fn an_sa_is_shown_with_mode_encapsulation_sequence_numbers_and_window() {
+        let row = |encap: &str, esn, replay_window| SaRow {
+            name: "an SA".to_owned(),
+            mode: "transport".to_owned(),
+            encap: encap.to_owned(),
+            transform: "aes128gcm16".to_owned(),
+            esn,
+            replay_window,
+            ..SaRow::default()
+        };
+        let snapshot = Snapshot {
+            sas: vec![row("udp", true, Some(1024)), row("none", false, None)],
+            ..Snapshot::default()
+        };
+        let shown = table(Shown::Sa, &snapshot).to_string();
+        let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        let line = |words: &str| lines.iter().any(|line| line.join(" ").contains(words));
+        assert!(line("SA mode encap algorithms ESN window packets"), "{shown}");
+        assert!(line("an SA transport udp aes128gcm16 yes 1024 0 0"), "{shown}");
+        assert!(line("an SA transport none aes128gcm16 no 0 0"), "{shown}");
+        let json = json(Shown::Sa, &snapshot).expect("JSON");
+        assert!(
+            json.contains("\"replay_window\": 1024") && json.contains("\"replay_window\": null"),
+            "{json}"
+        );
     }
 
     #[test]

@@ -44,8 +44,16 @@ pub struct SaRow {
     pub worker: u16,
     /// SPI, direction, protocol, endpoints.
     pub name: String,
+    /// `tunnel` or `transport`.
+    pub mode: String,
+    /// `udp` where ESP goes in UDP, else `none`.
+    pub encap: String,
     /// Its algorithms, in swanctl's words.
     pub transform: String,
+    /// Whether sequence numbers are 64 bits long.
+    pub esn: bool,
+    /// The replay window in packets, 0 if replays are not looked for; inbound SAs have one.
+    pub replay_window: Option<u32>,
     /// Packets.
     pub packets: u64,
     /// Bytes.
@@ -230,7 +238,15 @@ fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
         worker: own,
         tunnel: names.get(&view.tunnel).cloned().unwrap_or_default(),
         name: view.name.to_string(),
+        mode: match view.mode {
+            convoy_ipsec::Mode::Tunnel => "tunnel",
+            convoy_ipsec::Mode::Transport => "transport",
+        }
+        .to_owned(),
+        encap: if view.encap.is_some() { "udp" } else { "none" }.to_owned(),
         transform: view.transform.to_string(),
+        esn: view.esn,
+        replay_window: view.replay.map(|replay| replay.size),
         packets: view.usage.packets(),
         bytes: view.usage.bytes(),
         sequence: view.sequence,
