@@ -13,10 +13,10 @@ start_both() {
   local side host
   for side in a b; do
     host=1; [ $side = a ] || host=2
-    # 192.0.2.11 is where A goes later.
-    local addresses="\"192.0.2.$host\", \"2001:db8::$host\""
-    [ $side = b ] || addresses+=', "192.0.2.11"'
-    gateway_conf $side "$addresses" "$(printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]' "$addresses")"
+    # A listens on all addresses there are, as it goes to another later, B on its own.
+    local addresses="\"192.0.2.$host\", \"2001:db8::$host\"" listen='"0.0.0.0", "::"'
+    [ $side = a ] || listen=$addresses
+    LOCAL=192.0.2.$host gateway_conf $side "$listen" "$(printf '[[port]]\nname = "right on IP"\nkind = "raw"\naddress = [%s]' "$addresses")"
     sed -i "s/^\[gateway\]/&\nworkers = $1\nallow_weak = true/" "$folder/$side/gateway.toml"
     strongswan $side "$with_convoy"
     start_gateway $side; eval "gateway_$side=$gateway_pid"
@@ -173,8 +173,6 @@ print("packets of 8 SAs at each worker")') || fail "the SAs are not dealt to bot
 }
 
 namespaces
-# The gateway listens on an address that A gets later.
-ip netns exec $A sysctl -qw net.ipv4.ip_nonlocal_bind=1
 start_both 1
 cases=("${@:3}")
 [ ${#cases[@]} -gt 0 ] || cases=(algorithms long_sequence_numbers native transport ipv6 mobike two_workers)

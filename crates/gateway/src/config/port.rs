@@ -39,12 +39,9 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
     let mut addresses = Vec::new();
     for text in &file.address {
         let Some(address) = address_with_prefix(c, text) else { continue };
-        if matches!(kind, PortKind::Udp | PortKind::Raw) && address.0.is_unspecified() {
-            c.add(
-                &text.span(),
-                "port.address",
-                "name the address itself: packets leave with it as their source",
-            );
+        if kind == PortKind::Raw && address.0.is_unspecified() {
+            let what = "name the address itself; only a port of kind \"udp\" takes every address";
+            c.add(&text.span(), "port.address", what);
         }
         addresses.push(address);
     }

@@ -182,7 +182,9 @@ fn local_address_fits(
 ) {
     let kind = if is_encapsulated { PortKind::Udp } else { PortKind::Raw };
     let Some(port) = ports.iter().find(|port| port.is_outside && port.kind == kind) else { return };
-    if !port.addresses.is_empty() && !port.addresses.iter().any(|(address, _)| *address == local) {
+    let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
+    let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
+    if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
         let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
         let what = format!("port {:?} has no address {local}; it has {}", port.name, known.join(", "));
         c.add(&text.span(), "tunnel.local", what);

@@ -112,8 +112,8 @@ fn a_port_must_have_what_its_kind_needs() {
         "15:8: port.kind: this kind of port needs address = [\"192.0.2.1\"]",
     );
     refused(
-        "address = [\"192.0.2.1\"]",
-        "address = [\"0.0.0.0\"]",
+        "kind = \"udp\"\naddress = [\"192.0.2.1\"]",
+        "kind = \"raw\"\naddress = [\"0.0.0.0\"]",
         "16:12: port.address: name the address itself",
     );
     refused("10.1.0.1/24", "10.1.0.1/33", "11:12: port.address: \"10.1.0.1/33\" is no address");
@@ -127,6 +127,13 @@ fn both_sides_must_have_their_port() {
     let text = errors(&text);
     assert!(text.contains("there are several ports inside"), "{text}");
     assert!(text.contains("there is no port outside; add one with kind = \"udp\" or \"raw\""), "{text}");
+}
+
+#[test]
+fn a_udp_port_of_every_address_fits_the_tunnels_of_its_family() {
+    let any = |address: &str| changed("address = [\"192.0.2.1\"]", &format!("address = [\"{address}\"]"));
+    Config::parse("site-a.toml", &any("0.0.0.0")).expect("every IPv4 address is the tunnel's too");
+    assert!(errors(&any("::")).contains("has no address 192.0.2.1; it has ::"));
 }
 
 #[test]
