@@ -23,10 +23,7 @@ clean() {
 trap clean EXIT
 trap 'exit 129' INT TERM HUP
 
-for source in kernel/build.sh kernel/init kernel/espinudp.c kernel/probe.c /usr/lib/uml/modules; do
-  [ ! -e "$base" ] || [ ! "$source" -nt "$base" ] || rm -f "$base"
-done
-[ -e "$base" ] || kernel/build.sh "$base"
+kernel/build.sh "$base"
 python3 kernel/drive.py prepare "$work"
 (cd "$work/guest" && find . | cpio -o -H newc --quiet | gzip -1) >"$work/cases.gz"
 cat "$base" "$work/cases.gz" >"$work/initrd.gz"

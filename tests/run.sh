@@ -21,6 +21,7 @@ run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MO
   tests/charon/two.sh "$convoy" "$plugin"
 run "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
+run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

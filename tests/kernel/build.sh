@@ -1,9 +1,13 @@
 #!/usr/bin/env bash
-# Builds the initramfs of the kernel peer: Debian's user-mode-linux boots it, see ../kernel.sh.
+# Builds the initramfs of the kernel peer, unless it is there and newer than all that it is made of: Debian's user-mode-linux boots
+# it, see ../kernel.sh and ../charon/libreswan.sh.
 # usage: build.sh OUT.gz
 set -euo pipefail
 out=$(realpath -m "$1")
 cd "$(dirname "$0")"
+is_new=y
+for source in build.sh init espinudp.c probe.c /usr/lib/uml/modules; do [ "$out" -nt "$source" ] || is_new=; done
+[ -z "$is_new" ] || exit 0
 export PATH=$PATH:/sbin:/usr/sbin
 modules=$(echo /usr/lib/uml/modules/*)
 version=$(basename "$modules")
