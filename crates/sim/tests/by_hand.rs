@@ -187,6 +187,35 @@ fn stages_take_each_packet_by_itself_on_servers_processors_and_buses() {
 }
 
 #[test]
+fn a_scheduler_on_a_core_decides_only_while_that_core_is_free() {
+    let mut helper = processor("helper", ProcessorKind::Accelerator, None);
+    helper.init_ratio = 2.0;
+    let mut platform = easy(vec![cpu(), helper], 1);
+    platform.scheduler.on = Some("cpu".to_owned());
+    let on_cpu = |packet_us, of| StageSpec { on: Some("cpu".to_owned()), packet_us, ..of };
+    platform.stages =
+        vec![on_cpu(4.0, stage("prepare", Place::Before)), on_cpu(1.0, stage("finish", Place::After))];
+    let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
+    // Prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1 on. Whenever the scheduler is asked
+    // the CPU has nothing to do and is the faster one, so that the helper, though idle, gets nothing.
+    assert_eq!(lines, [(0, 0, 5, 7, vec![1]), (0, 1, 12, 14, vec![2]), (0, 2, 19, 21, vec![3])]);
+    assert!(close(report.end_ms, 0.022));
+    assert!(close(report.processors[0].utilisation, 21.0 / 22.0));
+}
+
+#[test]
+fn a_scheduler_on_a_core_takes_in_what_is_at_hand_before_it_sends_less_than_a_window() {
+    let mut platform = easy(vec![cpu()], 3);
+    platform.source.rate_mbps = 8e6;
+    platform.scheduler.on = Some("cpu".to_owned());
+    platform.scheduler.work_conserving = true;
+    platform.stages =
+        vec![StageSpec { on: Some("cpu".to_owned()), packet_us: 4.0, ..stage("prepare", Place::Before) }];
+    let (report, _) = log(&Simulation::new(platform), packets(&[(0, 1), (0, 1), (0, 1), (0, 1)]));
+    assert_eq!(report.packets_per_multipacket, 2.0, "three, then the one that is left");
+}
+
+#[test]
 fn with_all_frames_inside_the_source_waits() {
     let mut platform = easy(vec![cpu()], 1);
     platform.source.frames = 2;

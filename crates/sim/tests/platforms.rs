@@ -69,6 +69,8 @@ fn stages_are_checked_too() {
     ] {
         assert!(error(&with_stage(stage)).contains(what), "{stage}");
     }
+    let on = PAPER.replace("[scheduler]", "[scheduler]\non = \"accelerator\"");
+    assert!(error(&on).contains("without a bus"), "{}", error(&on));
     let few = with_stage("").replace("header_bytes = 40", "frames = 29\nheader_bytes = 40");
     assert!(error(&few).contains("29 frames do not fill a window of 30"));
 }

@@ -38,7 +38,7 @@ pub(super) struct PlanArgs {
     #[arg(long, value_name = "R")]
     pub(super) rate_mbps: Option<f64>,
     /// Also send the capture through the gateway itself so often, and hold the prediction against it
-    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "10")]
+    #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "30")]
     pub(super) measure: Option<usize>,
     /// Print JSON
     #[arg(long)]

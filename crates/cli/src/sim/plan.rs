@@ -84,16 +84,24 @@ fn print(told: &Told) {
     println!("The best window is {} packets; engines more or less are told with it.", plan.best_window);
     if let Some(measured) = &told.measured {
         let predicted = plan.as_configured.packets_per_second;
-        let error = (predicted / measured.packets_per_second - 1.0) * 100.0;
+        let error = (predicted / measured.undisturbed_packets_per_second - 1.0) * 100.0;
+        let shares: Vec<String> = measured.share.iter().map(share).collect();
         println!(
-            "The gateway itself, as configured: {:.0} packets/s, {:.2} packets per multi-packet; the prediction is {error:+.0} % off.",
-            measured.packets_per_second, measured.packets_per_multipacket
+            "The gateway itself, as configured: {:.0} packets/s undisturbed ({:.0} with what else ran), {:.2} packets per \
+             multi-packet, {}. The prediction is {error:+.0} % off the former.",
+            measured.undisturbed_packets_per_second,
+            measured.packets_per_second,
+            measured.packets_per_multipacket,
+            shares.join(", ")
         );
     }
 }
 
+fn share((name, share): &(String, f64)) -> String {
+    format!("{name} {:.0} %", share * 100.0)
+}
+
 fn row(outcome: &Outcome) -> [String; 7] {
-    let share = |(name, share): &(String, f64)| format!("{name} {:.0} %", share * 100.0);
     let shares: Vec<String> = outcome.share.iter().map(share).collect();
     [
         outcome.change.clone(),

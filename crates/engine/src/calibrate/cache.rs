@@ -75,11 +75,16 @@ pub struct CalibrationCache {
 }
 
 impl CalibrationCache {
-    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home.
+    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home. A program built without
+    /// optimisation has a file of its own, since its `software` engine takes more than twice as long.
     pub fn default_path() -> Option<PathBuf> {
         let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")))?;
-        Some(cache.join("convoy").join("calibration.toml"))
+        Some(cache.join("convoy").join(if cfg!(debug_assertions) {
+            "calibration-debug.toml"
+        } else {
+            "calibration.toml"
+        }))
     }
 
     /// What `path` holds for this machine. A file that is not there is no warning; without a path, nothing is

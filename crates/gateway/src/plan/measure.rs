@@ -1,34 +1,31 @@
 //! The same trace through the gateway itself, to hold the simulation against.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
 
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
-use convoy_scheduler::Input;
 use serde::Serialize;
 
+use super::drive::{Pace, drive};
 use super::{PlanError, trace::with_keys};
 use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
 
-/// Packets handed in at a time.
+/// Packets read at a time.
 const BURST: usize = 64;
-
-/// Rounds without any movement before the thread gives up its core to engines' threads, and for how long. It never
-/// yields: among busy threads that costs whole time slices.
-const SPINS: u32 = 64;
-const NAP: Duration = Duration::from_micros(20);
 
 /// What the gateway did.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Measured {
     /// Packets that were sealed.
     pub packets: u64,
-    /// Packets a second.
+    /// Packets a second, over all rounds.
     pub packets_per_second: f64,
+    /// The same with each thousand of packets as in the round in which they were fastest: without what other programs of
+    /// the machine took.
+    pub undisturbed_packets_per_second: f64,
     /// Each engine's name and share of the packets.
     pub share: Vec<(String, f64)>,
     /// Packets in a multi-packet, mean.
@@ -46,31 +43,11 @@ pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> 
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) = assemble::pipeline(&config, 0, engines, &mut costs, Clock::start())?;
     let packets = read(&mut pipeline, capture, limit)?;
-    let began = Instant::now();
-    let mut frames = Vec::with_capacity(BURST);
-    let (mut next, all, mut idle) = (0, packets.len() * rounds, 0);
-    while next < all || !pipeline.is_empty() {
-        if pipeline.has_room() && next < all {
-            let until = all.min(next + BURST);
-            let pool = pipeline.pool_mut();
-            frames.extend((next..until).map_while(|at| pool.take_filled(&packets[at % packets.len()], 0)));
-            next += frames.len();
-            pipeline.outbound(&mut frames);
-        }
-        let input = if next < all { Input::More } else { Input::Ended };
-        idle = if pipeline.pump(input) { 0 } else { idle + 1 };
-        if idle > SPINS {
-            std::thread::sleep(NAP);
-        }
-        let (pool, departures) = pipeline.pool_and_departures();
-        for leaving in [&mut departures.to_outside, &mut departures.bypass_out, &mut departures.to_inside] {
-            pool.give_back_burst(leaving);
-        }
-    }
-    Ok(report(&pipeline, began.elapsed().as_secs_f64()))
+    let pace = drive(&mut pipeline, &packets, rounds);
+    Ok(report(&pipeline, &pace))
 }
 
-fn report(pipeline: &Pipeline, seconds: f64) -> Measured {
+fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
     let fleet = pipeline.stage().fleet();
     let counters: Vec<_> = (0..fleet.len()).map(|at| fleet.counters(at)).collect();
     let packets: u64 = counters.iter().map(|counters| counters.packets).sum();
@@ -78,7 +55,8 @@ fn report(pipeline: &Pipeline, seconds: f64) -> Measured {
     let share = |at: usize| counters[at].packets as f64 / packets.max(1) as f64;
     Measured {
         packets,
-        packets_per_second: packets as f64 / seconds,
+        packets_per_second: 1e9 / pace.whole_ns,
+        undisturbed_packets_per_second: 1e9 / pace.undisturbed_ns,
         share: (0..fleet.len()).map(|at| (fleet.description(at).name.clone(), share(at))).collect(),
         packets_per_multipacket: packets as f64 / multi_packets.max(1) as f64,
     }

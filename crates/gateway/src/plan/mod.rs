@@ -2,9 +2,11 @@
 //! each engine brings.
 //!
 //! The traffic is what the gateway itself would hand to its scheduler: the capture goes through the configuration's
-//! policies and SAs. Engines cost what calibration measured, and what a worker does to each packet beside cryptography is
-//! measured on the way. The rest is [`convoy_sim`].
+//! policies and SAs. Engines cost what calibration measured; what a worker does to each packet beside cryptography is
+//! measured by its own pipeline with an engine that does nothing. The rest is [`convoy_sim`].
 
+mod around;
+mod drive;
 mod measure;
 mod platform;
 #[cfg(test)]
@@ -104,12 +106,13 @@ pub fn plan(
     let total = 1 + WINDOWS.len() + changes.len();
     let mut done = 0;
     let mut outcome = |change: String, machine: &Machine, window: usize| {
-        let report = simulate(machine.platform(window, rate_mbps), trace)?;
+        let report = settle(machine, window, rate_mbps, trace)?;
         done += 1;
         progress(done, total);
         Ok::<_, PlanError>(outcome_of(change, window, &report))
     };
     let configured = outcome("as configured".to_owned(), machine, machine.window)?;
+    let lookaside = lookaside_share(machine, &configured.share);
     let base = configured.packets_per_second;
     let relative = |outcome: Outcome| Outcome { gain: outcome.packets_per_second / base, ..outcome };
     let windows = WINDOWS
@@ -123,13 +126,40 @@ pub fn plan(
         .collect::<Result<Vec<_>, _>>()?;
     Ok(Plan {
         packets: (trace.packets.len() as u64, trace.unprotected),
-        worker_ns: trace.worker_ns,
+        worker_ns: machine.worker_ns(machine.window, lookaside),
         engines: machine.engines.clone(),
         as_configured: relative(configured),
         windows,
         best_window,
         changes,
     })
+}
+
+/// One run of the trace on a machine. What the worker does depends on where the packets go, so the shares of a first
+/// run give its time in a second.
+///
+/// # Errors
+/// [`PlanError::Simulation`] if the platform makes no sense.
+fn settle(
+    machine: &Machine,
+    window: usize,
+    rate_mbps: Option<f64>,
+    trace: &Trace,
+) -> Result<Report, PlanError> {
+    let report = simulate(machine.platform(window, rate_mbps, 0.0), trace)?;
+    let shares: Vec<_> =
+        report.processors.iter().map(|it| it.name.clone()).zip(report.share.iter().copied()).collect();
+    match lookaside_share(machine, &shares) {
+        0.0 => Ok(report),
+        share => simulate(machine.platform(window, rate_mbps, share), trace),
+    }
+}
+
+/// The share of the packets that went to engines which are not on the worker's core.
+fn lookaside_share(machine: &Machine, shares: &[(String, f64)]) -> f64 {
+    let is_elsewhere =
+        |name: &String| machine.engines.iter().any(|engine| !engine.is_inline && engine.name == *name);
+    shares.iter().filter(|(name, _)| is_elsewhere(name)).map(|(_, share)| share).sum()
 }
 
 /// One run of the trace.

@@ -10,7 +10,8 @@ use convoy_sim::{
 };
 use serde::Serialize;
 
-use super::{PlanError, Trace};
+use super::around::AroundWindows;
+use super::{PlanError, Trace, WINDOWS};
 use crate::assemble;
 use crate::config::{BusConfig, Config};
 use crate::costs::Costs;
@@ -50,7 +51,7 @@ pub struct Machine {
     spare: Vec<EngineCost>,
     buses: HashMap<String, BusConfig>,
     scheduler: SchedulerConfig,
-    worker_ns: (f64, f64),
+    around: AroundWindows,
 }
 
 impl Machine {
@@ -62,10 +63,11 @@ impl Machine {
         let config = config.with_one_worker();
         let mut costs = Costs::new();
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
-        let mut engines = Vec::new();
+        let (mut engines, mut described) = (Vec::new(), Vec::new());
         for (at, mut engine) in made.into_iter().enumerate() {
             let model = config.engines.get(at).and_then(|engine| engine.model.as_ref());
             let bus = model.and_then(|model| model.bus.clone());
+            described.push(engine.description().clone());
             engines.extend(cost_of(engine.as_mut(), bus, &trace.transforms, &mut costs)?);
         }
         let mut spare = Vec::new();
@@ -74,17 +76,27 @@ impl Machine {
         let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
         if !has_pinned && let Ok(mut engine) = Multibuffer::on_core("multibuffer on a core of its own", core)
         {
+            described.push(engine.description().clone());
             spare.extend(cost_of(&mut engine, None, &trace.transforms, &mut costs)?);
         }
         costs.save();
+        let windows = WINDOWS.into_iter().chain([config.scheduler.window]);
+        let around = AroundWindows::measure(&config, &trace.sample, &described, windows)?;
         Ok(Self {
             engines,
             window: config.scheduler.window,
             spare,
             buses: config.buses,
             scheduler: config.scheduler,
-            worker_ns: trace.worker_ns,
+            around,
         })
+    }
+
+    /// What a worker spends on a packet beside its cipher, before the window and after cryptography, in ns, with this
+    /// window and this share of the packets at engines that are not on its core.
+    pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
+        let around = self.around.with(window, lookaside);
+        (around.before_ns, around.after_ns)
     }
 
     /// The machine with an engine more or less, each with what is different.
@@ -109,9 +121,11 @@ impl Machine {
     }
 
     /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is fastest stands for
-    /// all, and shares the core with what the worker does to each packet.
-    pub fn platform(&self, window: usize, rate_mbps: Option<f64>) -> Platform {
-        let (before_us, after_us) = (self.worker_ns.0 * 1e-3, self.worker_ns.1 * 1e-3);
+    /// all, and shares the core with what the worker does to each packet; the scheduler runs on it as well. `lookaside` is
+    /// the share of the packets that other engines take: handing them over is another work.
+    pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
+        let around = self.around.with(window, lookaside);
+        let (before_us, after_us) = (around.before_ns * 1e-3, around.after_ns * 1e-3);
         let inline = self.engines.iter().filter(|engine| engine.is_inline);
         let fastest = inline.min_by(|a, b| typical_ns(a).total_cmp(&typical_ns(b)));
         let mut processors: Vec<ProcessorSpec> =
@@ -129,6 +143,7 @@ impl Machine {
             byte_ns: 0.0,
         };
         let stages = if fastest.is_some() {
+            // Zero leaves a stage out.
             vec![
                 stage("classify and prepare", Place::Before, before_us, Some(WORKER)),
                 stage("finish", Place::After, after_us, Some(WORKER)),
@@ -143,7 +158,10 @@ impl Machine {
                 header_bytes: 0,
                 frames: 4096,
             },
-            scheduler: scheduler(&self.scheduler, window),
+            scheduler: SchedulerSpec {
+                on: fastest.map(|_| WORKER.to_owned()),
+                ..scheduler(&self.scheduler, window)
+            },
             // 1 us and 1 us a block, so that ratios are times in us.
             reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
             buses: self.buses.iter().map(|(name, bus)| bus_of(name, bus)).collect(),
@@ -193,6 +211,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
     SchedulerSpec {
         policy: config.policy.name().to_owned(),
         packet_size_threshold: threshold,
+        on: None,
         window,
         window_min: None,
         window_max: None,

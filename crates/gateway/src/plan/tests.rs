@@ -53,7 +53,7 @@ fn held_against_the_gateway(window: usize, rounds: usize) {
     let machine = Machine::new(&config, &trace).expect("models are everywhere");
     trace.packets = trace.packets.repeat(rounds);
     // What a worker does to a packet is nothing beside such engines, and is left to its core.
-    let platform = Platform { stages: Vec::new(), ..machine.platform(window, None) };
+    let platform = Platform { stages: Vec::new(), ..machine.platform(window, None, 0.0) };
     let simulated = simulate(platform, &trace).expect("a good platform");
     let measured = measure(&config, &capture, PACKETS, rounds).expect("it works");
     let predicted = simulated.packets as f64 / (simulated.end_ms * 1e-3);
@@ -105,6 +105,25 @@ fn a_plan_finds_the_window_and_what_an_engine_brings() {
         "{:#?}",
         plan.changes
     );
+}
+
+#[test]
+fn engines_on_the_workers_core_share_it_with_the_pipeline_and_the_scheduler() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut config = config(32);
+    config.engines.clear();
+    let trace = Trace::read(&config, &capture(&folder), PACKETS).expect("readable");
+    let machine = Machine::new(&config, &trace).expect("software is everywhere");
+    let platform = machine.platform(32, None, 0.0);
+    assert_eq!(platform.scheduler.on.as_deref(), Some("worker"));
+    assert_eq!(platform.stages.len(), 2);
+    for stage in &platform.stages {
+        assert!(stage.on.as_deref() == Some("worker") && stage.packet_us > 0.0, "{stage:?}");
+    }
+    let report = simulate(platform, &trace).expect("a good platform");
+    let alone_ms = machine.worker_ns(32, 0.0).0 * PACKETS as f64 * 1e-6;
+    assert_eq!(report.share, [1.0]);
+    assert!(report.end_ms > alone_ms, "the cipher comes on top: {} and {alone_ms}", report.end_ms);
 }
 
 #[test]

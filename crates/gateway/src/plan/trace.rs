@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::time::Instant;
 
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
@@ -18,6 +17,8 @@ use crate::pipeline::{Clock, Pipeline};
 
 /// Packets read at a time.
 const BURST: usize = 64;
+/// Packets that are kept for measurements: more than caches hold.
+const SAMPLE: usize = 20_000;
 
 /// Packets with their SAs, and what was learned in making it.
 #[derive(Clone, Debug, Default)]
@@ -28,8 +29,8 @@ pub struct Trace {
     pub unprotected: u64,
     /// Bytes ciphered under each transform.
     pub transforms: HashMap<Transform, u64>,
-    /// What a worker does to a packet before and after cryptography, mean, in ns.
-    pub worker_ns: (f64, f64),
+    /// The first of them as they came, for measurements.
+    pub(super) sample: Vec<Vec<u8>>,
 }
 
 impl Trace {
@@ -51,6 +52,8 @@ impl Trace {
                 break;
             }
             read += count as u64;
+            let left = SAMPLE.saturating_sub(trace.sample.len());
+            trace.sample.extend(frames.iter().take(left).map(|frame| frame.to_vec()));
             trace.take(&mut pipeline, &mut frames);
         }
         let protected = trace.packets.len() as u64;
@@ -58,8 +61,6 @@ impl Trace {
             return Err(PlanError::Unprotected(capture.display().to_string(), read));
         }
         trace.unprotected = read.saturating_sub(protected);
-        trace.worker_ns.0 /= read as f64;
-        trace.worker_ns.1 /= protected as f64;
         Ok(trace)
     }
 
@@ -68,9 +69,7 @@ impl Trace {
         let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
         let (ipsec, pool) = pipeline.ipsec_and_pool();
         let mut out = OutboundBurst::default();
-        let began = Instant::now();
         ipsec.outbound(now_ns, &mut random, pool, frames, &mut out);
-        self.worker_ns.0 += began.elapsed().as_nanos() as f64;
         for prepared in &mut out.protect {
             let bytes = u32::from(prepared.job.cipher_len.max(prepared.job.auth_len));
             self.packets.push(Packet {
@@ -85,11 +84,9 @@ impl Trace {
             }
         }
         let mut leaving = Vec::with_capacity(BURST);
-        let began = Instant::now();
         for prepared in out.protect.drain(..) {
             ipsec.finish_outbound(pool, prepared, &mut leaving);
         }
-        self.worker_ns.1 += began.elapsed().as_nanos() as f64;
         for mut burst in [leaving, out.bypass, out.to_inside] {
             pool.give_back_burst(&mut burst);
         }

@@ -82,6 +82,18 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// The same whatever makes a multi-packet go.
     #[inline(never)]
     fn schedule_all(&mut self) {
+        match self.worker {
+            Some(worker) => self.work(worker),
+            None => self.schedule_freely(),
+        }
+        if let Some(slot) = self.timeout_slot {
+            // A deadline that is past waits for room in a queue, which a completion will make.
+            let deadline = self.scheduler.next_deadline().filter(|deadline| *deadline > self.now);
+            self.events.set(slot, deadline.unwrap_or(NEVER));
+        }
+    }
+
+    fn schedule_freely(&mut self) {
         loop {
             let input = self.input();
             while let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
@@ -91,20 +103,15 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 break;
             }
         }
-        if let Some(slot) = self.timeout_slot {
-            // A deadline that is past waits for room in a queue, which a completion will make.
-            let deadline = self.scheduler.next_deadline().filter(|deadline| *deadline > self.now);
-            self.events.set(slot, deadline.unwrap_or(NEVER));
-        }
     }
 
     /// What is known of packets that are not in the window yet.
     #[inline]
-    fn input(&self) -> Input {
+    pub(super) fn input(&self) -> Input {
         let has_ended = self.source.next().is_none() && self.inside_before() == 0;
         if has_ended {
             Input::Ended
-        } else if self.is_work_conserving && self.door.is_empty() {
+        } else if self.is_work_conserving && self.door.is_empty() && !self.has_input_at_hand() {
             Input::Paused
         } else {
             Input::More
@@ -113,7 +120,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
 
     /// Queues a multi-packet at its processor.
     #[inline]
-    fn send(&mut self, dispatch: Dispatch<Carried>) {
+    pub(super) fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
         let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].transfer(dispatch.bytes));
         let at = dispatch.engine;
@@ -124,7 +131,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// Lets a processor start what it can (MODEL: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
-        if self.has_stages && self.serve_stage_first(at) {
+        if self.has_stages && (self.worker == Some(at) || self.serve_stage_first(at)) {
             return;
         }
         let (processor, slots) = (&mut self.processors[at], &self.slots[at]);

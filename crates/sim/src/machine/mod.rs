@@ -10,6 +10,7 @@ mod processor;
 mod source;
 mod stage;
 mod stages;
+mod worker;
 
 use std::collections::VecDeque;
 
@@ -89,6 +90,8 @@ pub(crate) struct Machine<'a, T, O> {
     /// When the next packet arrives; never while the source's clock stands.
     arrival: u64,
     scheduler: Scheduler<Carried>,
+    /// The processor on whose core the scheduler runs, if any.
+    worker: Option<usize>,
     is_work_conserving: bool,
     /// Whether nothing but a full window or the end makes a multi-packet go.
     only_full_windows_go: bool,
@@ -123,6 +126,8 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let line = (platform.source.rate_mbps, platform.source.header_bytes);
         let packets = simulation.packets.unwrap_or(u64::MAX);
         let is_work_conserving = platform.scheduler.work_conserving;
+        let worker = platform.scheduler.on.as_ref().map(|name| platform.first_of(name));
+        let is_staged = !stages.is_empty() || worker.is_some();
         Ok(Self {
             now: 0,
             events: Events::new(parts.len()),
@@ -135,17 +140,18 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 && config.max_wait == 0
                 && config.byte_limit == u32::MAX
                 && !is_work_conserving
-                && stages.is_empty(),
+                && !is_staged,
             measures: Measures::new(
                 engines.iter().map(|engine| engine.name.clone()).collect(),
                 config.classes,
             ),
             scheduler: Scheduler::new(config, engines).map_err(|error| error.to_string())?,
+            worker,
             is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
             processors,
             frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
-            has_stages: !stages.is_empty(),
+            has_stages: is_staged,
             stages,
             before: of(Place::Before),
             after: of(Place::After),

@@ -118,10 +118,9 @@ fn way(platform: &Platform, spec: &ProcessorSpec) -> Way {
 
 fn stage(platform: &Platform, spec: &StageSpec) -> Stage {
     let bus = platform.buses.iter().position(|bus| Some(&bus.name) == spec.bus.as_ref());
-    let on = platform.processors.iter().position(|processor| Some(&processor.name) == spec.on.as_ref());
-    let server = match (bus, on) {
+    let server = match (bus, &spec.on) {
         (Some(bus), _) => Server::Bus(bus),
-        (None, Some(on)) => Server::Processor(platform.processors[..on].iter().map(|it| it.count).sum()),
+        (None, Some(on)) => Server::Processor(platform.first_of(on)),
         (None, None) => Server::Own(vec![None; spec.servers]),
     };
     Stage::new(spec, server)

@@ -79,12 +79,17 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return false;
         };
         debug_assert!(since <= self.now);
+        self.serve_stage(at, processor);
+        true
+    }
+
+    /// Gives a free processor a stage's next packet.
+    pub(super) fn serve_stage(&mut self, at: usize, processor: usize) {
         let stage = &mut self.stages[at];
         stage.current = stage.queue.pop_front().map(|(_, single)| single);
         let ticks = stage.current.map_or(0, |single| stage.ticks(&single));
         self.processors[processor].serve_stage(at, ticks);
         self.events.set(self.slots[processor].core, self.now + ticks);
-        true
     }
 
     /// A stage's own server is done.

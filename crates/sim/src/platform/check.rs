@@ -115,6 +115,12 @@ impl Platform {
     fn check_scheduler(&self) -> Checked {
         positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true)?;
         let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
+        if let Some(on) = &self.scheduler.on
+            && !self.is_single_without_bus(on)
+        {
+            let what = format!("there is no single processor {on:?} without a bus");
+            return Err(problem("scheduler", None, "on", what));
+        }
         // The scheduler itself knows its bounds; it needs some engine to be asked.
         let engine =
             convoy_scheduler::EngineModel { name: String::new(), is_cpu: true, depth: 0, costs: Vec::new() };
@@ -191,10 +197,16 @@ impl Platform {
         if stage.bus.is_some() && (stage.on.is_some() || stage.packet_us > 0.0 || stage.byte_ns > 0.0) {
             return wrong("bus", "a stage is either on a bus or takes time of its own".to_owned());
         }
-        let Some(on) = &stage.on else { return Ok(()) };
-        match self.processors.iter().find(|processor| processor.name == *on) {
-            Some(processor) if processor.count == 1 && processor.bus.is_none() => Ok(()),
-            _ => wrong("on", format!("there is no single processor {on:?} without a bus")),
+        match &stage.on {
+            Some(on) if !self.is_single_without_bus(on) => {
+                wrong("on", format!("there is no single processor {on:?} without a bus"))
+            }
+            _ => Ok(()),
         }
+    }
+
+    fn is_single_without_bus(&self, name: &str) -> bool {
+        let found = self.processors.iter().find(|processor| processor.name == name);
+        found.is_some_and(|processor| processor.count == 1 && processor.bus.is_none())
     }
 }

@@ -217,6 +217,11 @@ impl Platform {
         self.processors.iter_mut().for_each(|processor| processor.depth = depth);
     }
 
+    /// The place of the first processor of this name among all, those that there are several of counted each.
+    pub(crate) fn first_of(&self, name: &str) -> usize {
+        self.processors.iter().take_while(|processor| processor.name != name).map(|it| it.count).sum()
+    }
+
     fn of_kind(&mut self, kind: ProcessorKind) -> impl Iterator<Item = &mut ProcessorSpec> {
         self.processors.iter_mut().filter(move |processor| processor.kind == kind)
     }

@@ -13,6 +13,10 @@ pub struct SchedulerSpec {
     pub policy: String,
     /// Multi-packets below so many bytes go to the CPU, under policy `packet-size` alone.
     pub packet_size_threshold: Option<u32>,
+    /// The processor on whose core the scheduler runs, as a gateway's worker does: it decides only while that core is
+    /// free, and the core does what is furthest on its way first: stages after cryptography, its multi-packet, the
+    /// scheduler, stages before. Without, it decides at any time and takes none. The processor must have no bus.
+    pub on: Option<String>,
     /// `W`, in packets; 1 switches bundling off.
     pub window: usize,
     /// Bounds of a window that adapts itself, if it does.
@@ -37,6 +41,7 @@ impl Default for SchedulerSpec {
         Self {
             policy: Policy::default().name().to_owned(),
             packet_size_threshold: None,
+            on: None,
             window: 30,
             window_min: None,
             window_max: None,
