@@ -1,7 +1,7 @@
 //! Results as lines of JSON: the first says whose they are, each other one is a point.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub(super) struct Line {
     pub(super) report: Report,
 }
 
-/// A file of results, open at its end.
+/// A file of results, open at its end, and locked: two sweeps would each write the points that the other has under way.
 pub(super) struct Results {
     path: PathBuf,
     file: File,
@@ -34,6 +34,7 @@ impl Results {
         let io = |error| SweepError::Io { path: path.to_owned(), error };
         let mut file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(io)?;
+        lock(path, &file)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(io)?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
@@ -109,6 +110,19 @@ impl Results {
 
     fn wrong(&self, what: &str) -> SweepError {
         SweepError::Results(format!("{}: {what}", self.path.display()))
+    }
+}
+
+/// Locks a file until it is closed, however that happens. Where the file system knows no locks it goes without.
+fn lock(path: &Path, file: &File) -> Result<(), SweepError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::Error(error)) if error.kind() == ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(error)) => Err(SweepError::Io { path: path.to_owned(), error }),
+        Err(TryLockError::WouldBlock) => Err(SweepError::Results(format!(
+            "{}: another sweep is writing its results there; wait until it is done, or name another file by --out",
+            path.display()
+        ))),
     }
 }
 

@@ -67,6 +67,20 @@ fn results_of_another_sweep_are_refused_and_left_alone() {
 }
 
 #[test]
+fn two_sweeps_do_not_write_into_one_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sweep = sweep(folder.path(), SWEEP).expect("good");
+    let file = sweep.default_results();
+    let first = Results::open(&file, &sweep.identity, sweep.points.len()).expect("free");
+    let before = std::fs::read(&file).expect("there");
+    let error = run(&sweep).expect_err("taken").to_string();
+    assert!(error.contains("grid.jsonl: another sweep is writing"), "{error}");
+    assert_eq!(std::fs::read(&file).expect("still there"), before);
+    drop(first);
+    assert_eq!(run(&sweep).expect("free again"), Swept { points: 8, resumed: 0 });
+}
+
+#[test]
 fn a_wrong_file_is_named_with_line_and_key() {
     let folder = tempfile::tempdir().expect("a folder");
     for (from, to, what) in [
