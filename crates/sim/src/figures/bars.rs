@@ -3,7 +3,8 @@
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
-use super::draw::{Area, ceiling, decimals, row_start, said, text_style, text_width};
+use super::axes::{Axes, chart};
+use super::draw::{Area, ceiling, row_start, said, text_style, text_width};
 use super::plots::{Figure, Panel, name};
 use crate::traffic::Pattern;
 
@@ -22,33 +23,18 @@ pub(super) fn bars<B: DrawingBackend>(
     let top = ceiling(points().map(|point| point.y).fold(1.0, f64::max) * 1.04);
     let groups = Pattern::PAPER.len();
     let ends = (-0.5, groups as f64 - 0.5);
-    let mut chart = ChartBuilder::on(area)
-        .margin(6 * scale)
-        .margin_right(14 * scale)
-        .x_label_area_size(34 * scale)
-        .y_label_area_size(52 * scale)
-        .build_cartesian_2d(ends.0..ends.1, 0.0..top)
-        .map_err(said)?;
-    let decimals = decimals(top);
     let label =
         |x: &f64| Pattern::PAPER.get(x.round() as usize).map(|pattern| name(*pattern)).unwrap_or_default();
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(RGBColor(215, 215, 215).stroke_width(scale))
-        .axis_style(BLACK.stroke_width(scale))
-        .set_all_tick_mark_size(4 * scale)
-        .label_style(text_style(11 * scale))
-        .axis_desc_style(text_style(12 * scale))
-        .y_labels(10)
-        .x_desc("pattern (sizes: payload)")
-        .y_desc(figure.y)
-        .x_labels(groups + 1)
-        .x_label_formatter(&label)
-        .y_label_formatter(&|y| format!("{y:.decimals$}"))
-        .draw()
-        .map_err(said)?;
+    let axes = Axes {
+        caption: None,
+        x: ends,
+        x_name: "pattern (sizes: payload)",
+        x_labels: groups + 1,
+        x_label: &label,
+        top,
+        y_name: figure.y,
+    };
+    let mut chart = chart(area, &axes, scale)?;
     let value = text_style(9 * scale).pos(Pos::new(HPos::Center, VPos::Bottom));
     for (place, (series, fill)) in panel.series.iter().zip(FILLS).enumerate() {
         for point in &series.points {

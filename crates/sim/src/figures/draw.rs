@@ -8,6 +8,7 @@ use plotters::prelude::*;
 use plotters::style::FontStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 
+use super::axes::{Axes, chart};
 use super::marks::{Look, looks};
 use super::plots::{Figure, Form, Panel, Point};
 use super::runs::ENC_RATIOS;
@@ -86,32 +87,16 @@ fn lines<B: DrawingBackend>(
     let points = || panel.series.iter().flat_map(|series| &series.points);
     let top = ceiling(points().map(|point| point.y + point.deviation.unwrap_or(0.0)).fold(0.0, f64::max));
     let is_ratio = |x: &f64| ENC_RATIOS.iter().any(|ratio| (f64::from(*ratio) - x).abs() < 0.01);
-    let mut chart = ChartBuilder::on(area)
-        .margin(6 * scale)
-        .margin_right(14 * scale)
-        .caption(&panel.title, text_style(12 * scale))
-        .x_label_area_size(34 * scale)
-        .y_label_area_size(52 * scale)
-        .build_cartesian_2d(0.5..7.5, 0.0..top)
-        .map_err(said)?;
-    let decimals = decimals(top);
-    chart
-        .configure_mesh()
-        .disable_x_mesh()
-        .light_line_style(TRANSPARENT)
-        .bold_line_style(RGBColor(215, 215, 215).stroke_width(scale))
-        .axis_style(BLACK.stroke_width(scale))
-        .set_all_tick_mark_size(4 * scale)
-        .label_style(text_style(11 * scale))
-        .axis_desc_style(text_style(12 * scale))
-        .y_labels(10)
-        .x_desc("T_enc ratio of the CPU")
-        .y_desc(figure.y)
-        .x_labels(8)
-        .x_label_formatter(&|x| if is_ratio(x) { format!("{x:.0}") } else { String::new() })
-        .y_label_formatter(&|y| format!("{y:.decimals$}"))
-        .draw()
-        .map_err(said)?;
+    let axes = Axes {
+        caption: Some(&panel.title),
+        x: (0.5, 7.5),
+        x_name: "T_enc ratio of the CPU",
+        x_labels: 8,
+        x_label: &|x| if is_ratio(x) { format!("{x:.0}") } else { String::new() },
+        top,
+        y_name: figure.y,
+    };
+    let mut chart = chart(area, &axes, scale)?;
     for (place, (series, look)) in panel.series.iter().zip(looks).enumerate() {
         // A little aside of each other: equal values would hide each other, and deviations all the more.
         let shift = |point: &Point| {

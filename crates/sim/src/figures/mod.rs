@@ -1,6 +1,7 @@
 //! Figures 3 to 15 of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*, and what becomes of its
 //! claims: SVG, PNG and CSV for each figure, a table of claims, and a report in one HTML file.
 
+mod axes;
 mod bars;
 mod claims;
 mod draw;
