@@ -4,11 +4,9 @@
 use std::time::Duration;
 
 use convoy_engine::{
-    BusTiming, CALIBRATION_SA, Completion, Engine, Model, ModelTiming, MultiPacket, Multibuffer, SharedBus,
-    Software, calibrate, sample_packet,
+    BusTiming, Engine, Model, ModelTiming, Multibuffer, Rig, SharedBus, Software, calibrate,
 };
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, Proposal, Transform};
-use convoy_packet::FramePool;
+use convoy_ipsec::{Proposal, Transform};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
 
 const PROPOSALS: [&str; 7] = [
@@ -35,38 +33,6 @@ fn engines() -> Vec<Box<dyn Engine>> {
 
 fn transform(proposal: &str) -> Transform {
     proposal.parse::<Proposal>().expect("a proposal of the list").transform
-}
-
-/// An engine with a key and a burst that goes through it again and again.
-struct Rig<'e> {
-    engine: &'e mut dyn Engine,
-    packets: Vec<Prepared>,
-    completions: Vec<Completion>,
-}
-
-impl<'e> Rig<'e> {
-    fn new(engine: &'e mut dyn Engine, transform: Transform, burst: usize, bytes: usize) -> Self {
-        let key = (0..transform.key_material_len()).map(|at| at as u8).collect();
-        let keys = KeyMaterial::new(transform, key).expect("the right length");
-        engine.install_key(CALIBRATION_SA, &keys).expect("the engine claims the transform");
-        let mut pool = FramePool::new(burst, 0);
-        let packets = (0..burst).map(|_| sample_packet(&mut pool, transform, bytes + 2)).collect();
-        Self { engine, packets, completions: Vec::with_capacity(1) }
-    }
-
-    /// Seals the burst once.
-    fn run(&mut self) -> Option<u64> {
-        let packets = std::mem::take(&mut self.packets);
-        let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
-        self.engine.submit(multi_packet).expect("an idle engine has room");
-        loop {
-            self.engine.poll(&mut self.completions);
-            if let Some(done) = self.completions.pop() {
-                self.packets = done.multi_packet.packets;
-                return done.service_ns;
-            }
-        }
-    }
 }
 
 fn bench(c: &mut Criterion) {
@@ -97,8 +63,8 @@ fn model_accuracy() {
     println!("\nmodel engine, aes128gcm16: predicted against median measured, us");
     for (burst, bytes) in [(1, 64), (1, 1450), (8, 512), (32, 64), (32, 1450)] {
         let mut rig = Rig::new(&mut model, transform, burst, bytes);
-        let blocks: f64 = rig.packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
-        let moved: u32 = rig.packets.iter().map(|packet| u32::from(packet.job.cipher_len)).sum();
+        let blocks: f64 = rig.packets().iter().map(|packet| f64::from(packet.job.blocks())).sum();
+        let moved: u32 = rig.packets().iter().map(|packet| u32::from(packet.job.cipher_len)).sum();
         let transfer_ns = BusTiming::PCI.t_cycle_ns * f64::from(1 + moved.div_ceil(4));
         let predicted = timing.t_init_ns + timing.t_block_ns * blocks + 2.0 * transfer_ns;
         let mut measured: Vec<u64> = (0..101).filter_map(|_| rig.run()).collect();

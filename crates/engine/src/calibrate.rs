@@ -3,6 +3,7 @@
 mod cache;
 mod fingerprint;
 mod fit;
+mod rig;
 #[cfg(test)]
 mod tests;
 
@@ -17,6 +18,7 @@ use convoy_scheduler::CostModel;
 
 pub use cache::{CacheError, CacheWarning, CalibrationCache};
 pub use fingerprint::fingerprint;
+pub use rig::Rig;
 
 use crate::{Completion, Engine, EngineError, MultiPacket, Outcome};
 use fit::{Point, fit};

@@ -9,7 +9,7 @@ mod multibuffer;
 mod software;
 
 pub use calibrate::{
-    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, calibrate, fingerprint, sample_packet,
+    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, Rig, calibrate, fingerprint, sample_packet,
 };
 pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};

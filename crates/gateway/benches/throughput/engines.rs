@@ -1,11 +1,8 @@
 //! Engines alone: a multi-packet in, the same sealed.
 
-use convoy_engine::{
-    CALIBRATION_SA, Completion, Engine, MultiPacket, Multibuffer, Placement, Software, sample_packet,
-};
-use convoy_ipsec::{Aead, Cipher, Direction, Integrity, KeyMaterial, Prepared, Proposal, Transform};
+use convoy_engine::{Engine, Multibuffer, Placement, Rig, Software};
+use convoy_ipsec::{Aead, Cipher, Integrity, Proposal, Transform};
 use convoy_ipsec_mb as mb;
-use convoy_packet::FramePool;
 
 use crate::report::{BYTES, row, table, with_ratio};
 use crate::time::{Subject, medians, ticks};
@@ -73,46 +70,17 @@ fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, 
     }
     for engine in engines {
         let mut rig = Rig::new(engine.as_mut(), transform, burst, bytes);
-        subjects.push(Box::new(move || rig.run()));
+        subjects.push(Box::new(move || {
+            let began = ticks();
+            rig.run();
+            ticks() - began
+        }));
     }
     let per_packet: Vec<f64> = medians(subjects).into_iter().map(|time| time / burst as f64).collect();
     let floor = has_floor.then(|| per_packet[0]);
     let first = floor.map_or_else(|| "-".to_owned(), |floor| with_ratio(floor, None));
     let ours = per_packet[usize::from(has_floor)..].iter().map(|figure| with_ratio(*figure, floor));
     std::iter::once(first).chain(ours).collect()
-}
-
-/// An engine with a key and a burst that goes through it again and again.
-struct Rig<'e> {
-    engine: &'e mut dyn Engine,
-    packets: Vec<Prepared>,
-    completions: Vec<Completion>,
-}
-
-impl<'e> Rig<'e> {
-    fn new(engine: &'e mut dyn Engine, transform: Transform, burst: usize, bytes: usize) -> Self {
-        let key = (0..transform.key_material_len()).map(|at| at as u8).collect();
-        let keys = KeyMaterial::new(transform, key).expect("the right length");
-        engine.install_key(CALIBRATION_SA, &keys).expect("the engine claims the transform");
-        let mut pool = FramePool::new(burst, 0);
-        let packets = (0..burst).map(|_| sample_packet(&mut pool, transform, bytes + TRAILER)).collect();
-        Self { engine, packets, completions: Vec::with_capacity(1) }
-    }
-
-    /// Seals the burst once.
-    fn run(&mut self) -> u64 {
-        let packets = std::mem::take(&mut self.packets);
-        let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
-        let began = ticks();
-        self.engine.submit(multi_packet).expect("an idle engine has room");
-        loop {
-            self.engine.poll(&mut self.completions);
-            if let Some(done) = self.completions.pop() {
-                self.packets = done.multi_packet.packets;
-                return ticks() - began;
-            }
-        }
-    }
 }
 
 /// The library alone on packets of the same lengths.
