@@ -38,6 +38,10 @@ pub struct SchedulerConfig {
     pub adaptive: Option<(usize, usize)>,
     /// Whether cost models follow what is measured.
     pub correct: bool,
+    /// Whether it counts what [`Snapshot`](crate::Snapshot) says of waits, packets and times; without, only
+    /// an adaptive window counts what it needs. A simulator measures for itself, and counting the same twice would take a
+    /// twentieth of its time.
+    pub measure: bool,
 }
 
 impl Default for SchedulerConfig {
@@ -51,6 +55,7 @@ impl Default for SchedulerConfig {
             discipline: ClassDiscipline::Strict,
             adaptive: None,
             correct: true,
+            measure: true,
         }
     }
 }

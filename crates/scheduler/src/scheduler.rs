@@ -58,6 +58,7 @@ pub struct Scheduler<T> {
     byte_limit: u32,
     max_wait: u64,
     corrects: bool,
+    keeps_measures: bool,
     window: Window<T>,
     classes: Classes,
     adaptive: Option<AdaptiveWindow>,
@@ -95,6 +96,7 @@ impl<T> Scheduler<T> {
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
             corrects: config.correct,
+            keeps_measures: config.measure,
             window: Window::new(most),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
@@ -200,14 +202,12 @@ impl<T> Scheduler<T> {
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing } = choice;
-        // Only the adaptive window asks for it.
-        let idle = if self.adaptive.is_some() { self.engines.queue(engine).idle(now) } else { 0 };
         let mut items = self.spare.pop().unwrap_or_else(|| self.new_buffer());
-        let (histogram, mut lost) = (&mut self.wait, 0);
-        self.window.take(group, now, &mut items, |waited| {
-            histogram.add(waited);
-            lost += waited.min(idle);
-        });
+        if self.keeps_measures || self.adaptive.is_some() {
+            self.take_measured(now, group, engine, &mut items);
+        } else {
+            self.window.take(group, now, &mut items, |_| ());
+        }
         let ticket = self.next_ticket;
         self.next_ticket += 1;
         self.last = engine;
@@ -215,8 +215,6 @@ impl<T> Scheduler<T> {
         let algorithm = group.algorithm;
         let pending = Pending { ticket, algorithm, cost: processing, dispatched: now, predicted_finish };
         self.engines.enqueue(now, engine, pending);
-        self.measures[engine].dispatched(group.packets, group.bytes);
-        self.adapt(engine, group, lost);
         Dispatch {
             engine,
             ticket,
@@ -227,6 +225,19 @@ impl<T> Scheduler<T> {
             predicted_wait: wait,
             predicted_processing: processing,
         }
+    }
+
+    /// Takes the group out of the window, and counts what it is and how long its packets stood there.
+    #[inline(never)]
+    fn take_measured(&mut self, now: u64, group: &Group, engine: usize, items: &mut Vec<T>) {
+        let idle = self.engines.queue(engine).idle(now);
+        let (histogram, mut lost) = (&mut self.wait, 0);
+        self.window.take(group, now, items, |waited| {
+            histogram.add(waited);
+            lost += waited.min(idle);
+        });
+        self.measures[engine].dispatched(group.packets, group.bytes);
+        self.adapt(engine, group, lost);
     }
 
     #[cold]
@@ -258,7 +269,9 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
         let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
-        self.measures[engine].completed(now, &done);
+        if self.keeps_measures {
+            self.measures[engine].completed(now, &done);
+        }
         if let (true, Some(measured)) = (self.corrects, measured) {
             self.costs.correct(engine, done.algorithm, done.cost, measured);
         }

@@ -288,10 +288,14 @@ proptest! {
             ClassDiscipline::Weighted([5, 2, 1, 1, 1, 1, 1, 1]),
         ]),
         adaptive: bool,
+        measure: bool,
         arrivals in proptest::collection::vec((0u32..6, 0u8..3), 1..300),
     ) {
         let adaptive = adaptive.then_some((1, 64));
-        let config = SchedulerConfig { policy, window, classes, discipline, adaptive, ..SchedulerConfig::default() };
+        let correct = true;
+        let (max_wait, byte_limit) = (0, 65_536);
+        let config =
+            SchedulerConfig { policy, window, max_wait, byte_limit, classes, discipline, adaptive, correct, measure };
         let mut scheduler = scheduler(config, 2);
         let mut left: Vec<(u32, usize)> = Vec::new();
         let mut flying: Vec<(usize, u64)> = Vec::new();

@@ -35,6 +35,7 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         discipline,
         adaptive: is_adaptive.then_some((least, most)),
         correct: true,
+        measure: true,
     };
     (config, class_map(c, &file.dscp, classes))
 }

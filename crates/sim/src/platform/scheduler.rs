@@ -71,6 +71,7 @@ impl SchedulerSpec {
             adaptive: self.adaptive()?,
             // What it predicts is what happens.
             correct: false,
+            measure: false,
         })
     }
 
