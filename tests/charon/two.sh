@@ -119,7 +119,7 @@ ipv6() {
 }
 spis() { show sa | grep -oE '0x[0-9a-f]{8}' | sort; }
 moved() { for side in a b; do [ "$(show sa $side | grep -c '192\.0\.2\.11[ )]')" = 2 ] || return 1; done; }
-mobike() { # A's first address goes and another comes while it pings
+mobike() { # A's first address goes and another comes while it pings; until charon has moved the SAs, loss is meant
   local spis begin ms
   # Else it is an IPv6 path that charon takes.
   for ns in $A:va $B:vb; do ip -n "${ns%:*}" -6 addr flush dev "${ns#*:}"; done
