@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := target/release/convoy
 
-.PHONY: help charon card-test card-quick demo demo-net test check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-fpga card-test card-quick demo demo-net test check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -34,6 +34,10 @@ card-test: ## the card's modules: lint, then every cocotb test on Verilator
 	@scripts/card-venv.sh
 	card/lint.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
+
+card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
+	@scripts/card-venv.sh
+	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
 
 card-quick:
 	@scripts/card-venv.sh

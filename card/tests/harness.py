@@ -44,7 +44,7 @@ def run(module, parameters=None, name=None, sources=None):
         sources=sources or [RTL / f"{module}.sv"],
         hdl_toplevel=module,
         parameters=parameters or {},
-        build_args=[*WARNINGS, "-y", str(RTL), "-CFLAGS", "-O1", "--x-initial", "unique"],
+        build_args=[*WARNINGS, "-y", str(RTL), "--x-initial", "unique"],
         build_dir=build,
         always=True,
         timescale=("1ns", "1ps"),

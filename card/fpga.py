@@ -1,0 +1,172 @@
+"""Synthesises, places and routes the designs of card/fpga.toml, and writes the table of docs/card.md from what the tools report.
+
+usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title has one of the words; keeps their reports
+       fpga.py table              writes the table from the reports that are kept in card/reports.json
+"""
+
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RTL = ROOT / "card" / "rtl"
+BUILD = ROOT / "target" / "card" / "fpga"
+REPORTS = ROOT / "card" / "reports.json"
+RATES = ROOT / "target" / "card" / "rates"
+PAGE = ROOT / "docs" / "card.md"
+BEGIN, END = "<!-- card-fpga: written by card/fpga.py -->", "<!-- card-fpga: end -->"
+
+
+def tool(name, *arguments, log):
+    """Runs a tool in BUILD; its words go to a file, whose end is shown when it fails."""
+    with open(BUILD / log, "w") as out:
+        done = subprocess.run([f"yowasp-{name}", *arguments], cwd=BUILD, stdout=out, stderr=subprocess.STDOUT)
+    if done.returncode:
+        lines = (BUILD / log).read_text().splitlines()[-20:]
+        sys.exit("\n".join([*lines, f"{name} failed: see target/card/fpga/{log}"]))
+
+
+def sources(module, seen=None):
+    """The files of a module and of what it instantiates, found by their names."""
+    seen = {} if seen is None else seen
+    if module not in seen:
+        text = (RTL / f"{module}.sv").read_text()
+        seen[module] = RTL / f"{module}.sv"
+        for other in RTL.glob("*.sv"):
+            if any(f"{start}{other.stem} {open_}" in text for start in ("  ", "\n") for open_ in ("#(", "")):
+                sources(other.stem, seen)
+    return list(seen.values())
+
+
+def reading(design):
+    """Yosys commands that read a design and set its parameters."""
+    module = design["module"]
+    files = " ".join(os.path.relpath(file, BUILD) for file in sources(module))
+    parameters = "".join(f" -set {name} {value}" for name, value in design.get("parameters", {}).items())
+    chparam = f"chparam{parameters} {module}; " if parameters else ""
+    return f"read_verilog -sv {files}; {chparam}"
+
+
+def cells(report, top):
+    """Counts of the cells in a netlist that yosys wrote."""
+    counts = {}
+    for cell in json.loads((BUILD / report).read_text())["modules"][top]["cells"].values():
+        counts[cell["type"]] = counts.get(cell["type"], 0) + 1
+    return counts
+
+
+def wrapper(module, netlist):
+    """A module whose pins are a clock and two serial lines: registers feed every port of the design and catch its outputs."""
+    ports = json.loads((BUILD / netlist).read_text())["modules"][module]["ports"]
+    inputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "input" and name != "clk"}
+    outputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "output"}
+    given, caught = sum(inputs.values()), sum(outputs.values())
+    return f"""module wrapper (input clk, input serial_in, input catch, output serial_out);
+  reg [{given - 1}:0] given;
+  reg [{caught - 1}:0] caught;
+  wire [{caught - 1}:0] made;
+  always @(posedge clk) given <= {{given[{given - 2}:0], serial_in}};
+  always @(posedge clk) caught <= catch ? made : {{caught[{caught - 2}:0], 1'b0}};
+  assign serial_out = caught[{caught - 1}];
+  {module} design (.clk(clk), {connections(inputs, "given")}, {connections(outputs, "made")});
+endmodule
+"""
+
+
+def connections(widths, bus):
+    at, text = 0, []
+    for name, width in widths.items():
+        text.append(f".{name}({bus}[{at + width - 1}:{at}])")
+        at += width
+    return ", ".join(text)
+
+
+def route(design, device):
+    """Runs all tools on one design, and returns what they report."""
+    module, name = design["module"], design["title"].replace(" ", "_").replace(",", "").replace("/", "_")
+    tool("yosys", "-p", f"{reading(design)}synth_ecp5 -top {module} -json {name}.alone.json", log=f"{name}.ecp5.log")
+    (BUILD / f"{name}.wrapper.v").write_text(wrapper(module, f"{name}.alone.json"))
+    script = f"{reading(design)}read_verilog {name}.wrapper.v; synth_ecp5 -top wrapper -json {name}.json"
+    tool("yosys", "-p", script, log=f"{name}.wrapper.log")
+    place = ["--json", f"{name}.json", "--report", f"{name}.report.json", "--seed", str(device["seed"])]
+    place += ["--freq", str(design.get("target_mhz", 150)), "--timing-allow-fail", "--lpf-allow-unconstrained"]
+    tool("nextpnr-ecp5", *device["options"], *place, log=f"{name}.nextpnr.log")
+    script = f"{reading(design)}synth_xilinx -family xcv -flatten -noiopad -top {module}; write_json {name}.virtex.json"
+    tool("yosys", "-p", script, log=f"{name}.virtex.log")
+    clocks = json.loads((BUILD / f"{name}.report.json").read_text())["fmax"]
+    return {
+        "mhz": min(clock["achieved"] for clock in clocks.values()),
+        "ecp5": cells(f"{name}.alone.json", module),
+        "virtex": cells(f"{name}.virtex.json", module),
+    }
+
+
+def kept_reports():
+    return json.loads(REPORTS.read_text()) if REPORTS.exists() else {}
+
+
+def rate_file(name):
+    """Where the module's test has put what it counted (card/tests/rates.py)."""
+    return RATES / f"{name.replace(' ', '_')}.json"
+
+
+def table(listed, reports):
+    """The table as Markdown. LUTs, registers and memories are the design's own; the clock is that of the routed wrapper."""
+    yield "| design | LUT4 | carry | LUT RAM | registers | block RAM | MHz | bits a cycle | Gbit/s | goal | XCV: LUTs | XCV: RAMB4 | paper's XCV1000 |"
+    yield "| --- | " + "--: | " * 11 + "--- |"
+    for design in listed["design"]:
+        report = reports.get(design["title"])
+        if report is None:
+            continue
+        ecp5, virtex = report["ecp5"], report["virtex"]
+        # A dual-port RAM of 16 bits takes two LUTs of a Virtex.
+        luts = sum(count for cell, count in virtex.items() if cell.startswith("LUT"))
+        luts += virtex.get("RAM16X1S", 0) + 2 * virtex.get("RAM16X1D", 0)
+        ram = sum(count for cell, count in virtex.items() if cell.startswith("RAMB4"))
+        bits, speed = "", ""
+        if "bits" in report:
+            per_cycle = report["bits"] / report["cycles"]
+            bits, speed = f"{per_cycle:.2f}", f"{per_cycle * report['mhz'] / 1000:.2f}"
+        cells_of = [ecp5.get(cell, 0) for cell in ("LUT4", "CCU2C", "TRELLIS_DPR16X4", "TRELLIS_FF", "DP16KD")]
+        figures = [*cells_of, f"{report['mhz']:.0f}", bits, speed, design.get("goal", ""), luts, ram]
+        paper = listed["paper"].get(design.get("paper"), "")
+        yield f"| `{design['module']}`: {design['title']} | " + " | ".join(f"{figure}" for figure in figures) + f" | {paper} |"
+
+
+def write_table(listed, reports):
+    before, rest = PAGE.read_text().split(BEGIN)
+    after = rest.split(END)[1]
+    PAGE.write_text(before + BEGIN + "\n" + "\n".join(table(listed, reports)) + "\n" + END + after)
+
+
+def main():
+    if len(sys.argv) < 2 or sys.argv[1] not in ("route", "table"):
+        sys.exit(__doc__)
+    command, words = sys.argv[1], sys.argv[2:]
+    listed = tomllib.loads((ROOT / "card" / "fpga.toml").read_text())
+    reports = kept_reports()
+    BUILD.mkdir(parents=True, exist_ok=True)
+    for design in listed["design"]:
+        title = design["title"]
+        if command == "route" and (not words or any(word in title for word in words)):
+            if "rate" in design and not rate_file(design["rate"]).exists():
+                sys.exit(f"no test has counted the cycles of {title!r} yet: run `make card-test` first")
+            routed = route(design, listed["device"])
+            # Read again: another run may have added to it meanwhile.
+            reports = kept_reports() | {title: routed}
+            print(f"{title}: {reports[title]['mhz']:.1f} MHz", flush=True)
+            REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
+    for design in listed["design"]:
+        # Cycles do not change with the routing: those last counted hold.
+        if design["title"] in reports and "rate" in design and rate_file(design["rate"]).exists():
+            counted = json.loads(rate_file(design["rate"]).read_text())
+            reports[design["title"]] |= {"bits": counted["bits"], "cycles": counted["cycles"]}
+    REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
+    write_table(listed, reports)
+
+
+if __name__ == "__main__":
+    main()
