@@ -1,5 +1,8 @@
 //! The `convoy` binary: it parses, calls the gateway, prints.
 
+#[macro_use]
+mod output;
+
 mod args;
 mod check;
 mod demo;

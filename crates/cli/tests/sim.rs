@@ -2,7 +2,7 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 fn sim(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_convoy"))
@@ -32,6 +32,19 @@ fn refused(arguments: &[&str]) -> (Option<i32>, String) {
     let output = sim(arguments);
     assert_eq!(text(&output.stdout), "");
     (output.status.code(), text(&output.stderr))
+}
+
+#[test]
+fn a_reader_that_leaves_early_ends_nothing() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_convoy"))
+        .args(["sim", "run", "pci-accelerators", "--packets", "1000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary was built");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
 
 #[test]
