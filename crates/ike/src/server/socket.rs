@@ -1,12 +1,10 @@
 //! The system's side: a `SOCK_SEQPACKET` listener and its connections.
 
 use std::io::{self, Read};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
 use std::time::Duration;
 
-use nix::sys::socket::{getsockopt, sockopt};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Socket, Type};
 
 /// Connections that may wait to be accepted.
 const BACKLOG: i32 = 8;
@@ -16,29 +14,7 @@ pub(super) struct Listener(Socket);
 
 impl Listener {
     pub(super) fn bind(path: &Path) -> io::Result<Self> {
-        let address = SockAddr::unix(path)?;
-        if new_socket()?.connect(&address).is_ok() {
-            return Err(io::Error::new(io::ErrorKind::AddrInUse, "another gateway listens there"));
-        }
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
-        }
-        match std::fs::symlink_metadata(path) {
-            Ok(found) if found.file_type().is_socket() => std::fs::remove_file(path)?,
-            Ok(_) => {
-                return Err(io::Error::new(
-                    io::ErrorKind::AlreadyExists,
-                    "a file that is no socket is there",
-                ));
-            }
-            Err(_) => {}
-        }
-        let socket = new_socket()?;
-        socket.bind(&address)?;
-        // Nobody can connect before `listen`.
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600))?;
-        socket.listen(BACKLOG)?;
-        Ok(Self(socket))
+        convoy_local::listen(path, Type::SEQPACKET, BACKLOG).map(Self)
     }
 
     pub(super) fn accept(&self) -> io::Result<Connection> {
@@ -51,26 +27,20 @@ impl Listener {
     }
 }
 
-fn new_socket() -> io::Result<Socket> {
-    Socket::new(Domain::UNIX, Type::SEQPACKET, None)
-}
-
 /// One connection. Reading waits as long as it takes unless a limit is set.
 pub(super) struct Connection(Socket);
 
 impl Connection {
     #[cfg(test)]
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let socket = new_socket()?;
-        socket.connect(&SockAddr::unix(path)?)?;
+        let socket = Socket::new(socket2::Domain::UNIX, Type::SEQPACKET, None)?;
+        socket.connect(&socket2::SockAddr::unix(path)?)?;
         Ok(Self(socket))
     }
 
     /// The other side's process, if it is root's or our own user's.
     pub(super) fn trusted_pid(&self) -> Option<i32> {
-        let peer = getsockopt(&self.0, sockopt::PeerCredentials).ok()?;
-        let is_trusted = peer.uid() == 0 || peer.uid() == nix::unistd::getuid().as_raw();
-        is_trusted.then(|| peer.pid())
+        convoy_local::trusted_peer(&self.0)
     }
 
     pub(super) fn set_patience(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {
