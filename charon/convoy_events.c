@@ -55,10 +55,10 @@ METHOD(listener_t, child_state_change, bool, convoy_events_t *this, ike_sa_t *ik
 static void hear_expire(convoy_message_t *message) {
     uint32_t spi = htonl(convoy_get_u32(message));
     uint8_t protocol = convoy_get_u8(message);
-    bool is_hard = convoy_get_u8(message);
+    bool is_hard = convoy_get_flag(message);
     host_t *destination;
 
-    convoy_skip(message, 2);
+    convoy_get_zeros(message, 2);
     destination = convoy_get_host(message);
     if (destination && convoy_is_whole(message)) {
         charon->kernel->expire(charon->kernel, protocol, spi, destination, is_hard);
@@ -87,7 +87,7 @@ static void hear_mapping(convoy_message_t *message) {
     uint8_t protocol = convoy_get_u8(message);
     host_t *destination, *source;
 
-    convoy_skip(message, 3);
+    convoy_get_zeros(message, 3);
     destination = convoy_get_host(message);
     source = convoy_get_host(message);
     if (destination && source && convoy_is_whole(message)) {
@@ -101,6 +101,9 @@ void convoy_events_hear(convoy_message_t *message) {
     uint32_t id;
     convoy_kind_t kind = convoy_open(message, &id);
 
+    if (id) {
+        message->bad = TRUE;
+    }
     switch (kind) {
         case CONVOY_EXPIRE:
             hear_expire(message);
@@ -131,10 +134,8 @@ static void rekey_children(ike_sa_t *ike_sa) {
     enumerator->destroy(enumerator);
 }
 
-static job_requeue_t recover(convoy_events_t *this) {
+static job_requeue_t rekey_all(convoy_events_t *this) {
     enumerator_t *enumerator;
-    peer_cfg_t *peer_cfg;
-    child_sa_t *child_sa;
     ike_sa_t *ike_sa;
 
     enumerator = charon->controller->create_ike_sa_enumerator(charon->controller, TRUE);
@@ -142,6 +143,14 @@ static job_requeue_t recover(convoy_events_t *this) {
         rekey_children(ike_sa);
     }
     enumerator->destroy(enumerator);
+    return JOB_REQUEUE_NONE;
+}
+
+static job_requeue_t name_traps(convoy_events_t *this) {
+    enumerator_t *enumerator;
+    peer_cfg_t *peer_cfg;
+    child_sa_t *child_sa;
+
     enumerator = charon->traps->create_enumerator(charon->traps);
     while (enumerator->enumerate(enumerator, &peer_cfg, &child_sa)) {
         queue_name(this, child_sa, peer_cfg->get_name(peer_cfg));
@@ -150,9 +159,13 @@ static job_requeue_t recover(convoy_events_t *this) {
     return JOB_REQUEUE_NONE;
 }
 
-void convoy_events_recover(convoy_events_t *this) {
+void convoy_events_recover(convoy_events_t *this, bool is_new) {
+    if (is_new) {
+        lib->processor->queue_job(lib->processor,
+                                  (job_t *)callback_job_create((callback_job_cb_t)rekey_all, this, NULL, NULL));
+    }
     lib->processor->queue_job(lib->processor,
-                              (job_t *)callback_job_create((callback_job_cb_t)recover, this, NULL, NULL));
+                              (job_t *)callback_job_create((callback_job_cb_t)name_traps, this, NULL, NULL));
 }
 
 convoy_events_t *convoy_events_create(convoy_link_t *link) {

@@ -246,13 +246,13 @@ METHOD(kernel_ipsec_t, destroy, void, convoy_kernel_t *this) {
     free(this);
 }
 
-static bool restarted(void *context) {
+static bool connected(void *context, bool is_new) {
     convoy_kernel_t *this = context;
 
-    if (!convoy_policies_tell(this->policies)) {
+    if (!convoy_policies_tell(this->policies, is_new)) {
         return FALSE;
     }
-    convoy_events_recover(this->events);
+    convoy_events_recover(this->events, is_new);
     return TRUE;
 }
 
@@ -284,6 +284,6 @@ kernel_ipsec_t *convoy_kernel_create(void) {
                  .destroy = _destroy,
              },
          .link = link, .policies = convoy_policies_create(link), .events = convoy_events_create(link));
-    convoy_link_start(link, (convoy_listener_t){.context = this, .restarted = restarted, .event = heard});
+    convoy_link_start(link, (convoy_listener_t){.context = this, .connected = connected, .event = heard});
     return &this->public;
 }

@@ -30,6 +30,7 @@ enum { CONTROL, EVENTS, IKE, ROLES };
 typedef struct {
     refcount_t users;
     int fds[ROLES];
+    bool is_broken;
 } session_t;
 
 struct convoy_link_t {
@@ -77,6 +78,7 @@ static void let_go(session_t *session) {
 static void break_off(session_t *session) {
     int role;
 
+    __atomic_store_n(&session->is_broken, TRUE, __ATOMIC_RELEASE);
     for (role = 0; role < ROLES; role++) {
         if (session->fds[role] >= 0) {
             shutdown(session->fds[role], SHUT_RDWR);
@@ -89,9 +91,18 @@ static session_t *current(convoy_link_t *this) {
     session_t *session;
 
     this->mutex->lock(this->mutex);
-    session = this->session ? hold(this->session) : NULL;
+    session = this->session && !__atomic_load_n(&this->session->is_broken, __ATOMIC_ACQUIRE) ? hold(this->session) : NULL;
     this->mutex->unlock(this->mutex);
     return session;
+}
+
+bool convoy_link_is_up(convoy_link_t *this) {
+    session_t *session = current(this);
+
+    if (session) {
+        let_go(session);
+    }
+    return session != NULL;
 }
 
 /* Says what is wrong, once. */
@@ -175,7 +186,7 @@ static bool greet(convoy_link_t *this, int fd, int role, uint64_t *generation) {
         trouble(this, line);
         return FALSE;
     }
-    if (convoy_open(&message, &id) != CONVOY_WELCOME) {
+    if (convoy_open(&message, &id) != CONVOY_WELCOME || id) {
         trouble(this, "who listens there is no gateway");
         return FALSE;
     }
@@ -272,7 +283,7 @@ status_t convoy_link_ask(convoy_link_t *this, convoy_message_t *request, convoy_
 
     if (!session) {
         DBG1(DBG_KNL, "convoy: the gateway is away");
-        return FAILED;
+        return INVALID_STATE;
     }
     status = exchange(this, session, request, reply);
     let_go(session);
@@ -351,8 +362,11 @@ static void serve(convoy_link_t *this, session_t *session, uint64_t generation) 
     this->changed->broadcast(this->changed);
     this->mutex->unlock(this->mutex);
     settle(this, session, is_new);
-    if (!is_new || this->listener.restarted(this->listener.context)) {
+    if (this->listener.connected(this->listener.context, is_new)) {
         this->generation = generation;
+    } else {
+        /* The next session tells it all again. */
+        break_off(session);
     }
     listen_to(this, session);
     this->mutex->lock(this->mutex);

@@ -10,8 +10,8 @@ typedef struct convoy_link_t convoy_link_t;
 /* Who is told of what happens. Both are called by the link's thread. */
 typedef struct {
     void *context;
-    /* The gateway was started anew and knows nothing. Whether all could be told; else this is called again. */
-    bool (*restarted)(void *context);
+    /* A gateway is there; if it is new, it knows nothing. Whether all could be told; else this is called again. */
+    bool (*connected)(void *context, bool is_new);
     void (*event)(void *context, convoy_message_t *message);
 } convoy_listener_t;
 
@@ -21,10 +21,14 @@ convoy_link_t *convoy_link_create(void);
 void convoy_link_start(convoy_link_t *this, convoy_listener_t listener);
 void convoy_link_destroy(convoy_link_t *this);
 
-/* Sends a request and reads the reply's body into `reply`, which may be the request itself. FAILED while the gateway is away. */
+/* Sends a request and reads the reply's body into `reply`, which may be the request itself. INVALID_STATE while the gateway
+ * is away, which then has not heard of it. */
 status_t convoy_link_ask(convoy_link_t *this, convoy_message_t *request, convoy_message_t *reply);
 /* As convoy_link_ask, for a deletion: what cannot be told now is told as soon as the same gateway is back. */
 status_t convoy_link_delete(convoy_link_t *this, convoy_message_t *request);
+
+/* Whether the gateway is there, as far as is known. */
+bool convoy_link_is_up(convoy_link_t *this);
 
 /* Waits up to a second for an IKE datagram's message, without its header; its length, or -1. */
 ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size);

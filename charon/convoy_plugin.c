@@ -12,9 +12,6 @@
 #include "convoy_kernel.h"
 #include "convoy_socket.h"
 
-/* How every daemon of strongSwan names its version in its first line of log, which stands in its program. */
-#define BEFORE_VERSION "(strongSwan "
-
 typedef struct {
     plugin_t public;
 } convoy_plugin_t;
@@ -37,36 +34,44 @@ void convoy_plugin_release_link(void) {
     }
 }
 
-/* Reads the version of the running daemon out of its program; "" if it is not there. */
-static void running_version(char *version, size_t size) {
+static bool is_of_version(char letter) {
+    return letter && strchr("0123456789.", letter);
+}
+
+/* Whether `version` stands in a program, and not as a part of another: charon has it within its first line of log,
+ * charon-systemd by itself. */
+static bool names_version(const char *program, size_t size, const char *version) {
+    size_t len = strlen(version);
+    const char *end = program + size, *found = program;
+
+    while ((found = memmem(found, end - found, version, len))) {
+        if ((found == program || !is_of_version(found[-1])) && (found + len == end || !is_of_version(found[len]))) {
+            return TRUE;
+        }
+        found++;
+    }
+    return FALSE;
+}
+
+/* Whether the running daemon is of this version, by its program. */
+static bool is_running(const char *version) {
     struct stat found;
-    const char *start;
-    size_t at, len;
+    bool is_named = FALSE;
     char *program;
     int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-    version[0] = '\0';
     if (fd < 0) {
-        return;
+        return FALSE;
     }
     if (fstat(fd, &found) == 0 && found.st_size > 0) {
         program = mmap(NULL, found.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
         if (program != MAP_FAILED) {
-            start = memmem(program, found.st_size, BEFORE_VERSION, strlen(BEFORE_VERSION));
-            if (start) {
-                at = start - program + strlen(BEFORE_VERSION);
-                for (len = 0; at + len < (size_t)found.st_size && len + 1 < size; len++) {
-                    if (!strchr("0123456789.", program[at + len]) || !program[at + len]) {
-                        break;
-                    }
-                    version[len] = program[at + len];
-                }
-                version[len] = '\0';
-            }
+            is_named = names_version(program, found.st_size, version);
             munmap(program, found.st_size);
         }
     }
     close(fd);
+    return is_named;
 }
 
 METHOD(plugin_t, get_name, char *, convoy_plugin_t *this) {
@@ -91,13 +96,11 @@ METHOD(plugin_t, destroy, void, convoy_plugin_t *this) {
 
 plugin_t *convoy_plugin_create(void) {
     convoy_plugin_t *this;
-    char version[32];
 
-    running_version(version, sizeof(version));
-    if (!streq(version, CONVOY_STRONGSWAN)) {
+    if (!is_running(CONVOY_STRONGSWAN)) {
         /* charon would go on without the plugin, and hand its keys to the kernel. */
-        DBG1(DBG_LIB, "convoy: this plugin was built for strongSwan %s, and this is %s: build it again; charon stops now",
-             CONVOY_STRONGSWAN, version[0] ? version : "not known");
+        DBG1(DBG_LIB, "convoy: this plugin was built for strongSwan %s, and this is another: build it again; charon stops now",
+             CONVOY_STRONGSWAN);
         kill(getpid(), SIGTERM);
         return NULL;
     }

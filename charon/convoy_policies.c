@@ -16,8 +16,9 @@ struct convoy_policies_t {
 /* A policy as the gateway is told it. */
 typedef struct {
     chunk_t fields;
-    /* How often it was added. */
+    /* How often it was added, and how often the gateway knows that. */
     u_int count;
+    u_int told;
 } policy_t;
 
 static u_int hash(const void *key) {
@@ -80,13 +81,15 @@ status_t convoy_policies_add(convoy_policies_t *this, kernel_ipsec_policy_id_t *
     fields = fields_of(&message);
     this->mutex->lock(this->mutex);
     status = convoy_link_ask(this->link, &message, &reply);
-    if (status == SUCCESS) {
+    if (status == SUCCESS || (status == INVALID_STATE && !message.bad)) {
         policy = this->table->get(this->table, &fields);
         if (!policy) {
             INIT(policy, .fields = chunk_clone(fields));
             this->table->put(this->table, &policy->fields, policy);
         }
         policy->count++;
+        policy->told += status == SUCCESS;
+        status = SUCCESS;
     }
     this->mutex->unlock(this->mutex);
     return status;
@@ -105,11 +108,15 @@ status_t convoy_policies_delete(convoy_policies_t *this, kernel_ipsec_policy_id_
     this->mutex->lock(this->mutex);
     policy = this->table->get(this->table, &fields);
     if (policy) {
+        status = SUCCESS;
+        if (policy->told == policy->count) {
+            policy->told--;
+            status = convoy_link_delete(this->link, &message);
+        }
         if (!--policy->count) {
             this->table->remove(this->table, &fields);
             destroy_policy(policy);
         }
-        status = convoy_link_delete(this->link, &message);
     }
     this->mutex->unlock(this->mutex);
     return status;
@@ -154,31 +161,47 @@ status_t convoy_policies_flush(convoy_policies_t *this) {
     return status;
 }
 
-bool convoy_policies_tell(convoy_policies_t *this) {
+/* What the gateway refuses of it, it would refuse again. */
+static void tell(convoy_policies_t *this, policy_t *policy) {
+    convoy_message_t message, reply;
+
+    while (policy->told < policy->count) {
+        convoy_begin(&message, CONVOY_ADD_POLICY);
+        convoy_put_bytes(&message, policy->fields.ptr, policy->fields.len);
+        if (convoy_link_ask(this->link, &message, &reply) != SUCCESS) {
+            return;
+        }
+        policy->told++;
+    }
+}
+
+bool convoy_policies_tell(convoy_policies_t *this, bool is_new) {
     convoy_message_t message, reply;
     enumerator_t *enumerator;
     const void *key;
     policy_t *policy;
-    bool is_good;
-    u_int i, told = 0;
+    u_int count = 0, told = 0;
 
     this->mutex->lock(this->mutex);
-    /* One that was added since the gateway came back is in the list as well. */
-    convoy_begin(&message, CONVOY_FLUSH_POLICIES);
-    is_good = convoy_link_ask(this->link, &message, &reply) == SUCCESS;
+    if (is_new) {
+        /* One that was added since the gateway came back is in the list as well. */
+        convoy_begin(&message, CONVOY_FLUSH_POLICIES);
+        convoy_link_ask(this->link, &message, &reply);
+    }
     enumerator = this->table->create_enumerator(this->table);
-    while (is_good && enumerator->enumerate(enumerator, &key, &policy)) {
-        convoy_begin(&message, CONVOY_ADD_POLICY);
-        convoy_put_bytes(&message, policy->fields.ptr, policy->fields.len);
-        for (i = 0; is_good && i < policy->count; i++) {
-            is_good = convoy_link_ask(this->link, &message, &reply) == SUCCESS;
-        }
-        told++;
+    while (convoy_link_is_up(this->link) && enumerator->enumerate(enumerator, &key, &policy)) {
+        policy->told = is_new ? 0 : policy->told;
+        count += policy->told < policy->count;
+        told += policy->told < policy->count;
+        tell(this, policy);
+        told -= policy->told < policy->count;
     }
     enumerator->destroy(enumerator);
     this->mutex->unlock(this->mutex);
-    DBG1(DBG_KNL, "convoy: the gateway was started anew, and told %u policies%s", told, is_good ? "" : " in part");
-    return is_good;
+    if (is_new || count) {
+        DBG1(DBG_KNL, "convoy: the gateway %s told %u of %u policies", is_new ? "was started anew, and" : "was", told, count);
+    }
+    return convoy_link_is_up(this->link);
 }
 
 time_t convoy_used_at(uint32_t idle_s) {

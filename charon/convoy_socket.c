@@ -27,7 +27,7 @@ static packet_t *read_datagram(const uint8_t *bytes, size_t len) {
     }
     source = convoy_get_host(&head);
     destination = convoy_get_host(&head);
-    if (!source || !destination || head.bad) {
+    if (!source || !destination || head.bad || id) {
         DESTROY_IF(source);
         DESTROY_IF(destination);
         return NULL;

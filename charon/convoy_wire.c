@@ -102,13 +102,24 @@ static const uint8_t *take(convoy_message_t *message, size_t len) {
     return field;
 }
 
+/* An address of `family`, filled up with zeros. */
+static const uint8_t *take_address(convoy_message_t *message, uint8_t family) {
+    static const uint8_t zeros[12];
+    const uint8_t *address = take(message, 16);
+
+    if (family == FAMILY_V4 ? memcmp(address + 4, zeros, sizeof(zeros)) != 0 : family != FAMILY_V6) {
+        message->bad = TRUE;
+    }
+    return address;
+}
+
 convoy_kind_t convoy_open(convoy_message_t *message, uint32_t *id) {
     convoy_kind_t kind;
 
     message->at = 0;
     message->bad = FALSE;
     kind = convoy_get_u16(message);
-    convoy_skip(message, 2);
+    convoy_get_zeros(message, 2);
     *id = convoy_get_u32(message);
     return kind;
 }
@@ -135,8 +146,21 @@ uint64_t convoy_get_u64(convoy_message_t *message) {
     return le64toh(value);
 }
 
-void convoy_skip(convoy_message_t *message, size_t len) {
-    take(message, len);
+void convoy_get_zeros(convoy_message_t *message, size_t len) {
+    while (len--) {
+        if (convoy_get_u8(message)) {
+            message->bad = TRUE;
+        }
+    }
+}
+
+bool convoy_get_flag(convoy_message_t *message) {
+    uint8_t value = convoy_get_u8(message);
+
+    if (value > 1) {
+        message->bad = TRUE;
+    }
+    return value;
 }
 
 host_t *convoy_get_host(convoy_message_t *message) {
@@ -144,9 +168,9 @@ host_t *convoy_get_host(convoy_message_t *message) {
     uint16_t port;
     const uint8_t *address;
 
-    convoy_skip(message, 1);
+    convoy_get_zeros(message, 1);
     port = convoy_get_u16(message);
-    address = take(message, 16);
+    address = take_address(message, family);
     if (message->bad) {
         return NULL;
     }
@@ -156,17 +180,23 @@ host_t *convoy_get_host(convoy_message_t *message) {
     return host_create_from_chunk(AF_INET, chunk_create((u_char *)address, 4), port);
 }
 
+/* strongSwan reads an ICMP port below 256 as a type, where it is code n of type 0. */
+static bool is_misread(uint8_t protocol, uint16_t port) {
+    return (protocol == IPPROTO_ICMP || protocol == IPPROTO_ICMPV6) && port > 0 && port < 256;
+}
+
 traffic_selector_t *convoy_get_selector(convoy_message_t *message) {
-    bool is_v6 = convoy_get_u8(message) == FAMILY_V6;
+    uint8_t family = convoy_get_u8(message);
     uint8_t protocol = convoy_get_u8(message);
     uint16_t first_port = convoy_get_u16(message), last_port = convoy_get_u16(message);
     const uint8_t *first, *last;
+    bool is_v6 = family == FAMILY_V6;
     size_t len = is_v6 ? 16 : 4;
 
-    convoy_skip(message, 2);
-    first = take(message, 16);
-    last = take(message, 16);
-    if (message->bad) {
+    convoy_get_zeros(message, 2);
+    first = take_address(message, family);
+    last = take_address(message, family);
+    if (message->bad || is_misread(protocol, first_port) || is_misread(protocol, last_port)) {
         return NULL;
     }
     return traffic_selector_create_from_bytes(protocol, is_v6 ? TS_IPV6_ADDR_RANGE : TS_IPV4_ADDR_RANGE,

@@ -67,7 +67,10 @@ uint8_t convoy_get_u8(convoy_message_t *message);
 uint16_t convoy_get_u16(convoy_message_t *message);
 uint32_t convoy_get_u32(convoy_message_t *message);
 uint64_t convoy_get_u64(convoy_message_t *message);
-void convoy_skip(convoy_message_t *message, size_t len);
+/* What is reserved: anything but zeros is bad. */
+void convoy_get_zeros(convoy_message_t *message, size_t len);
+/* 0 or 1. */
+bool convoy_get_flag(convoy_message_t *message);
 /* NULL if it is none. */
 host_t *convoy_get_host(convoy_message_t *message);
 traffic_selector_t *convoy_get_selector(convoy_message_t *message);

@@ -1,17 +1,35 @@
 #!/usr/bin/env bash
 # Runs every fuzz target for so many seconds; a crash is an error and its input stays in fuzz/artifacts.
+# `charon` is what charon's plugin makes of the gateway's messages, in C (charon/fuzz); the others are Rust's.
 # usage: run.sh SECONDS [TARGET ...]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(headers inbound outbound configuration control ike)
-command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
+[ ${#targets[@]} -gt 0 ] || targets=(headers inbound outbound configuration control ike charon)
+seeds=fuzz/corpus/charon-seeds
+# The gateway's own messages; the plugin has to understand each.
+prepare_charon() {
+  scripts/install.sh charon fuzz
+  make -s -C charon OUT="$PWD/target/charon" "$PWD/target/charon/fuzz"
+  cargo run -q -p convoy-ike --example messages "$seeds"
+  CONVOY_MUST_UNDERSTAND=1 target/charon/fuzz "$seeds"/*
+  mkdir -p fuzz/corpus/charon fuzz/artifacts/charon
+}
+fuzz_target() {
+  local options=(-max_total_time="$seconds" -max_len=4096 -print_final_stats=1)
+  case $1 in
+    charon) target/charon/fuzz "${options[@]}" -artifact_prefix=fuzz/artifacts/charon/ fuzz/corpus/charon "$seeds" 2>&1 ;;
+    *) cargo fuzz run "$1" -- "${options[@]}" 2>&1 ;;
+  esac
+}
+[[ " ${targets[*]} " != *" charon "* ]] || prepare_charon >/dev/null
+[ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers are not on the stable channel; this lets the same compiler use them.
 export RUSTC_BOOTSTRAP=1
 for target in "${targets[@]}"; do
   echo "=== $target, $seconds s"
-  cargo fuzz run "$target" -- -max_total_time="$seconds" -max_len=4096 -print_final_stats=1 2>&1 |
-    grep -E 'stat::|panicked|ERROR|Assertion|assertion' || true
+  fuzz_target "$target" |
+    grep -E 'stat::|panicked|ERROR|Assertion|assertion|runtime error|charon was told' || true
   [ -z "$(ls "fuzz/artifacts/$target" 2>/dev/null)" ] || { echo "a crash: fuzz/artifacts/$target" >&2; exit 1; }
 done

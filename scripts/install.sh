@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|test|bench|charon ...
+# usage: install.sh build|test|bench|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool
-    /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod cc:gcc /usr/include/stdio.h:libc6-dev
+    /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
     nft:nftables openssl:openssl certutil:libnss3-tools g++:g++ make:make perl:perl"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
+  [fuzz]="clang:clang /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
 )
 declare -A wants=(
@@ -20,6 +21,7 @@ declare -A wants=(
   [test]=""
   [charon]=""
   [bench]=""
+  [fuzz]=""
 )
 
 has() { case $1 in /*) [ -e "$1" ];; *) command -v "$1" >/dev/null;; esac; }

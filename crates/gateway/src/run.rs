@@ -45,6 +45,9 @@ pub enum RunError {
     /// The system refused a thread or an event file.
     #[error("worker threads: {0}")]
     Threads(#[from] std::io::Error),
+    /// Nobody could listen for charon.
+    #[error("charon's socket: {0}")]
+    Charon(std::io::Error),
     /// A worker ended by a fault of the program.
     #[error("worker {0} ended by a fault in convoy; please report what it said")]
     Worker(usize),
@@ -71,8 +74,8 @@ impl Gateway {
     /// [`RunError`] names the port, engine or tunnel.
     pub fn start(config: Config, tell: impl Fn(String) + Send + Sync + 'static) -> Result<Self, RunError> {
         let ports = ports::open_all(&config)?;
-        let mut charon = config.charon.as_ref().map(|path| Charon::start(path, &config)).transpose()?;
         crate::privileges::drop_all()?;
+        let mut charon = config.charon.as_ref().map(|path| Charon::new(path, &config));
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs)?;
         let handovers = Handover::between(usize::from(config.workers))?;
@@ -104,7 +107,7 @@ impl Gateway {
         }
         let lanes = Lanes::new(entrances);
         if let Some(charon) = &mut charon {
-            charon.join(lanes.clone(), &config, clock)?;
+            charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
         Ok(Self { lanes, threads, config, common, tell, _charon: charon })
     }

@@ -6,7 +6,7 @@ mod ear;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -50,7 +50,8 @@ struct Desk {
 
 /// A charon's place at the gateway; it ends when this is dropped.
 pub(crate) struct Charon {
-    server: Server,
+    path: PathBuf,
+    server: Option<Server>,
     desk: Arc<Desk>,
     notes: Option<Receiver<Note>>,
     ears: Vec<Arc<Ear>>,
@@ -58,11 +59,8 @@ pub(crate) struct Charon {
 }
 
 impl Charon {
-    /// Listens for charon. Until [`join`](Self::join) it is told to wait.
-    ///
-    /// # Errors
-    /// The system's, or that another gateway listens there.
-    pub(crate) fn start(path: &Path, config: &Config) -> io::Result<Self> {
+    /// A place for charon; it is heard from [`join`](Self::join) on.
+    pub(crate) fn new(path: &Path, config: &Config) -> Self {
         let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
         let desk = Arc::new(Desk {
             installed: Mutex::new(None),
@@ -71,9 +69,7 @@ impl Charon {
         });
         let (sender, notes) = sync_channel(NOTES);
         let ears = (0..config.workers).map(|worker| Arc::new(Ear::new(worker, sender.clone()))).collect();
-        let handler: Arc<dyn Handler> = Arc::clone(&desk) as Arc<dyn Handler>;
-        let server = Server::start(ServerConfig::new(path, rand::rng().next_u64()), handler)?;
-        Ok(Self { server, desk, notes: Some(notes), ears, thread: None })
+        Self { path: path.to_owned(), server: None, desk, notes: Some(notes), ears, thread: None }
     }
 
     /// What a worker tells.
@@ -81,10 +77,10 @@ impl Charon {
         Arc::clone(&self.ears[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
-    /// Gives charon the workers.
+    /// Gives charon the workers, and listens for it.
     ///
     /// # Errors
-    /// The system's, if it gives no thread.
+    /// The system's, or that another gateway listens there.
     pub(crate) fn join(&mut self, lanes: Lanes, config: &Config, clock: Clock) -> io::Result<()> {
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
@@ -95,8 +91,11 @@ impl Charon {
         let workers = Workers::new(lanes.clone());
         *lock(&self.desk.lanes) = Some(lanes);
         *lock(&self.desk.installed) = Some(Installed { state, workers });
-        let (desk, outlet) = (Arc::clone(&self.desk), self.server.outlet());
         let Some(notes) = self.notes.take() else { return Ok(()) };
+        let handler: Arc<dyn Handler> = Arc::clone(&self.desk) as Arc<dyn Handler>;
+        let server = Server::start(ServerConfig::new(&self.path, rand::rng().next_u64()), handler)?;
+        let (desk, outlet) = (Arc::clone(&self.desk), server.outlet());
+        self.server = Some(server);
         let thread = std::thread::Builder::new().name("charon's ear".to_owned());
         self.thread = Some(thread.spawn(move || {
             for note in notes {
@@ -166,10 +165,7 @@ impl Handler for Desk {
     fn request(&self, request: Request) -> Reply {
         let mut installed = lock(&self.installed);
         let Some(Installed { state, workers }) = installed.as_mut() else {
-            return Reply::refused(
-                convoy_ike::protocol::Status::Failed,
-                "the gateway is starting or stopping",
-            );
+            return Reply::refused(convoy_ike::protocol::Status::Failed, "the gateway is stopping");
         };
         let reply = state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes));
         workers.name(|tunnel| state.name(tunnel).map(ToString::to_string));
