@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := target/release/convoy
 
-.PHONY: help charon card-fpga card-test card-quick demo demo-net test check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -49,6 +49,10 @@ test: install-test ## every test: crates, foreign peers, namespaces (root for th
 	$(MAKE) charon
 	$(MAKE) card-quick
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
+
+test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
+	@scripts/install.sh test
+	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 check: install-test ## what must hold before a commit: format, lints, licences, tests
 	$(CARGO) fmt --all --check

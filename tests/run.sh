@@ -17,11 +17,15 @@ run "the Linux kernel as the peer: every proposal, mode, family and encapsulatio
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
   tests/charon/stock.sh "$convoy" "$plugin"
 run "strongSwan as docs/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
+run "the systemd units as docs/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
+  tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
 run "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
+run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
+  crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

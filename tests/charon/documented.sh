@@ -7,8 +7,7 @@ convoy=$(readlink -f "$1") plugin=$(readlink -f "$2")
 here=$(dirname "$(readlink -f "$0")")
 A=convoy-doc-a B=convoy-doc-b
 source "$here/lib.sh"
-# block LANGUAGE: the page's one code block of this language.
-block() { awk -v begin="\`\`\`$1" '$0 == "```" { inside = 0 } inside; $0 == begin && !inside { inside = 1 }' "$here/../../docs/strongswan.md"; }
+source "$here/page.sh"
 namespaces
 ip -n $B addr add 10.2.0.1/24 dev lo
 mkdir -p "$folder/strongswan.d/charon" "$folder/swanctl" "$folder/run/convoy"
@@ -28,8 +27,7 @@ wait_for "the gateway does not start" in_a "$convoy" show stats
 in_a /usr/lib/ipsec/charon >"$folder/a/log" 2>&1 & processes+=("$!")
 wait_for "charon does not start" test -S "$folder/run/charon.vici"
 strongswan b "$stock"
-block swanctl | sed -e 's/192.0.2.1$/B/; s/192.0.2.2$/192.0.2.1/; s/= B$/= 192.0.2.2/; s/10.1.0.0/X/; s/10.2.0.0/10.1.0.0/; s/= X/= 10.2.0.0/
-  s/a.example/X/; s/b.example/a.example/; s/= X/= b.example/; s/start_action.*trap /start_action = none /' >"$folder/b/swanctl.conf"
+peers_block >"$folder/b/swanctl.conf"
 start_charon b; load b
 export SWANCTL_DIR=$folder/swanctl
 in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "site.conf does not load: $(cat "$folder/load")"
@@ -37,4 +35,8 @@ pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$fol
 pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$folder/ping")"
 in_a "$convoy" show sa >"$folder/shown"
 grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
+# With charon connected: the threads that serve it are there.
+gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
+[ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"
+! grep -L $'^CapPrm:\t0000000000000000' /proc/$gateway/task/*/status | grep . || fail "threads of the gateway have capabilities left"
 echo "ok: as docs/strongswan.md says: the first packet makes the tunnel, 10 of 10 pings, AES-CTR"

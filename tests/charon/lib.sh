@@ -43,7 +43,7 @@ wait_for() {
   fail "$what"
 }
 mkdir -p "$folder/a" "$folder/b" "$folder/plugins"
-cp "$libraries"/*.so "$plugin" "$folder/plugins/"
+cp "$libraries"/*.so ${plugin:+"$plugin"} "$folder/plugins/"
 
 namespaces() {
   fresh $A $B

@@ -5,6 +5,7 @@ use std::sync::mpsc::{Sender, channel};
 
 use convoy_gateway::config::Config;
 use convoy_gateway::control::ControlServer;
+use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::run::{Gateway, Order};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -28,9 +29,17 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
     tracing::info!("ready");
+    tell_manager(Progress::Ready);
     gateway.work(&received).map_err(|error| failed(&error))?;
     tracing::info!("stopped");
     Ok(())
+}
+
+/// The gateway goes on if its service manager is deaf, which then ends it or not.
+fn tell_manager(progress: Progress) {
+    if let Err(error) = notify::tell(progress) {
+        tracing::warn!("the service manager cannot be told ({progress:?}): {error}");
+    }
 }
 
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
@@ -46,7 +55,10 @@ fn listen_to_signals(path: PathBuf, orders: Sender<Order>) -> std::io::Result<()
                         continue;
                     }
                 },
-                _ => Order::Stop,
+                _ => {
+                    tell_manager(Progress::Stopping);
+                    Order::Stop
+                }
             };
             if orders.send(order).is_err() {
                 break;

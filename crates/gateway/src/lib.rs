@@ -12,6 +12,7 @@ pub mod handover;
 mod lane;
 mod lanes;
 pub mod metrics;
+pub mod notify;
 pub mod pipeline;
 pub mod plan;
 mod ports;

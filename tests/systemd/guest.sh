@@ -1,0 +1,119 @@
+#!/usr/bin/env bash
+# Runs in the guest, under its systemd: docs/strongswan.md's commands from the third on, as they stand, and what the two units
+# then do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
+set -euo pipefail
+echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
+cd /src
+convoy=/src/target/release/convoy plugin= # it is installed
+here=/src/tests/charon B=peer
+source "$here/lib.sh"
+source "$here/page.sh"
+fail() {
+  echo "FAILED: $1"
+  systemctl status --no-pager -n 0 convoy strongswan || true
+  for unit in convoy strongswan; do journalctl --no-pager -o short-monotonic -n 30 -u $unit || true; done
+  tail -n 15 "$folder/b/log" || true
+  exit 1
+}
+ok() { echo "ok: $*"; }
+property() { systemctl show -P "$2" "$1"; } # unit property
+process() { property "$1" MainPID; }
+answered() { ping -q -c 1 -W 1 -I 10.1.0.1 10.2.0.1; }
+pings() { # what
+  ping -q -c 5 -i 0.1 -W 3 -I 10.1.0.1 10.2.0.1 >"$folder/ping" || fail "$1: $(cat "$folder/ping")"
+  ok "$1: $(grep -o '[0-9]* received' "$folder/ping") of 5 pings"
+}
+now_ms() { echo $(($(date +%s%N) / 1000000)); }
+# is_before FIRST SECOND WHAT: two points in time, in microseconds since the guest's start.
+is_before() { if [ "$1" -gt 0 ] && [ "$1" -le "$2" ]; then ok "$3, $((($2 - $1) / 1000)) ms"; else fail "not so: $3 ($1, $2)"; fi; }
+in_order() { # what
+  systemctl is-active --quiet convoy && systemctl is-active --quiet strongswan || fail "$1: not both run"
+  is_before "$(property convoy ActiveEnterTimestampMonotonic)" "$(property strongswan ExecMainStartTimestampMonotonic)" "$1: charon starts once the gateway is ready"
+}
+
+ip link set lo up
+ip netns add $B
+ip -n $B link set lo up
+ip link add va type veth peer name vb netns $B
+ip addr add 192.0.2.1/24 dev va
+ip link set va up
+ip -n $B addr add 192.0.2.2/24 dev vb
+ip -n $B link set vb up
+ip -n $B addr add 10.2.0.1/24 dev lo
+strongswan b "$stock"
+peers_block >"$folder/b/swanctl.conf"
+start_charon b
+load b
+
+# Debian starts charon when its package is installed, and loads its AppArmor profile, which only complains: here it is enforced.
+mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || true
+sed -i 's/flags=(complain,/flags=(/' /etc/apparmor.d/usr.sbin.charon-systemd
+apparmor_parser -a /etc/apparmor.d/usr.sbin.charon-systemd
+systemctl enable --now --quiet strongswan || fail "Debian's own charon does not start"
+(umask 077; block toml >convoy.toml; block swanctl >site.conf)
+cp -a installed/. /
+block sh | tail -n +3 | head -n -1 >commands
+bash -e commands || fail "the page's commands"
+in_order "docs/strongswan.md's commands"
+pings "the first packet makes the tunnel"
+convoy show sa >"$folder/shown"
+grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
+grep -q "(enforce)" "/proc/$(process strongswan)/attr/apparmor/current" || fail "charon is not under AppArmor"
+ok "charon under its enforced AppArmor profile"
+
+for task in "/proc/$(process convoy)"/task/*/status; do
+  for line in $'CapPrm:\t0000000000000000' $'CapEff:\t0000000000000000' $'CapAmb:\t0000000000000000' $'NoNewPrivs:\t1' $'Seccomp:\t2'; do
+    grep -qx "$line" "$task" || fail "$task lacks '$line': $(grep -E 'Name|Cap|NoNew|Seccomp' "$task")"
+  done
+done
+ok "no thread of the gateway has a capability left; it began with no more than $(property convoy CapabilityBoundingSet)"
+
+systemctl reload convoy
+pings "reload"
+
+# traffic_again WHAT: how long the peer cannot be reached.
+traffic_again() {
+  local begin; begin=$(now_ms)
+  until answered >/dev/null; do [ $(($(now_ms) - begin)) -lt 40000 ] || fail "$1: no traffic"; done
+  ok "$1: traffic after $(($(now_ms) - begin)) ms"
+}
+charon=$(process strongswan)
+systemctl restart convoy
+traffic_again "systemctl restart convoy"
+kill -9 "$(process convoy)"
+wait_for "a gateway that was killed is not started again" systemctl is-active convoy
+traffic_again "a gateway that was killed"
+[ "$(process strongswan)" = "$charon" ] || fail "charon was started again with the gateway"
+ok "charon ran on through both"
+systemctl restart strongswan
+traffic_again "systemctl restart strongswan"
+
+# As when the machine goes down and comes up.
+systemctl isolate down.target
+! systemctl is-active --quiet convoy strongswan || fail "still running"
+[ ! -e /run/convoy ] || fail "the gateway leaves /run/convoy: $(ls -la /run/convoy)"
+is_before "$(property strongswan InactiveEnterTimestampMonotonic)" "$(property convoy ActiveExitTimestampMonotonic)" "going down: charon ends before the gateway is told to"
+for unit in convoy strongswan; do
+  [ "$(property $unit Result)" = success ] || fail "$unit ended with $(property $unit Result)"
+done
+systemctl isolate multi-user.target
+in_order "coming up"
+traffic_again "coming up"
+
+# A gateway that cannot start keeps charon from nothing, and charon's trap waits for one that can.
+systemctl stop convoy strongswan
+sed -i 's/^kind = "tun"/kind = "tub"/' /etc/convoy/convoy.toml
+systemctl start strongswan || fail "charon needs a gateway to start"
+! systemctl is-active --quiet convoy || fail "a gateway with a wrong configuration runs"
+sed -i 's/^kind = "tub"/kind = "tun"/' /etc/convoy/convoy.toml
+systemctl reset-failed convoy
+systemctl restart convoy
+traffic_again "a gateway that could not start with charon, and was mended"
+
+! dmesg | grep -E 'apparmor="(DENIED|ALLOWED)".*(convoy|charon)' || fail "AppArmor has refused"
+systemd-analyze verify /etc/systemd/system/convoy.service /lib/systemd/system/strongswan.service 2>"$folder/verify" || fail "systemd-analyze verify: $(cat "$folder/verify")"
+! grep -E 'convoy|strongswan' "$folder/verify" || fail "systemd-analyze verify complains"
+systemd-analyze security --no-pager --threshold=25 convoy.service >"$folder/security" || fail "exposed: $(cat "$folder/security")"
+ok "systemd-analyze: verify finds nothing, security: $(sed -n 's/.*Overall //p' "$folder/security")"
+cp "$folder/security" /out/security
+echo good >/out/status
