@@ -27,6 +27,8 @@ clean() {
   sleep 0.2
   for process in "${processes[@]}"; do kill -9 "$process" 2>/dev/null || true; done
   wait 2>/dev/null || true
+  # Of what ran under another command, as `unshare`.
+  for ns in "${spaces[@]}"; do ip netns pids "$ns" 2>/dev/null | xargs -r kill -9 2>/dev/null || true; done
   for ns in "${spaces[@]}"; do ip netns del "$ns" 2>/dev/null || true; done
   if [ "$status" = 0 ] || [ -z "${KEEP_LOGS:-}" ]; then rm -rf "$folder"; else echo "logs: $folder" >&2; fi
 }
