@@ -3,7 +3,7 @@
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
-CONVOY := target/release/convoy
+CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 
 .PHONY: help charon card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
