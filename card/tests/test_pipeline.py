@@ -200,3 +200,8 @@ async def packets_of_one_sa_in_a_row_pay_for_its_keys_once(dut):
 @pytest.mark.quick
 def test_gcm():
     run("x1", {"FUNCTIONS": 2, "LOAD_CYCLES": 20, "DEPTH_LOG2": 8}, name="x1_gcm")
+
+
+@pytest.mark.parametrize("function", [2, 3, 4, 5])
+def test_cipher_and_hmac_in_one_pass(function):
+    run("x1", {"FUNCTIONS": 1 << function, "LOAD_CYCLES": 20, "DEPTH_LOG2": 8}, name=f"x1_{function}")
