@@ -32,9 +32,14 @@ class GmiiSink:
                 frame.append(int(self.dut.gmii_txd.value))
                 continue
             if frame:
-                self.taken.put_nowait((bytes(frame), idle))
+                # Whoever waits goes on where inputs may change.
+                cocotb.start_soon(self._hand_over(bytes(frame), idle))
                 frame, idle = bytearray(), 0
             idle += 1
+
+    async def _hand_over(self, frame, idle):
+        await FallingEdge(self.dut.clk)
+        self.taken.put_nowait((frame, idle))
 
     async def frame(self):
         """The next frame's wire bytes, and the idle byte times before it."""

@@ -102,7 +102,9 @@ class Driver:
         await FallingEdge(dut.clk)
         dut.reg_valid.value = 0
         await ReadOnly()
-        return int(dut.reg_rdata.value)
+        value = int(dut.reg_rdata.value)
+        await FallingEdge(dut.clk)
+        return value
 
     async def begin(self, control=3):
         assert await self.read(ID) == int.from_bytes(b"GRIP", "big")
