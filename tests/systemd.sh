@@ -47,7 +47,7 @@ for modules in /usr/lib/uml/modules/*; do ln -s "$modules" "$work/tree/usr/lib/m
 make -s -C charon install OUT="$(dirname "$plugin")" DESTDIR="$work/tree/src/installed"
 cp "$convoy" "$work/tree/src/target/release/convoy"
 cp -a packaging docs "$work/tree/src/"
-cp -a tests/charon tests/systemd "$work/tree/src/tests/"
+cp -a tests/charon tests/systemd tests/pings.sh "$work/tree/src/tests/"
 
 etc=$work/tree/etc
 head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$etc/machine-id" # without one systemd asks at the console
