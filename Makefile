@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 
-.PHONY: help charon card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -35,6 +35,10 @@ card-test: ## the card's modules: lint, then every cocotb test on Verilator
 	card/lint.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
 
+card-driver: ## the card's driver over its verilated model; prints the sliding window's gain in card cycles
+	@scripts/card-venv.sh
+	VERILATOR="$(abspath target/card-venv/bin/verilator)" $(CARGO) test --locked -p convoy-card --features verilated -- --nocapture
+
 card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
@@ -48,6 +52,7 @@ test: install-test ## every test: crates, foreign peers, namespaces (root for th
 	$(CARGO) build --release --locked -p convoy
 	$(MAKE) charon
 	$(MAKE) card-quick
+	$(MAKE) card-driver
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

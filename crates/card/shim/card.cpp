@@ -1,0 +1,123 @@
+// The verilated card with what stands around it: memory behind the bus master, the register port, an idle line.
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+
+#include "Vcard.h"
+#include "verilated.h"
+
+namespace {
+
+constexpr unsigned WORD_BYTES = 8;
+
+struct Memory {
+    uint8_t *bytes;
+    size_t len;
+};
+
+// Serves one burst at a time, a word a cycle: a bus without wait states.
+class Bus {
+  public:
+    void offer(Vcard &top, const Memory &memory) const {
+        top.bus_cmd_ready = left_ == 0;
+        top.bus_rd_valid = left_ != 0 && !write_;
+        top.bus_wr_ready = left_ != 0 && write_;
+        uint64_t word = 0;
+        if (top.bus_rd_valid && inside(memory)) std::memcpy(&word, memory.bytes + at_, WORD_BYTES);
+        top.bus_rd_data = word;
+    }
+
+    // What the clock's edge will move; called when the signals have settled before it.
+    void take(const Vcard &top, const Memory &memory) {
+        if (left_ == 0) {
+            if (!top.bus_cmd_valid) return;
+            write_ = top.bus_cmd_write;
+            at_ = top.bus_cmd_addr;
+            left_ = top.bus_cmd_words;
+            return;
+        }
+        if (write_ ? !top.bus_wr_valid : !top.bus_rd_ready) return;
+        if (!inside(memory)) strayed_ = true;
+        else if (write_) store(top, memory);
+        at_ += WORD_BYTES;
+        left_ -= 1;
+    }
+
+    bool strayed() const { return strayed_; }
+
+  private:
+    bool inside(const Memory &memory) const { return size_t{at_} + WORD_BYTES <= memory.len; }
+
+    void store(const Vcard &top, const Memory &memory) const {
+        for (unsigned lane = 0; lane < WORD_BYTES; lane++)
+            if (top.bus_wr_strb >> lane & 1) memory.bytes[at_ + lane] = static_cast<uint8_t>(top.bus_wr_data >> 8 * lane);
+    }
+
+    bool write_ = false, strayed_ = false;
+    uint32_t at_ = 0, left_ = 0;
+};
+
+}  // namespace
+
+struct convoy_card {
+    VerilatedContext context;
+    std::unique_ptr<Vcard> top;
+    Bus bus;
+
+    convoy_card() : top(new Vcard(&context)) {
+        const Memory none{nullptr, 0};
+        top->tx_ce = 1;
+        top->rx_ce = 1;
+        top->rst = 1;
+        for (int n = 0; n < 8; n++) cycle(none);
+        top->rst = 0;
+    }
+
+    ~convoy_card() { top->final(); }
+
+    void cycle(const Memory &memory) {
+        bus.offer(*top, memory);
+        top->clk = 0;
+        top->eval();
+        bus.take(*top, memory);
+        top->clk = 1;
+        top->eval();
+    }
+};
+
+extern "C" {
+
+convoy_card *convoy_card_new() {
+    try {
+        return new convoy_card;
+    } catch (...) {
+        return nullptr;
+    }
+}
+
+void convoy_card_free(convoy_card *card) { delete card; }
+
+void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) {
+    card->top->reg_valid = card->top->reg_write = 1;
+    card->top->reg_addr = address;
+    card->top->reg_wdata = value;
+    card->cycle({bytes, len});
+    card->top->reg_valid = card->top->reg_write = 0;
+}
+
+uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) {
+    card->top->reg_valid = 1;
+    card->top->reg_addr = address;
+    card->cycle({bytes, len});
+    card->top->reg_valid = 0;
+    return card->top->reg_rdata;
+}
+
+// Steps until the interrupt is raised, at most `cycles`. 1: raised, 0: not, -1: the card went beyond the memory.
+int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) {
+    const Memory memory{bytes, len};
+    for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
+    return card->bus.strayed() ? -1 : card->top->irq;
+}
+}

@@ -1,0 +1,265 @@
+//! The card's driver: functions into the slots, SAs into the caches, packets through.
+
+use std::collections::HashMap;
+
+use crate::cache::Cache;
+use crate::command::{Algorithm, Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Sa, prefix};
+use crate::device::{CAPABILITIES, CYCLES, Device};
+use crate::rings::{Answer, Rings, WINDOW_BYTES};
+
+/// Bytes of an ESP header.
+const ESP_BYTES: usize = 8;
+
+/// Why the card did not do as asked. After one of these it is not to be used again.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum CardError {
+    /// No model could be made.
+    #[error("no memory for the card's model")]
+    Absent,
+    /// Another device answers.
+    #[error("its identification is {0:#010x}, not that of a GRIP card")]
+    NotGrip(u32),
+    /// No interrupt came.
+    #[error("it did not finish in {0} cycles")]
+    Silent(u64),
+    /// Its bus master went beyond the window.
+    #[error("it accessed memory outside its window")]
+    Strayed,
+    /// A completion is old or says that its descriptor is bad.
+    #[error("a completion with flags {0:#04x}")]
+    Completion(u8),
+    /// A status with a cookie that was not given.
+    #[error("a status with the unknown cookie {0}")]
+    Cookie(u32),
+    /// A command got no status.
+    #[error("a command was not answered")]
+    Unanswered,
+    /// A command failed.
+    #[error("it refused a command: {0:?}")]
+    Refused(Code),
+    /// A packet of an SA that is not installed, or that its functions cannot do.
+    #[error("a packet that it cannot do")]
+    Unfit,
+}
+
+/// What became of a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing yet.
+    Pending,
+    /// Sealed, or opened and authentic.
+    Done,
+    /// The ICV is wrong; the packet is as it came.
+    WrongIcv,
+}
+
+/// An ESP packet in the parts that the card wants, which are written back in place.
+pub struct Packet<'a> {
+    /// Whose keys.
+    pub sa: u32,
+    /// SPI and sequence number as they stand in the packet.
+    pub esp: [u8; ESP_BYTES],
+    /// The upper half of an extended sequence number.
+    pub seq_high: Option<[u8; 4]>,
+    /// As it stands in the packet.
+    pub iv: &'a [u8],
+    /// What is en- or decrypted, ESP trailer included.
+    pub payload: &'a mut [u8],
+    /// Written when sealing, compared when opening.
+    pub icv: &'a mut [u8],
+    /// What became of it.
+    pub verdict: Verdict,
+}
+
+impl Packet<'_> {
+    /// Bytes of the frame that the card gets or gives, at most.
+    fn len(&self) -> usize {
+        ESP_BYTES + self.iv.len() + self.payload.len() + self.icv.len()
+    }
+}
+
+/// A command of the batch at hand: the number of its packet, or `None` for one of the driver's own.
+type Posted = Option<usize>;
+
+/// A card and all that the driver knows of it.
+pub struct Driver {
+    device: Device,
+    rings: Rings,
+    /// Functions built into X1 and X2, a bit each.
+    built: [u16; 2],
+    /// In their slots.
+    active: [u8; 2],
+    caches: [Cache; 2],
+    sas: HashMap<u32, Sa>,
+    posted: Vec<Posted>,
+}
+
+impl Driver {
+    /// A card out of reset, turned on, with empty slots and caches.
+    ///
+    /// # Errors
+    /// [`CardError`] if it does not answer as a GRIP card.
+    pub fn new() -> Result<Self, CardError> {
+        let mut device = Device::new(WINDOW_BYTES)?;
+        let capabilities = device.read(CAPABILITIES);
+        let rings = Rings::start(&mut device);
+        Ok(Self {
+            device,
+            rings,
+            built: [capabilities as u16, (capabilities >> 16) as u16],
+            active: [0; 2],
+            caches: Default::default(),
+            sas: HashMap::new(),
+            posted: Vec::new(),
+        })
+    }
+
+    /// Sets the card anew after an error: out of reset, with empty slots and caches. The SAs stay installed.
+    ///
+    /// # Errors
+    /// As for [`Driver::new`].
+    pub fn reset(&mut self) -> Result<(), CardError> {
+        let fresh = Self::new()?;
+        let sas = std::mem::take(&mut self.sas);
+        *self = Self { sas, ..fresh };
+        Ok(())
+    }
+
+    /// The function that both pipelines have for an algorithm; `None` if one of them cannot do it.
+    pub fn function(&self, algorithm: Algorithm) -> Option<u8> {
+        self.built.iter().zip(self.active).map(|(built, active)| algorithm.function(*built, active)).min()?
+    }
+
+    /// The card's count of cycles since reset, which wraps.
+    pub fn cycles(&mut self) -> u32 {
+        self.device.read(CYCLES)
+    }
+
+    /// Keeps an SA; the card gets it with its first packet. Replaces what stood under this number.
+    ///
+    /// # Errors
+    /// [`CardError::Unfit`] if the card has no function for it or a key is too long; the card may be used on.
+    pub fn install(&mut self, number: u32, sa: Sa) -> Result<(), CardError> {
+        if self.function(sa.algorithm).is_none() || sa.key.len() > 32 || sa.auth_key.len() > 64 {
+            return Err(CardError::Unfit);
+        }
+        self.remove(number)?;
+        self.sas.insert(number, sa);
+        Ok(())
+    }
+
+    /// Forgets an SA, here and on the card.
+    ///
+    /// # Errors
+    /// Any [`CardError`].
+    pub fn remove(&mut self, number: u32) -> Result<(), CardError> {
+        self.sas.remove(&number);
+        for pipeline in 0..2 {
+            for place in self.caches[pipeline].remove(number) {
+                self.command(pipeline, Operation::SaRemove, place, &[], &mut [])?;
+            }
+        }
+        self.flush(&mut [])
+    }
+
+    /// Seals or opens packets, in order, those of one SA in a row without loading its keys anew.
+    ///
+    /// # Errors
+    /// Any [`CardError`]; packets may be half done.
+    pub fn process(&mut self, direction: Direction, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+        for at in 0..packets.len() {
+            self.send(direction, at, packets)?;
+        }
+        self.flush(packets)
+    }
+
+    fn send(&mut self, direction: Direction, at: usize, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+        let pipeline = direction as usize;
+        let sa = self.sas.get(&packets[at].sa).ok_or(CardError::Unfit)?;
+        let len = packets[at].len();
+        let is_fit = packets[at].iv.len() == sa.algorithm.iv_bytes()
+            && packets[at].icv.len() == usize::from(sa.icv_bytes)
+            && !packets[at].payload.is_empty()
+            && len <= FRAME_BYTES;
+        let function = sa.algorithm.function(self.built[pipeline], self.active[pipeline]);
+        let function = function.filter(|_| is_fit).ok_or(CardError::Unfit)?;
+        if function != self.active[pipeline] {
+            self.command(pipeline, Operation::SlotLoad(function), 0, &[], packets)?;
+            self.active[pipeline] = function;
+        }
+        let place = self.place(pipeline, at, packets)?;
+        let seal = direction == Direction::Seal;
+        let sent = if seal { len - packets[at].icv.len() } else { len };
+        if !self.rings.has_room(sent + PREFIX_BYTES, len) {
+            self.flush(packets)?;
+        }
+        let packet = &packets[at];
+        let operation = Operation::Packet { direction, seq_high: packet.seq_high.unwrap_or_default() };
+        let head = prefix(operation, place, sent as u16, self.rings.cookie());
+        let icv: &[u8] = if seal { &[] } else { packet.icv };
+        let parts = [&head[..], &packet.esp, packet.iv, packet.payload, icv];
+        self.rings.post(&mut self.device, pipeline, &parts, len);
+        self.posted.push(Some(at));
+        Ok(())
+    }
+
+    /// Where the packet's SA lies in the cache, having put it there if it was not.
+    fn place(&mut self, pipeline: usize, at: usize, packets: &mut [Packet<'_>]) -> Result<u8, CardError> {
+        let name = (packets[at].sa, packets[at].seq_high.is_some());
+        if let Some(place) = self.caches[pipeline].find(name) {
+            return Ok(place);
+        }
+        let body = self.sas.get(&name.0).ok_or(CardError::Unfit)?.body(name.1);
+        let place = self.caches[pipeline].place(name);
+        self.command(pipeline, Operation::SaInstall, place, &body[..], packets)?;
+        Ok(place)
+    }
+
+    fn command(
+        &mut self,
+        pipeline: usize,
+        operation: Operation,
+        place: u8,
+        body: &[u8],
+        packets: &mut [Packet<'_>],
+    ) -> Result<(), CardError> {
+        if !self.rings.has_room(PREFIX_BYTES + body.len(), 0) {
+            self.flush(packets)?;
+        }
+        let head = prefix(operation, place, body.len() as u16, self.rings.cookie());
+        self.rings.post(&mut self.device, pipeline, &[&head, body], 0);
+        self.posted.push(None);
+        Ok(())
+    }
+
+    /// Lets the card do what was posted, and brings the results home.
+    fn flush(&mut self, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
+        if self.posted.is_empty() {
+            return Ok(());
+        }
+        let answers = self.rings.ring(&mut self.device)?;
+        for (posted, answer) in self.posted.drain(..).zip(answers) {
+            let answer = answer.ok_or(CardError::Unanswered)?;
+            match (posted, answer.status.code) {
+                (Some(at), Code::WrongIcv) => packets[at].verdict = Verdict::WrongIcv,
+                (Some(at), Code::Ok) => conclude(&mut packets[at], &answer, &self.device)?,
+                (None, Code::Ok) => {}
+                (_, code) => return Err(CardError::Refused(code)),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Writes the result back: behind ESP header and IV the payload, and when sealing the ICV.
+fn conclude(packet: &mut Packet<'_>, answer: &Answer, device: &Device) -> Result<(), CardError> {
+    let frame = answer.frame(device);
+    let result = frame.get(ESP_BYTES + packet.iv.len()..).unwrap_or_default();
+    let (payload, icv) = result.split_at_checked(packet.payload.len()).ok_or(CardError::Unanswered)?;
+    packet.payload.copy_from_slice(payload);
+    if icv.len() == packet.icv.len() {
+        packet.icv.copy_from_slice(icv);
+    }
+    packet.verdict = Verdict::Done;
+    Ok(())
+}

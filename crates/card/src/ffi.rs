@@ -1,0 +1,66 @@
+//! The verilated card through the shim.
+
+#![allow(unsafe_code)]
+
+use std::ptr::NonNull;
+
+#[repr(C)]
+struct RawCard {
+    _opaque: [u8; 0],
+}
+
+unsafe extern "C" {
+    fn convoy_card_new() -> *mut RawCard;
+    fn convoy_card_free(card: *mut RawCard);
+    fn convoy_card_write(card: *mut RawCard, memory: *mut u8, len: usize, address: u8, value: u32);
+    fn convoy_card_read(card: *mut RawCard, memory: *mut u8, len: usize, address: u8) -> u32;
+    fn convoy_card_run(card: *mut RawCard, memory: *mut u8, len: usize, cycles: u64) -> i32;
+}
+
+/// A card out of reset. Time passes on it only in these calls; `memory` is what its bus master sees.
+pub(crate) struct Card(NonNull<RawCard>);
+
+// SAFETY: the model has no state outside its own object and context, and is used by one thread at a time, through `&mut`.
+unsafe impl Send for Card {}
+
+/// How a run ended.
+pub(crate) enum Ran {
+    Interrupt,
+    OutOfCycles,
+    /// A burst went beyond the memory.
+    Strayed,
+}
+
+impl Card {
+    /// `None` without memory for it.
+    pub(crate) fn new() -> Option<Self> {
+        // SAFETY: no preconditions; null on failure.
+        NonNull::new(unsafe { convoy_card_new() }).map(Self)
+    }
+
+    pub(crate) fn write(&mut self, memory: &mut [u8], address: u8, value: u32) {
+        // SAFETY: the card is live and exclusively ours; the shim stays inside `len` bytes and keeps no pointer.
+        unsafe { convoy_card_write(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address, value) }
+    }
+
+    pub(crate) fn read(&mut self, memory: &mut [u8], address: u8) -> u32 {
+        // SAFETY: as for `write`.
+        unsafe { convoy_card_read(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address) }
+    }
+
+    pub(crate) fn run(&mut self, memory: &mut [u8], cycles: u64) -> Ran {
+        // SAFETY: as for `write`.
+        match unsafe { convoy_card_run(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), cycles) } {
+            0 => Ran::OutOfCycles,
+            1 => Ran::Interrupt,
+            _ => Ran::Strayed,
+        }
+    }
+}
+
+impl Drop for Card {
+    fn drop(&mut self) {
+        // SAFETY: made by `convoy_card_new`, and not used again.
+        unsafe { convoy_card_free(self.0.as_ptr()) }
+    }
+}
