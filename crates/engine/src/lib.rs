@@ -1,16 +1,21 @@
 //! One interface to every crypto engine, software included, and its backends.
 
 mod calibrate;
+#[cfg(feature = "card")]
+mod card;
 pub mod catalogue;
 mod fault;
 mod interface;
 mod model;
 mod multibuffer;
+mod remote;
 mod software;
 
 pub use calibrate::{
     CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, Rig, calibrate, fingerprint, sample_packet,
 };
+#[cfg(feature = "card")]
+pub use card::Card;
 pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{

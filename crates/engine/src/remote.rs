@@ -1,20 +1,33 @@
-//! The library on a thread of its own core, fed by a ring a multi-packet at a time.
+//! A device or a library on a thread of its own, fed by a ring a multi-packet at a time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
-use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use super::core::Core;
 use crate::{Completion, EngineError, MultiPacket, Outcome, Refused};
 
 /// Looks at an empty ring before the thread sleeps: long enough for the next burst of a busy worker, short enough not to
 /// burn an idle machine's core.
 const SPINS: u32 = 2_000;
+
+/// What lives on the thread.
+pub(crate) trait Worker {
+    /// What it can do.
+    fn transforms(&self) -> Vec<Transform>;
+
+    /// Takes the keys of an SA. Of one that it refuses it has none, and the packets fail.
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial);
+
+    /// Forgets the keys of an SA.
+    fn remove(&mut self, sa: SaIndex);
+
+    /// Does a whole multi-packet; how long that took, in ns, or `None` if it failed.
+    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64>;
+}
 
 enum Order {
     Work(MultiPacket),
@@ -23,7 +36,7 @@ enum Order {
 }
 
 /// The worker's end.
-pub(super) struct Remote {
+pub(crate) struct Remote {
     name: String,
     orders: Producer<Order>,
     done: Consumer<Completion>,
@@ -36,11 +49,12 @@ pub(super) struct Remote {
 }
 
 impl Remote {
-    /// Starts the thread; also says what it can do.
-    pub(super) fn start(
+    /// Starts the thread, pinned to `core` if one is named, with what `make` makes there; also says what it can do.
+    pub(crate) fn start<W: Worker>(
         name: &str,
-        core: usize,
+        core: Option<usize>,
         depth: usize,
+        make: impl FnOnce(&str) -> Result<W, EngineError> + Send + 'static,
     ) -> Result<(Self, Vec<Transform>), EngineError> {
         // Keys travel by the same ring, in order with the packets that need them.
         let (orders, incoming) = RingBuffer::new(depth * 2 + 64);
@@ -53,11 +67,13 @@ impl Remote {
         let thread = std::thread::Builder::new()
             .name(thread_name.clone())
             .spawn(move || {
-                core_affinity::set_for_current(core_affinity::CoreId { id: core });
-                match Core::new(&thread_name) {
-                    Ok(core) => {
-                        let _ = ready.send(Ok(core.transforms()));
-                        work(core, incoming, outgoing, &stop);
+                if let Some(id) = core {
+                    core_affinity::set_for_current(core_affinity::CoreId { id });
+                }
+                match make(&thread_name) {
+                    Ok(worker) => {
+                        let _ = ready.send(Ok(worker.transforms()));
+                        work(worker, incoming, outgoing, &stop);
                     }
                     Err(error) => {
                         let _ = ready.send(Err(error));
@@ -107,7 +123,7 @@ impl Remote {
         Ok(())
     }
 
-    pub(super) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+    pub(crate) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         self.order(Order::Install(sa, Box::new(keys.clone())))?;
         let at = sa.0 as usize;
         if self.keyed.len() <= at {
@@ -117,7 +133,7 @@ impl Remote {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, sa: SaIndex) {
+    pub(crate) fn remove(&mut self, sa: SaIndex) {
         if self.has_key(sa) {
             self.keyed[sa.0 as usize] = false;
             // A thread that has died holds no keys either.
@@ -125,11 +141,11 @@ impl Remote {
         }
     }
 
-    pub(super) fn has_key(&self, sa: SaIndex) -> bool {
+    pub(crate) fn has_key(&self, sa: SaIndex) -> bool {
         self.keyed.get(sa.0 as usize).copied().unwrap_or(false)
     }
 
-    pub(super) fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+    pub(crate) fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if !self.is_alive() {
             return Err(Box::new(Refused { multi_packet, reason: self.gone() }));
         }
@@ -150,18 +166,18 @@ impl Remote {
         }
     }
 
-    pub(super) fn poll(&mut self, completions: &mut Vec<Completion>) {
+    pub(crate) fn poll(&mut self, completions: &mut Vec<Completion>) {
         while let Ok(completion) = self.done.pop() {
             self.in_flight -= 1;
             completions.push(completion);
         }
     }
 
-    pub(super) fn in_flight(&self) -> usize {
+    pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    pub(super) fn probe(&self) -> Result<(), EngineError> {
+    pub(crate) fn probe(&self) -> Result<(), EngineError> {
         if self.is_alive() { Ok(()) } else { Err(self.gone()) }
     }
 }
@@ -177,7 +193,12 @@ impl Drop for Remote {
     }
 }
 
-fn work(mut core: Core, mut orders: Consumer<Order>, mut done: Producer<Completion>, stop: &AtomicBool) {
+fn work<W: Worker>(
+    mut worker: W,
+    mut orders: Consumer<Order>,
+    mut done: Producer<Completion>,
+    stop: &AtomicBool,
+) {
     let mut idle = 0;
     while !stop.load(Ordering::Acquire) {
         let Ok(order) = orders.pop() else {
@@ -192,14 +213,11 @@ fn work(mut core: Core, mut orders: Consumer<Order>, mut done: Producer<Completi
         };
         idle = 0;
         match order {
-            // An SA that the library refuses has no keys here, and its packets fail.
-            Order::Install(sa, keys) => drop(core.install(sa, &keys)),
-            Order::Remove(sa) => core.remove(sa),
+            Order::Install(sa, keys) => worker.install(sa, &keys),
+            Order::Remove(sa) => worker.remove(sa),
             Order::Work(mut multi_packet) => {
-                let began = Instant::now();
-                let is_done = core.process(&mut multi_packet);
-                let service_ns = Some(began.elapsed().as_nanos() as u64);
-                let outcome = if is_done { Outcome::Done } else { Outcome::Failed };
+                let service_ns = worker.process(&mut multi_packet);
+                let outcome = if service_ns.is_some() { Outcome::Done } else { Outcome::Failed };
                 // The ring holds as many as may be in flight, so there is room.
                 let _ = done.push(Completion { multi_packet, outcome, service_ns });
             }

@@ -86,6 +86,6 @@ fn measurable(kind: EngineKind) -> Option<Box<dyn Engine>> {
         EngineKind::Multibuffer => {
             Multibuffer::inline("multibuffer").ok().map(|engine| Box::new(engine) as Box<dyn Engine>)
         }
-        EngineKind::Model => None,
+        EngineKind::Model | EngineKind::Card => None,
     }
 }

@@ -1,7 +1,6 @@
 //! The `multibuffer` engine: Intel ipsec-mb, a multi-packet at a time, on the worker's core or on a thread of its own.
 
 mod core;
-mod thread;
 
 use std::time::Instant;
 
@@ -10,7 +9,7 @@ use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 pub(crate) use self::core::done_well;
 
 use self::core::Core;
-use self::thread::Remote;
+use crate::remote::{Remote, Worker};
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
 };
@@ -47,9 +46,29 @@ impl Multibuffer {
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
     pub fn on_core(name: &str, core: usize) -> Result<Self, EngineError> {
-        let (remote, transforms) = Remote::start(name, core, DEPTH)?;
+        let (remote, transforms) = Remote::start(name, Some(core), DEPTH, Core::new)?;
         let description = describe(name, Placement::Lookaside, DEPTH, transforms);
         Ok(Self { description, place: Place::There(remote) })
+    }
+}
+
+impl Worker for Core {
+    fn transforms(&self) -> Vec<Transform> {
+        Core::transforms(self)
+    }
+
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
+        // An SA that the library refuses has no keys here, and its packets fail.
+        let _ = Core::install(self, sa, keys);
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        Core::remove(self, sa);
+    }
+
+    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
+        let began = Instant::now();
+        Core::process(self, multi_packet).then(|| began.elapsed().as_nanos() as u64)
     }
 }
 

@@ -25,7 +25,7 @@ fn nonce(transform: Transform, salt: &[u8], fill: u8) -> Vec<u8> {
 }
 
 /// One packet of `len` bytes; what is drawn fills it.
-fn packet(transform: Transform, key: &[u8], (len, fill, esn): (usize, u8, bool)) -> Case {
+pub(crate) fn packet(transform: Transform, key: &[u8], (len, fill, esn): (usize, u8, bool)) -> Case {
     let len = len.next_multiple_of(transform.alignment());
     let salt = &key[transform.cipher_key_len()..][..transform.salt_len()];
     let is_aead = matches!(transform, Transform::Aead(_));

@@ -4,6 +4,8 @@
 mod aead;
 mod aead_vectors;
 mod agreement;
+#[cfg(feature = "card")]
+mod card;
 mod case;
 mod chained;
 mod contract;

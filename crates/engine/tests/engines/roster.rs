@@ -24,10 +24,21 @@ fn multibuffers() -> Vec<Box<dyn Engine>> {
     vec![Box::new(inline), Box::new(pinned)]
 }
 
+#[cfg(feature = "card")]
+fn cards() -> Vec<Box<dyn Engine>> {
+    vec![Box::new(convoy_engine::Card::new("card").expect("a model of the card can be made"))]
+}
+
+#[cfg(not(feature = "card"))]
+fn cards() -> Vec<Box<dyn Engine>> {
+    Vec::new()
+}
+
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     engines.extend(models());
     engines.extend(multibuffers());
+    engines.extend(cards());
     engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines
 }

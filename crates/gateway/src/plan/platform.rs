@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{Engine, EngineKind, Multibuffer, Placement};
+use convoy_engine::{Engine, Multibuffer, Placement};
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
@@ -243,7 +243,7 @@ fn cost_of(
     Ok((weights > 0.0).then(|| EngineCost {
         name: description.name.clone(),
         is_inline: description.placement == Placement::Inline,
-        is_model: description.kind == EngineKind::Model,
+        is_model: description.is_model,
         t_init_ns: sum.t_init / weights,
         t_block_ns: sum.t_block / weights,
         depth: description.depth,

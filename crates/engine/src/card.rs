@@ -1,0 +1,98 @@
+//! The `card` engine: the GRIP card's RTL as Verilator runs it, behind its driver, on a thread of its own (docs/card.md).
+//!
+//! It is a model: what it does is what the card does, and its `service_ns` are the card's cycles at the clock that its cores
+//! were routed for ([`clock`]), not the time that the simulation takes here, which is far longer.
+
+mod clock;
+mod core;
+mod esp;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_ipsec::{KeyMaterial, SaIndex};
+
+use self::core::Core;
+use crate::remote::Remote;
+use crate::{
+    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
+};
+
+/// Multi-packets that may wait for the thread.
+const DEPTH: usize = 32;
+/// As many as fill the card's pipeline many times over.
+const BEST_BURST: usize = 32;
+
+/// The `card` engine, lookaside.
+pub struct Card {
+    description: EngineDescription,
+    remote: Remote,
+    left_to_software: Arc<AtomicU64>,
+}
+
+impl Card {
+    /// A card out of reset, with no keys. Its name gets "-card-model" at its end if "card" is not in it.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if it does not answer, or the thread cannot be made.
+    pub fn new(name: &str) -> Result<Self, EngineError> {
+        let name = if name.contains("card") { name.to_owned() } else { format!("{name}-card-model") };
+        let left_to_software = Arc::new(AtomicU64::new(0));
+        let counter = Arc::clone(&left_to_software);
+        let (remote, transforms) = Remote::start(&name, None, DEPTH, move |name| Core::new(name, counter))?;
+        let description = EngineDescription {
+            name,
+            kind: EngineKind::Card,
+            placement: Placement::Lookaside,
+            transforms,
+            depth: DEPTH,
+            best_burst: BEST_BURST,
+            is_model: true,
+            needs_input_kept: true,
+        };
+        Ok(Self { description, remote, left_to_software })
+    }
+
+    /// Packets so far that are no ESP as the card knows it (AH, or nothing to work on), which the reference did instead, in no
+    /// time of the card.
+    pub fn left_to_software(&self) -> u64 {
+        self.left_to_software.load(Ordering::Relaxed)
+    }
+}
+
+impl Engine for Card {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        if !self.description.transforms.contains(&keys.transform()) {
+            let engine = self.description.name.clone();
+            return Err(EngineError::Unsupported { engine, transform: keys.transform() });
+        }
+        self.remote.install(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.remote.remove(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        if !self.remote.has_key(multi_packet.sa) {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        }
+        self.remote.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.remote.poll(completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.remote.in_flight()
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        self.remote.probe()
+    }
+}

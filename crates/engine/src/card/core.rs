@@ -1,0 +1,125 @@
+//! The driver with the keys of one engine: a multi-packet in, the same with its results out.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict};
+use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
+
+use zeroize::Zeroize;
+
+use super::clock::nanoseconds;
+use super::esp;
+use crate::remote::Worker;
+use crate::software::KeyTable;
+use crate::{EngineError, MultiPacket};
+
+/// Card and keys.
+pub(super) struct Core {
+    name: String,
+    driver: Driver,
+    /// What is known of each SA; its keys are the driver's alone.
+    sas: HashMap<u32, Sa>,
+    /// For jobs that are no ESP packet as the card knows it: AH, and packets with nothing in them.
+    reference: KeyTable,
+    left_to_software: Arc<AtomicU64>,
+}
+
+impl Core {
+    pub(super) fn new(name: &str, left_to_software: Arc<AtomicU64>) -> Result<Self, EngineError> {
+        let driver = Driver::new()
+            .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
+        let (sas, reference) = (HashMap::new(), KeyTable::default());
+        Ok(Self { name: name.to_owned(), driver, sas, reference, left_to_software })
+    }
+
+    /// `None` if the SA has no keys or the card failed.
+    fn run(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
+        let MultiPacket { sa, direction, packets, .. } = multi_packet;
+        let keys = self.sas.get(&sa.0)?;
+        let function = self.driver.function(keys.algorithm)?;
+        let before = self.driver.cycles();
+        let verdicts = on_card(&mut self.driver, sa.0, keys, *direction, packets).ok()?;
+        let cycles = self.driver.cycles().wrapping_sub(before);
+        let reference = self.reference.get(*sa)?;
+        for (packet, verdict) in packets.iter_mut().zip(verdicts) {
+            match verdict {
+                Some(Verdict::Done) => packet.status = CryptoStatus::Done,
+                Some(Verdict::WrongIcv) => packet.status = CryptoStatus::IcvMismatch,
+                Some(Verdict::Pending) => packet.status = CryptoStatus::Pending,
+                None => {
+                    self.left_to_software.fetch_add(1, Ordering::Relaxed);
+                    reference.run(*direction, std::slice::from_mut(packet));
+                }
+            }
+        }
+        Some(nanoseconds(function, cycles))
+    }
+}
+
+/// What the card says of each packet; `None` for one that it was not given.
+fn on_card(
+    driver: &mut Driver,
+    number: u32,
+    sa: &Sa,
+    direction: Direction,
+    prepared: &mut [Prepared],
+) -> Result<Vec<Option<Verdict>>, CardError> {
+    let direction = match direction {
+        Direction::Seal => CardDirection::Seal,
+        Direction::Open => CardDirection::Open,
+    };
+    let mut verdicts = vec![None; prepared.len()];
+    let mut places = Vec::with_capacity(prepared.len());
+    let mut packets: Vec<Packet<'_>> = Vec::with_capacity(prepared.len());
+    for (at, prepared) in prepared.iter_mut().enumerate() {
+        if let Some(packet) = esp::packet(number, sa, prepared) {
+            places.push(at);
+            packets.push(packet);
+        }
+    }
+    driver.process(direction, &mut packets)?;
+    for (at, packet) in places.into_iter().zip(packets) {
+        verdicts[at] = Some(packet.verdict);
+    }
+    Ok(verdicts)
+}
+
+impl Worker for Core {
+    fn transforms(&self) -> Vec<Transform> {
+        let is_done = |transform: &Transform| {
+            esp::algorithm(*transform).and_then(|algorithm| self.driver.function(algorithm)).is_some()
+        };
+        crate::transforms().into_iter().filter(is_done).collect()
+    }
+
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
+        self.remove(sa);
+        let Some(made) = esp::sa(keys) else { return };
+        let mut shape = made.clone();
+        shape.key.zeroize();
+        shape.auth_key.zeroize();
+        let is_taken = self.reference.install(&self.name, sa, keys).is_ok();
+        if is_taken && self.driver.install(sa.0, made).is_ok() {
+            self.sas.insert(sa.0, shape);
+        }
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        self.reference.remove(sa);
+        if self.sas.remove(&sa.0).is_some() && self.driver.remove(sa.0).is_err() {
+            // It has lost all its keys then, this one too.
+            let _ = self.driver.reset();
+        }
+    }
+
+    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
+        let done = self.run(multi_packet);
+        if done.is_none() {
+            // A card that has failed is set anew; if that fails as well, so will the next multi-packet.
+            let _ = self.driver.reset();
+        }
+        done
+    }
+}

@@ -1,0 +1,86 @@
+//! What is true of the card alone.
+
+use convoy_engine::{Card, Completion, Engine, MultiPacket, Outcome};
+use convoy_ipsec::{CryptoStatus, Direction, Integrity, Prepared, Transform};
+use convoy_packet::FramePool;
+
+use crate::agreement::packet;
+use crate::case::{Case, SA, filled, prepared};
+use crate::lab::complete;
+
+/// More than the card's cache has.
+const SAS: u32 = 300;
+
+fn card() -> Card {
+    Card::new("card").expect("a model of the card can be made")
+}
+
+fn case_of(transform: Transform, is_esn: bool) -> Case {
+    packet(transform, &vec![7; transform.key_material_len()], (60, 5, is_esn))
+}
+
+#[test]
+fn every_esp_packet_of_a_claimed_transform_is_done_on_the_card() {
+    let mut card = card();
+    let mut pool = FramePool::new(64, 0);
+    for transform in card.description().transforms.clone() {
+        for is_esn in [false, true] {
+            let case = case_of(transform, is_esn);
+            card.install_key(SA, &case.keys()).expect("claimed");
+            let packets = (0..3).map(|_| case.to_seal(&mut pool)).collect();
+            let sealed = complete(&mut card, Direction::Seal, packets);
+            let opened = complete(&mut card, Direction::Open, sealed);
+            assert!(opened.iter().all(|packet| packet.status == CryptoStatus::Done), "{transform:?}");
+            assert_eq!(card.left_to_software(), 0, "{transform:?}, ESN {is_esn}");
+        }
+    }
+}
+
+/// RFC 4302: AH's ICV stands inside what it covers, which the card has no way to say.
+#[test]
+fn an_ah_packet_is_left_to_software_and_counted() {
+    let mut card = card();
+    let mut pool = FramePool::new(8, 0);
+    let transform =
+        Transform::Chained { cipher: convoy_ipsec::Cipher::Null, integrity: Some(Integrity::HmacSha1_96) };
+    let case = case_of(transform, false);
+    card.install_key(SA, &case.keys()).expect("claimed");
+    let mut job = case.job();
+    job.icv_start = 24;
+    let packet = prepared(job, filled(&mut pool, &case.open_bytes()));
+    let sealed = complete(&mut card, Direction::Seal, vec![packet]);
+    assert_eq!((sealed[0].status, card.left_to_software()), (CryptoStatus::Done, 1));
+}
+
+#[test]
+fn more_sas_than_the_cache_holds_take_turns_in_it() {
+    let mut card = card();
+    let mut pool = FramePool::new(8, 0);
+    let transform = card.description().transforms[0];
+    for round in 0..2 {
+        for number in 0..SAS {
+            let case = packet(transform, &vec![number as u8; transform.key_material_len()], (40, 9, false));
+            let sa = convoy_ipsec::SaIndex(number);
+            if round == 0 {
+                card.install_key(sa, &case.keys()).expect("claimed");
+            }
+            let sealed = one_of(&mut card, sa, Direction::Seal, case.to_seal(&mut pool));
+            let opened = one_of(&mut card, sa, Direction::Open, sealed);
+            assert_eq!(opened.status, CryptoStatus::Done, "SA {number}, round {round}");
+        }
+    }
+    assert_eq!(card.left_to_software(), 0);
+}
+
+fn one_of(card: &mut Card, sa: convoy_ipsec::SaIndex, direction: Direction, packet: Prepared) -> Prepared {
+    card.submit(MultiPacket { ticket: 1, sa, direction, packets: vec![packet] }).expect("there is room");
+    let mut completions: Vec<Completion> = Vec::new();
+    while completions.is_empty() {
+        card.poll(&mut completions);
+        std::thread::yield_now();
+    }
+    let mut done = completions.remove(0);
+    assert_eq!(done.outcome, Outcome::Done);
+    assert!(done.service_ns.is_some_and(|ns| ns > 0));
+    done.multi_packet.packets.remove(0)
+}
