@@ -112,7 +112,19 @@ fn make_engine(
             costs.state(&made.description().name, cost);
             Ok(Box::new(made))
         }
+        (EngineKindName::Card, _) => make_card(&engine.name),
     }
+}
+
+#[cfg(feature = "card")]
+fn make_card(name: &str) -> Result<Box<dyn Engine>, String> {
+    let card = convoy_engine::Card::new(name).map_err(|error| error.to_string())?;
+    Ok(Box::new(card))
+}
+
+#[cfg(not(feature = "card"))]
+fn make_card(_name: &str) -> Result<Box<dyn Engine>, String> {
+    Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
 }
 
 /// The bus of a modelled engine: one that others share by its name, or one of its own that costs nothing.
@@ -283,4 +295,19 @@ pub fn inner_mtu(config: &Config) -> u16 {
     // IPv6 40, UDP 8, ESP 8, IV 16, padding up to 15 and trailer 2, ICV 32.
     const WORST: u16 = 40 + 8 + 8 + 16 + 17 + 32;
     config.mtu - WORST
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_is_there_in_a_build_with_it_and_the_others_say_how_to_get_it() {
+        let made = make_card("card0");
+        assert_eq!(made.is_ok(), cfg!(feature = "card"));
+        match made {
+            Ok(card) => assert!(card.description().is_model),
+            Err(reason) => assert!(reason.contains("--features card"), "{reason}"),
+        }
+    }
 }

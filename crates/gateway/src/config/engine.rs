@@ -69,7 +69,7 @@ pub(super) fn engines(
             c.add(&span, "engine.name", format!("{name:?} is there twice; names must differ"));
         }
         let core = engine.core.as_ref().map(|core| *core.get_ref());
-        let has_device = is_model || core.is_some();
+        let has_device = is_model || kind == EngineKindName::Card || core.is_some();
         let what =
             "it is for engines with a core or a device of their own; every worker has one of the others";
         c.only(engine.worker.as_ref(), has_device, "engine.worker", what);

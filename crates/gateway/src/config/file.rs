@@ -125,11 +125,13 @@ pub enum EngineKindName {
     Multibuffer,
     /// A modelled accelerator.
     Model,
+    /// The verilated card; only in a build with it.
+    Card,
 }
 
 impl EngineKindName {
     /// All of them.
-    pub const ALL: [Self; 3] = [Self::Software, Self::Multibuffer, Self::Model];
+    pub const ALL: [Self; 4] = [Self::Software, Self::Multibuffer, Self::Model, Self::Card];
 }
 
 impl fmt::Display for EngineKindName {
@@ -138,6 +140,7 @@ impl fmt::Display for EngineKindName {
             Self::Software => "software",
             Self::Multibuffer => "multibuffer",
             Self::Model => "model",
+            Self::Card => "card",
         })
     }
 }

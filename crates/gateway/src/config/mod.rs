@@ -81,7 +81,7 @@ pub struct EngineConfig {
 impl EngineConfig {
     /// Whether it works on its caller's core.
     pub fn is_inline(&self) -> bool {
-        self.core.is_none() && self.model.is_none()
+        self.core.is_none() && self.model.is_none() && self.kind != EngineKindName::Card
     }
 
     /// The workers, of so many, that have one of these.

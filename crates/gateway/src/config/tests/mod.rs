@@ -87,7 +87,10 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
 #[test]
 fn unknown_words_list_what_is_known() {
     let text = errors(&changed("kind = \"software\"", "kind = \"quantum\""));
-    assert!(text.contains("engine.kind: unknown \"quantum\"; one of software, multibuffer, model"), "{text}");
+    assert!(
+        text.contains("engine.kind: unknown \"quantum\"; one of software, multibuffer, model, card"),
+        "{text}"
+    );
     let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
     assert!(text.contains("port.kind: unknown \"infiniband\"; one of tun, udp, raw, pcap, memory"), "{text}");
     let text = errors(&changed("aes128gcm16", "aes128gcm15"));

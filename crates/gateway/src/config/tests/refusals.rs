@@ -223,6 +223,9 @@ fn workers_share_what_can_be_shared() {
     let two = Config::parse("site-a.toml", &with(&format!("{pinned}{}", pinned.replace("= 1", "= 0"))));
     let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
     assert_eq!(dealt, [Some(0), Some(1)]);
+    let two = Config::parse("site-a.toml", &with(&"[[engine]]\nkind = \"card\"\n".repeat(2)));
+    let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
+    assert_eq!(dealt, [Some(0), Some(1)]);
     let capture = changed("kind = \"tun\"\ndevice = \"convoy0\"", "kind = \"pcap\"\nread = \"a.pcap\"");
     let text = errors(&two_workers(capture));
     assert!(text.contains("port.kind: it has one queue; take it with workers = 1"), "{text}");
@@ -240,7 +243,7 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let text = include_str!("../../../../../docs/configuration.md");
     let toml = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
     let config = Config::parse("configuration.md", toml).expect("good");
-    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (3, 3, 1));
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (4, 3, 1));
     let keys = include_str!("../file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
     let keys =
         keys.filter_map(|line| line.split_once(": ")).map(|(key, _)| key).filter(|key| !key.contains(' '));
