@@ -51,10 +51,19 @@ def reading(design):
 
 
 def cells(report, top):
-    """Counts of the cells in a netlist that yosys wrote."""
-    counts = {}
-    for cell in json.loads((BUILD / report).read_text())["modules"][top]["cells"].values():
-        counts[cell["type"]] = counts.get(cell["type"], 0) + 1
+    """Counts of the cells in a netlist that yosys wrote, those in modules that were kept apart included."""
+    modules, counts = json.loads((BUILD / report).read_text())["modules"], {}
+
+    def count(module):
+        for cell in modules[module]["cells"].values():
+            kind = cell["type"]
+            # Libraries' cells are modules as well, marked as boxes.
+            if kind in modules and not {"blackbox", "whitebox"} & modules[kind]["attributes"].keys():
+                count(kind)
+            else:
+                counts[kind] = counts.get(kind, 0) + 1
+
+    count(top)
     return counts
 
 

@@ -1,6 +1,6 @@
-// Triple DES of one key, both directions, in order: three DES units of four rounds a cycle, so a block enters every 4 cycles.
+// Triple DES of one key, both directions, in order: six units of half a DES each, two rounds a cycle, so a block enters every 4 cycles.
 //
-// A block is out after 12 cycles and one in the output register: three CBC streams fill the units, as do the independent blocks of
+// A block is out after 24 cycles and one in the output register: six CBC streams fill the units, as do the independent blocks of
 // CBC decryption. Blocks of the other direction, and a new key (34 cycles), wait until the units are empty. First byte in the lowest bits.
 module core_3des (
     input  logic         clk,
@@ -43,7 +43,7 @@ module core_3des (
   endfunction
 
   // Keys. First the subkeys for encryption are written, then those for decryption, each where a unit needs it in that direction:
-  // unit 0 has K1 or K3, unit 2 the other, and the middle unit runs K2 against the others' direction.
+  // the first two units have K1 or K3, the last two the other, and the middle ones run K2 against the others' direction.
   logic [63:0] keys[3];
   logic [47:0] subkeys[3];
   logic [191:0] key_data;
@@ -70,21 +70,21 @@ module core_3des (
   // The beat: blocks enter, move on and leave when `quarter` is 3.
   logic [1:0] quarter, quarter_next;
   logic decrypting, turning, settled, move, empty;
-  logic [2:0] full;
+  logic [5:0] full;
 
   // Each unit's halves, and the right one expanded with its subkey added, which spares a level of logic in the round.
-  logic [31:0] left[4];  // entering unit n; 3 is the output
-  logic [31:0] right[4];
-  logic [47:0] added[4];
-  logic [47:0] first_subkey[4];      // that which the block entering unit n needs
+  logic [31:0] left[7];  // entering unit n; 6 is the output
+  logic [31:0] right[7];
+  logic [47:0] added[7];
+  logic [47:0] first_subkey[7];      // that which the block entering unit n needs
 
-  assign empty = full == 3'd0;
-  assign move = quarter == 2'd3 && !(full[2] && out_valid && !out_ready);
+  assign empty = full == 6'd0;
+  assign move = quarter == 2'd3 && !(full[5] && out_valid && !out_ready);
   assign turning = in_valid && empty && in_dec != decrypting;
   assign in_ready = move && settled && in_dec == decrypting && !loading;
   assign key_ready = empty && !loading;
   // Rests at 3, where a block may enter.
-  assign quarter_next = quarter == 2'd3 && (!move || (full[1:0] == 2'd0 && !(in_valid && in_ready))) ? 2'd3 : quarter + 2'd1;
+  assign quarter_next = quarter == 2'd3 && (!move || (full[4:0] == 5'd0 && !(in_valid && in_ready))) ? 2'd3 : quarter + 2'd1;
 
   logic [63:0] block, entering, leaving, out_next;
   bytes_swap #(.BYTES(8)) swap_in (.x(in_block), .y(block));
@@ -92,33 +92,33 @@ module core_3des (
   assign entering = initial_permutation(block);
   assign {left[0], right[0]} = entering;
   assign added[0] = expand(right[0]) ^ first_subkey[0];
-  assign leaving = final_permutation({left[3], right[3]});
-  assign first_subkey[3] = '0;
+  assign leaving = final_permutation({left[6], right[6]});
+  assign first_subkey[6] = '0;
 
   generate
-    for (genvar u = 0; u < 3; u++) begin : g_unit
-      // Bank j has the subkeys of rounds j, j + 4, j + 8 and j + 12, for both directions.
-      logic [47:0] next_subkey[4];  // rounds 1, 2 and 3 of this cycle, and round 0 of the next
+    for (genvar u = 0; u < 6; u++) begin : g_unit
+      // Bank j has the subkeys of this half's rounds j, j + 2, j + 4 and j + 6, for both directions.
+      logic [47:0] next_subkey[2];  // round 1 of this cycle, and round 0 of the next
       logic [3:0] write_index;
       logic [47:0] write_subkey;
       logic backwards;
-      assign backwards = load_step[4] != (u == 1);
+      assign backwards = load_step[4] != (u / 2 == 1);
       assign write_index = backwards ? ~load_step[3:0] : load_step[3:0];
-      assign write_subkey = subkeys[load_step[4] ? 2 - u : u];
-      for (genvar j = 0; j < 4; j++) begin : g_bank
+      assign write_subkey = subkeys[load_step[4] ? 2 - u / 2 : u / 2];
+      for (genvar j = 0; j < 2; j++) begin : g_bank
         (* ram_style = "distributed" *) logic [47:0] bank[8];
         logic [1:0] row;
         assign row = j == 0 ? quarter_next + 2'd1 : quarter_next;
         always_ff @(posedge clk) begin
-          if (loading && write_index[1:0] == 2'(j)) bank[{load_step[4], write_index[3:2]}] <= write_subkey;
-          next_subkey[(j+3)%4] <= bank[{decrypting, row}];
+          if (loading && {write_index[3], write_index[0]} == {1'(u), 1'(j)}) bank[{load_step[4], write_index[2:1]}] <= write_subkey;
+          next_subkey[1-j] <= bank[{decrypting, row}];
         end
       end
-      assign first_subkey[u] = next_subkey[3];
+      assign first_subkey[u] = next_subkey[1];
 
       logic [31:0] l_q, r_q;
       logic [47:0] x_q;
-      for (genvar i = 0; i < 4; i++) begin : g_round
+      for (genvar i = 0; i < 2; i++) begin : g_round
         logic [31:0] l, r, s, r_next;
         logic [47:0] x, x_next;
         if (i == 0) begin : g_first
@@ -130,16 +130,22 @@ module core_3des (
         assign r_next = l ^ s;
         assign x_next = (expand(l) ^ next_subkey[i]) ^ expand(s);
       end
-      // The halves change places at the end, so the next unit's right half is known a round early.
-      assign left[u+1]  = g_round[3].r_next;
-      assign right[u+1] = g_round[3].r;
-      assign added[u+1] = expand(right[u+1]) ^ first_subkey[u+1];
+      if (u % 2 == 0) begin : g_to_second_half
+        assign left[u+1]  = g_round[1].r;
+        assign right[u+1] = g_round[1].r_next;
+        assign added[u+1] = (expand(g_round[1].l) ^ first_subkey[u+1]) ^ expand(g_round[1].s);
+      end else begin : g_to_next_des
+        // The halves change places at the end, so the next unit's right half is known a round early.
+        assign left[u+1]  = g_round[1].r_next;
+        assign right[u+1] = g_round[1].r;
+        assign added[u+1] = expand(right[u+1]) ^ first_subkey[u+1];
+      end
 
       always_ff @(posedge clk) begin
         if (quarter != 2'd3) begin
-          l_q <= g_round[3].r;
-          r_q <= g_round[3].r_next;
-          x_q <= g_round[3].x_next;
+          l_q <= g_round[1].r;
+          r_q <= g_round[1].r_next;
+          x_q <= g_round[1].x_next;
         end else if (move) begin
           l_q <= left[u];
           r_q <= right[u];
@@ -155,9 +161,9 @@ module core_3des (
     if (turning) decrypting <= in_dec;
     if (out_ready) out_valid <= 1'b0;
     if (move) begin
-      full <= {full[1:0], in_valid && in_ready};
-      out_valid <= full[2] || (out_valid && !out_ready);
-      if (full[2]) out_block <= out_next;
+      full <= {full[4:0], in_valid && in_ready};
+      out_valid <= full[5] || (out_valid && !out_ready);
+      if (full[5]) out_block <= out_next;
     end
 
     if (key_valid && key_ready) begin
@@ -169,7 +175,7 @@ module core_3des (
     end
     if (rst) begin
       quarter <= 2'd3;
-      full <= 3'd0;
+      full <= 6'd0;
       out_valid <= 1'b0;
       loading <= 1'b0;
       decrypting <= 1'b0;

@@ -1,4 +1,7 @@
 // DES' S-boxes and the permutation P behind them (FIPS 46-3): 48 bits, the key already added, to 32.
+//
+// Kept apart in synthesis: merged with the rounds around it, an S-box becomes a deeper net than its functions of six inputs.
+(* keep_hierarchy *)
 module des_substitute (
     input  logic [47:0] x,
     output logic [31:0] y

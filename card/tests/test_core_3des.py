@@ -68,20 +68,21 @@ async def a_new_key_waits_for_the_blocks_in_flight(dut):
     bench = Bench(dut)
     old = bytes(range(24))
     await bench.keys.send(key=number(old))
-    await bench.blocks.send_all([{"block": n, "dec": 0} for n in range(3)])
+    await bench.blocks.send_all([{"block": n, "dec": 0} for n in range(6)])
     cocotb.start_soon(bench.keys.send(key=number(bytes(24))))
     cipher = Cipher(TripleDES(old), modes.ECB()).encryptor()
-    for n in range(3):
+    for n in range(6):
         assert (await bench.out.get())["block"] == number(cipher.update(n.to_bytes(8, "little")))
 
 
 @cocotb.test()
-async def a_block_enters_every_four_cycles_and_is_out_after_thirteen(dut):
+async def a_block_enters_every_four_cycles_and_is_out_after_twenty_five(dut):
     await start_clock(dut)
     bench = Bench(dut)
     await bench.keys.send(key=0)
     cocotb.start_soon(bench.blocks.send_all([{"block": n, "dec": 0} for n in range(40)]))
     cycles = [(await bench.out.get())["cycle"] for _ in range(40)]
+    # Each takes 25 cycles (below), so six are in flight.
     assert cycles[39] - cycles[3] == 36 * 4
     record("core_3des", 36 * 64, cycles[39] - cycles[3])
     # One block alone, as in CBC encryption of one packet.
@@ -91,7 +92,7 @@ async def a_block_enters_every_four_cycles_and_is_out_after_thirteen(dut):
     entered = get_sim_time("ns")
     while not dut.out_valid.value:
         await FallingEdge(dut.clk)
-    assert round((get_sim_time("ns") - entered) / 10) == 12
+    assert round((get_sim_time("ns") - entered) / 10) == 24
 
 
 @pytest.mark.quick
