@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "convoy_link.h"
+#include "convoy_session.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <daemon.h>
@@ -15,23 +15,12 @@
 #include <threading/thread.h>
 
 #define DEFAULT_PATH "/run/convoy/charon.sock"
-/* How long the gateway may take. */
-#define PATIENCE_S 2
 /* Between two tries to connect. */
 #define RETRY_MS 250
 /* How long the receiver waits for a datagram, or for the gateway. */
 #define RECEIVE_MS 1000
 /* Deletions that wait for the gateway at most; after those, its SAs go when they expire. */
 #define OWED 65536
-
-enum { CONTROL, EVENTS, IKE, ROLES };
-
-/* One life of the three connections. Its sockets are shut down when it breaks, and closed when nobody uses them any more. */
-typedef struct {
-    refcount_t users;
-    int fds[ROLES];
-    bool is_broken;
-} session_t;
 
 struct convoy_link_t {
     convoy_listener_t listener;
@@ -43,7 +32,7 @@ struct convoy_link_t {
     /* Guards what follows. */
     mutex_t *mutex;
     condvar_t *changed;
-    session_t *session;
+    convoy_session_t *session;
     bool has_tried;
     bool is_stopping;
     uint16_t ports[2];
@@ -56,51 +45,21 @@ struct convoy_link_t {
     char trouble[320];
 };
 
-static session_t *hold(session_t *session) {
-    ref_get(&session->users);
-    return session;
-}
-
-static void let_go(session_t *session) {
-    int role;
-
-    if (ref_put(&session->users)) {
-        for (role = 0; role < ROLES; role++) {
-            if (session->fds[role] >= 0) {
-                close(session->fds[role]);
-            }
-        }
-        free(session);
-    }
-}
-
-/* All calls on its sockets end, now and later; the link's thread then begins anew. */
-static void break_off(session_t *session) {
-    int role;
-
-    __atomic_store_n(&session->is_broken, TRUE, __ATOMIC_RELEASE);
-    for (role = 0; role < ROLES; role++) {
-        if (session->fds[role] >= 0) {
-            shutdown(session->fds[role], SHUT_RDWR);
-        }
-    }
-}
-
 /* The living session, held, or NULL. */
-static session_t *current(convoy_link_t *this) {
-    session_t *session;
+static convoy_session_t *current(convoy_link_t *this) {
+    convoy_session_t *session;
 
     this->mutex->lock(this->mutex);
-    session = this->session && !__atomic_load_n(&this->session->is_broken, __ATOMIC_ACQUIRE) ? hold(this->session) : NULL;
+    session = this->session && !convoy_session_is_broken(this->session) ? convoy_session_hold(this->session) : NULL;
     this->mutex->unlock(this->mutex);
     return session;
 }
 
 bool convoy_link_is_up(convoy_link_t *this) {
-    session_t *session = current(this);
+    convoy_session_t *session = current(this);
 
     if (session) {
-        let_go(session);
+        convoy_session_let_go(session);
     }
     return session != NULL;
 }
@@ -111,60 +70,6 @@ static void trouble(convoy_link_t *this, const char *text) {
         DBG1(DBG_KNL, "convoy: %s; trying again", text);
         snprintf(this->trouble, sizeof(this->trouble), "%s", text);
     }
-}
-
-static bool receive_message(int fd, convoy_message_t *message) {
-    struct iovec part = {.iov_base = message->bytes, .iov_len = sizeof(message->bytes)};
-    struct msghdr header = {.msg_iov = &part, .msg_iovlen = 1};
-    ssize_t len;
-
-    do {
-        len = recvmsg(fd, &header, 0);
-    } while (len < 0 && errno == EINTR);
-    if (len == 0) {
-        errno = ECONNRESET;
-    }
-    if (len <= 0 || header.msg_flags & MSG_TRUNC) {
-        return FALSE;
-    }
-    message->len = len;
-    message->at = 0;
-    message->bad = FALSE;
-    return TRUE;
-}
-
-static bool send_message(int fd, const convoy_message_t *message) {
-    ssize_t len;
-
-    do {
-        len = send(fd, message->bytes, message->len, MSG_NOSIGNAL);
-    } while (len < 0 && errno == EINTR);
-    return len == (ssize_t)message->len;
-}
-
-static int open_socket(const char *path) {
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = PATIENCE_S};
-    int fd;
-
-    if (strlen(path) >= sizeof(address.sun_path)) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    strcpy(address.sun_path, path);
-    fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-    if (fd < 0) {
-        return -1;
-    }
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
-        connect(fd, (struct sockaddr *)&address, sizeof(address))) {
-        int error = errno;
-        close(fd);
-        errno = error;
-        return -1;
-    }
-    return fd;
 }
 
 /* Says hello for one role and hears the welcome. */
@@ -181,7 +86,7 @@ static bool greet(convoy_link_t *this, int fd, int role, uint64_t *generation) {
     convoy_put_u8(&message, 0);
     convoy_put_u64(&message, this->identity);
     convoy_put_name(&message, CONVOY_STRONGSWAN);
-    if (!send_message(fd, &message) || !receive_message(fd, &message)) {
+    if (!convoy_session_send(fd, &message) || !convoy_session_receive(fd, &message)) {
         snprintf(line, sizeof(line), "the gateway does not answer: %s", strerror(errno));
         trouble(this, line);
         return FALSE;
@@ -208,34 +113,34 @@ static bool greet(convoy_link_t *this, int fd, int role, uint64_t *generation) {
     return TRUE;
 }
 
-static session_t *connect_all(convoy_link_t *this, uint64_t *generation) {
+static convoy_session_t *connect_all(convoy_link_t *this, uint64_t *generation) {
     char *path = lib->settings->get_str(lib->settings, "%s.plugins.convoy.socket", DEFAULT_PATH, lib->ns);
     struct timeval forever = {};
-    session_t *session;
+    convoy_session_t *session;
     char line[320];
     int role;
 
     INIT(session, .users = 1, .fds = {-1, -1, -1});
-    for (role = 0; role < ROLES; role++) {
-        session->fds[role] = open_socket(path);
+    for (role = 0; role < CONVOY_ROLES; role++) {
+        session->fds[role] = convoy_session_open(path);
         if (session->fds[role] < 0) {
             snprintf(line, sizeof(line), "no gateway at %s: %s", path, strerror(errno));
             trouble(this, line);
-            let_go(session);
+            convoy_session_let_go(session);
             return NULL;
         }
         if (!greet(this, session->fds[role], role, generation)) {
-            let_go(session);
+            convoy_session_let_go(session);
             return NULL;
         }
     }
     /* Events come when they come. */
-    setsockopt(session->fds[EVENTS], SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
+    setsockopt(session->fds[CONVOY_EVENTS], SOL_SOCKET, SO_RCVTIMEO, &forever, sizeof(forever));
     return session;
 }
 
 /* One request and its reply. Anything unexpected breaks the session off. */
-static status_t exchange(convoy_link_t *this, session_t *session, convoy_message_t *request, convoy_message_t *reply) {
+static status_t exchange(convoy_link_t *this, convoy_session_t *session, convoy_message_t *request, convoy_message_t *reply) {
     convoy_kind_t kind = request->bytes[0] | request->bytes[1] << 8;
     char text[257];
     uint16_t status;
@@ -248,16 +153,16 @@ static status_t exchange(convoy_link_t *this, session_t *session, convoy_message
     this->asking->lock(this->asking);
     id = ++this->last_id;
     convoy_set_id(request, id);
-    if (!send_message(session->fds[CONTROL], request) || !receive_message(session->fds[CONTROL], reply)) {
+    if (!convoy_session_send(session->fds[CONVOY_CONTROL], request) || !convoy_session_receive(session->fds[CONVOY_CONTROL], reply)) {
         DBG1(DBG_KNL, "convoy: the gateway does not answer a request of kind %d: %s", kind, strerror(errno));
-        break_off(session);
+        convoy_session_break_off(session);
         this->asking->unlock(this->asking);
         return FAILED;
     }
     this->asking->unlock(this->asking);
     if (convoy_open(reply, &answered) != (kind | CONVOY_REPLY) || answered != id) {
         DBG1(DBG_KNL, "convoy: the gateway answers what was not asked");
-        break_off(session);
+        convoy_session_break_off(session);
         return FAILED;
     }
     status = convoy_get_u16(reply);
@@ -278,7 +183,7 @@ static status_t exchange(convoy_link_t *this, session_t *session, convoy_message
 }
 
 status_t convoy_link_ask(convoy_link_t *this, convoy_message_t *request, convoy_message_t *reply) {
-    session_t *session = current(this);
+    convoy_session_t *session = current(this);
     status_t status;
 
     if (!session) {
@@ -286,19 +191,19 @@ status_t convoy_link_ask(convoy_link_t *this, convoy_message_t *request, convoy_
         return INVALID_STATE;
     }
     status = exchange(this, session, request, reply);
-    let_go(session);
+    convoy_session_let_go(session);
     return status;
 }
 
 status_t convoy_link_delete(convoy_link_t *this, convoy_message_t *request) {
     convoy_message_t reply;
-    session_t *session = current(this);
+    convoy_session_t *session = current(this);
     status_t status = FAILED;
     chunk_t *owed;
 
     if (session) {
         status = exchange(this, session, request, &reply);
-        let_go(session);
+        convoy_session_let_go(session);
     }
     if (status == FAILED && !request->bad) {
         this->mutex->lock(this->mutex);
@@ -318,7 +223,7 @@ static void destroy_owed(chunk_t *owed) {
 }
 
 /* Tells the gateway what was deleted while it was away; a new one has forgotten that anyway. */
-static void settle(convoy_link_t *this, session_t *session, bool is_new) {
+static void settle(convoy_link_t *this, convoy_session_t *session, bool is_new) {
     convoy_message_t request, reply;
     chunk_t *owed;
 
@@ -342,22 +247,22 @@ static void settle(convoy_link_t *this, session_t *session, bool is_new) {
 }
 
 /* Hears events until the session breaks. */
-static void listen_to(convoy_link_t *this, session_t *session) {
+static void listen_to(convoy_link_t *this, convoy_session_t *session) {
     convoy_message_t message;
 
-    while (receive_message(session->fds[EVENTS], &message)) {
+    while (convoy_session_receive(session->fds[CONVOY_EVENTS], &message)) {
         this->listener.event(this->listener.context, &message);
     }
 }
 
 /* From a good welcome until the session breaks. */
-static void serve(convoy_link_t *this, session_t *session, uint64_t generation) {
+static void serve(convoy_link_t *this, convoy_session_t *session, uint64_t generation) {
     bool is_new = this->generation && this->generation != generation;
 
     this->trouble[0] = '\0';
     DBG1(DBG_KNL, "convoy: connected to the gateway, generation %.16llx", (unsigned long long)generation);
     this->mutex->lock(this->mutex);
-    this->session = hold(session);
+    this->session = convoy_session_hold(session);
     this->has_tried = TRUE;
     this->changed->broadcast(this->changed);
     this->mutex->unlock(this->mutex);
@@ -366,20 +271,20 @@ static void serve(convoy_link_t *this, session_t *session, uint64_t generation) 
         this->generation = generation;
     } else {
         /* The next session tells it all again. */
-        break_off(session);
+        convoy_session_break_off(session);
     }
     listen_to(this, session);
     this->mutex->lock(this->mutex);
     this->session = NULL;
     this->mutex->unlock(this->mutex);
-    break_off(session);
-    let_go(session);
+    convoy_session_break_off(session);
+    convoy_session_let_go(session);
     DBG1(DBG_KNL, "convoy: the gateway has gone");
 }
 
 static void *run(void *context) {
     convoy_link_t *this = context;
-    session_t *session;
+    convoy_session_t *session;
     uint64_t generation = 0;
     bool is_stopping = FALSE;
 
@@ -387,7 +292,7 @@ static void *run(void *context) {
         session = connect_all(this, &generation);
         if (session) {
             serve(this, session, generation);
-            let_go(session);
+            convoy_session_let_go(session);
         }
         this->mutex->lock(this->mutex);
         this->has_tried = TRUE;
@@ -403,7 +308,7 @@ static void *run(void *context) {
 
 ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size) {
     struct pollfd wait = {.events = POLLIN};
-    session_t *session;
+    convoy_session_t *session;
     ssize_t len = -1;
     bool was_cancelable;
     int ready;
@@ -412,20 +317,20 @@ ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size) {
     if (!this->session && !this->is_stopping) {
         this->changed->timed_wait(this->changed, this->mutex, RECEIVE_MS);
     }
-    session = this->session ? hold(this->session) : NULL;
+    session = this->session ? convoy_session_hold(this->session) : NULL;
     this->mutex->unlock(this->mutex);
     if (!session) {
         return -1;
     }
-    wait.fd = session->fds[IKE];
-    thread_cleanup_push((thread_cleanup_t)let_go, session);
+    wait.fd = session->fds[CONVOY_IKE];
+    thread_cleanup_push((thread_cleanup_t)convoy_session_let_go, session);
     was_cancelable = thread_cancelability(TRUE);
     ready = poll(&wait, 1, RECEIVE_MS);
     thread_cancelability(was_cancelable);
     if (ready > 0) {
         len = recv(wait.fd, buffer, size, MSG_DONTWAIT | MSG_TRUNC);
         if (len == 0 || (len < 0 && errno != EAGAIN && errno != EINTR)) {
-            break_off(session);
+            convoy_session_break_off(session);
             /* Until the link's thread has noticed, there is nothing to wait for. */
             usleep(RETRY_MS * 1000 / 10);
         }
@@ -435,7 +340,7 @@ ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size) {
 }
 
 status_t convoy_link_send(convoy_link_t *this, convoy_message_t *head, chunk_t payload) {
-    session_t *session = current(this);
+    convoy_session_t *session = current(this);
     struct iovec parts[] = {{.iov_base = head->bytes, .iov_len = head->len},
                             {.iov_base = payload.ptr, .iov_len = payload.len}};
     struct msghdr message = {.msg_iov = parts, .msg_iovlen = countof(parts)};
@@ -445,11 +350,11 @@ status_t convoy_link_send(convoy_link_t *this, convoy_message_t *head, chunk_t p
         DBG1(DBG_NET, "convoy: the gateway is away");
         return FAILED;
     }
-    len = sendmsg(session->fds[IKE], &message, MSG_NOSIGNAL);
+    len = sendmsg(session->fds[CONVOY_IKE], &message, MSG_NOSIGNAL);
     if (len < 0) {
         DBG1(DBG_NET, "convoy: the gateway takes no datagram: %s", strerror(errno));
     }
-    let_go(session);
+    convoy_session_let_go(session);
     return len < 0 ? FAILED : SUCCESS;
 }
 
@@ -478,7 +383,7 @@ void convoy_link_start(convoy_link_t *this, convoy_listener_t listener) {
     }
     this->mutex->lock(this->mutex);
     while (!this->has_tried) {
-        if (this->changed->timed_wait(this->changed, this->mutex, PATIENCE_S * 1000)) {
+        if (this->changed->timed_wait(this->changed, this->mutex, CONVOY_PATIENCE_S * 1000)) {
             break;
         }
     }
@@ -489,7 +394,7 @@ void convoy_link_destroy(convoy_link_t *this) {
     this->mutex->lock(this->mutex);
     this->is_stopping = TRUE;
     if (this->session) {
-        break_off(this->session);
+        convoy_session_break_off(this->session);
     }
     this->changed->broadcast(this->changed);
     this->mutex->unlock(this->mutex);

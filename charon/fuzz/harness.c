@@ -38,6 +38,7 @@ static ssize_t fuzz_recv(int fd, void *buffer, size_t size, int flags) {
 #define recvmsg fuzz_recvmsg
 #define recv fuzz_recv
 #define convoy_link_start started_by_nobody
+#include "../convoy_session.c"
 #include "../convoy_link.c"
 #undef convoy_link_start
 #undef socket
@@ -171,12 +172,12 @@ int LLVMFuzzerInitialize(int *count, char ***arguments) {
 
 static void greeted(void) {
     uint64_t generation;
-    session_t *session = connect_all(fuzzed, &generation);
+    convoy_session_t *session = connect_all(fuzzed, &generation);
 
     /* A refusal is understood, too. */
     understood += session || last.bytes[8];
     if (session) {
-        let_go(session);
+        convoy_session_let_go(session);
     }
 }
 
@@ -227,7 +228,7 @@ static void received(void) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len) {
-    session_t *session;
+    convoy_session_t *session;
     uint8_t what = len ? input[0] % 7 : 0;
 
     if (!len) {
@@ -255,7 +256,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *input, size_t len) {
             break;
     }
     fuzzed->session = NULL;
-    let_go(session);
+    convoy_session_let_go(session);
     if (must_understand && !understood) {
         fprintf(stderr, "a message of the gateway's is not understood\n");
         abort();
