@@ -27,9 +27,12 @@ fuzz_target() {
 [ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers are not on the stable channel; this lets the same compiler use them.
 export RUSTC_BOOTSTRAP=1
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
 for target in "${targets[@]}"; do
   echo "=== $target, $seconds s"
-  fuzz_target "$target" |
-    grep -E 'stat::|panicked|ERROR|Assertion|assertion|runtime error|charon was told' || true
-  [ -z "$(ls "fuzz/artifacts/$target" 2>/dev/null)" ] || { echo "a crash: fuzz/artifacts/$target" >&2; exit 1; }
+  status=0
+  fuzz_target "$target" >"$log" || status=$?
+  grep -E 'stat::|panicked|ERROR|Assertion|assertion|runtime error|charon was told' "$log" || true
+  [ "$status" = 0 ] || { tail -n 20 "$log" >&2; echo "$target ended with $status; its input, if it had one: fuzz/artifacts/$target" >&2; exit 1; }
 done
