@@ -32,9 +32,9 @@ if [ ! -e "$packages/$version" ]; then
   mv "$packages.part" "$packages"
 fi
 
-mkdir -p "$work"/{root/{bin,dev,proc,machine,root},out,uml,tree/{etc/systemd/system,usr/lib/modules,src/{target/release,tests}}}
-cp "$(command -v busybox)" "$work/root/bin/busybox"
-cp tests/systemd/init "$work/root/init"
+mkdir -p "$work"/{first/{bin,dev,proc,machine,root},out,uml,tree/{etc/systemd/system,usr/lib/modules,src/{target/release,tests}}}
+cp "$(command -v busybox)" "$work/first/bin/busybox"
+cp tests/systemd/init "$work/first/init"
 cp -a "$packages"/usr "$work/tree/"
 for item in passwd group shadow nsswitch.conf ld.so.conf ld.so.conf.d ld.so.cache login.defs protocols services pam.d alternatives \
   strongswan.conf strongswan.d swanctl apparmor.d; do
@@ -76,7 +76,7 @@ mkdir "$etc/systemd/system/multi-user.target.wants"
 ln -s ../guest.service "$etc/systemd/system/multi-user.target.wants/"
 
 TMPDIR=$work unshare --pid --mount-proc --kill-child \
-  linux.uml mem=512M uml_dir="$work/uml/" umid=convoy rootfstype=hostfs rootflags="$work/root" rw init=/init "work=$work" \
+  linux.uml mem=512M uml_dir="$work/uml/" umid=convoy rootfstype=hostfs rootflags="$work/first" rw init=/init "work=$work" \
   security=apparmor apparmor=1 systemd.show_status=0 con=null con0=null,fd:1 panic=1 >"$work/console" 2>&1 & guest=$!
 touch "$work/out/log"
 timeout 600 tail -n +1 -f --pid=$guest "$work/out/log" & reader=$!

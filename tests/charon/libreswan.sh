@@ -38,12 +38,12 @@ CONF
 boot() {
   "$here/libreswan/fetch.sh" "$target/libreswan"
   "$here/../kernel/build.sh" "$target/kernel-peer.gz"
-  mkdir -p "$peer/do" "$peer/done" "$peer/nss" "$folder/root"
+  mkdir -p "$peer/do" "$peer/done" "$peer/nss" "$folder/ramdisk"
   certutil -N --empty-password -d "sql:$peer/nss"
   peer_conf yes
   (umask 077; echo '@b.example @a.example : PSK "a secret of the test"' >"$peer/ipsec.secrets")
-  cp "$here/libreswan/init" "$folder/root/init"
-  (cd "$folder/root" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/init.gz"
+  cp "$here/libreswan/init" "$folder/ramdisk/init"
+  (cd "$folder/ramdisk" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/init.gz"
   cat "$target/kernel-peer.gz" "$folder/init.gz" >"$folder/initrd.gz"
   TMPDIR=$folder unshare --pid --mount-proc --kill-child ip netns exec $A \
     linux.uml mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
