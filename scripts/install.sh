@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|test|bench|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|bench|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
+  [card]="g++:g++ make:make perl:perl python3:python3"
+  [card-test]="python3-config:python3-dev"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
-    nft:nftables openssl:openssl certutil:libnss3-tools g++:g++ make:make perl:perl python3-config:python3-dev"
+    nft:nftables openssl:openssl certutil:libnss3-tools"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
@@ -18,6 +20,8 @@ declare -A needs=(
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
+  [card]=""
+  [card-test]=""
   [test]=""
   [charon]=""
   [bench]=""
@@ -58,11 +62,16 @@ if ! command -v cargo >/dev/null; then
   exit 1
 fi
 
+# What `python3 -m venv` needs is in a package of its own on Debian.
+need_venv() { python3 -c 'import ensurepip' 2>/dev/null || apt_install python3-venv; }
+
 # make_venv FOLDER REQUIREMENTS MODULES: Python's packages, unless these modules are there.
 make_venv() {
   [ -x "$1/bin/python" ] && "$1/bin/python" -c "import $3" 2>/dev/null && return
-  python3 -m venv "$1" 2>/dev/null || { apt_install python3-venv && python3 -m venv "$1"; }
+  need_venv
+  python3 -m venv "$1"
   "$1/bin/pip" install -q -r "$2"
 }
+case " $* " in *" card "*) need_venv ;; esac
 case " $* " in *" test "*) make_venv target/test-venv tests/requirements.txt scapy,cryptography ;; esac
 case " $* " in *" bench "*) make_venv target/bench-venv bench/simulator/requirements.txt simpy ;; esac

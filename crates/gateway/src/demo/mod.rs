@@ -22,7 +22,7 @@ use crate::assemble::AssembleError;
 use crate::costs::Costs;
 use sites::TUNNELS;
 use traffic::{Traffic, both_ways};
-use trial::{Trial, run_trial};
+use trial::{Trial, engines_at_hand, run_trial};
 
 /// Packets of one direction before they repeat.
 const TRAFFIC_PACKETS: usize = 20_000;
@@ -36,6 +36,8 @@ pub struct DemoConfig {
     pub live: Duration,
     /// Length of each of the comparisons.
     pub comparison: Duration,
+    /// Length of each of the two runs with the card alone, if it is built in.
+    pub card: Duration,
     /// The capture of real programs; without it, IMIX alone.
     pub capture: Option<PathBuf>,
     /// The engine of the first gateway that vanishes half way, if any.
@@ -53,12 +55,19 @@ pub struct DemoReport {
     pub live: TrialReport,
     /// Each policy with each window.
     pub comparisons: Vec<TrialReport>,
+    /// The verilated card alone, without and with the window; empty if it is not built in.
+    pub card: Vec<TrialReport>,
 }
 
 impl DemoReport {
     /// Whether every packet of every part came out once, byte for byte, in the order of its SA.
     pub fn is_perfect(&self) -> bool {
-        self.live.is_perfect && self.comparisons.iter().all(|trial| trial.is_perfect)
+        self.trials().all(|trial| trial.is_perfect)
+    }
+
+    /// All parts.
+    pub fn trials(&self) -> impl Iterator<Item = &TrialReport> {
+        self.comparisons.iter().chain(&self.card).chain([&self.live])
     }
 }
 
@@ -90,7 +99,9 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let capture_packets = capture.len();
     let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
     let mut costs = Costs::new();
+    let engines = engines_at_hand();
     let live = Trial {
+        engines: &engines,
         policy: Policy::FinishingTime,
         window: 32,
         length: config.live,
@@ -100,11 +111,42 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let mut comparisons = Vec::new();
     for policy in Policy::ALL {
         for window in WINDOWS {
-            let trial = Trial { policy, window, length: config.comparison, fail: None };
+            let trial = Trial { engines: &engines, policy, window, length: config.comparison, fail: None };
             comparisons.push(run_trial(&trial, &traffic, &mut costs, show)?);
         }
     }
-    Ok(DemoReport { capture_packets, live, comparisons })
+    let card = on_card(config, &traffic, &mut costs, show)?;
+    Ok(DemoReport { capture_packets, live, comparisons, card })
+}
+
+#[cfg(feature = "card")]
+fn on_card(
+    config: &DemoConfig,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+    show: &mut dyn FnMut(&LiveView),
+) -> Result<Vec<TrialReport>, DemoError> {
+    let run = |window| {
+        let engines = sites::Engines::Card;
+        let policy = Policy::FinishingTime;
+        run_trial(
+            &Trial { engines: &engines, policy, window, length: config.card, fail: None },
+            traffic,
+            costs,
+            show,
+        )
+    };
+    WINDOWS.into_iter().map(run).collect()
+}
+
+#[cfg(not(feature = "card"))]
+fn on_card(
+    _: &DemoConfig,
+    _: &[Arc<Traffic>; 2],
+    _: &mut Costs,
+    _: &mut dyn FnMut(&LiveView),
+) -> Result<Vec<TrialReport>, DemoError> {
+    Ok(Vec::new())
 }
 
 fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {

@@ -33,16 +33,45 @@ t_block_ns = 12.8
 bus = "pcie"
 "#;
 
+/// The GRIP card's RTL as Verilator runs it.
+#[cfg(feature = "card")]
+const CARD: &str = "\n[[engine]]\nkind = \"card\"\nname = \"card-model\"\n";
+
 /// The engines that the demo uses, as a configuration names them.
-pub(super) struct Hardware {
-    /// Whether Intel's library is there.
-    pub(super) has_multibuffer: bool,
-    /// The core for its thread; `None` where it works on the gateways' own.
-    pub(super) crypto_core: Option<usize>,
+pub(super) enum Engines {
+    /// The processor's, and modelled accelerators on a bus.
+    AtHand {
+        /// Whether Intel's library is there.
+        has_multibuffer: bool,
+        /// The core for its thread; `None` where it works on the gateways' own.
+        crypto_core: Option<usize>,
+    },
+    /// The verilated card and nothing else.
+    #[cfg(feature = "card")]
+    Card,
+}
+
+impl Engines {
+    fn text(&self) -> String {
+        match self {
+            Self::AtHand { has_multibuffer, crypto_core } => {
+                let mut text = String::new();
+                if *has_multibuffer {
+                    text += "\n[[engine]]\nkind = \"multibuffer\"\nname = \"multibuffer\"\n";
+                    if let Some(core) = crypto_core {
+                        let _ = writeln!(text, "core = {core}");
+                    }
+                }
+                text + "\n[[engine]]\nkind = \"software\"\nname = \"software\"\n" + MODELS
+            }
+            #[cfg(feature = "card")]
+            Self::Card => CARD.to_owned(),
+        }
+    }
 }
 
 /// Both sites' configurations.
-pub(super) fn both(policy: Policy, window: usize, hardware: &Hardware) -> [Config; 2] {
+pub(super) fn both(policy: Policy, window: usize, engines: &Engines) -> [Config; 2] {
     let mut random = rand::rng();
     let mut key = || {
         let mut bytes = [0; 20];
@@ -51,21 +80,14 @@ pub(super) fn both(policy: Policy, window: usize, hardware: &Hardware) -> [Confi
     };
     let keys: Vec<(String, String)> = (0..TUNNELS).map(|_| (key(), key())).collect();
     [1, 2].map(|site| {
-        let text = text(site, policy, window, hardware, &keys);
+        let text = text(site, policy, window, engines, &keys);
         Config::parse("demo.toml", &text).expect("the demo's own configuration is good")
     })
 }
 
-fn text(site: u8, policy: Policy, window: usize, hardware: &Hardware, keys: &[(String, String)]) -> String {
+fn text(site: u8, policy: Policy, window: usize, engines: &Engines, keys: &[(String, String)]) -> String {
     let mut text = format!("[scheduler]\npolicy = \"{policy}\"\nwindow = {window}\n");
-    if hardware.has_multibuffer {
-        text += "\n[[engine]]\nkind = \"multibuffer\"\nname = \"multibuffer\"\n";
-        if let Some(core) = hardware.crypto_core {
-            let _ = writeln!(text, "core = {core}");
-        }
-    }
-    text += "\n[[engine]]\nkind = \"software\"\nname = \"software\"\n";
-    text += MODELS;
+    text += &engines.text();
     for (k, (there, back)) in keys.iter().enumerate() {
         let peer = 3 - site;
         let (out, inward) = if site == 1 { (there, back) } else { (back, there) };

@@ -11,11 +11,11 @@ use serde::Serialize;
 
 use super::DemoError;
 use super::port::{Delivery, TrafficPort};
-use super::sites::{Hardware, both};
+use super::sites::{Engines, both};
 use super::traffic::Traffic;
 use crate::assemble;
 use crate::costs::Costs;
-use crate::pipeline::{Clock, Health};
+use crate::pipeline::{Clock, Health, StationCounters};
 use crate::worker::{Side, Worker, WorkerEvent};
 
 /// Packets that the link between the gateways holds, each way.
@@ -29,6 +29,7 @@ const DRAIN: Duration = Duration::from_secs(10);
 
 /// What is run.
 pub(super) struct Trial<'a> {
+    pub(super) engines: &'a Engines,
     pub(super) policy: Policy,
     pub(super) window: usize,
     pub(super) length: Duration,
@@ -50,6 +51,8 @@ pub struct EngineReport {
     pub packets: u64,
     /// Packets per multi-packet.
     pub packets_per_multi_packet: f64,
+    /// Mean time per packet in which it worked, in ns of its own time; 0 if it does not tell.
+    pub service_ns: f64,
     /// Multi-packets that it has now.
     pub queued: usize,
     /// Mean time from dispatch to completion, in ns, as predicted.
@@ -150,12 +153,11 @@ pub(super) fn run_trial(
 
 impl Pair {
     fn new(trial: &Trial<'_>, traffic: &[Arc<Traffic>; 2], costs: &mut Costs) -> Result<Self, DemoError> {
-        let hardware = hardware();
         let deliveries = [(); 2].map(|()| Arc::new(Delivery::default()));
         let (link_a, link_b) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
         let mut links = [link_a, link_b].into_iter();
         let mut gateways = Vec::new();
-        for (at, config) in both(trial.policy, trial.window, &hardware).into_iter().enumerate() {
+        for (at, config) in both(trial.policy, trial.window, trial.engines).into_iter().enumerate() {
             let mut engines = assemble::engines(&config, costs)?.pop().unwrap_or_default();
             if let Some(wanted) = trial.fail.filter(|_| at == 0) {
                 assemble::make_fail(&mut engines, wanted)
@@ -234,9 +236,10 @@ impl Pair {
         let [one, two] = &self.gateways;
         let count = one.pipeline().stage().fleet().len();
         let snapshots = [one, two].map(|gateway| gateway.pipeline().stage().scheduler().snapshot());
-        let packets = |at: usize| -> u64 {
-            self.gateways.iter().map(|gateway| gateway.pipeline().stage().fleet().counters(at).packets).sum()
+        let sum = |at: usize, of: fn(&StationCounters) -> u64| -> u64 {
+            self.gateways.iter().map(|gateway| of(&gateway.pipeline().stage().fleet().counters(at))).sum()
         };
+        let packets = |at: usize| sum(at, |counters| counters.packets);
         let all: u64 = (0..count).map(packets).sum();
         (0..count)
             .map(|at| {
@@ -253,6 +256,7 @@ impl Pair {
                     share: packets(at) as f64 / all.max(1) as f64,
                     packets: packets(at),
                     packets_per_multi_packet: (a.packets + b.packets) as f64 / multi_packets,
+                    service_ns: sum(at, |counters| counters.service_ns) as f64 / packets(at).max(1) as f64,
                     queued: a.queued + b.queued,
                     predicted_ns: mean(a.predicted_ticks, b.predicted_ticks),
                     prediction_error_ns: mean(a.error_ticks, b.error_ticks),
@@ -290,11 +294,11 @@ impl Pair {
 }
 
 /// What this machine has for the demo.
-fn hardware() -> Hardware {
+pub(super) fn engines_at_hand() -> Engines {
     let has_multibuffer = convoy_engine::catalogue::available()
         .iter()
         .any(|finding| finding.kind == EngineKind::Multibuffer && finding.present);
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     // On two cores the gateways and the modelled bus have both: a third busy thread would only be in their way.
-    Hardware { has_multibuffer, crypto_core: (cores > 2).then_some(cores - 1) }
+    Engines::AtHand { has_multibuffer, crypto_core: (cores > 2).then_some(cores - 1) }
 }

@@ -32,6 +32,8 @@ pub struct StationCounters {
     pub packets: u64,
     /// Multi-packets whose result was used.
     pub multi_packets: u64,
+    /// Time that these took it, in ns of its own time; what it could not tell is not in it.
+    pub service_ns: u64,
     /// Times that it was taken out.
     pub failures: u64,
     /// Packets that were done again elsewhere.
@@ -203,6 +205,7 @@ impl Station {
         if outcome == Outcome::Done && !pending {
             self.counters.packets += multi_packet.packets.len() as u64;
             self.counters.multi_packets += 1;
+            self.counters.service_ns += service_ns.unwrap_or_default();
             let kept = release(pool, entry.kept);
             self.spare.push(kept);
             settled.push(Settled::Done {
