@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_ipsec::{LifetimeEvent, MappingChange};
-use convoy_packet::{Frame, FrameSize};
+use convoy_packet::{Frame, FramePool, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
@@ -223,18 +223,14 @@ impl Worker {
 
     fn send(&mut self) -> Result<bool, PortError> {
         let (pool, departures) = self.pipeline.pool_and_departures();
+        let mut unsealed = 0;
         for frame in departures.to_outside.drain(..).chain(departures.bypass_out.drain(..)) {
             let port = choose_outside(&self.outside, &frame);
-            match self.leaving[1].get_mut(port) {
-                Some(queue) => queue.push(frame),
-                None => pool.give_back(frame),
-            }
+            unsealed +=
+                queue(frame, self.outside.get(port).map(Box::as_ref), self.leaving[1].get_mut(port), pool);
         }
         for frame in departures.to_inside.drain(..).chain(departures.bypass_in.drain(..)) {
-            match self.leaving[0].first_mut() {
-                Some(queue) => queue.push(frame),
-                None => pool.give_back(frame),
-            }
+            unsealed += queue(frame, self.inside.first().map(Box::as_ref), self.leaving[0].first_mut(), pool);
         }
         if let Some(daemon) = &self.daemon {
             departures.ike.iter().for_each(|frame| daemon.ike(frame));
@@ -253,6 +249,9 @@ impl Worker {
             if !queue.is_empty() {
                 sent += port.send(pool, queue)?;
             }
+        }
+        if unsealed > 0 {
+            self.pipeline.ipsec_mut().count_unsealed(unsealed);
         }
         Ok(sent > 0)
     }
@@ -323,6 +322,22 @@ impl Worker {
     }
 }
 
+/// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have sent in plain although it was
+/// to be sealed. Every packet that leaves passes here.
+fn queue(
+    frame: Frame,
+    port: Option<&dyn Port>,
+    leaving: Option<&mut Vec<Frame>>,
+    pool: &mut FramePool,
+) -> u64 {
+    let is_unsealed = frame.offload().is_unsealed() && !port.is_some_and(Port::seals);
+    match leaving {
+        Some(leaving) if !is_unsealed => leaving.push(frame),
+        _ => pool.give_back(frame),
+    }
+    u64::from(is_unsealed)
+}
+
 /// The port by which an outer packet leaves: ESP in UDP by a `udp` port, protocols 50 and 51 by a `raw`
 /// one; where there is no such port, by the first.
 fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
@@ -337,4 +352,26 @@ fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
     };
     let kind = if protocol == Some(&UDP) { convoy_port::PortKind::Udp } else { convoy_port::PortKind::Raw };
     ports.iter().position(|port| port.description().kind == kind).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use convoy_packet::Offload;
+    use convoy_port::memory;
+
+    #[test]
+    fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
+        let mut pool = FramePool::new(2, 0);
+        let (port, _peer) = memory::link("a", "b", 4, 1_500);
+        let mut leaving = Vec::new();
+        let frame = |pool: &mut FramePool| pool.take_filled(b"packet", 0).expect("a frame");
+        let mut plain = frame(&mut pool);
+        plain.set_offload(Offload::Seal { sa: 1, esp_start: 0, seq_high: None });
+        assert_eq!(queue(plain, Some(&port), Some(&mut leaving), &mut pool), 1);
+        assert_eq!((leaving.len(), pool.available(FrameSize::Small)), (0, 2));
+        let sealed = frame(&mut pool);
+        assert_eq!(queue(sealed, Some(&port), Some(&mut leaving), &mut pool), 0);
+        assert_eq!(leaving.len(), 1);
+    }
 }

@@ -44,6 +44,8 @@ drop_reasons! {
     SequenceExhausted = "sequence_exhausted",
     /// An engine failed and no other could do the job.
     EngineFailed = "engine_failed",
+    /// It was to be sealed in flight, and was about to leave another way: by a port that does not seal, or in pieces.
+    Unsealed = "unsealed",
 
     // Both ways.
     /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).
@@ -62,6 +64,8 @@ drop_reasons! {
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
+    /// A port's device opened it, but not with the keys of the SA that it belongs to.
+    OpenedElsewhere = "opened_elsewhere",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
     Keepalive = "keepalive",
     /// An ICMP error about one of our SAs: absorbed, not lost.

@@ -250,6 +250,11 @@ impl Ipsec {
         self.count_drop(sa, reason);
     }
 
+    /// Counts packets that were to be sealed in flight by a port that does not, and were dropped for that.
+    pub fn count_unsealed(&mut self, packets: u64) {
+        self.drops.add(DropReason::Unsealed, packets);
+    }
+
     fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
         self.drops.count(reason);
         if let Some(slot) = sa.and_then(|index| self.sad.get_mut(index)) {

@@ -17,7 +17,7 @@ const TAILROOM: usize = 300;
 /// else, and refuses IPv6, which only its source may cut.
 ///
 /// # Errors
-/// The reason; the frame has then gone back to the pool.
+/// The reason; the frame has then gone back to the pool. What is to be sealed in flight is never cut.
 pub(crate) fn split(
     mut frame: Frame,
     mtu: usize,
@@ -28,6 +28,10 @@ pub(crate) fn split(
     if frame.len() <= mtu {
         out.push(frame);
         return Ok(());
+    }
+    if frame.offload().is_unsealed() {
+        pool.give_back(frame);
+        return Err(DropReason::Unsealed);
     }
     let before = out.len();
     let cut = Cut::plan(&frame, mtu, id).and_then(|cut| {

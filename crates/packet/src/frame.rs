@@ -14,7 +14,7 @@ use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
-use crate::FrameError;
+use crate::{FrameError, Offload};
 
 /// Bytes of a small frame, head- and tailroom included.
 pub const SMALL_FRAME_BYTES: usize = 2048;
@@ -73,6 +73,8 @@ pub(crate) struct Slot {
     pub(crate) index: u32,
     /// When the packet was received, in ns of the owner's clock.
     pub(crate) received_ns: u64,
+    /// What a port's device does to the packet, or did.
+    pub(crate) offload: Offload,
 }
 
 const _: () = assert!(size_of::<Slot>() == SLOT_HEADER_BYTES);
@@ -140,6 +142,16 @@ impl Frame {
         self.slot_mut().received_ns = now_ns;
     }
 
+    /// What a port's device is to do to the packet, or did.
+    pub fn offload(&self) -> Offload {
+        self.slot().offload
+    }
+
+    /// Notes what a port's device is to do to the packet, or did.
+    pub fn set_offload(&mut self, offload: Offload) {
+        self.slot_mut().offload = offload;
+    }
+
     /// Grows the packet by `count` bytes at its front and returns them; their content is what stood there.
     ///
     /// # Errors
@@ -204,6 +216,7 @@ impl Frame {
         slot.head = headroom as u32;
         slot.len = 0;
         slot.received_ns = 0;
+        slot.offload = Offload::None;
         Ok(())
     }
 

@@ -20,6 +20,7 @@ pub mod ipv4;
 pub mod ipv6;
 mod layout;
 mod mutable;
+mod offload;
 mod pool;
 pub mod protocol;
 pub mod tcp;
@@ -36,6 +37,7 @@ pub use ipv4::Ipv4;
 pub use ipv6::Ipv6;
 pub use layout::Layout;
 pub use mutable::zero_mutable;
+pub use offload::Offload;
 pub use pool::FramePool;
 pub use udp::Udp;
 

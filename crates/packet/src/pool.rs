@@ -6,6 +6,7 @@ use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 use std::sync::{Mutex, PoisonError};
 
+use crate::Offload;
 use crate::frame::{Frame, FrameSize, HEADROOM_BYTES, Home, SLOT_HEADER_BYTES, Slot};
 
 /// Slots start on a page, so that a region can be handed to the kernel as a packet memory.
@@ -46,6 +47,7 @@ impl Shelf {
                     capacity: size.bytes() as u32,
                     index: index as u32,
                     received_ns: 0,
+                    offload: Offload::None,
                 });
             }
             free.push(Frame(slot));
@@ -74,6 +76,7 @@ impl Shelf {
         slot.head = HEADROOM_BYTES as u32;
         slot.len = 0;
         slot.received_ns = 0;
+        slot.offload = Offload::None;
         Some(frame)
     }
 

@@ -110,6 +110,12 @@ pub trait Port: Send {
     /// [`PortError`] if the port as a whole failed.
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError>;
 
+    /// Whether its device seals frames that are tagged [`Offload::Seal`](convoy_packet::Offload::Seal) as they leave. Any other
+    /// port must never be given one: it would send plaintext.
+    fn seals(&self) -> bool {
+        false
+    }
+
     /// Whether nothing will ever be received again: a capture that was read to its end.
     fn is_ended(&self) -> bool {
         false

@@ -1,6 +1,6 @@
 //! An in-process link between two ports; for tests and the demo.
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::{Frame, FramePool, Offload};
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
@@ -40,6 +40,8 @@ impl Port for Memory {
     ) -> Result<usize, PortError> {
         let before = burst.len();
         burst.extend((0..limit).map_while(|_| self.from_peer.pop().ok()));
+        // What the other end's devices did to it is not known on a wire.
+        burst[before..].iter_mut().for_each(|frame| frame.set_offload(Offload::None));
         let received = &burst[before..];
         self.counters.received_packets += received.len() as u64;
         self.counters.received_bytes += received.iter().map(|frame| frame.len() as u64).sum::<u64>();

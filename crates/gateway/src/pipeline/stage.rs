@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use convoy_engine::{EngineError, MultiPacket, Placement};
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
     ConfigError, CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Scheduler, SchedulerConfig,
@@ -74,6 +74,8 @@ pub struct CryptoStage {
     algorithms: Vec<(Transform, Direction)>,
     /// Packets of failed engines; they go before new input.
     redo: VecDeque<Prepared>,
+    /// Done before they came; they only wait for their turn in the order.
+    done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
     held: Option<Dispatch<Prepared>>,
     reports: Vec<FleetReport>,
@@ -107,6 +109,7 @@ impl CryptoStage {
             sas: Vec::new(),
             algorithms: Vec::new(),
             redo: VecDeque::new(),
+            done: Vec::new(),
             held: None,
             reports: Vec::new(),
             retired: Vec::new(),
@@ -211,7 +214,8 @@ impl CryptoStage {
         if self.redo.is_empty() { self.scheduler.room() } else { 0 }
     }
 
-    /// Puts a packet into the window at `now_ns` and gives it its seat in the order. The time comes from the caller, who
+    /// Puts a packet into the window at `now_ns` and gives it its seat in the order. One that its port has opened already only takes the
+    /// seat. The time comes from the caller, who
     /// reads the clock once a burst: read per packet it was a tenth of the path at 64 bytes.
     ///
     /// # Errors
@@ -226,7 +230,9 @@ impl CryptoStage {
         if self.config.ordered {
             prepared.seat = self.order.admit(prepared.sa.0);
         }
-        if let Err(refused) = self.schedule(now_ns, prepared) {
+        if prepared.status == CryptoStatus::Done {
+            self.done.push(prepared);
+        } else if let Err(refused) = self.schedule(now_ns, prepared) {
             self.redo.push_back(refused);
         }
         Ok(())
@@ -249,7 +255,10 @@ impl CryptoStage {
     /// their result are appended to `settled`, in order per SA. Returns whether anything moved.
     pub fn pump(&mut self, input: Input, pool: &mut FramePool, settled: &mut Settled) -> bool {
         self.fleet.poll(self.clock.now_ns(), pool, &mut self.redo, &mut self.reports);
-        let mut moved = self.digest(settled);
+        let mut moved = self.digest(settled) | !self.done.is_empty();
+        let mut done = std::mem::take(&mut self.done);
+        done.drain(..).for_each(|packet| self.release(packet, settled));
+        self.done = done;
         loop {
             let now_ns = self.clock.now_ns();
             while let Some(packet) = self.redo.pop_front() {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused};
 use convoy_ipsec::{CryptoStatus, Prepared};
-use convoy_packet::{FramePool, FrameSize};
+use convoy_packet::{FramePool, FrameSize, Offload};
 
 /// The first pause before a failed engine is probed, in ns; it doubles with each probe in vain.
 const FIRST_PROBE_NS: u64 = 100_000_000;
@@ -222,6 +222,7 @@ impl Station {
         } else {
             redo.extend(multi_packet.packets.into_iter().map(|mut packet| {
                 packet.status = CryptoStatus::Pending;
+                packet.frame.set_offload(Offload::None);
                 packet
             }));
         }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Udp, ip};
+use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp, ip};
 
 use super::{Ipsec, MappingChange, Verdict};
 use crate::drops::DropReason;
@@ -23,7 +23,7 @@ const NAT_PORT: u16 = 4500;
 /// What became of a burst from the outside.
 #[derive(Debug, Default)]
 pub struct InboundBurst {
-    /// To be opened by an engine, then to be finished.
+    /// To be opened by an engine, unless their port has done it (`CryptoStatus::Done`), then to be finished.
     pub open: Vec<Prepared>,
     /// For the inside as they are.
     pub bypass: Vec<Frame>,
@@ -100,6 +100,9 @@ impl Ipsec {
     }
 
     fn inbound_one(&mut self, mut frame: Frame, pool: &mut FramePool, out: &mut InboundBurst) {
+        if frame.offload() != Offload::None {
+            return self.inbound_opened(frame, pool, out);
+        }
         let Ok(mut layout) = Layout::parse(&frame) else {
             return self.drop_frame(pool, frame, None, DropReason::MalformedOuter);
         };
@@ -137,6 +140,37 @@ impl Ipsec {
                 None => self.inbound_plain(frame, &layout, pool, out),
             },
         }
+    }
+
+    /// What a port's device has opened is plaintext behind its ESP header: it goes to the SA whose keys opened it, or nowhere.
+    fn inbound_opened(&mut self, mut frame: Frame, pool: &mut FramePool, out: &mut InboundBurst) {
+        let Ok(layout) = Layout::parse(&frame) else {
+            return self.drop_frame(pool, frame, None, DropReason::MalformedOuter);
+        };
+        frame.truncate(layout.total_len);
+        match self.opened_sa(&frame, &layout) {
+            Ok((index, at)) => self.open(frame, &layout, at, index, pool, out),
+            Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
+        }
+    }
+
+    /// The SA of a packet that was opened with that SA's keys, and where its ESP header stands.
+    fn opened_sa(
+        &self,
+        frame: &Frame,
+        layout: &Layout,
+    ) -> Result<(SaIndex, usize), (Option<SaIndex>, DropReason)> {
+        let is_ours = layout.fragment.is_none() && self.is_own(layout.addresses(frame).1);
+        let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp }, true) =
+            (Kind::of(frame, layout), is_ours)
+        else {
+            return Err((None, DropReason::OpenedElsewhere));
+        };
+        let (index, owner) = self.inbound_sa(frame, layout, SaProtocol::Esp, spi, in_udp)?;
+        if frame.offload() != (Offload::Opened { sa: index.0 }) || owner != self.config.worker {
+            return Err((Some(index), DropReason::OpenedElsewhere));
+        }
+        Ok((index, at))
     }
 
     /// The SA that a protected packet came by, and its owner.
@@ -179,7 +213,10 @@ impl Ipsec {
             Ok((job, mut finish)) => {
                 finish.incarnation = slot.incarnation;
                 let class = self.config.classes.class_of(layout.octet);
-                let status = CryptoStatus::Pending;
+                let is_opened = frame.offload() != Offload::None;
+                let status = if is_opened { CryptoStatus::Done } else { CryptoStatus::Pending };
+                // From here on it is an inner packet like any other.
+                frame.set_offload(Offload::None);
                 out.open.push(Prepared { frame, job, status, sa: index, class, seat: 0, context: finish });
             }
             Err(reason) => self.drop_frame(pool, frame, Some(index), reason),

@@ -62,3 +62,21 @@ fn sizes_are_chosen_by_packet_and_tail() {
     assert_eq!(FrameSize::for_packet(9000, 300), Some(FrameSize::Jumbo));
     assert_eq!(FrameSize::for_packet(9600, 300), None);
 }
+
+#[test]
+fn what_a_device_was_to_do_to_a_packet_goes_with_it_and_never_to_the_next() {
+    let mut pool = FramePool::new(1, 0);
+    let seal = Offload::Seal { sa: 7, esp_start: 20, seq_high: Some([0, 0, 0, 1]) };
+    let mut frame = pool.take(FrameSize::Small).expect("one frame");
+    assert_eq!(frame.offload(), Offload::None);
+    frame.set_offload(seal);
+    frame.append(100).expect("tailroom");
+    frame.truncate(50);
+    assert_eq!(frame.offload(), seal);
+    pool.give_back(frame);
+    let mut frame = pool.take(FrameSize::Small).expect("one frame");
+    assert_eq!(frame.offload(), Offload::None);
+    frame.set_offload(seal);
+    frame.fill(b"another packet").expect("fits");
+    assert_eq!(frame.offload(), Offload::None);
+}

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod hostile;
+mod offload;
 mod policy;
 mod room;
 mod round_trip;
