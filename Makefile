@@ -7,7 +7,7 @@ CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= card
 
-.PHONY: help charon card-driver card-engine card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-engine card-formal card-formal-quick card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -50,6 +50,15 @@ card-fpga: ## synthesise, place and route the card's designs; writes the table o
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
 
+card-formal: ## prove the card's switch, rings and queues, and show that each proof can fail
+	@scripts/card-venv.sh
+	PATH="$(abspath target/card-venv/bin):$$PATH" python card/formal/prove.py prove
+	PATH="$(abspath target/card-venv/bin):$$PATH" python card/formal/prove.py mutants
+
+card-formal-quick:
+	@scripts/card-venv.sh
+	PATH="$(abspath target/card-venv/bin):$$PATH" python card/formal/prove.py quick
+
 card-quick:
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
@@ -58,6 +67,7 @@ test: install-test ## every test: crates, foreign peers, namespaces (root for th
 	$(CARGO) test --workspace --locked
 	$(MAKE) $(CONVOY) charon
 	$(MAKE) card-quick
+	$(MAKE) card-formal-quick
 	$(MAKE) card-driver
 	$(MAKE) card-engine
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so

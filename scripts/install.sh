@@ -7,7 +7,7 @@ set -euo pipefail
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [card]="g++:g++ make:make perl:perl python3:python3"
-  [card-test]="python3-config:python3-dev"
+  [card-test]="python3-config:python3-dev berkeley-abc:berkeley-abc"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark iperf3:iperf3 ping:iputils-ping curl:curl python3:python3 ethtool:ethtool
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
     nft:nftables openssl:openssl certutil:libnss3-tools"
