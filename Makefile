@@ -7,7 +7,7 @@ CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= card
 
-.PHONY: help charon card-driver card-engine card-formal card-formal-quick card-fpga card-test card-quick demo demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-engine card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -28,6 +28,10 @@ demo: $(CONVOY) ## two gateways in one process protect real traffic (no root)
 demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark (root)
 	@scripts/install.sh test
 	demo/net.sh $(CONVOY)
+
+demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card: ping, HTTP, scapy decrypts the outside (root)
+	@scripts/install.sh test
+	demo/card.sh $(CONVOY)
 
 charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon

@@ -1,5 +1,6 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp or raw), OUTER (4 or 6), WORKERS and TUNNELS (each between subnets 10.x.t.0) as wished.
+# PORT (udp or raw), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each tunnel) and
+# EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -35,9 +36,14 @@ done
 outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
 encap=none
 [ "${PORT:-udp}" = raw ] || encap=udp
-key() { head -c 20 /dev/urandom | od -An -tx1 | tr -d ' \n'; }
+proposal() { echo "${PROPOSALS[$1]:-aes128gcm16}"; }
+key() { # proposal
+  local bytes=20
+  [ "$1" != chacha20poly1305 ] || bytes=36
+  head -c $bytes /dev/urandom | od -An -v -tx1 | tr -d ' \n'
+}
 last=$((${TUNNELS:-1} - 1))
-for t in $(seq 0 $last); do key_ab[t]=$(key) key_ba[t]=$(key); done
+for t in $(seq 0 $last); do key_ab[t]=$(key "$(proposal "$t")") key_ba[t]=$(key "$(proposal "$t")"); done
 tunnel() { # site peer t spi_in spi_out key_in key_out
   local v6_local="" v6_remote=""
   [ "$3" != 0 ] || v6_local=", \"fd00:$1::/64\"" v6_remote=", \"fd00:$2::/64\""
@@ -48,7 +54,7 @@ local = "$(outer "$1")"
 remote = "$(outer "$2")"
 local_ts = ["10.$1.$3.0/24"$v6_local]
 remote_ts = ["10.$2.$3.0/24"$v6_remote]
-esp_proposal = "aes128gcm16"
+esp_proposal = "$(proposal "$3")"
 encap = "$encap"
 [tunnel.manual]
 spi_in = $4
@@ -65,6 +71,7 @@ conf() { # site
 control = "$work/site-$1.sock"
 metrics = "127.0.0.1:9464"
 workers = ${WORKERS:-1}
+${EXTRA:-}
 [[port]]
 name = "inside"
 kind = "tun"

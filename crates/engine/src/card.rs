@@ -22,6 +22,9 @@ use crate::{
 const DEPTH: usize = 32;
 /// As many as fill the card's pipeline many times over.
 const BEST_BURST: usize = 32;
+/// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A card that hangs is found out by
+/// its own cycles, and much sooner.
+const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
 pub struct Card {
@@ -49,6 +52,7 @@ impl Card {
             best_burst: BEST_BURST,
             is_model: true,
             needs_input_kept: true,
+            slack_ns: SLACK_NS,
         };
         Ok(Self { description, remote, left_to_software })
     }

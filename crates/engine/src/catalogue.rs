@@ -28,7 +28,7 @@ pub struct EngineFinding {
 
 /// All kinds, in the order of preference for a newcomer's reading: the reference first.
 pub fn available() -> Vec<EngineFinding> {
-    vec![software(), multibuffer(), model()]
+    vec![software(), multibuffer(), model(), card()]
 }
 
 fn software() -> EngineFinding {
@@ -87,9 +87,62 @@ fn model() -> EngineFinding {
     }
 }
 
+fn card() -> EngineFinding {
+    let absent = EngineFinding {
+        kind: EngineKind::Card,
+        present: false,
+        summary: "the GRIP card: its RTL in simulation, with the card's cycles as its time",
+        version: None,
+        reason: None,
+        remedy: None,
+        left_out: None,
+        transforms: Vec::new(),
+    };
+    match card_transforms() {
+        Ok(transforms) => EngineFinding {
+            present: true,
+            version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            left_out: Some("what the functions that were built into it do not do (docs/card.md, \"Slot\")"),
+            transforms,
+            ..absent
+        },
+        Err((reason, remedy)) => {
+            EngineFinding { reason: Some(reason), remedy: Some(remedy.to_owned()), ..absent }
+        }
+    }
+}
+
+/// What the card can do, or why it is not there and what to do.
+#[cfg(feature = "card")]
+fn card_transforms() -> Result<Vec<Transform>, (String, &'static str)> {
+    use crate::Engine;
+    let card = crate::Card::new("card").map_err(|error| {
+        (error.to_string(), "a card that does not come out of reset is a fault of convoy; please report it")
+    })?;
+    Ok(card.description().transforms.clone())
+}
+
+#[cfg(not(feature = "card"))]
+fn card_transforms() -> Result<Vec<Transform>, (String, &'static str)> {
+    let reason = "not built in".to_owned();
+    Err((
+        reason,
+        "make demo, or cargo build -p convoy --features card where Verilator is (scripts/card-venv.sh build)",
+    ))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_card_is_there_in_a_build_with_it_and_else_says_how_to_get_one() {
+        let card = available().pop().expect("the last one");
+        assert_eq!((card.kind, card.present), (EngineKind::Card, cfg!(feature = "card")));
+        if let Some(remedy) = card.remedy {
+            assert!(remedy.contains("--features card"), "{remedy}");
+        }
+    }
 
     #[test]
     fn what_is_absent_says_why_and_what_is_present_says_what_it_does() {

@@ -66,6 +66,9 @@ pub struct EngineDescription {
     /// Whether frames may vanish with it or come back half done, so that the input must be kept until
     /// completion. False only where `submit` runs on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
+    /// How much longer than it says its answers may take, in ns of the machine's clock: a simulation's time is not the
+    /// machine's. 0 for what really takes the time that it tells.
+    pub slack_ns: u64,
 }
 
 impl EngineDescription {

@@ -74,6 +74,7 @@ impl Model {
             best_burst: 32,
             is_model: true,
             needs_input_kept: true,
+            slack_ns: 0,
         };
         let (done, from_bus) = channel();
         let (device, to_bus) = bus.join(timing, done);

@@ -37,6 +37,7 @@ impl Software {
             best_burst: 1,
             is_model: false,
             needs_input_kept: false,
+            slack_ns: 0,
         };
         Self { description, keys: KeyTable::default(), done: Vec::new() }
     }

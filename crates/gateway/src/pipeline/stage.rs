@@ -289,7 +289,8 @@ impl CryptoStage {
         let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
         // Ten times the prediction: a model that is off is corrected on line, not punished.
         let patience_ns = (predicted_wait + predicted_processing).saturating_mul(10);
-        let deadline_ns = now_ns.saturating_add(patience_ns).saturating_add(self.config.grace_ns);
+        let grace_ns = self.config.grace_ns.saturating_add(self.fleet.description(engine).slack_ns);
+        let deadline_ns = now_ns.saturating_add(patience_ns).saturating_add(grace_ns);
         let times = (now_ns, deadline_ns);
         self.fleet.submit(times, engine, multi_packet, pool, &mut self.redo, &mut self.reports);
         self.fleet.poll_one(self.clock.now_ns(), engine, pool, &mut self.redo, &mut self.reports);

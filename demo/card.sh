@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Two gateways in network namespaces whose cryptography is the GRIP card, as Verilator runs its RTL: ping, HTTP both ways, and scapy
+# decrypts what crossed. Needs root, and a convoy with the card built in.
+# usage: card.sh CONVOY
+#
+# A second tunnel has an algorithm that the card lacks; `software` is there for it.
+set -euo pipefail
+convoy=$(realpath "$1")
+cd "$(dirname "$0")/.."
+python=target/test-venv/bin/python
+PORT=raw TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
+EXTRA='[scheduler]
+policy = "first-capable"
+[[engine]]
+kind = "card"
+[[engine]]
+kind = "software"'
+source demo/sites.sh
+source tests/pings.sh
+fail() { cat "$work"/*.log >&2; echo "$*" >&2; exit 1; }
+wait_for() { local tries=$1; shift; for _ in $(seq "$tries"); do "$@" && return; sleep 0.1; done; return 1; }
+
+start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap"
+wait_for 50 grep -qs 'listening on' "$work/capture.log" || fail "tcpdump does not start"
+
+echo "--- ping, three sizes through the card and one through what it lacks"
+for ping in "10.2.0.1 56" "10.2.0.1 512" "10.2.0.1 1350" "10.2.1.1 56"; do
+  read -r host size <<<"$ping"
+  IN="ip netns exec $a" pings "$work/ping.log" 3 -s "$size" "$host" || fail "not all pings of $size bytes to $host were answered"
+  echo "$host, $size bytes: $(tail -1 "$work/ping.log")"
+done
+
+echo "--- HTTP through the card, 1 MB each way"
+serve() { # namespace address port file
+  mkdir "$work/$4" && head -c 1000000 /dev/urandom >"$work/$4/file"
+  start "$4.log" "$1" python3 -m http.server "$3" --directory "$work/$4" --bind "$2"
+}
+serve $b 10.2.0.1 8001 from-b
+serve $a 10.1.0.1 8002 from-a
+fetch() { # namespace address port file
+  wait_for 100 ip netns exec "$1" curl -s -m 5 -o /dev/null "http://$2:$3/" || fail "no answer from $2:$3"
+  ip netns exec "$1" curl -s -m 120 -o "$work/copy" -w '%{size_download} bytes in %{time_total} s, ' "http://$2:$3/file"
+  cmp "$work/$4/file" "$work/copy" || fail "what came from $2 is not what was served"
+  sha256sum <"$work/copy"
+}
+fetch $a 10.2.0.1 8001 from-b
+fetch $b 10.1.0.1 8002 from-a
+sleep 0.5
+
+echo "--- which engine took what"
+for site in 1 2; do
+  "$convoy" show engine --control "$work/site-$site.sock"
+  "$convoy" show engine --json --control "$work/site-$site.sock" >"$work/engines"
+  "$convoy" show sa --json --control "$work/site-$site.sock" >"$work/sas"
+  "$python" - "$work/engines" "$work/sas" <<'END' || fail "the card did not take all that it can do"
+import json, sys
+engines, sas = (json.load(open(name)) for name in sys.argv[1:])
+taken = {engine["kind"]: engine["packets"] for engine in engines}
+for kind, word in (("card", "gcm"), ("software", "chacha")):
+    of = sum(sa["packets"] for sa in sas if word in sa["transform"])
+    print(f"{kind}: {taken[kind]} packets, of {of} of the SAs with {word}")
+    if not 0 < taken[kind] == of:
+        sys.exit(1)
+END
+done
+
+echo "--- the outside, decrypted by scapy"
+kill "${running[2]}"; wait "${running[2]}" 2>/dev/null || true
+grep -q '^0 packets dropped by kernel' "$work/capture.log" || fail "the capture is not whole"
+sas=()
+for t in 0 1; do
+  sas+=("$((0x1002 + 16 * t)):$(proposal $t):${key_ab[t]}" "$((0x1001 + 16 * t)):$(proposal $t):${key_ba[t]}")
+done
+"$python" -W ignore tests/oracle/capture.py "$work/outside.pcap" "${sas[@]}" "$work/from-b/file=8001" "$work/from-a/file=8002" ||
+  fail "scapy does not find what was sent"
+kill "${running[0]}" "${running[1]}"
+wait "${running[0]}" && wait "${running[1]}" || fail "a gateway did not stop well"
+echo "done: all that crossed was sealed by one card and opened by the other"

@@ -1,0 +1,143 @@
+"""scapy's IPsec layer as the oracle for what two running gateways sent each other.
+
+usage: capture.py CAPTURE SA... [FILE=PORT ...]
+
+Each SA is SPI:PROPOSAL:KEY as the configuration has them: number, swanctl's words, hex. Every IP packet of the capture must be ESP
+of one of them that decrypts, and its sequence numbers must run from 1 without a gap. FILE=PORT is a file that was fetched
+by HTTP from this TCP port: what the decrypted packets carried of it must be the file, byte for byte.
+"""
+
+import hashlib
+import logging
+import sys
+from collections import Counter
+from pathlib import Path
+
+logging.getLogger("scapy").setLevel(logging.ERROR)
+
+from scapy.layers import ipsec  # noqa: E402
+from scapy.layers.inet import ICMP, IP, TCP, UDP  # noqa: E402
+from scapy.layers.l2 import Ether  # noqa: E402
+from scapy.utils import RawPcapReader  # noqa: E402
+
+from cases import proposals  # noqa: E402
+
+
+
+def is_of_the_link(frame):
+    """Whether a frame is the link's own: neighbours and groups are asked for in clear, as on any Ethernet."""
+    ethertype = int.from_bytes(frame[12:14], "big")
+    if ethertype != 0x86DD:
+        return ethertype == 0x0806
+    # ICMPv6 from 130 on is group and neighbour discovery (RFC 4861, RFC 3810), the former behind hop-by-hop options.
+    return frame[20] == 0 or frame[20] == 58 and frame[54] >= 130
+
+
+class Association:
+    """One SA, and what was seen of it."""
+
+    def __init__(self, text):
+        spi, words, key = text.split(":")
+        proposal = next(proposal for proposal in proposals() if proposal.words == words)
+        material = bytes.fromhex(key)
+        crypt_len = proposal.key_len + proposal.salt_len
+        self.spi, self.words = int(spi, 0), words
+        self.sa = ipsec.SecurityAssociation(
+            ipsec.ESP,
+            spi=self.spi,
+            crypt_algo=proposal.crypt,
+            crypt_key=material[:crypt_len],
+            auth_algo=proposal.auth,
+            auth_key=material[crypt_len:] or None,
+            tunnel_header=IP(),
+        )
+        self.packets, self.carried = 0, Counter()
+
+    def open(self, outer):
+        sequence = outer[ipsec.ESP].seq  # read first: to decrypt takes the packet apart
+        inner = self.sa.decrypt(outer)
+        self.packets += 1
+        if sequence != self.packets:
+            raise ValueError(f"sequence number {sequence} where {self.packets} should be")
+        kind = next((name for layer, name in ((ICMP, "ICMP"), (TCP, "TCP")) if layer in inner), "other")
+        self.carried[kind] += 1
+        return inner
+
+
+def outer_packets(capture):
+    """The IP packets of a capture of Ethernet, as scapy's IP; ESP in UDP as ESP."""
+    for data, _ in RawPcapReader(capture):
+        if is_of_the_link(data):
+            continue
+        packet = Ether(data)
+        if IP not in packet:
+            raise ValueError(f"no IP packet: {packet.summary()}")
+        outer = IP(bytes(packet[IP])[: packet[IP].len])
+        if UDP in outer and ipsec.ESP not in outer:
+            body = bytes(outer[UDP].payload)
+            outer[UDP].remove_payload()
+            outer = outer / ipsec.ESP(body)
+        yield outer
+
+
+class Streams:
+    """What TCP carried from each source port that is asked for; later copies of a segment change nothing."""
+
+    def __init__(self, ports):
+        self.flows = {port: {} for port in ports}
+
+    def take(self, inner):
+        segment = inner[TCP] if TCP in inner else None
+        if segment is None or segment.sport not in self.flows:
+            return
+        flow = self.flows[segment.sport].setdefault(segment.dport, {})
+        if segment.flags.S:
+            flow["first"] = segment.seq + 1
+        body = bytes(segment.payload)[: inner.len - 4 * inner.ihl - 4 * segment.dataofs]
+        if body:
+            flow[segment.seq] = body
+
+    def bodies(self, port):
+        """The bodies of the HTTP answers from a port."""
+        # A flow without a SYN from here is a refusal: nobody served yet.
+        for flow in (flow for flow in self.flows[port].values() if "first" in flow):
+            at, stream = flow.pop("first"), bytearray()
+            for sequence in sorted(flow, key=lambda sequence: (sequence - at) % 2**32):
+                place = (sequence - at) % 2**32
+                if place > len(stream):
+                    raise ValueError(f"port {port}: bytes from {len(stream)} to {place} are missing")
+                stream[place : place + len(flow[sequence])] = flow[sequence]
+            yield bytes(stream).partition(b"\r\n\r\n")[2]
+
+
+def main():
+    capture, *rest = sys.argv[1:]
+    files = dict(reversed(text.split("=")) for text in rest if "=" in text)
+    associations = {one.spi: one for one in (Association(text) for text in rest if "=" not in text)}
+    streams = Streams([int(port) for port in files])
+    in_clear = 0
+    for number, outer in enumerate(outer_packets(capture), 1):
+        spi = outer[ipsec.ESP].spi if ipsec.ESP in outer else None
+        if spi not in associations:
+            in_clear += 1
+            print(f"packet {number} is not of a known SA: {outer.summary()}")
+            continue
+        try:
+            streams.take(associations[spi].open(outer))
+        except Exception as error:  # whatever scapy finds wrong is a failure of ours
+            sys.exit(f"packet {number} of SA {spi:#x}: {type(error).__name__}: {error}")
+    for one in associations.values():
+        carried = ", ".join(f"{count} {kind}" for kind, count in sorted(one.carried.items()))
+        print(f"SA {one.spi:#x} {one.words}: {one.packets} packets decrypted, sequence numbers 1 to {one.packets}: {carried}")
+        if not one.packets:
+            sys.exit("an SA without a packet shows nothing")
+    for port, file in files.items():
+        want = Path(file).read_bytes()
+        if want not in list(streams.bodies(int(port))):
+            sys.exit(f"{file} is not what was decrypted from port {port}")
+        print(f"from port {port}: {len(want)} bytes decrypted, sha256 {hashlib.sha256(want).hexdigest()}, as they were served")
+    print(f"{in_clear} packets in clear")
+    sys.exit(1 if in_clear else 0)
+
+
+main()
