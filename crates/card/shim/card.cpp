@@ -1,10 +1,11 @@
-// The verilated card with what stands around it: memory behind the bus master, the register port, an idle line.
+// The verilated card with what stands around it: memory behind the bus master, the register port, and the line.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <memory>
 
 #include "Vcard.h"
+#include "line.h"
 #include "verilated.h"
 
 namespace {
@@ -64,6 +65,7 @@ struct convoy_card {
     VerilatedContext context;
     std::unique_ptr<Vcard> top;
     Bus bus;
+    Line line;
 
     convoy_card() : top(new Vcard(&context)) {
         const Memory none{nullptr, 0};
@@ -78,9 +80,11 @@ struct convoy_card {
 
     void cycle(const Memory &memory) {
         bus.offer(*top, memory);
+        line.offer(*top);
         top->clk = 0;
         top->eval();
         bus.take(*top, memory);
+        line.take(*top);
         top->clk = 1;
         top->eval();
     }
@@ -120,4 +124,10 @@ int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycl
     for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
     return card->bus.strayed() ? -1 : card->top->irq;
 }
+
+// Puts a frame, from destination address to payload, on the line to the card. 0: the line has as many as it holds.
+int convoy_card_line_offer(convoy_card *card, const uint8_t *frame, size_t len) { return card->line.put(frame, len); }
+
+// The next frame that the card has sent, without FCS: its length, 0 for none, -1 for one that is broken or longer than `room`.
+ptrdiff_t convoy_card_line_take(convoy_card *card, uint8_t *frame, size_t room) { return card->line.next(frame, room); }
 }

@@ -90,6 +90,51 @@ pub enum Direction {
     Open = 1,
 }
 
+impl Direction {
+    /// Where it is done.
+    pub const fn pipeline(self) -> Pipeline {
+        match self {
+            Self::Seal => Pipeline::X1,
+            Self::Open => Pipeline::X2,
+        }
+    }
+}
+
+/// The two packet pipelines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pipeline {
+    /// Transmit.
+    X1 = 0,
+    /// Receive.
+    X2 = 1,
+}
+
+/// Where a packet goes behind its pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Route {
+    /// Back: lookaside.
+    Host = 0,
+    /// To the line: inline.
+    Line = 1,
+}
+
+/// What packets from the line have that belong to an SA.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inbound {
+    /// As it stands in them; 0 is none.
+    pub spi: [u8; 4],
+    /// Whether an IPv4 packet is inside, which the card then inspects.
+    pub is_tunnel_v4: bool,
+}
+
+impl Inbound {
+    /// The one place of the card's map where the SPI may stand.
+    pub const fn place(&self) -> u8 {
+        let [a, b, c, d] = self.spi;
+        a ^ b ^ c ^ d
+    }
+}
+
 /// An SA as the card keeps it. Wiped when dropped, never printed.
 #[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct Sa {
@@ -107,17 +152,28 @@ pub struct Sa {
 }
 
 impl Sa {
-    /// The body of SA_INSTALL. The SPI stays 0: it is for packets from the MAC alone.
+    /// Whether the body has room for its keys.
+    pub fn is_fit(&self) -> bool {
+        self.key.len() <= 32 && self.auth_key.len() <= 64
+    }
+
+    /// The body of SA_INSTALL; `inbound` for packets from the line, which carry no high half of their number.
     ///
     /// # Panics
     /// If a key is longer than its place.
-    pub fn body(&self, is_esn: bool) -> Zeroizing<[u8; SA_BYTES]> {
+    pub fn body(&self, is_esn: bool, inbound: Option<Inbound>) -> Zeroizing<[u8; SA_BYTES]> {
+        const MAPPED: u8 = 1 << 1;
+        const TUNNEL_V4: u8 = 1 << 2;
         let mut body = Zeroizing::new([0; SA_BYTES]);
         body[4..8].copy_from_slice(&self.salt);
         body[8] = self.algorithm.cipher as u8 | (self.algorithm.hash as u8) << 4;
         body[9] = self.key.len() as u8;
         body[10] = self.icv_bytes;
         body[11] = u8::from(is_esn);
+        if let Some(inbound) = inbound {
+            body[..4].copy_from_slice(&inbound.spi);
+            body[11] |= MAPPED | if inbound.is_tunnel_v4 { TUNNEL_V4 } else { 0 };
+        }
         body[16..48][..self.key.len()].copy_from_slice(&self.key);
         body[48..][..self.auth_key.len()].copy_from_slice(&self.auth_key);
         body
@@ -127,10 +183,16 @@ impl Sa {
 /// The first field of a prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A packet for the function in the slot, and back to the host.
-    Packet {
-        /// Which way.
+    /// A packet that passes as it is.
+    Pass(Route),
+    /// A packet for the function in the slot.
+    Crypto {
+        /// What to do.
         direction: Direction,
+        /// Where it goes then.
+        route: Route,
+        /// Where the ESP header begins, in bytes behind the prefix.
+        esp_at: u16,
         /// The upper half of its sequence number; zeros without ESN.
         seq_high: [u8; 4],
     },
@@ -142,15 +204,17 @@ pub enum Operation {
     SlotLoad(u8),
 }
 
-/// The prefix of a frame of `len` bytes whose ESP header comes first.
+/// The prefix of a frame of `len` bytes.
 pub fn prefix(operation: Operation, sa: u8, len: u16, cookie: u32) -> [u8; PREFIX_BYTES] {
     const CRYPTO: u8 = 1;
     let mut bytes = [0; PREFIX_BYTES];
     match operation {
-        Operation::Packet { direction, seq_high } => {
-            bytes[1] = (direction as u8) << 1;
+        Operation::Pass(route) => bytes[1] = route as u8,
+        Operation::Crypto { direction, route, esp_at, seq_high } => {
+            bytes[1] = route as u8 | (direction as u8) << 1;
             bytes[2] = CRYPTO;
             bytes[12..16].copy_from_slice(&seq_high);
+            bytes[18..20].copy_from_slice(&esp_at.to_le_bytes());
         }
         Operation::SaInstall => bytes[0] = 1,
         Operation::SaRemove => bytes[0] = 2,
@@ -188,6 +252,12 @@ pub enum Code {
 pub struct Status {
     /// What became of it.
     pub code: Code,
+    /// Whether it was decrypted, and its ICV right.
+    pub is_opened: bool,
+    /// Whether it came from the line.
+    pub is_from_line: bool,
+    /// Its SA's place in the cache.
+    pub sa: u8,
     /// Bytes of the frame that follows.
     pub len: u16,
     /// As in the prefix.
@@ -199,6 +269,8 @@ pub struct Status {
 impl Status {
     /// Reads it from the front of what was received; `None` if that is too short.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
+        const OPENED: u8 = 1 << 5 | 1;
+        const FROM_LINE: u8 = 1 << 6;
         let bytes: &[u8; STATUS_BYTES] = bytes.first_chunk()?;
         let code = match bytes[0] {
             0 => Code::Ok,
@@ -212,6 +284,9 @@ impl Status {
         };
         Some(Self {
             code,
+            is_opened: bytes[1] & OPENED == OPENED,
+            is_from_line: bytes[1] & FROM_LINE != 0,
+            sa: bytes[4],
             len: u16::from_le_bytes([bytes[6], bytes[7]]),
             cookie: u32::from_le_bytes([bytes[8], bytes[9], bytes[10], bytes[11]]),
             cycles: u16::from_le_bytes([bytes[14], bytes[15]]),
@@ -227,10 +302,12 @@ mod tests {
 
     #[test]
     fn a_prefix_has_its_fields_where_the_card_reads_them() {
-        let packet = Operation::Packet { direction: Direction::Open, seq_high: [1, 2, 3, 4] };
+        let (direction, route, esp_at, seq_high) = (Direction::Open, Route::Line, 0x0304, [1, 2, 3, 4]);
+        let packet = Operation::Crypto { direction, route, esp_at, seq_high };
         let bytes = prefix(packet, 0x5a, 0x0102, 0xa1b2_c3d4);
-        assert_eq!(bytes[..16], [0, 2, 1, 0, 0x5a, 0, 2, 1, 0xd4, 0xc3, 0xb2, 0xa1, 1, 2, 3, 4]);
-        assert_eq!(bytes[16..], [0; 16]);
+        assert_eq!(bytes[..16], [0, 3, 1, 0, 0x5a, 0, 2, 1, 0xd4, 0xc3, 0xb2, 0xa1, 1, 2, 3, 4]);
+        assert_eq!(bytes[16..], [0, 0, 4, 3, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(prefix(Operation::Pass(Route::Line), 0, 60, 0)[..8], [0, 1, 0, 0, 0, 0, 60, 0]);
         assert_eq!(prefix(Operation::SlotLoad(5), 0, 0, 0)[..4], [3, 0, 0, 5]);
         assert_eq!(prefix(Operation::SaInstall, 9, 112, 0)[..8], [1, 0, 0, 0, 9, 0, 112, 0]);
         assert_eq!(prefix(Operation::SaRemove, 9, 0, 0)[..8], [2, 0, 0, 0, 9, 0, 0, 0]);
@@ -240,18 +317,24 @@ mod tests {
     fn the_body_of_an_sa_has_its_keys_padded_with_zeros() {
         let algorithm = Algorithm { cipher: Cipher::AesCtr, hash: Hash::HmacSha1 };
         let sa = Sa { algorithm, salt: [1, 2, 3, 4], key: vec![5; 24], auth_key: vec![6; 20], icv_bytes: 12 };
-        let body = sa.body(true);
+        let body = sa.body(true, None);
         assert_eq!(body[..16], [0, 0, 0, 0, 1, 2, 3, 4, 0x12, 24, 12, 1, 0, 0, 0, 0]);
         assert_eq!(body[16..48], [[5; 24].as_slice(), &[0; 8]].concat());
         assert_eq!(body[48..], [[6; 20].as_slice(), &[0; 44]].concat());
-        assert_eq!(sa.body(false)[11], 0);
+        assert_eq!(sa.body(false, None)[11], 0);
+        let inbound = Inbound { spi: [9, 8, 7, 6], is_tunnel_v4: true };
+        let body = sa.body(false, Some(inbound));
+        assert_eq!((&body[..4], body[11], inbound.place()), ([9, 8, 7, 6].as_slice(), 6, 9 ^ 8 ^ 7 ^ 6));
     }
 
     #[test]
     fn a_status_is_read_and_a_short_one_is_none() {
-        let bytes = [1, 0, 0, 255, 7, 0, 0x34, 0x12, 0xd4, 0xc3, 0xb2, 0xa1, 0, 0, 0x2c, 0x01];
-        let expected = Status { code: Code::WrongIcv, len: 0x1234, cookie: 0xa1b2_c3d4, cycles: 300 };
+        let bytes = [1, 0x60, 0, 255, 7, 0, 0x34, 0x12, 0xd4, 0xc3, 0xb2, 0xa1, 0, 0, 0x2c, 0x01];
+        let (is_opened, is_from_line, len, cookie) = (false, true, 0x1234, 0xa1b2_c3d4);
+        let expected =
+            Status { code: Code::WrongIcv, is_opened, is_from_line, sa: 7, len, cookie, cycles: 300 };
         assert_eq!(Status::parse(&bytes), Some(expected));
+        assert_eq!(Status::parse(&[0x21; 16]).map(|status| status.is_opened), Some(true));
         assert_eq!(Status::parse(&bytes[..15]), None);
         assert_eq!(Status::parse(&[9; 16]).map(|status| status.code), Some(Code::Unknown(9)));
     }

@@ -2,45 +2,17 @@
 
 use std::collections::HashMap;
 
+use crate::batch::{Batch, WINDOW_BYTES};
 use crate::cache::Cache;
-use crate::command::{Algorithm, Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Sa, prefix};
-use crate::device::{CAPABILITIES, CYCLES, Device};
-use crate::rings::{Answer, Rings, WINDOW_BYTES};
+use crate::command::{
+    Algorithm, Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, Sa, prefix,
+};
+use crate::device::{CYCLES, Device};
+use crate::error::CardError;
+use crate::rings::Answer;
 
 /// Bytes of an ESP header.
 const ESP_BYTES: usize = 8;
-
-/// Why the card did not do as asked. After one of these it is not to be used again.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum CardError {
-    /// No model could be made.
-    #[error("no memory for the card's model")]
-    Absent,
-    /// Another device answers.
-    #[error("its identification is {0:#010x}, not that of a GRIP card")]
-    NotGrip(u32),
-    /// No interrupt came.
-    #[error("it did not finish in {0} cycles")]
-    Silent(u64),
-    /// Its bus master went beyond the window.
-    #[error("it accessed memory outside its window")]
-    Strayed,
-    /// A completion is old or says that its descriptor is bad.
-    #[error("a completion with flags {0:#04x}")]
-    Completion(u8),
-    /// A status with a cookie that was not given.
-    #[error("a status with the unknown cookie {0}")]
-    Cookie(u32),
-    /// A command got no status.
-    #[error("a command was not answered")]
-    Unanswered,
-    /// A command failed.
-    #[error("it refused a command: {0:?}")]
-    Refused(Code),
-    /// A packet of an SA that is not installed, or that its functions cannot do.
-    #[error("a packet that it cannot do")]
-    Unfit,
-}
 
 /// What became of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +56,7 @@ type Posted = Option<usize>;
 /// A card and all that the driver knows of it.
 pub struct Driver {
     device: Device,
-    rings: Rings,
+    batch: Batch,
     /// Functions built into X1 and X2, a bit each.
     built: [u16; 2],
     /// In their slots.
@@ -101,12 +73,12 @@ impl Driver {
     /// [`CardError`] if it does not answer as a GRIP card.
     pub fn new() -> Result<Self, CardError> {
         let mut device = Device::new(WINDOW_BYTES)?;
-        let capabilities = device.read(CAPABILITIES);
-        let rings = Rings::start(&mut device);
+        let built = device.built();
+        let batch = Batch::start(&mut device);
         Ok(Self {
             device,
-            rings,
-            built: [capabilities as u16, (capabilities >> 16) as u16],
+            batch,
+            built,
             active: [0; 2],
             caches: Default::default(),
             sas: HashMap::new(),
@@ -154,8 +126,8 @@ impl Driver {
     /// Any [`CardError`].
     pub fn remove(&mut self, number: u32) -> Result<(), CardError> {
         self.sas.remove(&number);
-        for pipeline in 0..2 {
-            for place in self.caches[pipeline].remove(number) {
+        for pipeline in [Pipeline::X1, Pipeline::X2] {
+            for place in self.caches[pipeline as usize].remove(number) {
                 self.command(pipeline, Operation::SaRemove, place, &[], &mut [])?;
             }
         }
@@ -174,60 +146,62 @@ impl Driver {
     }
 
     fn send(&mut self, direction: Direction, at: usize, packets: &mut [Packet<'_>]) -> Result<(), CardError> {
-        let pipeline = direction as usize;
+        let pipeline = direction.pipeline();
         let sa = self.sas.get(&packets[at].sa).ok_or(CardError::Unfit)?;
         let len = packets[at].len();
         let is_fit = packets[at].iv.len() == sa.algorithm.iv_bytes()
             && packets[at].icv.len() == usize::from(sa.icv_bytes)
             && !packets[at].payload.is_empty()
             && len <= FRAME_BYTES;
-        let function = sa.algorithm.function(self.built[pipeline], self.active[pipeline]);
+        let function = sa.algorithm.function(self.built[pipeline as usize], self.active[pipeline as usize]);
         let function = function.filter(|_| is_fit).ok_or(CardError::Unfit)?;
-        if function != self.active[pipeline] {
+        if function != self.active[pipeline as usize] {
             self.command(pipeline, Operation::SlotLoad(function), 0, &[], packets)?;
-            self.active[pipeline] = function;
+            self.active[pipeline as usize] = function;
         }
         let place = self.place(pipeline, at, packets)?;
         let seal = direction == Direction::Seal;
         let sent = if seal { len - packets[at].icv.len() } else { len };
-        if !self.rings.has_room(sent + PREFIX_BYTES, len) {
+        if !self.batch.has_room(sent + PREFIX_BYTES, len) {
             self.flush(packets)?;
         }
         let packet = &packets[at];
-        let operation = Operation::Packet { direction, seq_high: packet.seq_high.unwrap_or_default() };
-        let head = prefix(operation, place, sent as u16, self.rings.cookie());
+        let route = Route::Host;
+        let seq_high = packet.seq_high.unwrap_or_default();
+        let operation = Operation::Crypto { direction, route, esp_at: 0, seq_high };
+        let head = prefix(operation, place, sent as u16, self.batch.cookie());
         let icv: &[u8] = if seal { &[] } else { packet.icv };
         let parts = [&head[..], &packet.esp, packet.iv, packet.payload, icv];
-        self.rings.post(&mut self.device, pipeline, &parts, len);
+        self.batch.post(&mut self.device, pipeline, &parts, len);
         self.posted.push(Some(at));
         Ok(())
     }
 
     /// Where the packet's SA lies in the cache, having put it there if it was not.
-    fn place(&mut self, pipeline: usize, at: usize, packets: &mut [Packet<'_>]) -> Result<u8, CardError> {
+    fn place(&mut self, pipeline: Pipeline, at: usize, packets: &mut [Packet<'_>]) -> Result<u8, CardError> {
         let name = (packets[at].sa, packets[at].seq_high.is_some());
-        if let Some(place) = self.caches[pipeline].find(name) {
+        if let Some(place) = self.caches[pipeline as usize].find(name) {
             return Ok(place);
         }
-        let body = self.sas.get(&name.0).ok_or(CardError::Unfit)?.body(name.1);
-        let place = self.caches[pipeline].place(name);
+        let body = self.sas.get(&name.0).ok_or(CardError::Unfit)?.body(name.1, None);
+        let place = self.caches[pipeline as usize].place(name);
         self.command(pipeline, Operation::SaInstall, place, &body[..], packets)?;
         Ok(place)
     }
 
     fn command(
         &mut self,
-        pipeline: usize,
+        pipeline: Pipeline,
         operation: Operation,
         place: u8,
         body: &[u8],
         packets: &mut [Packet<'_>],
     ) -> Result<(), CardError> {
-        if !self.rings.has_room(PREFIX_BYTES + body.len(), 0) {
+        if !self.batch.has_room(PREFIX_BYTES + body.len(), 0) {
             self.flush(packets)?;
         }
-        let head = prefix(operation, place, body.len() as u16, self.rings.cookie());
-        self.rings.post(&mut self.device, pipeline, &[&head, body], 0);
+        let head = prefix(operation, place, body.len() as u16, self.batch.cookie());
+        self.batch.post(&mut self.device, pipeline, &[&head, body], 0);
         self.posted.push(None);
         Ok(())
     }
@@ -237,7 +211,7 @@ impl Driver {
         if self.posted.is_empty() {
             return Ok(());
         }
-        let answers = self.rings.ring(&mut self.device)?;
+        let answers = self.batch.run(&mut self.device)?;
         for (posted, answer) in self.posted.drain(..).zip(answers) {
             let answer = answer.ok_or(CardError::Unanswered)?;
             match (posted, answer.status.code) {

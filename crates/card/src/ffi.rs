@@ -15,6 +15,8 @@ unsafe extern "C" {
     fn convoy_card_write(card: *mut RawCard, memory: *mut u8, len: usize, address: u8, value: u32);
     fn convoy_card_read(card: *mut RawCard, memory: *mut u8, len: usize, address: u8) -> u32;
     fn convoy_card_run(card: *mut RawCard, memory: *mut u8, len: usize, cycles: u64) -> i32;
+    fn convoy_card_line_offer(card: *mut RawCard, frame: *const u8, len: usize) -> i32;
+    fn convoy_card_line_take(card: *mut RawCard, frame: *mut u8, room: usize) -> isize;
 }
 
 /// A card out of reset. Time passes on it only in these calls; `memory` is what its bus master sees.
@@ -29,6 +31,14 @@ pub(crate) enum Ran {
     OutOfCycles,
     /// A burst went beyond the memory.
     Strayed,
+}
+
+/// What the card has put on the line.
+pub(crate) enum Sent<'a> {
+    Nothing,
+    Frame(&'a [u8]),
+    /// Its preamble or FCS is wrong, or it is longer than any frame may be.
+    Broken,
 }
 
 impl Card {
@@ -54,6 +64,23 @@ impl Card {
             0 => Ran::OutOfCycles,
             1 => Ran::Interrupt,
             _ => Ran::Strayed,
+        }
+    }
+
+    /// Puts a frame without FCS on the line to the card; `false` while the line holds enough of them.
+    pub(crate) fn offer(&mut self, frame: &[u8]) -> bool {
+        // SAFETY: the card is live and exclusively ours; the shim reads `len` bytes and keeps no pointer.
+        unsafe { convoy_card_line_offer(self.0.as_ptr(), frame.as_ptr(), frame.len()) != 0 }
+    }
+
+    /// The next frame that the card has sent, without FCS.
+    pub(crate) fn take<'a>(&mut self, room: &'a mut [u8]) -> Sent<'a> {
+        // SAFETY: as for `offer`; the shim writes at most `room` bytes.
+        let len = unsafe { convoy_card_line_take(self.0.as_ptr(), room.as_mut_ptr(), room.len()) };
+        match usize::try_from(len) {
+            Ok(0) => Sent::Nothing,
+            Ok(len) => room.get(..len).map_or(Sent::Broken, Sent::Frame),
+            Err(_) => Sent::Broken,
         }
     }
 }

@@ -1,12 +1,14 @@
 //! The GRIP card as Verilator runs it, behind its own driver.
 //!
 //! [`command`] has the formats of docs/card.md: prefix, SA, status. With the feature `verilated` there is a card too: the RTL of
-//! card/rtl made into a program, stepped cycle by cycle in the caller's thread, and a [`Driver`] with rings, SA cache and
-//! functions to exchange. It shows what the card does and in how many of its cycles. How long that takes here is no
+//! card/rtl made into a program, stepped cycle by cycle in the caller's thread, a [`Driver`] that has packets
+//! sealed and opened for the host, and a [`nic::Nic`] that has it done in flight, between the host and a line. It shows what the card does and in how many of its cycles. How long that takes here is no
 //! property of the card.
 
 pub mod command;
 
+#[cfg(feature = "verilated")]
+mod batch;
 #[cfg(feature = "verilated")]
 mod cache;
 #[cfg(feature = "verilated")]
@@ -14,10 +16,18 @@ mod device;
 #[cfg(feature = "verilated")]
 mod driver;
 #[cfg(feature = "verilated")]
+mod error;
+#[cfg(feature = "verilated")]
 mod ffi;
+#[cfg(feature = "verilated")]
+pub mod line;
+#[cfg(feature = "verilated")]
+pub mod nic;
 #[cfg(feature = "verilated")]
 mod rings;
 
-pub use command::{Algorithm, Cipher, Code, Direction, Hash, Sa, Status};
+pub use command::{Algorithm, Cipher, Code, Direction, Hash, Inbound, Pipeline, Route, Sa, Status};
 #[cfg(feature = "verilated")]
-pub use driver::{CardError, Driver, Packet, Verdict};
+pub use driver::{Driver, Packet, Verdict};
+#[cfg(feature = "verilated")]
+pub use error::CardError;

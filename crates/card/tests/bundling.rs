@@ -1,12 +1,22 @@
 //! What the sliding window gains on the card, in the card's own cycles.
 #![cfg(feature = "verilated")]
 
+use convoy_card::line::{Line, MemoryLine, memory};
+use convoy_card::nic::{Nic, Seal};
 use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, Packet, Sa, Verdict};
 
 /// Small packets: 64 bytes of payload with ESP's trailer.
 const PAYLOAD_BYTES: usize = 64;
 const PACKETS: u32 = 64;
 const SAS: u32 = 8;
+/// Ethernet, IPv4, ESP and an IV stand before the payload on the line.
+const LINE_ESP_AT: usize = 34;
+/// Preamble, FCS and gap around a frame: a cycle a byte.
+const LINE_OVERHEAD_CYCLES: usize = 24;
+const ALGORITHMS: [(&str, Cipher, Hash); 2] = [
+    ("AES-GCM-128", Cipher::AesGcm, Hash::None),
+    ("AES-CTR-128 with HMAC-SHA-1", Cipher::AesCtr, Hash::HmacSha1),
+];
 
 fn sa_of(algorithm: Algorithm, number: u32) -> Sa {
     let (auth_bytes, icv_bytes) = if algorithm.hash == Hash::None { (0, 16) } else { (20, 12) };
@@ -17,6 +27,11 @@ fn sa_of(algorithm: Algorithm, number: u32) -> Sa {
         auth_key: vec![number as u8; auth_bytes],
         icv_bytes,
     }
+}
+
+/// The SAs of the packets: in turn, and a row of each.
+fn orders() -> (Vec<u32>, Vec<u32>) {
+    ((0..PACKETS).map(|at| at % SAS).collect(), (0..PACKETS).map(|at| at / (PACKETS / SAS)).collect())
 }
 
 /// Seals one packet of each of these SAs, in calls of `bundle` packets; the cycles that all took.
@@ -47,18 +62,14 @@ fn cycles(driver: &mut Driver, icv_bytes: usize, sas: &[u32], bundle: usize) -> 
 
 #[test]
 fn packets_of_one_sa_in_a_row_take_fewer_cycles_than_single_ones() {
-    for (name, cipher, hash) in [
-        ("AES-GCM-128", Cipher::AesGcm, Hash::None),
-        ("AES-CTR-128 with HMAC-SHA-1", Cipher::AesCtr, Hash::HmacSha1),
-    ] {
+    for (name, cipher, hash) in ALGORITHMS {
         let mut driver = Driver::new().expect("a card");
         let algorithm = Algorithm { cipher, hash };
         for number in 0..SAS {
             driver.install(number, sa_of(algorithm, number)).expect("the card has the function");
         }
         let icv_bytes = usize::from(sa_of(algorithm, 0).icv_bytes);
-        let turns: Vec<u32> = (0..PACKETS).map(|at| at % SAS).collect();
-        let rows: Vec<u32> = (0..PACKETS).map(|at| at / (PACKETS / SAS)).collect();
+        let (turns, rows) = orders();
         // Into the cache first, which both orders would pay for once.
         cycles(&mut driver, icv_bytes, &rows, PACKETS as usize);
         let row = (PACKETS / SAS) as usize;
@@ -76,5 +87,48 @@ fn packets_of_one_sa_in_a_row_take_fewer_cycles_than_single_ones() {
             println!("  {what}: {}", taken / PACKETS);
         }
         assert!(bundled < alone && all < mixed, "{name}: {alone} {mixed} {bundled} {all}");
+    }
+}
+
+/// Has one packet of each of these SAs sealed on its way to the line; the cycles until the last has left.
+fn inline_cycles(nic: &mut Nic, line: &mut MemoryLine, icv_bytes: usize, sas: &[u32]) -> u32 {
+    let mut frame = vec![0; LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes];
+    let before = nic.cycles();
+    for sa in sas {
+        let seal = Seal { sa: *sa, esp_at: LINE_ESP_AT as u16, seq_high: None };
+        assert!(nic.transmit(&frame, Some(seal)), "the ring holds them all");
+    }
+    let mut left = 0;
+    while left < sas.len() {
+        nic.step(8, &mut |_, _| ()).expect("the card works");
+        while line.receive(&mut frame).expect("a line").is_some() {
+            left += 1;
+        }
+    }
+    nic.cycles().wrapping_sub(before)
+}
+
+#[test]
+fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones() {
+    for (name, cipher, hash) in ALGORITHMS {
+        let (line, mut peer) = memory(PACKETS as usize).expect("descriptors");
+        let mut nic = Nic::new(Box::new(line)).expect("a card");
+        let algorithm = Algorithm { cipher, hash };
+        for number in 0..SAS {
+            nic.install(number, sa_of(algorithm, number), None).expect("the card has the function");
+        }
+        let icv_bytes = usize::from(sa_of(algorithm, 0).icv_bytes);
+        let (turns, rows) = orders();
+        // Into the cache first, which both orders would pay for once.
+        inline_cycles(&mut nic, &mut peer, icv_bytes, &rows[..PACKETS as usize / 2]);
+        inline_cycles(&mut nic, &mut peer, icv_bytes, &rows[PACKETS as usize / 2..]);
+        let mixed = inline_cycles(&mut nic, &mut peer, icv_bytes, &turns);
+        let all = inline_cycles(&mut nic, &mut peer, icv_bytes, &rows);
+        let wire = LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes + LINE_OVERHEAD_CYCLES;
+        println!("{name} inline, {PACKETS} packets of {PAYLOAD_BYTES} bytes of {SAS} SAs, cycles a packet:");
+        println!("  SAs in turn: {}", mixed / PACKETS);
+        println!("  8 of one SA in a row: {}", all / PACKETS);
+        println!("  the line alone: {wire}");
+        assert!(all < mixed, "{name}: {mixed} {all}");
     }
 }

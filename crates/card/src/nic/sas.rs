@@ -1,0 +1,165 @@
+//! Which SAs a card has, where, and what functions they keep in its slots.
+
+use std::collections::{HashMap, VecDeque};
+
+use zeroize::Zeroizing;
+
+use crate::cache::Cache;
+use crate::command::{Algorithm, Direction, Inbound, Operation, Pipeline, SA_BYTES, Sa};
+use crate::error::CardError;
+
+/// A command that waits for its turn in the transmit ring.
+pub(super) struct Order {
+    pub(super) pipeline: Pipeline,
+    pub(super) operation: Operation,
+    pub(super) place: u8,
+    pub(super) body: Option<Zeroizing<[u8; SA_BYTES]>>,
+    /// Whose packets the place stands for once this is done.
+    pub(super) number: Option<u32>,
+}
+
+/// A slot, and how many SAs need what is in it.
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    function: u8,
+    users: usize,
+}
+
+/// An SA: inbound if it has an SPI on the line.
+pub(super) struct Entry {
+    pub(super) sa: Sa,
+    pub(super) inbound: Option<Inbound>,
+}
+
+impl Entry {
+    fn pipeline(&self) -> Pipeline {
+        self.inbound.map_or(Direction::Seal, |_| Direction::Open).pipeline()
+    }
+}
+
+/// All of them, and the commands that bring the card to the same state.
+pub(super) struct Sas {
+    built: [u16; 2],
+    slots: [Slot; 2],
+    entries: HashMap<u32, Entry>,
+    /// X1's cache: what is sealed comes in when its packets do.
+    sealing: Cache,
+    /// X2's cache: an SA stands where its SPI stands in the map, for there it alone can be found.
+    opening: [Option<u32>; 256],
+    pub(super) orders: VecDeque<Order>,
+}
+
+impl Sas {
+    pub(super) fn new(built: [u16; 2]) -> Self {
+        Self {
+            built,
+            slots: [Slot::default(); 2],
+            entries: HashMap::new(),
+            sealing: Cache::default(),
+            opening: [None; 256],
+            orders: VecDeque::new(),
+        }
+    }
+
+    pub(super) fn get(&self, number: u32) -> Option<&Entry> {
+        self.entries.get(&number)
+    }
+
+    /// The function for an algorithm: the one in the slot while other SAs need it.
+    fn function(&self, pipeline: Pipeline, algorithm: Algorithm) -> Option<u8> {
+        let slot = self.slots[pipeline as usize];
+        let function = algorithm.function(self.built[pipeline as usize], slot.function)?;
+        (slot.users == 0 || function == slot.function).then_some(function)
+    }
+
+    /// Takes an SA, in the place of what had its number.
+    pub(super) fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
+        self.remove(number);
+        let entry = Entry { sa, inbound };
+        let pipeline = entry.pipeline();
+        let function = self.function(pipeline, entry.sa.algorithm).filter(|_| entry.sa.is_fit());
+        let function = function.ok_or(CardError::Unfit)?;
+        let is_taken =
+            |inbound: Inbound| inbound.spi == [0; 4] || self.opening[usize::from(inbound.place())].is_some();
+        if inbound.is_some_and(is_taken) {
+            return Err(CardError::Unfit);
+        }
+        let slot = &mut self.slots[pipeline as usize];
+        slot.users += 1;
+        if slot.function != function {
+            slot.function = function;
+            self.order(pipeline, Operation::SlotLoad(function), 0);
+        }
+        if let Some(inbound) = inbound {
+            self.opening[usize::from(inbound.place())] = Some(number);
+            self.order_inbound(number, &entry.sa, inbound);
+        }
+        self.entries.insert(number, entry);
+        Ok(())
+    }
+
+    pub(super) fn remove(&mut self, number: u32) {
+        let Some(entry) = self.entries.remove(&number) else { return };
+        let pipeline = entry.pipeline();
+        self.slots[pipeline as usize].users -= 1;
+        let places = match entry.inbound {
+            Some(inbound) => {
+                self.opening[usize::from(inbound.place())] = None;
+                vec![inbound.place()]
+            }
+            None => self.sealing.remove(number),
+        };
+        for place in places {
+            self.order(pipeline, Operation::SaRemove, place);
+        }
+    }
+
+    /// Where X1 has the keys for a packet of an outbound SA; with the command to put them there if it has not.
+    pub(super) fn place(&mut self, number: u32, is_esn: bool) -> Option<(u8, Option<Order>)> {
+        let entry = self.entries.get(&number).filter(|entry| entry.inbound.is_none())?;
+        let name = (number, is_esn);
+        if let Some(place) = self.sealing.find(name) {
+            return Some((place, None));
+        }
+        let place = self.sealing.place(name);
+        let body = Some(entry.sa.body(is_esn, None));
+        let (pipeline, operation) = (Pipeline::X1, Operation::SaInstall);
+        Some((place, Some(Order { pipeline, operation, place, body, number: Some(number) })))
+    }
+
+    /// Whether [`Self::place`] needs no command.
+    pub(super) fn is_at_hand(&mut self, number: u32, is_esn: bool) -> bool {
+        self.sealing.find((number, is_esn)).is_some()
+    }
+
+    /// Brings a card that has forgotten all to the state that the last one had.
+    pub(super) fn restore(&mut self) {
+        self.orders.clear();
+        self.sealing = Cache::default();
+        for pipeline in [Pipeline::X1, Pipeline::X2] {
+            let slot = self.slots[pipeline as usize];
+            if slot.users != 0 {
+                self.order(pipeline, Operation::SlotLoad(slot.function), 0);
+            } else {
+                self.slots[pipeline as usize].function = 0;
+            }
+        }
+        let entries = std::mem::take(&mut self.entries);
+        for (number, entry) in &entries {
+            if let Some(inbound) = entry.inbound {
+                self.order_inbound(*number, &entry.sa, inbound);
+            }
+        }
+        self.entries = entries;
+    }
+
+    fn order(&mut self, pipeline: Pipeline, operation: Operation, place: u8) {
+        self.orders.push_back(Order { pipeline, operation, place, body: None, number: None });
+    }
+
+    fn order_inbound(&mut self, number: u32, sa: &Sa, inbound: Inbound) {
+        let body = Some(sa.body(false, Some(inbound)));
+        let (pipeline, operation, place) = (Pipeline::X2, Operation::SaInstall, inbound.place());
+        self.orders.push_back(Order { pipeline, operation, place, body, number: Some(number) });
+    }
+}

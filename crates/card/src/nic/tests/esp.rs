@@ -1,0 +1,113 @@
+//! ESP packets on Ethernet, sealed in software: what the card is held against.
+
+use aes_gcm::aead::{AeadInOut, KeyInit};
+use ctr::cipher::{KeyIvInit, StreamCipher};
+use hmac::{Hmac, Mac};
+
+use crate::command::{Algorithm, Cipher, Hash, Inbound, Sa};
+use crate::nic::Seal;
+
+pub(super) const GCM: Algorithm = Algorithm { cipher: Cipher::AesGcm, hash: Hash::None };
+pub(super) const CTR_SHA1: Algorithm = Algorithm { cipher: Cipher::AesCtr, hash: Hash::HmacSha1 };
+const ETHERNET_BYTES: usize = 14;
+const IPV4_BYTES: usize = 20;
+const UDP_BYTES: usize = 8;
+const IV_BYTES: usize = 8;
+
+/// How a packet of an SA looks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Shape {
+    pub(super) algorithm: Algorithm,
+    pub(super) is_tunnel: bool,
+    pub(super) is_nat: bool,
+    pub(super) seq_high: Option<[u8; 4]>,
+}
+
+/// Every shape without ESN.
+pub(super) fn shapes(algorithm: Algorithm) -> impl Iterator<Item = Shape> {
+    let pairs = [(false, false), (false, true), (true, false), (true, true)];
+    pairs.into_iter().map(move |(is_tunnel, is_nat)| Shape { algorithm, is_tunnel, is_nat, seq_high: None })
+}
+
+/// The SA of a number; its keys are made of it.
+pub(super) fn sa(algorithm: Algorithm, number: u8) -> Sa {
+    let (auth_bytes, icv_bytes) = if algorithm.hash == Hash::None { (0, 16) } else { (20, 12) };
+    Sa {
+        algorithm,
+        salt: [number; 4],
+        key: vec![number ^ 0x5a; 16],
+        auth_key: vec![number; auth_bytes],
+        icv_bytes,
+    }
+}
+
+/// What packets of that number have on the line.
+pub(super) fn inbound(number: u8, is_tunnel_v4: bool) -> Inbound {
+    Inbound { spi: [7, 0, 0, number], is_tunnel_v4 }
+}
+
+/// A packet before and after it is sealed, on Ethernet.
+pub(super) struct Case {
+    pub(super) seal: Seal,
+    /// With zeros for the ICV.
+    pub(super) plain: Vec<u8>,
+    pub(super) sealed: Vec<u8>,
+    /// As the receiving card hands it up: the ICV is gone.
+    pub(super) opened: Vec<u8>,
+}
+
+/// The packet with this sequence number of an SA; its payload begins with an IPv4 header in tunnel mode.
+pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize) -> Case {
+    let sa = sa(shape.algorithm, number);
+    let esp_at = ETHERNET_BYTES + IPV4_BYTES + if shape.is_nat { UDP_BYTES } else { 0 };
+    let payload_at = esp_at + 8 + IV_BYTES;
+    let mut frame = vec![0; payload_at + payload_bytes + usize::from(sa.icv_bytes)];
+    let total = (frame.len() - ETHERNET_BYTES) as u16;
+    frame[..12].copy_from_slice(&[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1]);
+    frame[12..14].copy_from_slice(&[8, 0]);
+    let protocol = if shape.is_nat { 17 } else { 50 };
+    frame[14..34]
+        .copy_from_slice(&[0x45, 0, 0, 0, 0, 9, 0, 0, 64, protocol, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2]);
+    frame[16..18].copy_from_slice(&total.to_be_bytes());
+    if shape.is_nat {
+        frame[34..38].copy_from_slice(&[0x11, 0x94, 0x11, 0x94]);
+        frame[38..40].copy_from_slice(&(total - IPV4_BYTES as u16).to_be_bytes());
+    }
+    frame[esp_at..esp_at + 4].copy_from_slice(&inbound(number, shape.is_tunnel).spi);
+    frame[esp_at + 7] = sequence;
+    frame[esp_at + 8..payload_at].copy_from_slice(&[sequence, 1, 2, 3, 4, 5, 6, number]);
+    for (at, byte) in frame[payload_at..][..payload_bytes].iter_mut().enumerate() {
+        *byte = at as u8 ^ sequence;
+    }
+    if shape.is_tunnel {
+        frame[payload_at] = 0x45;
+    }
+    let mut sealed = frame.clone();
+    seal(&sa, shape.seq_high, &mut sealed[esp_at..]);
+    let opened = frame[..frame.len() - usize::from(sa.icv_bytes)].to_vec();
+    let seal = Seal { sa: number.into(), esp_at: esp_at as u16, seq_high: shape.seq_high };
+    Case { seal, plain: frame, sealed, opened }
+}
+
+/// Seals an ESP packet, from its header to the ICV's room.
+fn seal(sa: &Sa, seq_high: Option<[u8; 4]>, esp: &mut [u8]) {
+    let (packet, icv) = esp.split_at_mut(esp.len() - usize::from(sa.icv_bytes));
+    let nonce: [u8; 12] = [&sa.salt[..], &packet[8..16]].concat().try_into().expect("four and eight");
+    if sa.algorithm == GCM {
+        let (header, payload) = packet.split_at_mut(16);
+        // RFC 4106 section 5: with ESN its upper half stands between SPI and sequence number.
+        let aad = [&header[..4], &seq_high.map_or(vec![], Vec::from), &header[4..8]].concat();
+        let cipher = aes_gcm::Aes128Gcm::new_from_slice(&sa.key).expect("16 bytes");
+        let tag = cipher.encrypt_inout_detached(&nonce.into(), &aad, payload.into()).expect("short");
+        icv.copy_from_slice(&tag);
+        return;
+    }
+    // RFC 3686 section 4: nonce, IV, and a block counter that begins with one.
+    let counter: [u8; 16] = [&nonce[..], &[0, 0, 0, 1]].concat().try_into().expect("twelve and four");
+    let key: [u8; 16] = sa.key.as_slice().try_into().expect("16 bytes");
+    ctr::Ctr32BE::<aes::Aes128>::new(&key.into(), &counter.into()).apply_keystream(&mut packet[16..]);
+    let mut mac = Hmac::<sha1::Sha1>::new_from_slice(&sa.auth_key).expect("any length");
+    mac.update(packet);
+    mac.update(&seq_high.unwrap_or_default()[..if seq_high.is_some() { 4 } else { 0 }]);
+    icv.copy_from_slice(&mac.finalize().into_bytes()[..12]);
+}

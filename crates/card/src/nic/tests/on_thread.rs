@@ -1,0 +1,113 @@
+//! A card on its thread, between a host and the test's end of the line.
+
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::*;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn started() -> (NicControl, NicPort, MemoryLine) {
+    let (line, peer) = memory(64).expect("descriptors");
+    let (control, port) = pair(Box::new(line)).expect("a card");
+    (control, port, peer)
+}
+
+fn wait_for(fd: std::os::fd::BorrowedFd<'_>) {
+    let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
+    let timeout = PollTimeout::try_from(PATIENCE).expect("short");
+    assert_eq!(poll(&mut fds, timeout).expect("a poll"), 1, "nothing came");
+}
+
+fn from_line(line: &mut MemoryLine) -> Vec<u8> {
+    loop {
+        wait_for(line.readable_fd().expect("an event"));
+        if let Some(frame) = drained(line).into_iter().next() {
+            return frame;
+        }
+    }
+}
+
+fn from_port(port: &mut NicPort) -> (Option<u32>, Vec<u8>) {
+    let mut received = None;
+    while received.is_none() {
+        wait_for(port.readable_fd());
+        port.receive(1, &mut |sa, frame| received = Some((sa, frame.to_vec())));
+    }
+    received.expect("just received")
+}
+
+#[test]
+fn packets_go_both_ways_and_wake_whoever_waits() {
+    let (control, mut port, mut line) = started();
+    assert!(control.seals(GCM) && control.opens(CTR_SHA1));
+    assert!(!control.seals(Algorithm { cipher: crate::Cipher::AesCbc, hash: crate::Hash::HmacSha1 }));
+    control.install(1, sa(GCM, 1), None).expect("fits");
+    control.install(2, sa(GCM, 2), Some(inbound(2, true))).expect("fits");
+    let (out, inward) = (case(shape(GCM), 1, 1, 64), case(shape(GCM), 2, 1, 64));
+    port.transmit(&[&out.plain[..14], &out.plain[14..]], Some(out.seal)).expect("room");
+    assert_eq!(from_line(&mut line), out.sealed);
+    assert!(line.send(&inward.sealed).expect("a peer"));
+    assert_eq!(from_port(&mut port), (Some(2), inward.opened));
+    let start = Instant::now();
+    while (control.counters().sealed, control.counters().opened) != (1, 1) {
+        assert!(start.elapsed() < PATIENCE, "{:?}", control.counters());
+    }
+}
+
+#[test]
+fn an_sa_is_removed_behind_the_packets_that_were_given_before() {
+    let (control, mut port, mut line) = started();
+    control.install(1, sa(GCM, 1), None).expect("fits");
+    let case = case(shape(GCM), 1, 1, 64);
+    for _ in 0..40 {
+        port.transmit(&[&case.plain], Some(case.seal)).expect("room");
+    }
+    control.remove(1);
+    let mut frames = Vec::new();
+    while frames.len() < 40 {
+        wait_for(line.readable_fd().expect("an event"));
+        frames.extend(drained(&mut line));
+    }
+    assert!(frames.iter().all(|frame| *frame == case.sealed));
+    let start = Instant::now();
+    while control.counters().refused == 0 {
+        // Full only until the card has looked.
+        let _ = port.transmit(&[&case.plain], Some(case.seal));
+        drained(&mut line);
+        assert!(start.elapsed() < PATIENCE, "{:?}", control.counters());
+    }
+}
+
+#[test]
+fn a_host_that_gives_too_much_is_refused_until_there_is_room() {
+    let (control, mut port, mut line) = started();
+    let mut given = 0_u32;
+    while port.transmit(&[&given.to_be_bytes(), &[0; 56]], None).is_ok() {
+        given += 1;
+    }
+    assert!(control.room() < 64);
+    let mut frames = Vec::new();
+    while frames.len() < given as usize {
+        wait_for(line.readable_fd().expect("an event"));
+        frames.extend(drained(&mut line));
+    }
+    for (frame, at) in frames.iter().zip(0_u32..) {
+        assert_eq!(frame[..4], at.to_be_bytes());
+    }
+}
+
+#[test]
+fn a_card_whose_owner_is_gone_takes_no_more_sas() {
+    let (control, mut port, _line) = started();
+    control.install(1, sa(GCM, 1), None).expect("fits");
+    assert_eq!(port.receive(1, &mut |_, _| ()), 0);
+    assert!(!port.is_gone());
+    drop(port);
+    assert_eq!(control.install(2, sa(GCM, 2), None), Err(CardError::Gone));
+    let (line, _peer) = memory(1).expect("descriptors");
+    let (control, port) = pair(Box::new(line)).expect("a card");
+    drop(port);
+    assert_eq!(control.install(2, sa(GCM, 2), None), Err(CardError::Gone), "it never began");
+}
