@@ -7,7 +7,7 @@ CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= card
 
-.PHONY: help charon card-driver card-engine card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net test test-systemd check bench bench-sim fuzz install-build install-test
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -53,6 +53,12 @@ card-engine: ## the suite of every engine, with the verilated card among them
 card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
+
+card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/card.md
+	@scripts/card-venv.sh
+	rm -f target/card-coverage/*/coverage.dat
+	CARD_COVERAGE=1 PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
+	python3 card/coverage.py table
 
 card-formal: ## prove the card's switch, rings and queues, and show that each proof can fail
 	@scripts/card-venv.sh

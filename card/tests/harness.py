@@ -10,7 +10,15 @@ from cocotb_tools.runner import get_results, get_runner
 
 ROOT = Path(__file__).resolve().parents[2]
 RTL = ROOT / "card" / "rtl"
-RUNTIME = ROOT / "target" / "card" / "runtime"
+# With CARD_COVERAGE set, each run counts what it covers; such builds lie apart, being slower (card/coverage.py).
+COVERAGE = bool(os.environ.get("CARD_COVERAGE"))
+BUILDS = ROOT / "target" / ("card-coverage" if COVERAGE else "card")
+RUNTIME = BUILDS / "runtime"
+POINTS = Path(__file__).resolve().parent / "points"
+# The modules with points of their own (points/*.sv) below each that has any.
+DMA = ["dma_bus", "dma_complete", "dma_receive", "dma_segments", "dma_transmit"]
+POINTS_BELOW = {"x0": [*DMA, "frame_guard"], "card_top": [*DMA, "frame_guard", "switch"], "frame_guard": ["frame_guard"],
+                "switch": ["switch"], "x1": ["frame_guard"], "x2": ["frame_guard"]}
 # The wheel's Makefile does not know how this compiler takes a precompiled header, which larger modules get.
 os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
 WARNINGS = ["-Wall", "-Werror-WIDTH"]
@@ -37,14 +45,19 @@ def run(module, parameters=None, name=None, sources=None):
     different parameters apart.
     """
     caller = Path(inspect.stack()[1].filename)
-    build = ROOT / "target" / "card" / (name or module)
+    build = BUILDS / (name or module)
+    sources, counting, report = [*(sources or [RTL / f"{module}.sv"])], [], []
+    if COVERAGE:
+        sources += [POINTS / f"{below}_points.sv" for below in POINTS_BELOW.get(module, [])]
+        counting = ["-Wno-SYMRSVDWORD", "--coverage-line", "--coverage-toggle", "--coverage-user"]
+        report = [f"+verilator+coverage+file+{build / 'coverage.dat'}"]
     share_runtime(RUNTIME, build)
     runner = get_runner("verilator")
     runner.build(
-        sources=sources or [RTL / f"{module}.sv"],
+        sources=sources,
         hdl_toplevel=module,
         parameters=parameters or {},
-        build_args=[*WARNINGS, "-y", str(RTL), "--x-initial", "unique"],
+        build_args=[*WARNINGS, *counting, "-y", str(RTL), "--x-initial", "unique"],
         build_dir=build,
         always=True,
         timescale=("1ns", "1ps"),
@@ -56,7 +69,9 @@ def run(module, parameters=None, name=None, sources=None):
         build_dir=build,
         test_dir=caller.parent,
         results_xml=str(build / "results.xml"),
-        plusargs=["+verilator+rand+reset+2"],
+        plusargs=["+verilator+rand+reset+2", *report],
+        # Else a point that a `for` makes many times would count as one.
+        test_args=["--coverage-per-instance"] if COVERAGE else [],
     )
     ran, failed = get_results(results)
     assert ran > 0 and failed == 0, f"{failed} of {ran} tests failed on {module}"

@@ -197,6 +197,22 @@ async def packets_of_one_sa_in_a_row_pay_for_its_keys_once(dut):
     assert cycles[1] + 30 < cycles[0]
 
 
+@cocotb.test()
+async def an_index_beyond_the_cache_and_a_body_of_a_wrong_length_are_refused(dut):
+    pipe, rng = await begin(dut), random.Random(19)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 3, rng)
+    await pipe.install(sa)
+    plain, _, esp_off, _ = esp_case(sa, rng)
+    status, rest = await pipe.ask(prefix(len(plain), functions=CRYPTO, sa=0x103, esp_off=esp_off, cookie=6) + plain)
+    assert (status.code, status.cookie, rest) == (card.NO_SA, 6, b"")
+    for op, length in [(card.SA_INSTALL, 104), (card.SA_INSTALL, 120), (card.FILTER_WRITE, 24), (card.SLOT_LOAD, 8)]:
+        status, rest = await pipe.ask(prefix(length, op, cookie=7) + bytes(length))
+        assert (status.code, status.cookie, rest) == (card.MALFORMED, 7, b""), (op, length)
+    await seal_and_open(pipe, sa, rng)
+
+
 @pytest.mark.quick
 def test_gcm():
     run("x1", {"FUNCTIONS": 2, "LOAD_CYCLES": 20, "DEPTH_LOG2": 8}, name="x1_gcm")

@@ -108,14 +108,15 @@ async def a_closed_output_stops_no_other(dut):
 
 
 @cocotb.test()
-async def inputs_that_want_one_output_take_turns(dut):
+@cocotb.parametrize(to=range(PORTS))
+async def inputs_that_want_one_output_take_turns(dut, to):
     ports = Ports(dut)
     await start_clock(dut)
     rng = random.Random(44)
     for number in range(20):
         for source in range(PORTS):
-            ports.send(source, frame_of(rng, source, 0, number), 0)
-    order = [(await ports.arrived[0].get())[0] for _ in range(20 * PORTS)]
+            ports.send(source, frame_of(rng, source, to, number), to)
+    order = [(await ports.arrived[to].get())[0] for _ in range(20 * PORTS)]
     assert all(sorted(order[n : n + PORTS]) == list(range(PORTS)) for n in range(0, len(order), PORTS))
 
 
