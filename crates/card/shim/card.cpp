@@ -17,13 +17,22 @@ struct Memory {
     size_t len;
 };
 
-// Serves one burst at a time, a word a cycle: a bus without wait states.
+// Serves one burst at a time: a command, then a word, in each of the bus's own clocks. That clock is a fraction of the card's.
 class Bus {
   public:
-    void offer(Vcard &top, const Memory &memory) const {
-        top.bus_cmd_ready = left_ == 0;
-        top.bus_rd_valid = left_ != 0 && !write_;
-        top.bus_wr_ready = left_ != 0 && write_;
+    void clock(uint32_t clocks, uint32_t cycles) {
+        clocks_ = clocks;
+        cycles_ = cycles;
+        due_ = 0;
+    }
+
+    void offer(Vcard &top, const Memory &memory) {
+        due_ += clocks_;
+        ticks_ = due_ >= cycles_;
+        if (ticks_) due_ -= cycles_;
+        top.bus_cmd_ready = ticks_ && left_ == 0;
+        top.bus_rd_valid = ticks_ && left_ != 0 && !write_;
+        top.bus_wr_ready = ticks_ && left_ != 0 && write_;
         uint64_t word = 0;
         if (top.bus_rd_valid && inside(memory)) std::memcpy(&word, memory.bytes + at_, WORD_BYTES);
         top.bus_rd_data = word;
@@ -31,6 +40,7 @@ class Bus {
 
     // What the clock's edge will move; called when the signals have settled before it.
     void take(const Vcard &top, const Memory &memory) {
+        if (!ticks_) return;
         if (left_ == 0) {
             if (!top.bus_cmd_valid) return;
             write_ = top.bus_cmd_write;
@@ -55,8 +65,9 @@ class Bus {
             if (top.bus_wr_strb >> lane & 1) memory.bytes[at_ + lane] = static_cast<uint8_t>(top.bus_wr_data >> 8 * lane);
     }
 
-    bool write_ = false, strayed_ = false;
+    bool write_ = false, strayed_ = false, ticks_ = true;
     uint32_t at_ = 0, left_ = 0;
+    uint32_t clocks_ = 1, cycles_ = 1, due_ = 0;  // clocks of the bus in so many cycles of the card; what has added up
 };
 
 }  // namespace
@@ -101,6 +112,9 @@ convoy_card *convoy_card_new() {
 }
 
 void convoy_card_free(convoy_card *card) { delete card; }
+
+// Gives the bus `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
+void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) { card->bus.clock(clocks, cycles); }
 
 void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) {
     card->top->reg_valid = card->top->reg_write = 1;

@@ -32,6 +32,11 @@ impl Device {
         if id == GRIP { Ok(device) } else { Err(CardError::NotGrip(id)) }
     }
 
+    /// See [`Card::bus`].
+    pub(crate) fn set_bus(&mut self, clocks: u32, cycles: u32) {
+        self.card.bus(clocks, cycles);
+    }
+
     pub(crate) fn read(&mut self, address: u8) -> u32 {
         self.card.read(&mut self.memory, address)
     }

@@ -64,6 +64,8 @@ pub struct Driver {
     caches: [Cache; 2],
     sas: HashMap<u32, Sa>,
     posted: Vec<Posted>,
+    /// Clocks of the host's bus in so many cycles of the card.
+    bus: (u32, u32),
 }
 
 impl Driver {
@@ -83,6 +85,7 @@ impl Driver {
             caches: Default::default(),
             sas: HashMap::new(),
             posted: Vec::new(),
+            bus: (1, 1),
         })
     }
 
@@ -91,7 +94,8 @@ impl Driver {
     /// # Errors
     /// As for [`Driver::new`].
     pub fn reset(&mut self) -> Result<(), CardError> {
-        let fresh = Self::new()?;
+        let mut fresh = Self::new()?;
+        fresh.set_bus(self.bus.0, self.bus.1);
         let sas = std::mem::take(&mut self.sas);
         *self = Self { sas, ..fresh };
         Ok(())
@@ -100,6 +104,13 @@ impl Driver {
     /// The function that both pipelines have for an algorithm; `None` if one of them cannot do it.
     pub fn function(&self, algorithm: Algorithm) -> Option<u8> {
         self.built.iter().zip(self.active).map(|(built, active)| algorithm.function(*built, active)).min()?
+    }
+
+    /// Sets the clock of the host's bus against the card's, which may be faster: its 64 bits move in `bus_mhz` of `card_mhz`
+    /// cycles, as do a burst's addresses. Without this, and where the bus is the faster one, in every cycle.
+    pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
+        self.bus = (bus_mhz, card_mhz);
+        self.device.set_bus(bus_mhz, card_mhz);
     }
 
     /// The card's count of cycles since reset, which wraps.

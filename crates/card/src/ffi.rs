@@ -12,6 +12,7 @@ struct RawCard {
 unsafe extern "C" {
     fn convoy_card_new() -> *mut RawCard;
     fn convoy_card_free(card: *mut RawCard);
+    fn convoy_card_bus(card: *mut RawCard, clocks: u32, cycles: u32);
     fn convoy_card_write(card: *mut RawCard, memory: *mut u8, len: usize, address: u8, value: u32);
     fn convoy_card_read(card: *mut RawCard, memory: *mut u8, len: usize, address: u8) -> u32;
     fn convoy_card_run(card: *mut RawCard, memory: *mut u8, len: usize, cycles: u64) -> i32;
@@ -46,6 +47,12 @@ impl Card {
     pub(crate) fn new() -> Option<Self> {
         // SAFETY: no preconditions; null on failure.
         NonNull::new(unsafe { convoy_card_new() }).map(Self)
+    }
+
+    /// Gives the bus `clocks` in `cycles` of the card, neither 0; at most one in each cycle.
+    pub(crate) fn bus(&mut self, clocks: u32, cycles: u32) {
+        // SAFETY: the card is live and exclusively ours.
+        unsafe { convoy_card_bus(self.0.as_ptr(), clocks.clamp(1, cycles.max(1)), cycles.max(1)) }
     }
 
     pub(crate) fn write(&mut self, memory: &mut [u8], address: u8, value: u32) {

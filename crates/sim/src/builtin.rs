@@ -5,8 +5,10 @@ use std::path::Path;
 use crate::platform::{Platform, PlatformError};
 
 /// Name and text of each.
-const BUILT_IN: [(&str, &str); 1] =
-    [("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml"))];
+const BUILT_IN: [(&str, &str); 2] = [
+    ("grip", include_str!("../../../platforms/grip.toml")),
+    ("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml")),
+];
 
 impl Platform {
     /// The names that [`open`](Self::open) knows without a file.
@@ -14,7 +16,7 @@ impl Platform {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Reads a file, or where there is none a platform that comes with the program: `pci-accelerators`.
+    /// Reads a file, or where there is none a platform that comes with the program: `grip`, `pci-accelerators`.
     ///
     /// # Errors
     /// [`PlatformError`] says file, line, key and what was expected.

@@ -97,7 +97,7 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a platform that comes with the program: pci-accelerators
+    /// A file, or the name of a platform that comes with the program: grip, pci-accelerators
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]

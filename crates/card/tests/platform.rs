@@ -1,0 +1,184 @@
+//! `platforms/grip.toml` against the card: its figures are the fit to the card's cycles, and what the simulator makes of them is what
+//! the card takes, behind a bus of its own clock and behind the paper's.
+#![cfg(feature = "verilated")]
+
+use convoy_card::{Algorithm, Cipher, Direction, Driver, Hash, Packet as CardPacket, Sa, Verdict};
+use convoy_sim::{Packet, Platform, Reference, Simulation, Traffic, TrafficError};
+
+/// The clock to which the figures of the file relate: AES-GCM as routed (docs/card.md).
+const CARD_MHZ: f64 = 119.0;
+/// How far a prediction may be off, over what was measured.
+const TOLERANCE: f64 = 0.15;
+/// How far the file may be off the fit: it has three digits.
+const ROUNDING: f64 = 0.005;
+/// Packets in a multi-packet, and payload bytes with ESP's trailer.
+const SHAPES: [(u32, u32); 9] =
+    [(1, 64), (2, 64), (8, 64), (1, 256), (2, 256), (8, 256), (1, 1400), (2, 1400), (8, 1400)];
+const SAS: u32 = 8;
+const ALGORITHMS: [(&str, Cipher, Hash); 2] = [
+    ("AES-GCM-128", Cipher::AesGcm, Hash::None),
+    ("AES-CTR-128 with HMAC-SHA-1", Cipher::AesCtr, Hash::HmacSha1),
+];
+
+fn grip() -> Platform {
+    Platform::open("grip").expect("it comes with the program")
+}
+
+/// A card with the SAs of one algorithm on it.
+fn card(cipher: Cipher, hash: Hash) -> (Driver, usize) {
+    let mut driver = Driver::new().expect("a card");
+    let (auth_bytes, icv_bytes) = if hash == Hash::None { (0, 16) } else { (20, 12) };
+    for number in 0..SAS {
+        let sa = Sa {
+            algorithm: Algorithm { cipher, hash },
+            salt: [number as u8; 4],
+            key: vec![number as u8; 16],
+            auth_key: vec![number as u8; auth_bytes],
+            icv_bytes,
+        };
+        driver.install(number, sa).expect("the card has the function");
+    }
+    (driver, usize::from(icv_bytes))
+}
+
+/// Multi-packets of a shape in a run: small ones more often, all within one batch of the driver.
+fn runs(bundle: u32, bytes: u32) -> u32 {
+    (65_536 / (bundle * (bytes + 100))).clamp(2, 64 / bundle)
+}
+
+/// The cycles of a burst: so many multi-packets, each of another SA than the one before.
+fn cycles(driver: &mut Driver, icv_bytes: usize, bundle: u32, bytes: u32) -> f64 {
+    let packets = runs(bundle, bytes) * bundle;
+    let mut bodies = vec![(vec![0; bytes as usize], [0; 16]); packets as usize];
+    let mut packets: Vec<CardPacket<'_>> = bodies
+        .iter_mut()
+        .zip(0..)
+        .map(|((payload, icv), at)| CardPacket {
+            sa: at / bundle % SAS,
+            esp: [0, 0, 0, 1, 0, 0, 0, at as u8],
+            seq_high: None,
+            iv: &[9; 8],
+            payload,
+            icv: &mut icv[..icv_bytes],
+            verdict: Verdict::Pending,
+        })
+        .collect();
+    let before = driver.cycles();
+    driver.process(Direction::Seal, &mut packets).expect("the card works");
+    let taken = driver.cycles().wrapping_sub(before);
+    assert!(packets.iter().all(|packet| packet.verdict == Verdict::Done));
+    f64::from(taken)
+}
+
+fn blocks(platform: &Platform, bundle: u32, bytes: u32) -> f64 {
+    f64::from(bundle * (bytes + platform.source.header_bytes).div_ceil(16))
+}
+
+/// `T_init` and `T_block` in cycles, by least squares of the relative error.
+fn fit(measured: &[(f64, f64)]) -> (f64, f64) {
+    // cycles = a + b n, each line divided by its cycles: two normal equations.
+    let (mut aa, mut ab, mut bb, mut ya, mut yb) = (0.0, 0.0, 0.0, 0.0, 0.0);
+    for (blocks, cycles) in measured {
+        let (one, n) = (1.0 / cycles, blocks / cycles);
+        (aa, ab, bb, ya, yb) = (aa + one * one, ab + one * n, bb + n * n, ya + one, yb + n);
+    }
+    let determinant = aa * bb - ab * ab;
+    ((ya * bb - yb * ab) / determinant, (yb * aa - ya * ab) / determinant)
+}
+
+/// The first of some runs brings function and SAs onto the card, which no later one pays for.
+fn warmed(cipher: Cipher, hash: Hash) -> (Driver, usize) {
+    let (mut driver, icv_bytes) = card(cipher, hash);
+    for _ in 0..2 {
+        cycles(&mut driver, icv_bytes, 1, 64);
+    }
+    (driver, icv_bytes)
+}
+
+fn measure(cipher: Cipher, hash: Hash) -> (f64, f64) {
+    let platform = grip();
+    let (mut driver, icv_bytes) = warmed(cipher, hash);
+    let measured: Vec<(f64, f64)> = SHAPES
+        .iter()
+        .map(|(bundle, bytes)| {
+            let each = cycles(&mut driver, icv_bytes, *bundle, *bytes) / f64::from(runs(*bundle, *bytes));
+            (blocks(&platform, *bundle, *bytes), each)
+        })
+        .collect();
+    let (init, block) = fit(&measured);
+    for ((bundle, bytes), (blocks, cycles)) in SHAPES.iter().zip(&measured) {
+        let off = 100.0 * ((init + block * blocks) / cycles - 1.0);
+        println!("  {bundle} of {bytes} bytes: {cycles:.0} cycles, {off:+.0} % by the fit");
+    }
+    (init, block)
+}
+
+#[test]
+fn the_platform_s_figures_are_the_fit_to_the_card_s_cycles() {
+    let reference = grip().reference;
+    let [gcm, _] = ALGORITHMS.map(|(name, cipher, hash)| {
+        println!("{name}, each multi-packet of another SA than the one before:");
+        let (init, block) = measure(cipher, hash);
+        let fitted = Reference { t_init_us: init / CARD_MHZ, block_mbps: 128.0 * CARD_MHZ / block };
+        println!("  T_init {init:.1} cycles, T_block {block:.2}; at {CARD_MHZ} MHz {fitted:.3?}");
+        fitted
+    });
+    let near = |file: f64, fit: f64| (file / fit - 1.0).abs() < ROUNDING;
+    assert!(
+        near(reference.t_init_us, gcm.t_init_us) && near(reference.block_mbps, gcm.block_mbps),
+        "the file says {reference:?}"
+    );
+}
+
+/// Multi-packets one after the other, of SAs in turn.
+struct Rows {
+    at: u32,
+    packets: u32,
+    bundle: u32,
+    bytes: u32,
+}
+
+impl Traffic for Rows {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        let at = self.at;
+        self.at += 1;
+        let packet = Packet { payload_bytes: self.bytes, sa: at / self.bundle % SAS, ..Packet::default() };
+        Ok((at < self.packets).then_some(packet))
+    }
+}
+
+/// What the simulator says of the same burst, in cycles of the card.
+fn predicted(bus_mhz: f64, bundle: u32, bytes: u32) -> f64 {
+    let mut platform = grip();
+    platform.set_accelerators(1); // the burst seals, which is X1's
+    platform.buses[0].clock_mhz = bus_mhz;
+    platform.source.rate_mbps = 1e9; // all is there from the start
+    platform.scheduler.window = bundle as usize;
+    let packets = runs(bundle, bytes) * bundle;
+    let report =
+        Simulation::new(platform).run(Rows { at: 0, packets, bundle, bytes }).expect("a good platform");
+    assert_eq!(report.multi_packets, u64::from(packets / bundle));
+    report.end_ms * 1e3 * CARD_MHZ
+}
+
+#[test]
+fn the_simulator_predicts_the_cycles_of_a_burst() {
+    let paper = grip().buses[0].clock_mhz;
+    let (mut driver, icv_bytes) = warmed(Cipher::AesGcm, Hash::None);
+    for bus_mhz in [CARD_MHZ, 66.0, paper] {
+        driver.set_bus(bus_mhz as u32, CARD_MHZ as u32);
+        for (bundle, bytes) in SHAPES {
+            let measured = cycles(&mut driver, icv_bytes, bundle, bytes);
+            let predicted = predicted(bus_mhz, bundle, bytes);
+            let off = predicted / measured - 1.0;
+            println!(
+                "bus at {bus_mhz} MHz, {bundle} of {bytes} bytes: {measured} cycles, predicted {predicted:.0}, {:+.1} %",
+                100.0 * off
+            );
+            assert!(
+                off.abs() < TOLERANCE,
+                "bus at {bus_mhz} MHz, {bundle} of {bytes} bytes: {measured} {predicted}"
+            );
+        }
+    }
+}
