@@ -1,9 +1,12 @@
-// A function of the slot (port: slot.sv): a cipher in CTR or CBC mode and HMAC in one pass. The hash takes the ciphertext as
-// it appears: the output when encrypting, the input when decrypting. With `cmd_null` the payload only passes the hash.
-// CIPHER 0 AES-CTR, 1 AES-CBC, 2 3DES-CBC; HASH 1 SHA-1, 2 SHA-512.
+// A function of the slot (port: slot.sv): a cipher in CTR or CBC mode and HMAC in one pass, several packets of one SA at a time. The
+// hash takes the ciphertext as it appears: what leaves the cipher's lanes when encrypting, the input when decrypting. With `cmd_null`
+// the payload only passes the hash. Keys are loaded, and the direction turns, once no packet is within.
+// CIPHER 0 AES-CTR, 1 AES-CBC, 2 3DES-CBC, in LANES lanes; HASH 1 SHA-1, 2 SHA-512, in UNITS units.
 module fn_cipher_hmac #(
     parameter int CIPHER = 0,
-    parameter int HASH = 1
+    parameter int HASH = 1,
+    parameter int LANES = CIPHER == 2 ? 8 : CIPHER == 1 ? 4 : 2,
+    parameter int UNITS = HASH == 1 ? 2 : 1
 ) (
     input  logic         clk,
     input  logic         rst,
@@ -34,114 +37,89 @@ module fn_cipher_hmac #(
     input  logic         icv_ready,
     output logic [255:0] icv
 );
-  // ---- commands: load keys if they are new, then begin
-  localparam logic [1:0] IDLE = 0, KEYS = 1, READY = 2, WORK = 3;
+  // ---- commands
+  localparam logic [1:0] IDLE = 0, KEYS = 1, KEYED = 2;
   logic [1:0] state;
-  logic       key_c, key_h, key_c_ready, key_h_ready, start, dec, null_q;
-  assign cmd_ready = state == READY;
+  logic [4:0] packets; // packets from command to ICV
+  logic       key_c, key_h, key_c_ready, key_h_ready, start, filling, dec, null_q, alike, lanes_ready, hash_ready;
+  assign alike = packets == '0 || (cmd_dec == dec && cmd_null == null_q);
+  assign cmd_ready = (cmd_rekey ? state == KEYED : state == IDLE && alike) && !filling && packets != '1 && lanes_ready && hash_ready;
   assign start = cmd_valid && cmd_ready;
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= IDLE;
+      packets <= '0;
+      filling <= 1'b0;
       key_c <= 1'b0;
       key_h <= 1'b0;
     end else begin
       if (key_c && key_c_ready) key_c <= 1'b0;
       if (key_h && key_h_ready) key_h <= 1'b0;
       case (state)
-        IDLE: if (cmd_valid) begin
-          state <= cmd_rekey ? KEYS : READY;
-          key_c <= cmd_rekey;
-          key_h <= cmd_rekey;
+        IDLE: if (cmd_valid && cmd_rekey && packets == '0) begin
+          state <= KEYS;
+          key_c <= 1'b1;
+          key_h <= 1'b1;
         end
-        KEYS: if (!key_c && !key_h && key_c_ready && key_h_ready) state <= READY;
-        READY: if (start) begin
-          state <= WORK;
-          dec <= cmd_dec;
-          null_q <= cmd_null;
-        end
-        default: if (icv_valid && icv_ready) state <= IDLE;
+        KEYS: if (!key_c && !key_h && key_c_ready && key_h_ready) state <= KEYED;
+        default: if (start) state <= IDLE;
       endcase
+      if (start) begin
+        filling <= 1'b1;
+        dec <= cmd_dec;
+        null_q <= cmd_null;
+      end else if (in_valid && in_ready && in_last) filling <= 1'b0;
+      packets <= packets + 5'(start) - 5'(icv_valid && icv_ready);
     end
   end
 
-  // ---- cipher, with its bypass
-  logic         c_in_valid, c_in_ready, c_out_valid, c_out_ready, c_out_last, m_in_ready, m_out_valid, m_out_last, fork_ready;
-  logic [127:0] c_out_block, m_out_block;
-  logic [4:0]   c_out_bytes, m_out_bytes;
-  if (CIPHER == 0) begin : g_cipher
-    mode_ctr u_mode (.clk, .rst, .key_valid(key_c), .key_ready(key_c_ready), .key(cmd_key), .key_len(cmd_key_len),
-        .start, .salt(cmd_salt), .iv(cmd_iv[63:0]), .in_valid(c_in_valid && !null_q), .in_ready(m_in_ready), .in_block, .in_bytes,
-        .in_last, .out_valid(m_out_valid), .out_ready(c_out_ready && !null_q), .out_block(m_out_block), .out_bytes(m_out_bytes),
-        .out_last(m_out_last));
-    logic unused;
-    assign unused = &{1'b0, cmd_iv[127:64]};
-  end else if (CIPHER == 1) begin : g_cipher
-    assign m_out_bytes = 5'd16;
-    mode_cbc u_mode (.clk, .rst, .key_valid(key_c), .key_ready(key_c_ready), .key(cmd_key), .key_len(cmd_key_len),
-        .start, .dec(cmd_dec), .iv(cmd_iv), .in_valid(c_in_valid && !null_q), .in_ready(m_in_ready), .in_block, .in_last,
-        .out_valid(m_out_valid), .out_ready(c_out_ready && !null_q), .out_block(m_out_block), .out_last(m_out_last));
-    logic unused;
-    assign unused = &{1'b0, cmd_salt};
+  // ---- cipher: blocks to the lanes (l_) and back (c_)
+  logic         l_valid, l_ready, c_valid, c_ready, c_last;
+  logic [127:0] c_block;
+  logic [4:0]   c_bytes;
+  if (CIPHER == 2) begin : g_cipher
+    logic        to_valid, to_ready, to_last, from_valid, from_ready, from_last;
+    logic [63:0] to_word, from_word;
+    logic [4:0]  unused_bytes;
+    halves u_halves (
+        .clk, .rst, .in_valid(l_valid), .in_ready(l_ready), .in_block, .in_bytes, .in_last, .to_valid, .to_ready, .to_word, .to_last,
+        .from_valid, .from_ready, .from_word, .from_last, .out_valid(c_valid), .out_ready(c_ready), .out_block(c_block),
+        .out_bytes(c_bytes), .out_last(c_last));
+    lanes #(.CIPHER(CIPHER), .LANES(LANES), .DEPTH_LOG2(8)) u_lanes (
+        .clk, .rst, .key_valid(key_c), .key_ready(key_c_ready), .key(cmd_key), .key_len(cmd_key_len), .start_valid(start && !cmd_null),
+        .start_ready(lanes_ready), .start_dec(cmd_dec), .start_salt(cmd_salt), .start_iv(cmd_iv), .in_valid(to_valid),
+        .in_ready(to_ready), .in_block(to_word), .in_bytes(5'd8), .in_last(to_last), .out_valid(from_valid), .out_ready(from_ready),
+        .out_block(from_word), .out_bytes(unused_bytes), .out_last(from_last));
   end else begin : g_cipher
-    mode_cbc_3des u_mode (.clk, .rst, .key_valid(key_c), .key_ready(key_c_ready), .key(cmd_key[191:0]),
-        .start, .dec(cmd_dec), .iv(cmd_iv[63:0]), .in_valid(c_in_valid && !null_q), .in_ready(m_in_ready), .in_block, .in_bytes,
-        .in_last, .out_valid(m_out_valid), .out_ready(c_out_ready && !null_q), .out_block(m_out_block), .out_bytes(m_out_bytes),
-        .out_last(m_out_last));
-    logic unused;
-    assign unused = &{1'b0, cmd_salt, cmd_key[255:192], cmd_key_len, cmd_iv[127:64]};
+    lanes #(.CIPHER(CIPHER), .LANES(LANES), .DEPTH_LOG2(7)) u_lanes (
+        .clk, .rst, .key_valid(key_c), .key_ready(key_c_ready), .key(cmd_key), .key_len(cmd_key_len), .start_valid(start && !cmd_null),
+        .start_ready(lanes_ready), .start_dec(cmd_dec), .start_salt(cmd_salt), .start_iv(cmd_iv), .in_valid(l_valid),
+        .in_ready(l_ready), .in_block, .in_bytes, .in_last, .out_valid(c_valid), .out_ready(c_ready), .out_block(c_block),
+        .out_bytes(c_bytes), .out_last(c_last));
   end
-  // The bypass is a queue, for the shell takes the last block only after it has given it.
-  logic         n_in_ready, n_out_valid, n_out_last;
-  logic [127:0] n_out_block;
-  logic [4:0]   n_out_bytes;
-  core_fifo #(.WIDTH(134), .DEPTH(2)) u_bypass (
-      .clk, .rst, .in_valid(c_in_valid && null_q), .in_ready(n_in_ready), .in_data({in_last, in_bytes, in_block}),
-      .out_valid(n_out_valid), .out_ready(c_out_ready && null_q), .out_data({n_out_last, n_out_bytes, n_out_block}));
-  assign c_in_ready = null_q ? n_in_ready : m_in_ready;
-  assign c_out_valid = null_q ? n_out_valid : m_out_valid;
-  assign c_out_block = null_q ? n_out_block : m_out_block;
-  assign c_out_bytes = null_q ? n_out_bytes : m_out_bytes;
-  assign c_out_last = null_q ? n_out_last : m_out_last;
 
-  // ---- the ciphertext goes two ways
-  logic         h_in_valid, h_in_ready, h_valid, h_ready, h_last;
-  logic [127:0] h_block;
-  logic [4:0]   h_bytes;
-  assign fork_ready = h_in_ready && state == WORK;
-  assign c_in_valid = in_valid && state == WORK && (!dec || fork_ready);
-  assign in_ready = c_in_ready && state == WORK && (!dec || fork_ready);
-  assign out_valid = c_out_valid && (dec || fork_ready);
-  assign c_out_ready = out_ready && (dec || fork_ready);
-  assign out_block = c_out_block;
-  assign out_bytes = c_out_bytes;
-  assign out_last = c_out_last;
-  assign h_in_valid = dec ? in_valid && in_ready : out_valid && out_ready;
-  core_fifo #(.WIDTH(134), .DEPTH(4)) u_fork (
-      .clk, .rst, .in_valid(h_in_valid), .in_ready(h_in_ready),
-      .in_data(dec ? {in_last, in_bytes, in_block} : {c_out_last, c_out_bytes, c_out_block}),
-      .out_valid(h_valid), .out_ready(h_ready), .out_data({h_last, h_bytes, h_block}));
-
-  // ---- hash
-  logic        w_valid, w_ready, w_last;
-  logic [63:0] w_data;
-  logic [3:0]  w_bytes;
-  hash_feed u_feed (
-      .clk, .rst, .start, .esp(cmd_esp), .iv(cmd_iv), .iv_bytes(cmd_null ? 5'd0 : CIPHER == 1 ? 5'd16 : 5'd8), .esn(cmd_esn),
-      .seq_hi(cmd_seq_hi), .in_valid(h_valid), .in_ready(h_ready), .in_block(h_block), .in_bytes(h_bytes), .in_last(h_last),
-      .m_valid(w_valid), .m_ready(w_ready), .m_data(w_data), .m_bytes(w_bytes), .m_last(w_last));
-  if (HASH == 1) begin : g_hash
-    logic [159:0] mac;
-    core_hmac_sha1 u_hash (.clk, .rst, .key_valid(key_h), .key_ready(key_h_ready), .key(cmd_auth_key), .in_valid(w_valid),
-        .in_ready(w_ready), .in_data(w_data), .in_bytes(w_bytes), .in_last(w_last), .mac_valid(icv_valid), .mac_ready(icv_ready), .mac);
-    assign icv = {96'b0, mac};
-  end else begin : g_hash
-    logic [511:0] mac;
-    core_hmac_sha512 u_hash (.clk, .rst, .key_valid(key_h), .key_ready(key_h_ready), .key({512'b0, cmd_auth_key}),
-        .in_valid(w_valid), .in_ready(w_ready), .in_data(w_data), .in_bytes(w_bytes), .in_last(w_last), .mac_valid(icv_valid),
-        .mac_ready(icv_ready), .mac);
-    assign icv = mac[255:0];
-    logic unused;
-    assign unused = &{1'b0, mac[511:256]};
+  // ---- the ways of a block: input to lanes, to hash and to result (r_)
+  logic         h_valid, h_ready, h_last, r_valid, r_ready, r_last, through;
+  logic [127:0] h_block, r_block;
+  logic [4:0]   h_bytes, r_bytes;
+  assign through = dec || null_q; // the hash takes the input
+  always_comb begin
+    l_valid = in_valid && filling && !null_q && (!dec || h_ready);
+    in_ready = filling && (!null_q ? l_ready : r_ready) && (!through || h_ready);
+    c_ready = r_ready && !null_q && (through || h_ready);
+    h_valid = through ? in_valid && in_ready : c_valid && r_ready;
+    r_valid = null_q ? in_valid && filling && h_ready : c_valid && (through || h_ready);
+    {h_last, h_bytes, h_block} = through ? {in_last, in_bytes, in_block} : {c_last, c_bytes, c_block};
+    {r_last, r_bytes, r_block} = null_q ? {in_last, in_bytes, in_block} : {c_last, c_bytes, c_block};
   end
+  // Results wait here for the ICV of the packet before, so that the hash may have them at once.
+  logic [8:0] unused_level;
+  fifo #(.WIDTH(134), .DEPTH_LOG2(8)) u_results (
+      .clk, .rst, .s_valid(r_valid), .s_ready(r_ready), .s_item({r_last, r_bytes, r_block}), .m_valid(out_valid), .m_ready(out_ready),
+      .m_item({out_last, out_bytes, out_block}), .level(unused_level));
+  hash_lanes #(.HASH(HASH), .UNITS(UNITS)) u_hash (
+      .clk, .rst, .key_valid(key_h), .key_ready(key_h_ready), .key(cmd_auth_key), .start_valid(start), .start_ready(hash_ready),
+      .start_esp(cmd_esp), .start_iv(cmd_iv), .start_iv_bytes(cmd_null ? 5'd0 : CIPHER == 1 ? 5'd16 : 5'd8), .start_esn(cmd_esn),
+      .start_seq_hi(cmd_seq_hi), .in_valid(h_valid), .in_ready(h_ready), .in_block(h_block), .in_bytes(h_bytes), .in_last(h_last),
+      .icv_valid, .icv_ready, .icv);
 endmodule

@@ -1,4 +1,5 @@
-// A function of the slot (port: slot.sv): AES-GCM as ESP uses it (RFC 4106).
+// A function of the slot (port: slot.sv): AES-GCM as ESP uses it (RFC 4106). A packet enters while the last one is finished; new
+// keys wait until none is within.
 module fn_gcm (
     input  logic         clk,
     input  logic         rst,
@@ -27,18 +28,19 @@ module fn_gcm (
     input  logic         icv_ready,
     output logic [255:0] icv
 );
-  logic keyed; // the keys of this command are in, or were not new
-  logic key_ready, start_ready;
+  logic keyed; // the keys of this command are in
+  logic key_ready, start_ready, may_start;
   logic [127:0] tag;
-  assign cmd_ready = keyed && key_ready && start_ready;
+  assign may_start = keyed || !cmd_rekey;
+  assign cmd_ready = may_start && start_ready;
   assign icv = {128'b0, tag};
   always_ff @(posedge clk) begin
     if (rst || (cmd_valid && cmd_ready)) keyed <= 1'b0;
-    else if (cmd_valid && (!cmd_rekey || key_ready)) keyed <= 1'b1;
+    else if (cmd_valid && cmd_rekey && key_ready) keyed <= 1'b1;
   end
   core_gcm u_gcm (
       .clk, .rst, .key_valid(cmd_valid && cmd_rekey && !keyed), .key_ready, .key(cmd_key), .key_len(cmd_key_len),
-      .start_valid(cmd_valid && keyed && key_ready), .start_ready, .start_dec(cmd_dec), .start_iv({cmd_iv, cmd_salt}),
+      .start_valid(cmd_valid && may_start), .start_ready, .start_dec(cmd_dec), .start_iv({cmd_iv, cmd_salt}),
       .start_aad(cmd_esn ? {32'b0, cmd_esp[63:32], cmd_seq_hi, cmd_esp[31:0]} : {64'b0, cmd_esp}),
       .start_aad_bytes(cmd_esn ? 5'd12 : 5'd8),
       .in_valid, .in_ready, .in_block, .in_bytes, .in_last, .out_valid, .out_ready, .out_block, .out_bytes, .out_last,

@@ -4,7 +4,8 @@
 module hash_feed (
     input  logic         clk,
     input  logic         rst,
-    input  logic         start, // the head below is taken; no packet is in work
+    input  logic         start_valid, // the head below
+    output logic         start_ready,
     input  logic [63:0]  esp,
     input  logic [127:0] iv,
     input  logic [4:0]   iv_bytes, // 0, 8, 16
@@ -28,7 +29,9 @@ module hash_feed (
   logic [31:0]  hi_q;
   logic [4:0]   iv_left;
   logic [3:0]   count;
-  logic         esn_q, high, more, valid, ready, last;
+  logic         esn_q, high, more, valid, ready, last, start;
+  assign start_ready = state == IDLE;
+  assign start = start_valid && start_ready;
 
   stream_join u_join (.clk, .rst, .s_valid(valid), .s_ready(ready), .s_data(piece), .s_bytes(count), .s_last(last), .s_err(1'b0),
       .m_valid, .m_ready, .m_data, .m_sof(), .m_eof(m_last), .m_bytes, .m_err());

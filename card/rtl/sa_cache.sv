@@ -7,7 +7,7 @@ module sa_cache (
     input  logic [7:0]  wr_index,
     input  logic [3:0]  wr_word,
     input  logic [63:0] wr_data,
-    input  logic        remove,   // wr_index; also at the start of an install
+    input  logic        wipe,     // zeros into wr_word of wr_index, which is invalid from then on
     input  logic        load,     // pulse; `done` follows
     input  logic [7:0]  load_index,
     output logic        done,     // pulse
@@ -40,7 +40,7 @@ module sa_cache (
   assign rd_addr = {here_index, word};
 
   always_ff @(posedge clk) begin
-    if (wr_valid) mem[{wr_index, wr_word}] <= wr_data;
+    if (wr_valid || wipe) mem[{wr_index, wr_word}] <= wipe ? '0 : wr_data;
     q <= mem[rd_addr];
   end
 
@@ -72,10 +72,11 @@ module sa_cache (
           done <= 1'b1;
         end
       end
-      if (remove || (wr_valid && here_index == wr_index)) begin
-        if (here_index == wr_index) here <= 1'b0;
+      if ((wipe || wr_valid) && here_index == wr_index) begin
+        here <= 1'b0;
+        if (wipe) entry <= '0;
       end
-      if (remove) valid[wr_index] <= 1'b0;
+      if (wipe) valid[wr_index] <= 1'b0;
       else if (wr_valid && wr_word == LAST) valid[wr_index] <= 1'b1;
     end
   end

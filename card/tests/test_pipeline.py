@@ -169,6 +169,30 @@ async def what_cannot_be_done_is_said_and_nothing_hangs(dut):
 
 
 @cocotb.test()
+async def broken_framing_ends_in_a_status_and_the_next_packet_is_whole(dut):
+    pipe, rng = await begin(dut), random.Random(21)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 1, rng)
+    await pipe.install(sa)
+    plain, sealed, esp_off, seq_hi = esp_case(sa, rng, header=20, payload=rng.randbytes(96))
+    good = prefix(len(plain), functions=CRYPTO, sa=1, esp_off=esp_off, seq_hi=seq_hi) + plain
+    words = words_of(good)
+    for kept in [1, 3, 4, 6, 9, 14, len(words) - 1]:
+        # Words that no start precedes; a frame that the next one's start cuts off, in the prefix, the headers and the payload.
+        await pipe.source.send_all(words[kept:])
+        await pipe.source.send_all(words[:kept])
+        cocotb.start_soon(pipe.source.send_all(words))
+        status, rest = await pipe.answer()
+        assert (status.code, rest) == (card.BROKEN, b""), kept
+        assert (await pipe.answer())[1] == sealed
+    short = [*words[:5], {**words[5], "bytes": 5}, *words[6:]]
+    cocotb.start_soon(pipe.source.send_all(short))
+    assert (await pipe.answer())[0].code == card.BROKEN, "a word inside that is not full"
+    await seal_and_open(pipe, sa, rng)
+
+
+@cocotb.test()
 async def a_packet_without_functions_passes_unchanged(dut):
     pipe, rng = await begin(dut, gaps=0.2, stalls=0.2), random.Random(16)
     for length in [1, 7, 8, 9, 64, 200]:
@@ -211,6 +235,81 @@ async def an_index_beyond_the_cache_and_a_body_of_a_wrong_length_are_refused(dut
         status, rest = await pipe.ask(prefix(length, op, cookie=7) + bytes(length))
         assert (status.code, status.cookie, rest) == (card.MALFORMED, 7, b""), (op, length)
     await seal_and_open(pipe, sa, rng)
+
+
+@cocotb.test()
+@cocotb.parametrize((("gaps", "stalls"), [(0.0, 0.0), (0.2, 0.4)]))
+async def commands_sent_ahead_of_their_answers_are_answered_in_order(dut, gaps, stalls):
+    """Packets of several SAs in runs, both directions, with what fails and what changes SAs and the slot between them."""
+    pipe, rng = await begin(dut, gaps=gaps, stalls=stalls), random.Random(19)
+    algs = ALGS(dut)
+    function = card.FUNCTION[algs[0]] if algs else 1
+    await pipe.load(function)
+    sas = [sa_of(algs[n % len(algs)], n, rng, esn=n // 2) for n in range(4)]
+    for sa in sas:
+        await pipe.install(sa)
+    sa, sent = sas[0], []  # (frame, code, what comes back)
+    for cookie in range(90):
+        kind = rng.choice(["seal"] * 5 + ["open"] * 3 + ["same"] * 3 + ["spoilt", "unknown", "plain", "short", "install", "slot", "filter"])
+        sa = sa if kind == "same" else rng.choice(sas)
+        plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
+        fields = {"functions": CRYPTO, "sa": sa.index, "esp_off": esp_off, "seq_hi": seq_hi, "cookie": cookie}
+        if kind == "open":
+            sent.append((prefix(len(sealed), decrypt=1, **fields) + sealed, card.OK, plain))
+        elif kind == "spoilt":
+            spoilt = sealed[:-1] + bytes([sealed[-1] ^ 1])
+            sent.append((prefix(len(sealed), decrypt=1, **fields) + spoilt, card.BAD_ICV, b""))
+        elif kind == "unknown":
+            sent.append((prefix(len(plain), **fields | {"sa": 99}) + plain, card.NO_SA, b""))
+        elif kind == "plain":
+            sent.append((prefix(len(plain), cookie=cookie) + plain, card.OK, plain))
+        elif kind == "short":
+            sent.append((prefix(len(plain) + 9, **fields) + plain, card.MALFORMED, b""))
+        elif kind == "install":
+            sas[sa.index] = sa = sa_of(sa.alg, sa.index, rng, esn=sa.esn)
+            sent.append((sa.install(cookie), card.OK, b""))
+        elif kind == "slot":
+            sent.append((prefix(0, card.SLOT_LOAD, argument=function, cookie=cookie), card.OK, b""))
+        elif kind == "filter":
+            sent.append((prefix(32, card.FILTER_WRITE, cookie=cookie) + bytes(32), card.OK, b""))
+        else:
+            sent.append((prefix(len(plain), **fields) + plain, card.OK, sealed))
+
+    async def feed():
+        for frame, _, _ in sent:
+            await pipe.source.frame(frame)
+
+    cocotb.start_soon(feed())
+    for cookie, (_, code, back) in enumerate(sent):
+        status, made = await pipe.answer()
+        assert (status.cookie, status.code, made) == (cookie, code, back)
+
+
+def stored(dut, index):
+    """An SA's words in the card's RAM."""
+    cache = dut.u_pipeline.u_front.u_take.u_sa
+    return [int(cache.mem[16 * index + word].value) for word in range(14)], int(cache.entry.value)
+
+
+@cocotb.test()
+async def of_an_sa_that_is_removed_or_did_not_come_whole_no_key_stays_in_the_ram(dut):
+    pipe, rng = await begin(dut), random.Random(20)
+    sas = [sa_of(ALGS(dut)[0], index, rng) for index in [6, 7]]
+    for sa in sas:
+        await pipe.install(sa)
+    await pipe.load(card.FUNCTION[sas[0].alg])
+    await seal_and_open(pipe, sas[0], rng)
+    body = sas[0].install()[32:]
+    assert stored(dut, 6)[0] == [int.from_bytes(body[at : at + 8], "little") for at in range(0, 112, 8)]
+    assert stored(dut, 6)[1], "it was used, and stands in the registers too"
+    assert (await pipe.ask(prefix(0, card.SA_REMOVE, sa=6)))[0].code == card.OK
+    assert stored(dut, 6) == ([0] * 14, 0)
+    await seal_and_open(pipe, sas[1], rng)
+    assert (await pipe.ask(sas[1].install()[:-8]))[0].code == card.MALFORMED
+    assert stored(dut, 7) == ([0] * 14, 0)
+    await pipe.source.send_all(words_of(sas[0].install(), err=1))
+    assert (await pipe.answer())[0].code == card.BROKEN
+    assert stored(dut, 6)[0] == [0] * 14
 
 
 @pytest.mark.quick

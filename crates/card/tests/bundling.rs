@@ -109,7 +109,7 @@ fn inline_cycles(nic: &mut Nic, line: &mut MemoryLine, icv_bytes: usize, sas: &[
 }
 
 #[test]
-fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones() {
+fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones_unless_the_line_bounds_both() {
     for (name, cipher, hash) in ALGORITHMS {
         let (line, mut peer) = memory(PACKETS as usize).expect("descriptors");
         let mut nic = Nic::new(Box::new(line)).expect("a card");
@@ -129,6 +129,8 @@ fn packets_of_one_sa_in_a_row_leave_the_card_faster_than_mixed_ones() {
         println!("  SAs in turn: {}", mixed / PACKETS);
         println!("  8 of one SA in a row: {}", all / PACKETS);
         println!("  the line alone: {wire}");
-        assert!(all < mixed, "{name}: {mixed} {all}");
+        // Where the card keeps up with the line in either order, there is nothing left to gain.
+        let line_bound = (mixed as usize) < PACKETS as usize * wire * 21 / 20;
+        assert!(all < mixed || (all == mixed && line_bound), "{name}: {mixed} {all}");
     }
 }

@@ -67,7 +67,7 @@ fn drained(line: &mut MemoryLine) -> Vec<Vec<u8>> {
 
 /// Opens SAs of one shape.
 fn opener(shape: Shape, numbers: std::ops::Range<u8>) -> (Nic, MemoryLine) {
-    let (mut nic, line) = alone(512);
+    let (mut nic, line) = alone(2_048);
     for number in numbers {
         let inbound = inbound(number, shape.is_tunnel);
         nic.install(number.into(), sa(shape.algorithm, number), Some(inbound)).expect("fits");
@@ -260,12 +260,12 @@ fn more_sas_than_the_cache_holds_come_back_with_their_packets() {
 #[test]
 fn what_the_line_brings_faster_than_it_can_be_opened_is_counted() {
     let (mut nic, mut line) = opener(shape(CTR_SHA1), 0..8);
-    for n in 0..400 {
+    for n in 0..1_500 {
         assert!(line.send(&case(shape(CTR_SHA1), n as u8 % 8, 1, 20).sealed).expect("a peer"));
     }
     let received = settle(&mut nic);
     let lost = nic.counters().overrun;
-    assert!(lost > 0 && received.len() as u64 + lost == 400, "{lost} of 400, {} came", received.len());
+    assert!(lost > 0 && received.len() as u64 + lost == 1_500, "{lost} of 1500, {} came", received.len());
     assert_eq!(nic.counters().opened, received.len() as u64);
 }
 

@@ -1,0 +1,40 @@
+// What an SA's algorithms make of an ESP packet: the function they need, and where IV, payload and ICV are.
+module esp_shape (
+    input  logic [7:0]  alg,
+    input  logic [7:0]  icv_bytes,
+    input  logic [3:0]  slot_active,
+    input  logic        decrypt,
+    input  logic        from_mac,    // the frame's length is not known yet
+    input  logic [15:0] length,
+    input  logic [15:0] esp_off,
+    input  logic [15:0] esp_end,
+    output logic [3:0]  need,        // 0: none does this
+    output logic        no_cipher,
+    output logic [4:0]  iv_bytes,
+    output logic [15:0] payload_off,
+    output logic [15:0] payload,     // bytes
+    output logic        sound        // there is a payload, of whole blocks, inside the frame
+);
+  logic [4:0]  block_bytes;
+  logic [15:0] fixed;
+  assign no_cipher = alg[3:0] == '0;
+  always_comb begin
+    case (alg)
+      8'h01: need = 4'd1;
+      8'h12: need = 4'd2;
+      8'h13: need = 4'd3;
+      8'h14: need = 4'd4;
+      8'h22: need = 4'd5;
+      8'h10: need = slot_active >= 4'd2 && slot_active <= 4'd4 ? slot_active : 4'd2; // only its hash
+      8'h20: need = 4'd5;
+      default: need = 4'd0;
+    endcase
+    iv_bytes = no_cipher ? 5'd0 : alg[3:0] == 4'd3 ? 5'd16 : 5'd8;
+    block_bytes = alg[3:0] == 4'd3 ? 5'd16 : alg[3:0] == 4'd4 ? 5'd8 : 5'd1;
+  end
+  assign payload_off = esp_off + 16'd8 + {11'b0, iv_bytes};
+  assign fixed = payload_off + (decrypt ? {8'b0, icv_bytes} : 16'd0);
+  assign payload = esp_end - fixed;
+  assign sound = esp_off[15:14] == '0 && esp_end[15:14] == '0 && esp_end > fixed && (from_mac || esp_end <= length)
+      && (payload[3:0] & 4'(block_bytes - 5'd1)) == '0 && icv_bytes <= 8'd32;
+endmodule
