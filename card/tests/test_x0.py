@@ -5,9 +5,9 @@ import random
 import cocotb
 import pytest
 from cocotb.triggers import ClockCycles, FallingEdge, ReadOnly
-from frames import FIELDS, FrameSink, FrameSource
+from frames import FIELDS, FrameSink, FrameSource, words_of
 from harness import run
-from host import BUS_WAITS, CPL, ERRORS, IRQ_ACK, IRQ_COUNT, IRQ_TIME, RX, TX, Driver, Memory
+from host import BUS_WAITS, CPL, CTRL, ERRORS, IRQ_ACK, IRQ_COUNT, IRQ_TIME, RX, TX, Driver, Memory
 from stream import start_clock
 
 
@@ -60,8 +60,79 @@ async def a_frame_is_received_into_all_64_alignments_and_nothing_beside_it_is_to
 
 
 @cocotb.test()
+async def pieces_of_a_table_meet_in_all_64_alignments(dut):
+    """Where the first piece ends and where the second begins, in a word; both directions."""
+    driver, source, sink = await begin(dut)
+    rng = random.Random(55)
+    for first in range(9, 17):
+        for offset in range(8):
+            data, sizes, offsets = rng.randbytes(first + 21), [first, 21], [3, offset]
+            driver.post_transmit(data, first, offsets=offsets, sizes=sizes)
+            await driver.ring_transmit()
+            assert await sink.frame() == (data, 0)
+            assert await driver.completion() == (first, 0, 0, 0, bytes(8))
+            segments = driver.post_receive(offset, sizes, offsets)
+            # What lies between the pieces, and from the second to the end of its word.
+            ends = [at + size for at, size in segments]
+            beside = [slice(ends[0], segments[1][0]), slice(ends[1], (ends[1] + 7) // 8 * 8)]
+            for part in beside:
+                driver.memory.bytes[part] = b"\xaa" * (part.stop - part.start)
+            await driver.ring_receive()
+            cocotb.start_soon(source.frame(data))
+            assert await driver.completion() == (offset, len(data), 1, 0, data[:8])
+            assert driver.received(segments, len(data)) == data
+            assert all(driver.memory.bytes[part] == b"\xaa" * (part.stop - part.start) for part in beside)
+
+
+@cocotb.test()
+async def the_counts_of_the_rings_wrap_at_sixteen_bits(dut):
+    driver, source, sink = await begin(dut, waits=0.1)
+    rng = random.Random(56)
+    await driver.write(CTRL, 0)
+    # Four before the end of the count: as after 65,532 descriptors each way, and as many completions.
+    begun = 0xFFFC
+    for count in [dut.u_transmit.u_segments.head, dut.u_receive.u_segments.head, dut.u_complete.tail]:
+        count.value = begun
+    driver.tx_tail = driver.rx_tail = driver.cpl_head = begun
+    for entry in range(begun % driver.completions, driver.completions):
+        driver.memory.bytes[driver.CPL_RING + 16 * entry + 14] = 1  # the last lap's phase
+    await driver.write(CPL + 8, begun)
+    await driver.ring_transmit()
+    await driver.ring_receive()
+    await driver.write(CTRL, 3)
+    for n in range(12):
+        out, back = rng.randbytes(30 + n), rng.randbytes(50 - n)
+        driver.post_transmit(out, n)
+        await driver.ring_transmit()
+        assert await sink.frame() == (out, 0)
+        assert (await driver.completion())[:4] == (n, 0, 0, 0)
+        segments = driver.post_receive(n)
+        await driver.ring_receive()
+        cocotb.start_soon(source.frame(back))
+        assert (await driver.completion())[:4] == (n, len(back), 1, 0)
+        assert driver.received(segments, len(back)) == back
+    assert [await driver.read(ring + 12) for ring in (TX, RX)] == [8, 8]
+
+
+@cocotb.test()
+async def words_without_a_start_vanish_and_a_frame_cut_off_by_the_next_is_marked(dut):
+    driver, source, _ = await begin(dut)
+    whole = bytes(range(40))
+    places = [driver.post_receive(n) for n in range(3)]
+    await driver.ring_receive()
+    await source.send_all(words_of(whole)[2:])
+    await source.send_all(words_of(whole))
+    await source.send_all(words_of(whole)[:3])
+    await source.send_all(words_of(whole))
+    assert (await driver.completion())[:4] == (0, 40, 1, 0)
+    assert (await driver.completion())[:4] == (1, 24, 1, 1), "cut off, and said to be broken"
+    assert (await driver.completion())[:4] == (2, 40, 1, 0)
+    assert [driver.received(place, n) for place, n in zip(places, [40, 24, 40])] == [whole, whole[:24], whole]
+
+
+@cocotb.test()
 @cocotb.parametrize((("waits", "gaps", "stalls"), [(0.0, 0.0, 0.0), (0.3, 0.3, 0.3)]))
-async def both_directions_at_once_with_tables_and_wrapping_rings(dut, waits, gaps, stalls):
+async def both_directions_at_once_with_tables_and_full_and_wrapping_rings(dut, waits, gaps, stalls):
     driver, source, sink = await begin(dut, waits, gaps, stalls, entries=4, completions=8)
     rng = random.Random(53)
     out = [(rng.randbytes(rng.randrange(2, 700)), rng.randrange(4)) for _ in range(50)]
