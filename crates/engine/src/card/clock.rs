@@ -2,12 +2,20 @@
 
 /// MHz of the slowest core of each function, by its number, as nextpnr routed it on an ECP5-85 (docs/card.md, "On an FPGA"). The card
 /// as a whole has not been routed: these are an upper bound for it.
-const ROUTED_MHZ: [u64; 6] = [119, 119, 114, 114, 114, 106];
+const ROUTED_MHZ: [u32; 6] = [119, 119, 114, 114, 114, 106];
+
+/// MHz of the host's 64-bit bus: what the GRIP papers measured on X0's PCI side (2.11 Gbit/s; `platforms/grip.toml`). It is slower
+/// than the card, so that the card's cycles have its wait states among them.
+pub(super) const BUS_MHZ: u32 = 33;
+
+/// The card's clock with a function in the slot.
+pub(super) fn mhz(function: u8) -> u32 {
+    ROUTED_MHZ.get(usize::from(function)).copied().unwrap_or(ROUTED_MHZ[0])
+}
 
 /// The time of `cycles` with a function in the slot, in ns.
 pub(super) fn nanoseconds(function: u8, cycles: u32) -> u64 {
-    let mhz = ROUTED_MHZ.get(usize::from(function)).copied().unwrap_or(ROUTED_MHZ[0]);
-    u64::from(cycles) * 1_000 / mhz
+    u64::from(cycles) * 1_000 / u64::from(mhz(function))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Tran
 
 use zeroize::Zeroize;
 
-use super::clock::nanoseconds;
+use super::clock::{BUS_MHZ, mhz, nanoseconds};
 use super::esp;
 use crate::remote::Worker;
 use crate::software::KeyTable;
@@ -39,6 +39,7 @@ impl Core {
         let MultiPacket { sa, direction, packets, .. } = multi_packet;
         let keys = self.sas.get(&sa.0)?;
         let function = self.driver.function(keys.algorithm)?;
+        self.driver.set_bus(BUS_MHZ, mhz(function));
         let before = self.driver.cycles();
         let verdicts = on_card(&mut self.driver, sa.0, keys, *direction, packets).ok()?;
         let cycles = self.driver.cycles().wrapping_sub(before);
