@@ -196,6 +196,7 @@ fn bus_of(name: &str, bus: &BusConfig) -> BusSpec {
         clock_mhz: 1e3 / bus.cycle_ns,
         address_cycles: bus.address_cycles,
         width_bytes: bus.width_bytes,
+        packet_bytes: 0,
     }
 }
 

@@ -10,6 +10,7 @@ pub(crate) struct Bus {
     cycle: f64,
     address_cycles: u64,
     width: u64,
+    packet_bytes: u64,
     /// When all transfers that were asked for have ended.
     free_at: u64,
     requests: u64,
@@ -23,6 +24,7 @@ impl Bus {
             cycle: 1e6 / spec.clock_mhz,
             address_cycles: spec.address_cycles.into(),
             width: spec.width_bytes.into(),
+            packet_bytes: spec.packet_bytes.into(),
             free_at: 0,
             requests: 0,
             conflicts: 0,
@@ -39,6 +41,12 @@ impl Bus {
             width => bytes.div_ceil(width),
         };
         (self.cycle * (self.address_cycles + cycles) as i64 as f64 + 0.5) as i64 as u64
+    }
+
+    /// `t_bus` of a multi-packet of so many bytes, with what crosses for each of its packets besides.
+    #[inline]
+    pub(crate) fn multi_packet(&self, bytes: u64, packets: usize) -> u64 {
+        self.transfer(bytes + self.packet_bytes * packets as u64)
     }
 
     /// Asks for the bus for `ticks`; when that transfer ends. Requests must come in order of time.
@@ -67,7 +75,7 @@ mod tests {
 
     fn pci() -> Bus {
         let name = "pci".to_owned();
-        Bus::new(&BusSpec { name, clock_mhz: 66.0, address_cycles: 1, width_bytes: 4 })
+        Bus::new(&BusSpec { name, clock_mhz: 66.0, address_cycles: 1, width_bytes: 4, packet_bytes: 0 })
     }
 
     #[test]
@@ -75,6 +83,14 @@ mod tests {
         // 1500 bytes: 376 cycles of 15,151.515 ps.
         assert_eq!(pci().transfer(1500), 5_696_970);
         assert_eq!(pci().transfer(41), 181_818);
+    }
+
+    #[test]
+    fn what_crosses_for_each_packet_besides_is_part_of_a_multi_packets_one_transfer() {
+        let mut bus = pci();
+        assert_eq!(bus.multi_packet(1500, 3), bus.transfer(1500));
+        bus.packet_bytes = 80;
+        assert_eq!(bus.multi_packet(1500, 3), bus.transfer(1740));
     }
 
     #[test]

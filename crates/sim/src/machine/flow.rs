@@ -122,7 +122,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     #[inline]
     pub(super) fn send(&mut self, dispatch: Dispatch<Carried>) {
         let processor = &mut self.processors[dispatch.engine];
-        let transfer = processor.way.bus().map_or(0, |bus| self.buses[bus].transfer(dispatch.bytes));
+        let packets = dispatch.items.len();
+        let transfer =
+            processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(dispatch.bytes, packets));
         let at = dispatch.engine;
         processor.enqueue(Job { scheduled: self.now, transfer, dispatch });
         self.advance(at);

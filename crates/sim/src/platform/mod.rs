@@ -76,6 +76,9 @@ pub struct BusSpec {
     pub address_cycles: u32,
     /// Bytes of each cycle.
     pub width_bytes: u32,
+    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on: commands, descriptors, status.
+    #[serde(default)]
+    pub packet_bytes: u32,
 }
 
 /// CPU or accelerator.
