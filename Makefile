@@ -42,9 +42,10 @@ card-test: ## the card's modules: lint, then every cocotb test on Verilator
 	card/lint.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
 
-card-driver: ## the card's driver over its verilated model; prints the sliding window's gain in card cycles
+card-driver: ## the card's drivers and port over its verilated model; prints the sliding window's gain in card cycles (root)
 	@scripts/card-venv.sh
 	$(CARGO) test --locked -p convoy-card --features verilated -- --nocapture
+	$(CARGO) test --locked -p convoy-port --features card --lib --test card_interface card
 
 card-engine: ## the suite of every engine, with the verilated card among them
 	@scripts/card-venv.sh

@@ -6,7 +6,8 @@ use convoy_packet::ipv4::{self, Ipv4Header, Ipv4Option};
 use convoy_packet::ipv6::{self, Ipv6Header};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{
-    Ah, Esp, Fragment, Icmp, Ipv4, Ipv6, Layout, Udp, ah, checksum, esp, ethernet, icmp, ip, tcp, udp, zero_mutable,
+    Ah, Arp, Esp, Ethernet, Fragment, Icmp, Ipv4, Ipv6, Layout, Udp, ah, arp, checksum, esp, ethernet, icmp,
+    ip, tcp, udp, zero_mutable,
 };
 use libfuzzer_sys::fuzz_target;
 
@@ -20,6 +21,13 @@ fuzz_target!(|bytes: &[u8]| {
     let _ = zero_mutable(&mut bytes.to_vec());
     for at in [0, ethernet::ETHERTYPE_AT, bytes.len()] {
         assert!(ethernet::ip_start(bytes, at).is_none_or(|start| start <= bytes.len()));
+    }
+    if let Ok(Some(message)) = Arp::parse(bytes) {
+        assert_eq!(message.to_bytes(), bytes[..arp::ARP_BYTES]);
+    }
+    if let Ok(frame) = Ethernet::parse(bytes) {
+        let header = ethernet::header(frame.destination(), frame.source(), frame.ethertype());
+        assert_eq!([&header, frame.payload()].concat(), bytes);
     }
 });
 

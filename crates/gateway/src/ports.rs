@@ -72,6 +72,7 @@ fn open(port: &PortConfig, config: &Config) -> Result<Queues, PortError> {
             Pcap::open(&port.name, read.as_deref(), write.as_deref()).map(|port| boxed(vec![port]))
         }
         PortKind::Raw => Raw::bind(&port.name, &addresses(), config.mtu.into(), queues).map(boxed),
+        PortKind::Card => Err(invalid("the gateway does not open card ports yet; use udp and raw")),
         PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
     }
 }

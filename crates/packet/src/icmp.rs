@@ -1,4 +1,4 @@
-//! ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443), as far as errors go: both have the same first eight bytes.
+//! ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443), as far as errors and echo go: both have the same first eight bytes.
 
 use crate::field::{fixed, put_u16, put_u32, u16_at, u32_at};
 use crate::{HeaderError, checksum};
@@ -9,6 +9,10 @@ const NAME: &str = "ICMP";
 
 /// Types and codes of ICMP.
 pub mod v4 {
+    /// Echo reply: identifier and sequence number stand in the last four bytes of the header.
+    pub const ECHO_REPLY: u8 = 0;
+    /// Echo, which asks for a reply.
+    pub const ECHO: u8 = 8;
     /// Destination unreachable.
     pub const UNREACHABLE: u8 = 3;
     /// Code of [`UNREACHABLE`]: fragmentation needed and DF set; the MTU stands in the last two bytes of the header.

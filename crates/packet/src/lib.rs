@@ -7,6 +7,7 @@
 //! walk over a packet's IP headers, [`ip`] reads and writes either family's. No other crate knows where a field stands.
 
 pub mod ah;
+pub mod arp;
 pub mod checksum;
 pub mod esp;
 pub mod ethernet;
@@ -27,7 +28,9 @@ pub mod tcp;
 pub mod udp;
 
 pub use ah::Ah;
+pub use arp::Arp;
 pub use esp::Esp;
+pub use ethernet::{Ethernet, MacAddress};
 pub use fragment::Fragment;
 pub use frame::{Frame, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
 pub use header_error::HeaderError;

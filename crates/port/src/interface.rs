@@ -19,6 +19,8 @@ pub enum PortKind {
     Udp,
     /// IP protocols 50 and 51.
     Raw,
+    /// The card: Ethernet on an interface, ESP sealed and opened in flight.
+    Card,
 }
 
 impl fmt::Display for PortKind {
@@ -29,6 +31,7 @@ impl fmt::Display for PortKind {
             Self::Tun => "tun",
             Self::Udp => "udp",
             Self::Raw => "raw",
+            Self::Card => "card",
         })
     }
 }

@@ -3,10 +3,12 @@
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
 //! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP and
 //! UDP header of what it received from the sender's address and strips them from what it sends; `raw`
-//! does so with the IP header; an Ethernet port takes the frame header off and puts it on. Offloads
+//! does so with the IP header; `card` takes the Ethernet header off and puts it on. Offloads
 //! (virtio headers, GSO, GRO, UDP segmentation) stay inside the port: the frames it hands out fit the MTU
 //! and have whole checksums.
 
+#[cfg(feature = "card")]
+pub mod card;
 mod interface;
 pub mod memory;
 mod pcap;
@@ -16,6 +18,8 @@ mod sys;
 mod tun;
 mod udp;
 
+#[cfg(feature = "card")]
+pub use card::{CardConfig, CardPort};
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;

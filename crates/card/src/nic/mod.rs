@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 use zeroize::Zeroize;
 
 pub use counters::NicCounters;
-pub use thread::{Full, NicControl, NicPort, pair};
+pub use thread::{Arrival, Full, NicControl, NicPort, pair};
 
 use crate::command::{
     Code, Direction, Inbound, Operation, PREFIX_BYTES, Pipeline, Route, STATUS_BYTES, Sa, prefix,

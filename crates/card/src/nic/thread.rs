@@ -38,9 +38,13 @@ struct Departure {
     seal: Option<Seal>,
 }
 
-struct Arrival {
-    opened: Option<u32>,
-    frame: Vec<u8>,
+/// A frame from the line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The number of the SA that it was opened for; it has no ICV then, and nothing behind it.
+    pub opened: Option<u32>,
+    /// From destination address to payload.
+    pub frame: Vec<u8>,
 }
 
 enum Request {
@@ -222,19 +226,14 @@ impl NicPort {
         self.departures.slots()
     }
 
-    /// Hands out up to `limit` frames from the line, each with the number of the SA that it was opened for; how many.
-    pub fn receive(&mut self, limit: usize, each: &mut dyn FnMut(Option<u32>, &[u8])) -> usize {
+    /// The next frame from the line, if one is there.
+    pub fn receive(&mut self) -> Option<Arrival> {
         self.shared.begin();
-        for count in 0..limit {
-            let arrival = self.arrivals.pop().or_else(|_| {
-                // Cleared before the second look, so that a frame in between wakes once more.
-                let _ = self.shared.arrived.read();
-                self.arrivals.pop()
-            });
-            let Ok(arrival) = arrival else { return count };
-            each(arrival.opened, &arrival.frame);
-        }
-        limit
+        self.arrivals.pop().ok().or_else(|| {
+            // Cleared before the second look, so that a frame in between wakes once more.
+            let _ = self.shared.arrived.read();
+            self.arrivals.pop().ok()
+        })
     }
 
     /// What is readable while `receive` has something.
@@ -277,7 +276,7 @@ impl Work {
     fn run(mut self, shared: &Shared) {
         let mut unread = 0;
         while !shared.is_stopping.load(Ordering::SeqCst) {
-            self.take_requests();
+            self.take_requests(shared);
             self.transmit(shared);
             let (sent, line_errors) = (self.nic.counters().sent, self.nic.counters().line_errors);
             let mut has_arrived = false;
@@ -302,10 +301,12 @@ impl Work {
         }
     }
 
-    fn take_requests(&mut self) {
+    fn take_requests(&mut self, shared: &Shared) {
         while let Ok(request) = self.requested.try_recv() {
             match request {
                 Request::Install { number, sa, inbound, reply } => {
+                    // What is due goes first: its place in the map may be the one that is wanted.
+                    self.remove_due(shared);
                     self.removals.retain(|(removed, _)| *removed != number);
                     // Whoever asked may have given up.
                     let _ = reply.send(self.nic.install(number, *sa, inbound));

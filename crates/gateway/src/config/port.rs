@@ -19,7 +19,7 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
     let kind = c.one_of(Some(&file.kind), "port.kind", &kinds);
     let by_kind = match kind {
         PortKind::Tun => Some(false),
-        PortKind::Udp | PortKind::Raw => Some(true),
+        PortKind::Udp | PortKind::Raw | PortKind::Card => Some(true),
         PortKind::Pcap | PortKind::Memory => match file.name.get_ref().as_str() {
             "inside" => Some(false),
             "outside" => Some(true),

@@ -1,14 +1,21 @@
 //! System calls and socket options that the safe libraries lack.
 //!
 //! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses, ancillary data) is laid out by
-//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`] and [`option`].
+//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`], [`option`]
+//! and `packet`.
 
 mod control;
 mod messages;
 mod name;
 mod option;
+#[cfg(feature = "card")]
+mod packet;
 
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
 pub(crate) use option::{borrow, connected_mtu, receive_beside, set_dont_fragment};
+#[cfg(feature = "card")]
+pub(crate) use packet::{
+    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
+};

@@ -1,0 +1,142 @@
+//! A Linux interface as the card's line: a veth or a network card that has no addresses of the kernel's.
+
+use std::io::{self, IoSlice};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use convoy_card::line::Line;
+use convoy_packet::checksum;
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv, sendmsg};
+use socket2::{Domain, Socket, Type};
+
+use crate::sys::{self, OFFLOAD_HEADER_BYTES};
+
+/// Bytes of socket buffer asked for, each way.
+const SOCKET_BUFFER: usize = 4 << 20;
+/// A frame that the kernel's own offloads have made may be so long; no card could take it.
+const LONGEST_BYTES: usize = 65_536 + 256;
+
+/// An interface, frame by frame.
+pub struct InterfaceLine {
+    socket: Socket,
+    buffer: Vec<u8>,
+    mtu: usize,
+    index: u32,
+}
+
+impl InterfaceLine {
+    /// Opens an interface. It then takes frames to any hardware address.
+    ///
+    /// # Errors
+    /// What the system says: packet sockets need CAP_NET_RAW, and there must be such an interface.
+    pub fn open(interface: &str) -> io::Result<Self> {
+        let index = nix::net::if_::if_nametoindex(interface)?;
+        let socket = Socket::new(Domain::PACKET, Type::RAW.nonblocking(), None)?;
+        // What the system does not grant of it, it does without.
+        let _ = socket.set_recv_buffer_size(SOCKET_BUFFER);
+        let _ = socket.set_send_buffer_size(SOCKET_BUFFER);
+        let fd = socket.as_fd();
+        sys::begin_offload_headers(fd)?;
+        sys::ignore_outgoing(fd)?;
+        sys::take_all(fd, index)?;
+        let mtu = sys::interface_mtu(fd, interface)?;
+        sys::bind(fd, index)?;
+        Ok(Self { socket, buffer: vec![0; LONGEST_BYTES], mtu, index })
+    }
+
+    /// The interface's MTU when it was opened, in bytes.
+    pub fn mtu(&self) -> usize {
+        self.mtu
+    }
+
+    /// The interface's number.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+}
+
+/// Where the kernel left a checksum to be summed, if it did: its start and the place of the sum from there, in bytes. `None` for a frame
+/// that is to be cut, which no wire carries.
+fn left_undone(header: &[u8; OFFLOAD_HEADER_BYTES]) -> Option<Option<(usize, usize)>> {
+    const NEEDS_CHECKSUM: u8 = 1;
+    let [flags, segmentation, _, _, _, _, start, start_high, place, place_high] = *header;
+    let start = u16::from_ne_bytes([start, start_high]);
+    let place = u16::from_ne_bytes([place, place_high]);
+    let is_whole = segmentation == 0;
+    is_whole.then(|| (flags & NEEDS_CHECKSUM != 0).then(|| (start.into(), place.into())))
+}
+
+/// Sums what the kernel would have left to its hardware; `false` if that lies outside the frame.
+fn finish_checksum(frame: &mut [u8], start: usize, place: usize) -> bool {
+    let Some(covered) = frame.get_mut(start..).filter(|covered| place + 2 <= covered.len()) else {
+        return false;
+    };
+    // The pseudo header's sum stands in the place already. A sum of 0 means none to UDP (RFC 768).
+    let sum = match checksum::of(covered, 0) {
+        0 => u16::MAX,
+        sum => sum,
+    };
+    covered[place..place + 2].copy_from_slice(&sum.to_be_bytes());
+    true
+}
+
+impl Line for InterfaceLine {
+    fn receive(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
+        loop {
+            let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_TRUNC;
+            let len = match recv(self.socket.as_raw_fd(), &mut self.buffer, flags) {
+                Ok(len) => len,
+                Err(Errno::EAGAIN | Errno::EINTR) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            };
+            let Some((header, frame)) =
+                self.buffer.get_mut(..len).and_then(|message| message.split_first_chunk_mut())
+            else {
+                continue;
+            };
+            let is_sound = match left_undone(header) {
+                Some(Some((start, place))) => finish_checksum(frame, start, place),
+                Some(None) => true,
+                None => false,
+            };
+            if let Some(place) = buffer.get_mut(..frame.len()).filter(|_| is_sound) {
+                place.copy_from_slice(frame);
+                return Ok(Some(frame.len()));
+            }
+        }
+    }
+
+    fn send(&mut self, frame: &[u8]) -> io::Result<bool> {
+        let parts = [IoSlice::new(&[0; OFFLOAD_HEADER_BYTES]), IoSlice::new(frame)];
+        match sendmsg::<()>(self.socket.as_raw_fd(), &parts, &[], MsgFlags::MSG_DONTWAIT, None) {
+            Ok(_) => Ok(true),
+            Err(Errno::EAGAIN | Errno::ENOBUFS | Errno::EINTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.as_fd())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checksum_that_the_kernel_left_is_summed() {
+        let mut header = [0; OFFLOAD_HEADER_BYTES];
+        assert_eq!(left_undone(&header), Some(None));
+        header[0] = 1;
+        header[6..8].copy_from_slice(&34_u16.to_ne_bytes());
+        header[8..10].copy_from_slice(&6_u16.to_ne_bytes());
+        assert_eq!(left_undone(&header), Some(Some((34, 6))));
+        header[1] = 1;
+        assert_eq!(left_undone(&header), None, "a frame that is to be cut");
+        let mut frame = vec![3; 60];
+        assert!(finish_checksum(&mut frame, 34, 6));
+        assert_eq!(checksum::of(&frame[34..], 0), 0x0303, "what stood in the place is part of the sum");
+        assert!(!finish_checksum(&mut frame, 34, 25) && !finish_checksum(&mut frame, 61, 0));
+    }
+}

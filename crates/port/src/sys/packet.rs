@@ -1,0 +1,86 @@
+//! Packet sockets: whole Ethernet frames to and from an interface.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+/// Length of the header that stands before each frame with [`begin_offload_headers`] (`struct virtio_net_hdr`), in bytes.
+pub(crate) const OFFLOAD_HEADER_BYTES: usize = 10;
+
+fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_PACKET,
+            option,
+            (&raw const *value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the kernel put a header before each frame that says what it left undone, and read one before each that it is given.
+pub(crate) fn begin_offload_headers(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::PACKET_VNET_HDR, &1_i32)
+}
+
+/// Leaves out what this host itself sends by the interface.
+pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
+    set(socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)
+}
+
+/// Has the interface take frames to any address, for as long as the socket is open.
+pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let request = libc::packet_mreq {
+        mr_ifindex: interface as i32,
+        mr_type: libc::PACKET_MR_PROMISC as u16,
+        mr_alen: 0,
+        mr_address: [0; 8],
+    };
+    set(socket, libc::PACKET_ADD_MEMBERSHIP, &request)
+}
+
+/// Connects the socket with one interface, and with frames of any protocol.
+pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: (libc::ETH_P_ALL as u16).to_be(),
+        sll_ifindex: interface as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    // SAFETY: as in `set`.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// The MTU of an interface, in bytes.
+pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
+    // SAFETY: it is made of integers, for which zeros are values.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    if name.len() >= request.ifr_name.len() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    for (place, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
+        *place = byte as libc::c_char;
+    }
+    // SAFETY: SIOCGIFMTU reads the name and writes the MTU of a whole `ifreq`; the descriptor is borrowed, so open.
+    let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
+    if result != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the call has just written this member.
+    let mtu = unsafe { request.ifr_ifru.ifru_mtu };
+    Ok(usize::try_from(mtu).unwrap_or(0))
+}

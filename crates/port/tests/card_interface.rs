@@ -1,0 +1,100 @@
+//! A card port on one end of a veth, and the kernel on the other, in a network namespace of its own. Needs root and `ip`, `ping`.
+//!
+//! Without a test harness: a namespace is made before there is any thread.
+
+use std::net::{Ipv4Addr, UdpSocket};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use convoy_packet::{Frame, FramePool, Ipv4, Udp, checksum, protocol};
+use convoy_port::{CardConfig, CardPort, Port};
+use nix::sched::{CloneFlags, unshare};
+
+const CARD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status().expect("ip (Debian: iproute2)");
+    assert!(status.success(), "ip {arguments}");
+}
+
+fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let start = Instant::now();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(start.elapsed() < PATIENCE, "{what}");
+        std::thread::sleep(Duration::from_micros(200));
+    }
+}
+
+fn main() {
+    unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run as root");
+    ip("link add line0 type veth peer name kernel0");
+    ip("addr add 192.0.2.2/24 dev kernel0");
+    ip("link set line0 up");
+    ip("link set kernel0 up");
+    let config = CardConfig {
+        name: "outside".to_owned(),
+        interface: "line0".to_owned(),
+        mac: None,
+        addresses: vec![(CARD, 24)],
+        gateway: None,
+        mtu: 1_500,
+    };
+    let refused = CardPort::open(&CardConfig { mtu: 9_000, ..config.clone() }).err();
+    assert!(refused.is_some_and(|error| error.to_string().contains("1500")));
+    let absent = CardPort::open(&CardConfig { interface: "nowhere0".to_owned(), ..config.clone() }).err();
+    assert!(absent.is_some_and(|error| error.to_string().contains("nowhere0")));
+    let mut port = CardPort::open(&config).expect("a port");
+    let mut pool = FramePool::new(64, 0);
+    the_kernel_pings_the_card(&mut port, &mut pool);
+    datagrams_cross_both_ways_with_whole_checksums(&mut port, &mut pool);
+    println!("test a_card_port_on_a_veth_speaks_with_the_kernel ... ok");
+}
+
+fn the_kernel_pings_the_card(port: &mut CardPort, pool: &mut FramePool) {
+    let mut ping = Command::new("ping")
+        .args(["-q", "-c", "3", "-i", "0.2", "-s", "1472", "-W", "20", &CARD.to_string()])
+        .spawn()
+        .expect("ping (Debian: iputils-ping)");
+    let status = until("ping does not end", || {
+        port.receive(pool, 8, &mut Vec::new()).expect("a card");
+        ping.try_wait().expect("a child")
+    });
+    assert!(status.success(), "{:?}", port.control().counters());
+}
+
+fn datagrams_cross_both_ways_with_whole_checksums(port: &mut CardPort, pool: &mut FramePool) {
+    let kernel = UdpSocket::bind("192.0.2.2:0").expect("a socket");
+    kernel.set_nonblocking(true).expect("a socket");
+    kernel.send_to(b"to the card", (CARD, 4500)).expect("a way");
+    let mut burst: Vec<Frame> = Vec::new();
+    until("no datagram came", || {
+        port.receive(pool, 8, &mut burst).expect("a card");
+        burst.retain(|frame| Ipv4::parse(frame).is_ok_and(|packet| packet.protocol() == protocol::UDP));
+        (!burst.is_empty()).then_some(())
+    });
+    let frame = burst.pop().expect("just received");
+    let packet = Ipv4::parse(&frame).expect("a packet");
+    let datagram = Udp::parse(packet.payload()).expect("a datagram");
+    assert_eq!((datagram.destination_port(), datagram.payload()), (4500, &b"to the card"[..]));
+    let pseudo = checksum::pseudo_header(&frame, protocol::UDP, packet.payload().len());
+    assert_eq!(checksum::of(packet.payload(), pseudo), 0, "the kernel leaves it to the line");
+
+    // Back with the addresses and ports exchanged: the sums stay.
+    let mut answer = frame.to_vec();
+    let (own, peer) = (answer[16..20].to_vec(), answer[12..16].to_vec());
+    answer[12..16].copy_from_slice(&own);
+    answer[16..20].copy_from_slice(&peer);
+    answer[20..24].rotate_left(2);
+    let mut burst = vec![pool.take_filled(&answer, 0).expect("a frame")];
+    assert_eq!(port.send(pool, &mut burst).expect("a card"), 1);
+    let mut buffer = [0; 100];
+    let len = until("no answer came", || {
+        port.receive(pool, 8, &mut Vec::new()).expect("a card");
+        kernel.recv(&mut buffer).ok()
+    });
+    assert_eq!(buffer[..len], *b"to the card");
+}
