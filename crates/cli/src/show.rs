@@ -53,8 +53,9 @@ fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
     }
 }
 
-fn reasons(drops: &[(String, u64)]) -> String {
-    let words: Vec<String> = drops.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+/// What was counted under each name.
+fn named(counts: &[(String, u64)]) -> String {
+    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     words.join(", ")
 }
 
@@ -74,6 +75,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                 "bytes",
                 "sequence",
                 "age s",
+                "in flight by",
                 "dropped",
             ]);
             for sa in &snapshot.sas {
@@ -90,7 +92,8 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                     sa.bytes.to_string(),
                     sa.sequence.to_string(),
                     format!("{:.0}", sa.age_s),
-                    reasons(&sa.drops),
+                    sa.in_flight_by.clone(),
+                    named(&sa.drops),
                 ]);
             }
             table
@@ -128,8 +131,17 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
             table
         }
         Shown::Port => {
-            let mut table =
-                new_table(&["port", "kind", "received", "bytes", "sent", "bytes", "dropped", "system calls"]);
+            let mut table = new_table(&[
+                "port",
+                "kind",
+                "received",
+                "bytes",
+                "sent",
+                "bytes",
+                "dropped",
+                "system calls",
+                "device",
+            ]);
             for port in &snapshot.ports {
                 table.add_row([
                     port.name.clone(),
@@ -140,6 +152,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                     port.sent_bytes.to_string(),
                     (port.receive_dropped + port.send_dropped).to_string(),
                     port.system_calls.to_string(),
+                    named(&port.device.iter().filter(|(_, count)| *count > 0).cloned().collect::<Vec<_>>()),
                 ]);
             }
             table

@@ -6,6 +6,7 @@
 mod clock;
 mod core;
 mod esp;
+mod in_flight;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,7 @@ use crate::remote::Remote;
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
 };
+pub use in_flight::CardInFlight;
 
 /// Multi-packets that may wait for the thread.
 const DEPTH: usize = 32;

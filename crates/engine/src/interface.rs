@@ -79,6 +79,15 @@ impl EngineDescription {
     }
 }
 
+/// What a device must know of an SA beside its keys, to seal or open its packets in flight.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding {
+    /// Sealed on the way out, or opened on the way in.
+    pub direction: Direction,
+    /// By which a device finds the SA of what comes in.
+    pub spi: u32,
+}
+
 /// Packets of one SA and direction that go to an engine together.
 #[derive(Debug)]
 pub struct MultiPacket {
@@ -180,6 +189,18 @@ pub trait Engine: Send {
 
     /// Multi-packets submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;
+
+    /// Has the device of a port take an SA, so that it is done in flight: packets that are submitted for it leave this engine as
+    /// plaintext with a tag ([`Offload::Seal`](convoy_packet::Offload::Seal)), those that come are tagged and open. `false` if this
+    /// engine is no such device, or the device cannot. `remove_key` ends it.
+    fn bind(&mut self, _sa: SaIndex, _binding: Binding, _keys: &KeyMaterial) -> bool {
+        false
+    }
+
+    /// The SA that a device's number in [`Offload::Opened`](convoy_packet::Offload::Opened) stands for, while it is bound.
+    fn bound(&self, _number: u32) -> Option<SaIndex> {
+        None
+    }
 
     /// Asks a failed engine whether it works again, with a known answer where it can.
     ///

@@ -15,11 +15,12 @@ pub use calibrate::{
     CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, Rig, calibrate, fingerprint, sample_packet,
 };
 #[cfg(feature = "card")]
-pub use card::Card;
+pub use card::{Card, CardInFlight};
 pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
+    Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement,
+    Refused,
 };
 pub use model::{BusStatistics, BusTiming, Model, ModelTiming, SharedBus};
 pub use multibuffer::Multibuffer;

@@ -192,7 +192,12 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
     counters(encoder, "port_sent_bytes", "Bytes sent", each(|row| row.sent_bytes))?;
     counters(encoder, "port_receive_dropped", "Arrived and dropped", each(|row| row.receive_dropped))?;
     counters(encoder, "port_send_dropped", "Could not leave", each(|row| row.send_dropped))?;
-    counters(encoder, "port_system_calls", "System calls", each(|row| row.system_calls))
+    counters(encoder, "port_system_calls", "System calls", each(|row| row.system_calls))?;
+    let device = rows.iter().flat_map(|row| {
+        let labels = |counter: &String| [("port", row.name.clone()), ("counter", counter.clone())];
+        row.device.iter().map(move |(counter, count)| (labels(counter), *count))
+    });
+    counters(encoder, "port_device", "What a port's device has counted", device)
 }
 
 fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
@@ -223,8 +228,14 @@ mod tests {
             },
             ..EngineRow::default()
         };
+        let port = PortRow {
+            name: "outside".to_owned(),
+            device: vec![("sealed".to_owned(), 5)],
+            ..PortRow::default()
+        };
         let snapshot = Snapshot {
             engines: vec![engine],
+            ports: vec![port],
             drops: vec![("replayed".to_owned(), 3)],
             schedulers: vec![SchedulerRow {
                 wait_ns: Buckets { buckets: vec![(Some(1), 4), (Some(512), 1)], sum: 300 },
@@ -243,6 +254,7 @@ mod tests {
             "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
             "convoy_window_wait_seconds_count{worker=\"0\"} 5",
             "convoy_dropped_packets_total{reason=\"replayed\"} 3",
+            "convoy_port_device_total{port=\"outside\",counter=\"sealed\"} 5",
             "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
             "# EOF",
         ] {

@@ -62,6 +62,8 @@ pub struct SaRow {
     pub sequence: u64,
     /// Its age in seconds.
     pub age_s: f64,
+    /// The port whose device seals or opens its packets in flight; empty if engines do.
+    pub in_flight_by: String,
     /// Dropped packets by reason.
     pub drops: Vec<(String, u64)>,
 }
@@ -165,6 +167,8 @@ pub struct PortRow {
     pub send_dropped: u64,
     /// System calls.
     pub system_calls: u64,
+    /// What its device has counted beside, each under its name.
+    pub device: Vec<(String, u64)>,
 }
 
 fn rows(drops: &DropCounters) -> Vec<(String, u64)> {
@@ -228,12 +232,17 @@ impl PortRow {
         self.receive_dropped += more.receive_dropped;
         self.send_dropped += more.send_dropped;
         self.system_calls += more.system_calls;
+        for ((_, sum), (_, count)) in self.device.iter_mut().zip(&more.device) {
+            *sum += count;
+        }
     }
 }
 
 fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
     let own = worker.pipeline().ipsec().worker();
     let views = worker.pipeline().ipsec().sas().filter(|view| view.owner == own);
+    let stage = worker.pipeline().stage();
+    let by = |engine: usize| stage.fleet().description(engine).name.clone();
     let row = |view: convoy_ipsec::SaView| SaRow {
         worker: own,
         tunnel: names.get(&view.tunnel).cloned().unwrap_or_default(),
@@ -251,6 +260,7 @@ fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
         bytes: view.usage.bytes(),
         sequence: view.sequence,
         age_s: view.age_ns as f64 * 1e-9,
+        in_flight_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
         drops: rows(&view.drops),
     };
     views.map(row).collect()
@@ -327,6 +337,11 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
             receive_dropped: counters.receive_dropped,
             send_dropped: counters.send_dropped,
             system_calls: counters.system_calls,
+            device: port
+                .device_counters()
+                .into_iter()
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
         }
     })
     .collect()

@@ -118,3 +118,10 @@ pub struct Prepared {
     /// For `finish` only.
     pub context: FinishContext,
 }
+
+impl Prepared {
+    /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way out.
+    pub fn leaves_in_pieces(&self) -> bool {
+        self.context.is_cut
+    }
+}

@@ -66,4 +66,6 @@ pub struct FinishContext {
     pub(crate) saved: u16,
     /// Which SA's it is, of those that stood at its index one after another.
     pub(crate) incarnation: u32,
+    /// Whether the packet is longer than its path and will be cut.
+    pub(crate) is_cut: bool,
 }

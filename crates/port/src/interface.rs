@@ -136,4 +136,9 @@ pub trait Port: Send {
 
     /// What it has counted.
     fn counters(&self) -> PortCounters;
+
+    /// What its device has counted beside, each under its name: packets that a card has sealed, for example.
+    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+        Vec::new()
+    }
 }

@@ -79,6 +79,22 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Op
     })
 }
 
+/// Where the ESP header of a packet stands that ends with its ICV, and the upper half of its sequence number: what a card needs to
+/// seal it in flight. `None` as for [`packet`].
+pub(super) fn in_flight(sa: &Sa, prepared: &mut Prepared) -> Option<(u16, Option<[u8; 4]>)> {
+    let job = prepared.job;
+    let is_whole = usize::from(job.icv_start) + usize::from(sa.icv_bytes) == prepared.frame.len();
+    let before = ESP_BYTES + sa.algorithm.iv_bytes();
+    let esp_start = match sa.algorithm.cipher {
+        CardCipher::AesGcm => job.cipher_start.checked_sub(before as u16)?,
+        _ => job.auth_start,
+    };
+    let Packet { esp, seq_high, .. } = packet(0, sa, prepared)?;
+    // The card reads header and IV where they stand, not in the job.
+    let is_there = prepared.frame.get(usize::from(esp_start)..)?.starts_with(&esp);
+    (is_whole && is_there).then_some((esp_start, seq_high))
+}
+
 fn ciphered(job: &CryptoJob) -> std::ops::Range<usize> {
     usize::from(job.cipher_start)..usize::from(job.cipher_start) + usize::from(job.cipher_len)
 }

@@ -6,6 +6,8 @@ mod aead_vectors;
 mod agreement;
 #[cfg(feature = "card")]
 mod card;
+#[cfg(feature = "card")]
+mod card_in_flight;
 mod case;
 mod chained;
 mod contract;

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::{Engine, EngineDescription, EngineError, MultiPacket};
+use convoy_engine::{Binding, Engine, EngineDescription, EngineError, MultiPacket};
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
@@ -161,6 +161,16 @@ impl Fleet {
         }
         self.keys[at] = Some(keys.clone());
         Ok(())
+    }
+
+    /// Has the device of a port take an SA; the engine that stands for it, if there is one that can.
+    pub fn bind(&mut self, sa: SaIndex, binding: Binding, keys: &KeyMaterial) -> Option<usize> {
+        self.stations.iter_mut().position(|station| station.engine.bind(sa, binding, keys))
+    }
+
+    /// The SA that a port's device has opened a packet for, by the device's number.
+    pub fn bound(&self, number: u32) -> Option<SaIndex> {
+        self.stations.iter().find_map(|station| station.engine.bound(number))
     }
 
     /// Removes an SA's keys everywhere; none of its packets is in flight.

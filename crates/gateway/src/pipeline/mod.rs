@@ -19,11 +19,12 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use acquire::AcquireQueue;
+use convoy_engine::Binding;
 use convoy_ipsec::{
     Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
-    Transform, WithoutSa,
+    SaProtocol, Transform, WithoutSa,
 };
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::{CostModel, Input};
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -176,6 +177,11 @@ impl Pipeline {
             self.ipsec.remove(index);
             return Err(error.into());
         }
+        if sa.owner == self.ipsec.worker()
+            && let Some(binding) = binding(sa, direction)
+        {
+            self.stage.bind(index, binding, &sa.keys, cost);
+        }
         if sa.direction == SaDirection::Outbound {
             let mut frames = Vec::new();
             self.acquiring.release(sa.tunnel, &mut frames);
@@ -227,6 +233,13 @@ impl Pipeline {
     /// Takes packets of the protected side in.
     pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
         let now_ns = self.clock.now_ns();
+        for frame in frames.iter_mut() {
+            if let Offload::Opened { sa } = frame.offload() {
+                // What is bound no more was opened for nobody: the tag matches no SA then.
+                let index = self.stage.fleet().bound(sa).unwrap_or(SaIndex(u32::MAX));
+                frame.set_offload(Offload::Opened { sa: index.0 });
+            }
+        }
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
         take_in(&mut self.stage, &mut self.waiting, now_ns, &mut self.inbound.open);
         self.departures.bypass_in.append(&mut self.inbound.bypass);
@@ -294,6 +307,14 @@ impl Pipeline {
     pub fn acquiring(&self) -> usize {
         self.acquiring.len()
     }
+}
+
+/// What the device of a port is to know of an SA, if such a device could do it in flight: ESP in IPv4 and, on the way in, with sequence
+/// numbers that are all in the packet.
+fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
+    let is_whole = direction == Direction::Seal || !sa.esn;
+    let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;
+    fits.then_some(Binding { direction, spi: sa.spi })
 }
 
 /// Puts prepared packets into the window, and those for which it has no room behind the others that wait.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::{EngineError, MultiPacket, Placement};
+use convoy_engine::{Binding, EngineError, MultiPacket, Placement};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
@@ -58,6 +58,8 @@ pub struct Settled {
 struct StageSa {
     direction: Direction,
     algorithm: u16,
+    /// The engine whose device does it in flight.
+    bound_to: Option<usize>,
     /// Packets in the stage.
     outstanding: u64,
     retiring: bool,
@@ -71,7 +73,8 @@ pub struct CryptoStage {
     order: OrderedRelease<Prepared>,
     config: StageConfig,
     sas: Vec<Option<StageSa>>,
-    algorithms: Vec<(Transform, Direction)>,
+    /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
+    algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// Packets of failed engines; they go before new input.
     redo: VecDeque<Prepared>,
     /// Done before they came; they only wait for their turn in the order.
@@ -157,28 +160,57 @@ impl CryptoStage {
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
         self.fleet.install_key(now_ns, sa, keys, &mut self.redo, &mut self.reports)?;
-        let algorithm = self.algorithm(keys.transform(), direction, cost);
+        let algorithm = self.algorithm((keys.transform(), direction, None), cost);
         let at = sa.0 as usize;
         if self.sas.len() <= at {
             self.sas.resize_with(at + 1, || None);
         }
-        self.sas[at] = Some(StageSa { direction, algorithm, outstanding: 0, retiring: false });
+        let bound_to = None;
+        self.sas[at] = Some(StageSa { direction, algorithm, bound_to, outstanding: 0, retiring: false });
         Ok(())
+    }
+
+    /// Has the device of a port do an installed SA in flight, if there is one that can. To seal, its engine alone is chosen from then on, so
+    /// that no packet overtakes another. What comes in a way that the device does not know is opened by the other engines.
+    pub fn bind(
+        &mut self,
+        sa: SaIndex,
+        binding: Binding,
+        keys: &KeyMaterial,
+        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+    ) {
+        let Some(engine) = self.fleet.bind(sa, binding, keys) else { return };
+        let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
+        let algorithm = self.algorithm((keys.transform(), Direction::Seal, Some(engine)), cost);
+        self.note_bound(sa, engine, Some(algorithm));
+    }
+
+    fn note_bound(&mut self, sa: SaIndex, engine: usize, algorithm: Option<u16>) {
+        if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
+            entry.bound_to = Some(engine);
+            entry.algorithm = algorithm.unwrap_or(entry.algorithm);
+        }
+    }
+
+    /// The engine whose device does an SA in flight, by its place in the fleet.
+    pub fn bound_to(&self, sa: SaIndex) -> Option<usize> {
+        self.sas.get(sa.0 as usize)?.as_ref()?.bound_to
     }
 
     fn algorithm(
         &mut self,
-        transform: Transform,
-        direction: Direction,
+        wanted: (Transform, Direction, Option<usize>),
         cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
     ) -> u16 {
-        if let Some(at) = self.algorithms.iter().position(|known| *known == (transform, direction)) {
+        if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
             return at as u16;
         }
         let algorithm = self.algorithms.len() as u16;
-        self.algorithms.push((transform, direction));
+        self.algorithms.push(wanted);
+        let (transform, _, only) = wanted;
         for engine in 0..self.fleet.len() {
-            if self.fleet.description(engine).transforms.contains(&transform) {
+            let does = || self.fleet.description(engine).transforms.contains(&transform);
+            if only.map_or_else(does, |only| only == engine) {
                 let model = cost(&mut self.fleet, engine, transform);
                 self.scheduler.set_cost(engine, algorithm, Some(model));
             }

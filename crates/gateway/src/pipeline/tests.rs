@@ -1,11 +1,14 @@
 //! Engines that fail, in every way and at any time, under the real stage.
 
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
+use convoy_engine::{
+    Binding, Completion, Engine, EngineDescription, EngineError, Fault, FaultPlan, Faulty, MultiPacket,
+    Outcome, Refused, Software,
+};
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoStatus, Direction, FinishContext, KeyBits, KeyMaterial, Prepared, SaIndex,
     Transform,
 };
-use convoy_packet::{FramePool, FrameSize};
+use convoy_packet::{FramePool, FrameSize, Offload};
 use convoy_scheduler::{CostModel, Input, Policy, SchedulerConfig};
 
 use super::*;
@@ -140,4 +143,96 @@ fn an_sa_goes_only_when_its_last_packet_has_left() {
     stage.pump(Input::Ended, &mut pool, &mut settled);
     assert_eq!((settled.sealed.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
     assert!(stage.push(0, packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
+}
+
+/// The device of a port: it tags what it is given.
+struct Device {
+    description: EngineDescription,
+    has: Vec<SaIndex>,
+    done: Vec<Completion>,
+}
+
+impl Device {
+    fn new() -> Self {
+        let like = Software::new("port");
+        let description = EngineDescription { transforms: Vec::new(), ..like.description().clone() };
+        Self { description, has: Vec::new(), done: Vec::new() }
+    }
+}
+
+impl Engine for Device {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, _: SaIndex, _: &KeyMaterial) -> Result<(), EngineError> {
+        panic!("it has no transforms")
+    }
+
+    fn bind(&mut self, sa: SaIndex, _: Binding, _: &KeyMaterial) -> bool {
+        self.has.push(sa);
+        true
+    }
+
+    fn bound(&self, number: u32) -> Option<SaIndex> {
+        self.has.get(number as usize).copied()
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.has.retain(|has| *has != sa);
+    }
+
+    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        assert!(self.has.contains(&multi_packet.sa), "given to it only what is bound to it");
+        for packet in &mut multi_packet.packets {
+            packet.frame.set_offload(Offload::Seal { sa: 0, esp_start: 0, seq_high: None });
+            packet.status = CryptoStatus::Done;
+        }
+        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(1_000) });
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.done);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+}
+
+#[test]
+fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
+    const PACKETS: u32 = 60;
+    for policy in Policy::ALL {
+        let mut pool = FramePool::new(FRAMES, 0);
+        let mut stage = stage(vec![Box::new(Software::new("good")), Box::new(Device::new())], policy);
+        let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
+        let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
+        stage.bind(SaIndex(1), binding, &keys(1), &mut cost);
+        assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);
+        let plain: Vec<Vec<u8>> =
+            (0..PACKETS).filter(|n| n % SAS == 1).map(|n| packet(&mut pool, 1, n).frame.to_vec()).collect();
+        let left = run(&mut stage, &mut pool, PACKETS);
+        let of_bound = left.iter().filter(|(sa, _)| *sa == 1).map(|(_, bytes)| bytes.clone());
+        assert_eq!(of_bound.collect::<Vec<_>>(), plain, "{policy}: as they were, in order");
+        let taken = [0, 1].map(|engine| stage.fleet().counters(engine).packets);
+        assert_eq!(taken, [u64::from(PACKETS) * 2 / 3, u64::from(PACKETS) / 3], "{policy}");
+    }
+}
+
+#[test]
+fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
+    for number in 0..6 {
+        let mut packet = packet(&mut pool, 1, number);
+        packet.status = if number % 2 == 0 { CryptoStatus::Pending } else { CryptoStatus::Done };
+        stage.push(0, packet).expect("room");
+    }
+    let mut settled = Settled::default();
+    stage.pump(Input::Ended, &mut pool, &mut settled);
+    let numbers: Vec<u8> = settled.sealed.iter().map(|packet| packet.frame[3]).collect();
+    assert_eq!((numbers, stage.len()), (vec![0, 1, 2, 3, 4, 5], 0));
+    assert_eq!(stage.fleet().counters(0).packets, 3);
 }

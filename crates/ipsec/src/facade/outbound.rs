@@ -212,6 +212,7 @@ impl Ipsec {
                 slot.last_sent_ns = now_ns;
                 slot.last_used_ns = Some(now_ns);
                 finish.incarnation = slot.incarnation;
+                finish.is_cut = frame.len() > usize::from(slot.path.current(now_ns, self.config.mtu));
                 self.totals.protected += 1;
                 let status = CryptoStatus::Pending;
                 let prepared = Prepared { frame, job, status, sa: index, class, seat: 0, context: finish };

@@ -1,0 +1,86 @@
+//! A card behind a port: its engine tags, and the port's line shows what the card made of it.
+
+use std::time::{Duration, Instant};
+
+use convoy_card::line::{Line, MemoryLine, memory};
+use convoy_card::nic::{NicPort, Seal, pair};
+use convoy_engine::{Binding, CardInFlight, Engine, EngineError, MultiPacket, Software};
+use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
+use convoy_packet::{FramePool, Offload};
+
+use crate::agreement::packet;
+use crate::case::{Case, SA};
+use crate::lab::complete;
+
+const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B256, icv: 16 });
+const CTR_SHA1: Transform =
+    Transform::Chained { cipher: Cipher::AesCtr(KeyBits::B128), integrity: Some(Integrity::HmacSha1_96) };
+const SEAL: Binding = Binding { direction: Direction::Seal, spi: 0x1001 };
+/// Addresses and a type of no protocol.
+const ETHERNET: [u8; 14] = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
+
+fn port() -> (CardInFlight, NicPort, MemoryLine) {
+    let (line, peer) = memory(16).expect("descriptors");
+    let (control, port) = pair(Box::new(line)).expect("a model of the card can be made");
+    (CardInFlight::new("outside", control), port, peer)
+}
+
+fn case(transform: Transform, is_esn: bool) -> Case {
+    packet(transform, &vec![7; transform.key_material_len()], (60, 5, is_esn))
+}
+
+fn arrival(line: &mut MemoryLine) -> Vec<u8> {
+    let mut buffer = [0; 2048];
+    let began = Instant::now();
+    loop {
+        if let Some(len) = line.receive(&mut buffer).expect("a line") {
+            return buffer[..len].to_vec();
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "nothing came");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_tagged_crosses_the_line_as_any_engine_would_have_sealed_it() {
+    for (transform, is_esn) in [(GCM, false), (GCM, true), (CTR_SHA1, false), (CTR_SHA1, true)] {
+        let (mut engine, mut port, mut peer) = port();
+        let mut pool = FramePool::new(4, 0);
+        let case = case(transform, is_esn);
+        assert!(engine.bind(SA, SEAL, &case.keys()), "{transform:?}");
+        let mut software = Software::new("reference");
+        software.install_key(SA, &case.keys()).expect("it does all");
+        let sealed = complete(&mut software, Direction::Seal, vec![case.to_seal(&mut pool)]).remove(0);
+        let plain = case.to_seal(&mut pool).frame.to_vec();
+        let done = complete(&mut engine, Direction::Seal, vec![case.to_seal(&mut pool)]).remove(0);
+        assert_eq!((done.status, done.frame.to_vec()), (CryptoStatus::Done, plain));
+        let Offload::Seal { sa, esp_start, seq_high } = done.frame.offload() else { panic!("not tagged") };
+        let seal = Seal { sa, esp_at: ETHERNET.len() as u16 + esp_start, seq_high };
+        port.transmit(&[&ETHERNET, &done.frame], Some(seal)).expect("room");
+        assert_eq!(arrival(&mut peer)[ETHERNET.len()..], sealed.frame[..], "{transform:?}, ESN {is_esn}");
+    }
+}
+
+#[test]
+fn only_what_is_bound_is_taken_and_no_number_comes_twice() {
+    let (mut engine, _port, _peer) = port();
+    let mut pool = FramePool::new(4, 0);
+    let case = case(GCM, false);
+    let multi_packet = |pool: &mut FramePool| {
+        let packets = vec![case.to_seal(pool)];
+        MultiPacket { ticket: 1, sa: SA, direction: Direction::Seal, packets }
+    };
+    let refused = engine.submit(multi_packet(&mut pool)).expect_err("nothing is bound");
+    assert!(matches!(refused.reason, EngineError::NoKey { .. }), "{:?}", refused.reason);
+    let open = Binding { direction: Direction::Open, ..SEAL };
+    let mut numbers = Vec::new();
+    for _ in 0..2 {
+        assert!(engine.bind(SA, open, &case.keys()), "its SPI's place is free");
+        numbers.extend((0..9).find(|number| engine.bound(*number) == Some(SA)));
+        assert!(engine.submit(multi_packet(&mut pool)).is_err(), "it was bound to open");
+        engine.remove_key(SA);
+    }
+    assert_eq!((numbers, engine.bound(0)), (vec![0, 1], None));
+    let chacha = packet(Transform::Aead(Aead::ChaCha20Poly1305), &[7; 36], (60, 5, false));
+    assert!(!engine.bind(SaIndex(9), SEAL, &chacha.keys()), "the card has no such function");
+}
