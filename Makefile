@@ -29,7 +29,7 @@ demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark 
 	@scripts/install.sh test
 	demo/net.sh $(CONVOY)
 
-demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card: ping, HTTP, scapy decrypts the outside (root)
+demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card, inline and lookaside; scapy decrypts the outside (root)
 	@scripts/install.sh test
 	demo/card.sh $(CONVOY)
 

@@ -1,20 +1,24 @@
 #!/usr/bin/env bash
 # Two gateways in network namespaces whose cryptography is the GRIP card, as Verilator runs its RTL: ping, HTTP both ways, and scapy
 # decrypts what crossed. Needs root, and a convoy with the card built in.
-# usage: card.sh CONVOY
+# usage: card.sh CONVOY [inline|lookaside]
 #
-# A second tunnel has an algorithm that the card lacks; `software` is there for it.
+# inline: the card is the port outside; it seals packets as they leave and opens them as they come. lookaside: the card is an engine
+# behind a port of the kernel's. Without a word, both. A second tunnel has an algorithm that the card lacks; `software` is there for it.
 set -euo pipefail
-convoy=$(realpath "$1")
+if [ $# = 1 ]; then
+  for round in inline lookaside; do "$0" "$1" $round; done
+  exit
+fi
+convoy=$(realpath "$1") round=$2
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
-PORT=raw TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
-EXTRA='[scheduler]
-policy = "first-capable"
-[[engine]]
-kind = "card"
-[[engine]]
-kind = "software"'
+TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
+case $round in
+  inline) PORT=card EXTRA=$'[[engine]]\nkind = "software"' ;;
+  lookaside) PORT=raw EXTRA=$'[scheduler]\npolicy = "first-capable"\n[[engine]]\nkind = "card"\n[[engine]]\nkind = "software"' ;;
+esac
+echo "=== the card $round"
 source demo/sites.sh
 source tests/pings.sh
 fail() { cat "$work"/*.log >&2; echo "$*" >&2; exit 1; }
@@ -50,14 +54,16 @@ sleep 0.5
 echo "--- which engine took what"
 for site in 1 2; do
   "$convoy" show engine --control "$work/site-$site.sock"
-  "$convoy" show engine --json --control "$work/site-$site.sock" >"$work/engines"
-  "$convoy" show sa --json --control "$work/site-$site.sock" >"$work/sas"
-  "$python" - "$work/engines" "$work/sas" <<'END' || fail "the card did not take all that it can do"
+  "$convoy" show port --control "$work/site-$site.sock"
+  "$convoy" show stats --json --control "$work/site-$site.sock" >"$work/stats"
+  "$python" - "$work/stats" <<'END' || fail "the card did not take all that it can do"
 import json, sys
-engines, sas = (json.load(open(name)) for name in sys.argv[1:])
-taken = {engine["kind"]: engine["packets"] for engine in engines}
+stats = json.load(open(sys.argv[1]))
+taken = {engine["kind"]: engine["packets"] for engine in stats["engines"]}
+# Inline, what is opened never sees an engine: the port tells.
+taken["card"] += sum(count for port in stats["ports"] for name, count in port["device"] if name == "opened")
 for kind, word in (("card", "gcm"), ("software", "chacha")):
-    of = sum(sa["packets"] for sa in sas if word in sa["transform"])
+    of = sum(sa["packets"] for sa in stats["sas"] if word in sa["transform"])
     print(f"{kind}: {taken[kind]} packets, of {of} of the SAs with {word}")
     if not 0 < taken[kind] == of:
         sys.exit(1)
@@ -75,4 +81,4 @@ done
   fail "scapy does not find what was sent"
 kill "${running[0]}" "${running[1]}"
 wait "${running[0]}" && wait "${running[1]}" || fail "a gateway did not stop well"
-echo "done: all that crossed was sealed by one card and opened by the other"
+echo "done, $round: what crossed of the card's algorithm was sealed by one card and opened by the other"

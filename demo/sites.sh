@@ -1,5 +1,5 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp or raw), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each tunnel) and
+# PORT (udp, raw or card), ENCAP (udp or none, with a card), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each tunnel) and
 # EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
@@ -28,14 +28,19 @@ ip link add va netns $a type veth peer name vb netns $b
 for side in "$a va 1" "$b vb 2"; do
   read -r ns dev host <<<"$side"
   ip -n "$ns" link set lo up
+  if [ "${PORT:-udp}" = card ]; then
+    # The interface is the card's line: the kernel has no address there.
+    ip netns exec "$ns" sysctl -qw "net.ipv6.conf.$dev.disable_ipv6=1"
+    ip -n "$ns" link set "$dev" up
+    continue
+  fi
   ip -n "$ns" link set "$dev" up
   ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
   ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
 done
 
 outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
-encap=none
-[ "${PORT:-udp}" = raw ] || encap=udp
+case ${PORT:-udp} in raw) encap=none ;; card) encap=${ENCAP:-udp} ;; *) encap=udp ;; esac
 proposal() { echo "${PROPOSALS[$1]:-aes128gcm16}"; }
 key() { # proposal
   local bytes=20
@@ -64,7 +69,10 @@ key_out = "$7"
 CONF
 }
 conf() { # site
-  local t addresses="\"fd00:$1::1/64\""
+  local t addresses="\"fd00:$1::1/64\"" outside="address = [\"$(outer "$1")\"]"
+  if [ "${PORT:-udp}" = card ]; then
+    outside="address = [\"$(outer "$1")/24\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
+  fi
   for t in $(seq 0 $last); do addresses="$addresses, \"10.$1.$t.1/24\""; done
   (umask 077; cat >"$work/site-$1.toml" <<CONF
 [gateway]
@@ -80,7 +88,7 @@ address = [$addresses]
 [[port]]
 name = "outside"
 kind = "${PORT:-udp}"
-address = ["$(outer "$1")"]
+$outside
 CONF
   )
 }

@@ -73,6 +73,8 @@ def outer_packets(capture):
         if IP not in packet:
             raise ValueError(f"no IP packet: {packet.summary()}")
         outer = IP(bytes(packet[IP])[: packet[IP].len])
+        if UDP in outer and bytes(outer[UDP].payload) == b"\xff":
+            continue  # a NAT keep-alive (RFC 3948 section 2.3)
         if UDP in outer and ipsec.ESP not in outer:
             body = bytes(outer[UDP].payload)
             outer[UDP].remove_payload()

@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
+use convoy_engine::Engine;
 use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Route, Tun, TunConfig, Udp, UdpConfig};
+use convoy_scheduler::CostModel;
 
 use crate::assemble::inner_mtu;
 use crate::charon::IKE_PORT;
@@ -11,15 +13,27 @@ use crate::config::{Config, PortConfig};
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
 
-/// Opens all ports; for each worker its queues inside and outside.
+/// What stands for the device of a port among the engines, and what it costs.
+type PortEngine = (Box<dyn Engine>, CostModel);
+
+/// The ports of a gateway.
+pub(crate) struct Opened {
+    /// For each worker its queues inside and outside.
+    pub(crate) queues: Vec<[Queues; 2]>,
+    /// For the one worker that such ports have.
+    pub(crate) engines: Vec<PortEngine>,
+}
+
+/// Opens all ports.
 ///
 /// # Errors
 /// [`PortError`] names the port and what the system refused.
-pub(crate) fn open_all(config: &Config) -> Result<Vec<[Queues; 2]>, PortError> {
+pub(crate) fn open_all(config: &Config) -> Result<Opened, PortError> {
     let workers = usize::from(config.workers);
     let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
+    let mut engines = Vec::new();
     for port in &config.ports {
-        let queues = open(port, config)?;
+        let queues = open(port, config, &mut engines)?;
         if queues.len() != workers {
             let reason = format!("it has {} queues for {workers} workers", queues.len());
             return Err(PortError::Invalid { port: port.name.clone(), reason });
@@ -34,14 +48,14 @@ pub(crate) fn open_all(config: &Config) -> Result<Vec<[Queues; 2]>, PortError> {
             return Err(PortError::Invalid { port: name.to_owned(), reason });
         }
     }
-    Ok(all)
+    Ok(Opened { queues: all, engines })
 }
 
 fn boxed<P: Port + 'static>(queues: Vec<P>) -> Queues {
     queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect()
 }
 
-fn open(port: &PortConfig, config: &Config) -> Result<Queues, PortError> {
+fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
     let invalid = |reason: &str| PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() };
     let addresses = || port.addresses.iter().map(|(address, _)| *address).collect::<Vec<IpAddr>>();
     let queues = usize::from(config.workers);
@@ -72,9 +86,35 @@ fn open(port: &PortConfig, config: &Config) -> Result<Queues, PortError> {
             Pcap::open(&port.name, read.as_deref(), write.as_deref()).map(|port| boxed(vec![port]))
         }
         PortKind::Raw => Raw::bind(&port.name, &addresses(), config.mtu.into(), queues).map(boxed),
-        PortKind::Card => Err(invalid("the gateway does not open card ports yet; use udp and raw")),
+        PortKind::Card => open_card(port, config, engines),
         PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
     }
+}
+
+#[cfg(feature = "card")]
+fn open_card(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
+    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
+        IpAddr::V4(address) => Some((*address, *bits)),
+        IpAddr::V6(_) => None,
+    });
+    let opened = convoy_port::CardPort::open(&convoy_port::CardConfig {
+        name: port.name.clone(),
+        interface: port.interface.clone().unwrap_or_default(),
+        mac: port.mac.map(convoy_packet::MacAddress),
+        addresses: addresses.collect(),
+        gateway: port.gateway,
+        mtu: config.mtu.into(),
+    })?;
+    let (t_init, t_block) = convoy_engine::CardInFlight::cost_ns();
+    let engine = convoy_engine::CardInFlight::new(&port.name, opened.control());
+    engines.push((Box::new(engine), CostModel { t_init, t_block }));
+    Ok(boxed(vec![opened]))
+}
+
+#[cfg(not(feature = "card"))]
+fn open_card(port: &PortConfig, _: &Config, _: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
+    let reason = "this program was built without the card; build it with --features card (docs/card.md)";
+    Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
 }
 
 /// What is behind the tunnels' peers, but for what the interface's own addresses already cover.

@@ -77,12 +77,16 @@ impl Gateway {
         crate::privileges::drop_all()?;
         let mut charon = config.charon.as_ref().map(|path| Charon::new(path, &config));
         let mut costs = Costs::new();
-        let engines = assemble::engines(&config, &mut costs)?;
+        let mut engines = assemble::engines(&config, &mut costs)?;
+        for (engine, cost) in ports.engines {
+            costs.state(&engine.description().name, cost);
+            engines[0].push(engine);
+        }
         let handovers = Handover::between(usize::from(config.workers))?;
         let clock = Clock::start();
         let mut assembled = Vec::new();
         for (number, ((engines, [inside, outside]), handover)) in
-            (0..config.workers).zip(engines.into_iter().zip(ports).zip(handovers))
+            (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handovers))
         {
             let (pipeline, installed) = assemble::pipeline(&config, number, engines, &mut costs, clock)?;
             let worker = Worker::new(pipeline, inside, outside);

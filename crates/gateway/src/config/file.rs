@@ -178,6 +178,9 @@ pub(super) struct Port {
     #[serde(default)]
     pub(super) address: Vec<Text>,
     pub(super) udp_port: Option<Spanned<u16>>,
+    pub(super) interface: Option<Text>,
+    pub(super) gateway: Option<Text>,
+    pub(super) mac: Option<Text>,
     pub(super) read: Option<Text>,
     pub(super) write: Option<Text>,
 }

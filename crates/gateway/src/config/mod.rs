@@ -14,7 +14,7 @@ pub use file::EngineKindName;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
@@ -129,6 +129,12 @@ pub struct PortConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// UDP port of a `udp` port.
     pub udp_port: u16,
+    /// The kernel's name of the interface that a `card` port has as its line.
+    pub interface: Option<String>,
+    /// By which a `card` port reaches what is not on its line.
+    pub gateway: Option<Ipv4Addr>,
+    /// The Ethernet address of a `card` port; without one it makes its own.
+    pub mac: Option<[u8; 6]>,
     /// Captures of a `pcap` port: what is received, and what is sent.
     pub files: (Option<PathBuf>, Option<PathBuf>),
 }

@@ -1,6 +1,6 @@
 //! `[[port]]`.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_port::PortKind;
 
@@ -14,6 +14,7 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
         ("udp", PortKind::Udp),
         ("raw", PortKind::Raw),
         ("pcap", PortKind::Pcap),
+        ("card", PortKind::Card),
         ("memory", PortKind::Memory),
     ];
     let kind = c.one_of(Some(&file.kind), "port.kind", &kinds);
@@ -43,6 +44,9 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
             let what = "name the address itself; only a port of kind \"udp\" takes every address";
             c.add(&text.span(), "port.address", what);
         }
+        if kind == PortKind::Card && (address.0.is_ipv6() || address.0.is_unspecified()) {
+            c.add(&text.span(), "port.address", "a card has IPv4 addresses of its own, such as 192.0.2.1/24");
+        }
         addresses.push(address);
     }
     let udp_port = file.udp_port.as_ref();
@@ -54,6 +58,9 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
         device: file.device.as_ref().map(|text| text.get_ref().clone()),
         addresses,
         udp_port: c.in_range(udp_port, "port.udp_port", NAT_PORT, (1, u16::MAX)),
+        interface: file.interface.as_ref().map(|text| text.get_ref().clone()),
+        gateway: file.gateway.as_ref().and_then(|text| gateway(c, text)),
+        mac: file.mac.as_ref().and_then(|text| mac(c, text)),
         files: (path(&file.read), path(&file.write)),
     })
 }
@@ -65,10 +72,18 @@ fn settings_fit(c: &mut Checker<'_>, file: &file::Port, kind: PortKind) {
     c.only(file.udp_port.as_ref(), is(PortKind::Udp), "port.udp_port", "it is for kind = \"udp\"");
     c.only(file.read.as_ref(), is(PortKind::Pcap), "port.read", "it is for kind = \"pcap\"");
     c.only(file.write.as_ref(), is(PortKind::Pcap), "port.write", "it is for kind = \"pcap\"");
+    let card =
+        [(&file.interface, "port.interface"), (&file.gateway, "port.gateway"), (&file.mac, "port.mac")];
+    for (text, key) in card {
+        c.only(text.as_ref(), is(PortKind::Card), key, "it is for kind = \"card\"");
+    }
     let missing = match kind {
         PortKind::Tun if file.device.is_none() => "a tun port needs device = \"convoy0\"",
         PortKind::Udp | PortKind::Raw if file.address.is_empty() => {
             "this kind of port needs address = [\"192.0.2.1\"], the tunnels' local address"
+        }
+        PortKind::Card if file.address.is_empty() || file.interface.is_none() => {
+            "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]"
         }
         PortKind::Pcap if file.read.is_none() && file.write.is_none() => {
             "a pcap port needs read = \"A.pcap\", write = \"B.pcap\", or both"
@@ -92,6 +107,9 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
     if inside == ports.len() {
         add("there is no port outside; add one with kind = \"udp\" or \"raw\"");
     }
+    if ports.len() - inside > 1 && ports.iter().any(|port| port.is_outside && port.kind == PortKind::Card) {
+        add("a card port is the only one outside: it carries ESP in UDP and right on IP");
+    }
     for kind in [PortKind::Udp, PortKind::Raw] {
         if ports.iter().filter(|port| port.is_outside && port.kind == kind).count() > 1 {
             add(&format!("there are several ports of kind {kind}; one may have several addresses"));
@@ -100,11 +118,33 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
 }
 
 /// Only the kernel's ports have a queue for each worker.
-pub(super) fn one_worker_reads_captures(c: &mut Checker<'_>, file: &file::File, workers: u16) {
-    let is_capture = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "memory");
-    if let (Some(port), true) = (file.port.iter().find(is_capture), workers > 1) {
+pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &file::File, workers: u16) {
+    let is_other = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "memory" | "card");
+    if let (Some(port), true) = (file.port.iter().find(is_other), workers > 1) {
         c.add(&port.kind.span(), "port.kind", "it has one queue; take it with workers = 1");
     }
+}
+
+fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
+    let parsed = text.get_ref().parse().ok();
+    if parsed.is_none() {
+        let what = format!("{:?} is no IPv4 address, such as 192.0.2.254", text.get_ref());
+        c.add(&text.span(), "port.gateway", what);
+    }
+    parsed
+}
+
+/// An Ethernet address of one station: the first byte's lowest bit is for groups.
+fn mac(c: &mut Checker<'_>, text: &Text) -> Option<[u8; 6]> {
+    let byte = |word: &str| u8::from_str_radix(word, 16).ok().filter(|_| word.len() == 2);
+    let bytes: Option<Vec<u8>> = text.get_ref().split(':').map(byte).collect();
+    let parsed = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
+    let parsed = parsed.filter(|mac| mac[0] & 1 == 0 && *mac != [0; 6]);
+    if parsed.is_none() {
+        let what = format!("{:?} is no station's address, such as 02:00:5e:10:00:01", text.get_ref());
+        c.add(&text.span(), "port.mac", what);
+    }
+    parsed
 }
 
 fn address_with_prefix(c: &mut Checker<'_>, text: &Text) -> Option<(IpAddr, u8)> {

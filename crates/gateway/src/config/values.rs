@@ -8,7 +8,7 @@ use super::checker::Checker;
 use super::engine::{buses, engines};
 use super::error::{ConfigErrors, Problem, Source};
 use super::file::File;
-use super::port::{one_worker_reads_captures, port, ports_fit};
+use super::port::{others_have_one_queue, port, ports_fit};
 use super::scheduler::scheduler;
 use super::tunnel::{spis_differ, tunnel};
 use super::{Config, PortConfig};
@@ -31,7 +31,7 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let allow_weak = file.gateway.allow_weak;
     let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
-    one_worker_reads_captures(c, &file, workers);
+    others_have_one_queue(c, &file, workers);
     let config = Config {
         charon: charon(c, &file, &ports),
         control: file.gateway.control.into(),

@@ -303,6 +303,23 @@ impl Port for CardPort {
     fn counters(&self) -> PortCounters {
         self.counters
     }
+
+    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+        let counters = self.control.counters();
+        vec![
+            ("sealed", counters.sealed),
+            ("opened", counters.opened),
+            ("raw", counters.raw),
+            ("passed", counters.passed),
+            ("wrong_icv", counters.wrong_icv.values().sum()),
+            ("malformed", counters.malformed),
+            ("refused", counters.refused),
+            ("overrun", counters.overrun),
+            ("lost", counters.lost),
+            ("device_errors", counters.device_errors),
+            ("line_errors", counters.line_errors),
+        ]
+    }
 }
 
 #[cfg(test)]

@@ -120,6 +120,28 @@ fn a_port_must_have_what_its_kind_needs() {
 }
 
 #[test]
+fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
+    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+    let card = "kind = \"card\"\ninterface = \"eth1\"\naddress = [\"192.0.2.1/24\"]";
+    let holds = |to: &str, what: &str| {
+        let text = errors(&changed(udp, to));
+        assert!(text.contains(what), "{text}");
+    };
+    let config = Config::parse("test.toml", &changed(udp, &format!("{card}\nmac = \"02:00:5e:10:00:0A\"")));
+    let port = config.expect("good").ports.pop().expect("two");
+    assert_eq!((port.interface.as_deref(), port.mac), (Some("eth1"), Some([2, 0, 0x5e, 0x10, 0, 10])));
+    holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: port.kind: a card port needs interface");
+    holds(&card.replace("192.0.2.1/24", "fd00::1/64"), "port.address: a card has IPv4 addresses");
+    for mac in ["03:00:5e:10:00:01", "02:00:5e:10:00", "02:00:5e:10:00:001", "00:00:00:00:00:00"] {
+        holds(&format!("{card}\nmac = \"{mac}\""), "is no station's address");
+    }
+    holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is no IPv4 address");
+    holds(&format!("{udp}\ninterface = \"eth1\""), "port.interface: it is for kind = \"card\"");
+    let second = format!("{udp}\n[[port]]\nname = \"line\"\n{card}");
+    holds(&second, "port: a card port is the only one outside");
+}
+
+#[test]
 fn both_sides_must_have_their_port() {
     let tun = "kind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]";
     refused(tun, "kind = \"raw\"\naddress = [\"192.0.2.1\"]", "13:8: port: there is no port inside");
@@ -241,16 +263,20 @@ fn the_whole_of_what_is_documented_is_read() {
 #[test]
 fn every_key_is_in_the_documentation_and_is_read_there() {
     let text = include_str!("../../../../../docs/configuration.md");
-    let toml = text.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
+    let block =
+        |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
+    let (toml, card) = (block(1), block(2));
     let config = Config::parse("configuration.md", toml).expect("good");
     assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (4, 3, 1));
+    let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
+    Config::parse("configuration.md", &changed(udp, card)).expect("good");
     let keys = include_str!("../file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
     let keys =
         keys.filter_map(|line| line.split_once(": ")).map(|(key, _)| key).filter(|key| !key.contains(' '));
     let pcap_and_tables =
         ["read", "write", "side", "gateway", "scheduler", "engine", "bus", "port", "tunnel"];
     for key in keys.filter(|key| !pcap_and_tables.contains(key)) {
-        let is_there = toml.lines().any(|line| {
+        let is_there = toml.lines().chain(card.lines()).any(|line| {
             line.starts_with(&format!("{key} = "))
                 || line.contains(&format!("{key}]"))
                 || line.contains(&format!(" {key} = "))
