@@ -1,6 +1,6 @@
 """Synthesises, places and routes the designs of card/fpga.toml, and writes the table of docs/card.md from what the tools report.
 
-usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title has one of the words; keeps their reports
+usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title or module is one of the words; keeps their reports
        fpga.py table              writes the table from the reports that are kept in card/reports.json
 """
 
@@ -73,7 +73,11 @@ def wrapper(module, netlist):
     inputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "input" and name != "clk"}
     outputs = {name: len(port["bits"]) for name, port in ports.items() if port["direction"] == "output"}
     given, caught = sum(inputs.values()), sum(outputs.values())
-    return f"""module wrapper (input clk, input serial_in, input catch, output serial_out);
+    listed = [f"input [{width - 1}:0] {name}" for name, width in inputs.items()]
+    listed += [f"output [{width - 1}:0] {name}" for name, width in outputs.items()]
+    return f"""(* blackbox *) module {module} (input clk, {", ".join(listed)});
+endmodule
+module wrapper (input clk, input serial_in, input catch, output serial_out);
   reg [{given - 1}:0] given;
   reg [{caught - 1}:0] caught;
   wire [{caught - 1}:0] made;
@@ -83,6 +87,16 @@ def wrapper(module, netlist):
   {module} design (.clk(clk), {connections(inputs, "given")}, {connections(outputs, "made")});
 endmodule
 """
+
+
+def put_inside(netlist, around, combined):
+    """Puts a design's netlist into that of its wrapper, which knows it as a box."""
+    inner, outer = (json.loads((BUILD / file).read_text()) for file in (netlist, around))
+    for name, module in inner["modules"].items():
+        if not {"blackbox", "whitebox"} & module["attributes"].keys():
+            module["attributes"].pop("top", None)
+            outer["modules"][name] = module
+    (BUILD / combined).write_text(json.dumps(outer))
 
 
 def connections(widths, bus):
@@ -98,8 +112,8 @@ def route(design, device):
     module, name = design["module"], design["title"].replace(" ", "_").replace(",", "").replace("/", "_")
     tool("yosys", "-p", f"{reading(design)}synth_ecp5 -top {module} -json {name}.alone.json", log=f"{name}.ecp5.log")
     (BUILD / f"{name}.wrapper.v").write_text(wrapper(module, f"{name}.alone.json"))
-    script = f"{reading(design)}read_verilog {name}.wrapper.v; synth_ecp5 -top wrapper -json {name}.json"
-    tool("yosys", "-p", script, log=f"{name}.wrapper.log")
+    tool("yosys", "-p", f"read_verilog {name}.wrapper.v; synth_ecp5 -top wrapper -json {name}.around.json", log=f"{name}.wrapper.log")
+    put_inside(f"{name}.alone.json", f"{name}.around.json", f"{name}.json")
     place = ["--json", f"{name}.json", "--report", f"{name}.report.json", "--seed", str(device["seed"])]
     place += ["--freq", str(design.get("target_mhz", 150)), "--timing-allow-fail", "--lpf-allow-unconstrained"]
     tool("nextpnr-ecp5", *device["options"], *place, log=f"{name}.nextpnr.log")
@@ -117,9 +131,10 @@ def kept_reports():
     return json.loads(REPORTS.read_text()) if REPORTS.exists() else {}
 
 
-def rate_file(name):
-    """Where the module's test has put what it counted (card/tests/rates.py)."""
-    return RATES / f"{name.replace(' ', '_')}.json"
+def rate_files(design):
+    """Where the module's tests have put what they counted (card/tests/rates.py)."""
+    names = design.get("rate", [])
+    return [RATES / f"{name.replace(' ', '_')}.json" for name in ([names] if isinstance(names, str) else names)]
 
 
 def table(listed, reports):
@@ -135,10 +150,9 @@ def table(listed, reports):
         luts = sum(count for cell, count in virtex.items() if cell.startswith("LUT"))
         luts += virtex.get("RAM16X1S", 0) + 2 * virtex.get("RAM16X1D", 0)
         ram = sum(count for cell, count in virtex.items() if cell.startswith("RAMB4"))
-        bits, speed = "", ""
-        if "bits" in report:
-            per_cycle = report["bits"] / report["cycles"]
-            bits, speed = f"{per_cycle:.2f}", f"{per_cycle * report['mhz'] / 1000:.2f}"
+        per_cycle = [bits / cycles for bits, cycles in report.get("rates", [])]
+        bits = ", ".join(f"{rate:.2f}" for rate in per_cycle)
+        speed = ", ".join(f"{rate * report['mhz'] / 1000:.2f}" for rate in per_cycle)
         cells_of = [ecp5.get(cell, 0) for cell in ("LUT4", "CCU2C", "TRELLIS_DPR16X4", "TRELLIS_FF", "DP16KD")]
         figures = [*cells_of, f"{report['mhz']:.0f}", bits, speed, design.get("goal", ""), luts, ram]
         paper = listed["paper"].get(design.get("paper"), "")
@@ -160,8 +174,8 @@ def main():
     BUILD.mkdir(parents=True, exist_ok=True)
     for design in listed["design"]:
         title = design["title"]
-        if command == "route" and (not words or any(word in title for word in words)):
-            if "rate" in design and not rate_file(design["rate"]).exists():
+        if command == "route" and (not words or {title, design["module"]} & set(words)):
+            if not all(file.exists() for file in rate_files(design)):
                 sys.exit(f"no test has counted the cycles of {title!r} yet: run `make card-test` first")
             routed = route(design, listed["device"])
             # Read again: another run may have added to it meanwhile.
@@ -170,9 +184,10 @@ def main():
             REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
     for design in listed["design"]:
         # Cycles do not change with the routing: those last counted hold.
-        if design["title"] in reports and "rate" in design and rate_file(design["rate"]).exists():
-            counted = json.loads(rate_file(design["rate"]).read_text())
-            reports[design["title"]] |= {"bits": counted["bits"], "cycles": counted["cycles"]}
+        files = rate_files(design)
+        if design["title"] in reports and files and all(file.exists() for file in files):
+            counted = [json.loads(file.read_text()) for file in files]
+            reports[design["title"]]["rates"] = [[count["bits"], count["cycles"]] for count in counted]
     REPORTS.write_text(json.dumps(reports, indent=1, sort_keys=True) + "\n")
     write_table(listed, reports)
 

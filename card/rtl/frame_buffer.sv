@@ -26,32 +26,42 @@ module frame_buffer #(
 );
   logic [68:0] mem[0:(1 << DEPTH_LOG2) - 1]; // eof, bytes, data
   logic [DEPTH_LOG2:0] wr, kept, rd;
-  logic full, alone, store;
-  assign full = (wr - rd) == (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2);
-  assign alone = kept == rd; // nothing older is left that could make room
+  // Both may be a clock late in saying that there is room, but not in saying that there is none.
+  logic full, alone; // alone: nothing older is left that could make room
+  logic store;
+  localparam logic [DEPTH_LOG2:0] ALL = (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2);
   assign s_ready = !whole && (!full || overflow || !WAIT || alone);
   assign store = s_valid && s_ready && !full && !overflow;
 
-  logic [68:0] item;
-  logic        first;
+  // The RAM's output is slow: it goes into a register at once.
+  logic [68:0] q, item;
+  logic        q_valid, move, fetch, first;
+  assign move = !m_valid || m_ready;
+  assign fetch = !q_valid || move;
   assign {m_eof, m_bytes, m_data} = item;
   assign m_sof = first;
 
   always_ff @(posedge clk) begin
     if (store) mem[wr[DEPTH_LOG2-1:0]] <= {s_eof, s_bytes, s_data};
-    if (!m_valid || m_ready) item <= mem[rd[DEPTH_LOG2-1:0]];
+    if (fetch) q <= mem[rd[DEPTH_LOG2-1:0]];
   end
 
   always_ff @(posedge clk) begin
+    if (move) item <= q;
     if (rst) begin
       wr <= '0;
       kept <= '0;
       rd <= '0;
       whole <= 1'b0;
       overflow <= 1'b0;
+      full <= 1'b0;
+      alone <= 1'b0;
+      q_valid <= 1'b0;
       m_valid <= 1'b0;
       first <= 1'b1;
     end else begin
+      full <= wr - rd == (store ? ALL - 1'b1 : ALL);
+      alone <= kept == rd && !judge;
       if (judge) begin
         whole <= 1'b0;
         overflow <= 1'b0;
@@ -63,8 +73,9 @@ module frame_buffer #(
         whole <= s_eof;
       end
       if (m_valid && m_ready) first <= m_eof;
-      if (!m_valid || m_ready) begin
-        m_valid <= rd != kept;
+      if (move) m_valid <= q_valid;
+      if (fetch) begin
+        q_valid <= rd != kept;
         if (rd != kept) rd <= rd + 1'b1;
       end
     end
