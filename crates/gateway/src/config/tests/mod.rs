@@ -171,6 +171,8 @@ fn a_tunnel_is_the_same_as_long_as_nothing_of_it_changes() {
 fn the_examples_are_good_and_fit_each_other() {
     let a = Config::parse("site-a.toml", include_str!("../../../../../examples/site-a.toml")).expect("good");
     let b = Config::parse("site-b.toml", include_str!("../../../../../examples/site-b.toml")).expect("good");
+    let card = Config::parse("card.toml", include_str!("../../../../../examples/card.toml")).expect("good");
+    assert!(card.tunnels == a.tunnels);
     let keys = |config: &Config| config.tunnels[0].manual.clone().expect("manual keys");
     let (a, b) = (keys(&a), keys(&b));
     assert_eq!((a.spi_in, a.keys_in.cipher_key()), (b.spi_out, b.keys_out.cipher_key()));
