@@ -122,7 +122,7 @@ def module(rules):
         tests.append(f"    if ({' && '.join(terms)}) number = 8'd{number}; // sid {rule.sid}")
     return f"""// Compiled by card/signatures.py from card/signatures.rules; change those.
 // {len(rules)} rules, {len(contents)} contents, {len(table)} states, {len(classes)} classes of bytes.
-// A step: `octet` in; two clocks later `matched` has the contents that end there.
+// A step: `octet` in; four clocks later `matched` has the contents that end there.
 module signature_table (
     input  logic        clk,
     input  logic        start,
@@ -146,13 +146,14 @@ module signature_table (
   initial for (int i = 0; i < STATES * CLASSES; i++) table_mem[i] = NEXT[SBITS*i +: SBITS];
 
   logic [CBITS-1:0] kind;
-  logic [SBITS-1:0] state, from;
+  logic [SBITS-1:0] state, from, passed; // `passed`: the RAM's slow output in a register
   logic             move, fresh;
   assign from = fresh ? '0 : state;
-  assign matched = CONTENTS[16*state +: 16];
   always_ff @(posedge clk) begin
     kind <= CLASS_OF[CBITS*octet +: CBITS];
     move <= step && !start;
+    passed <= state;
+    matched <= CONTENTS[16*passed +: 16];
     if (move) state <= table_mem[{{from, kind}}];
     if (start) fresh <= 1'b1;
     else if (move) fresh <= 1'b0;

@@ -34,13 +34,25 @@ module formal_dma_receive (
   // The module's own state, connected by the .sby.
   localparam logic [2:0] SEGMENT = 0, FILL = 1, ASK = 2, WORDS = 3, CUT = 4, SKIP = 5, DONE = 6;
   (* keep *) logic [2:0] dut_state;
-  (* keep *) logic [31:0] dut_addr, dut_start, seg_addr, seg_cookie;
-  (* keep *) logic [15:0] dut_left, seg_bytes;
+  (* keep *) logic [31:0] seg_addr, seg_cookie;
+  (* keep *) logic [28:0] dut_word, dut_start_word;
+  (* keep *) logic [13:0] dut_words;
+  (* keep *) logic [2:0] dut_offset;
+  (* keep *) logic [3:0] dut_most, dut_tail_bytes, dut_moved;
+  (* keep *) logic [15:0] seg_bytes;
   (* keep *) logic [5:0] dut_filled, dut_sent;
   (* keep *) logic [4:0] avail;
-  (* keep *) logic [3:0] piece, take, q_bytes;
+  (* keep *) logic [3:0] piece, want, q_bytes;
   (* keep *) logic [7:0] strobe;
-  (* keep *) logic seg_valid, seg_ready, seg_last, seg_bad, there, all_in;
+  (* keep *) logic seg_valid, seg_ready, seg_last, seg_bad, fill, go, ended, all_in;
+
+  // The next byte's address, and the bytes that the segment still has, as the counts of words say.
+  logic [31:0] dut_addr, dut_start;
+  logic [16:0] dut_left;
+  assign dut_addr = {dut_word, dut_offset};
+  assign dut_start = {dut_start_word, 3'b0};
+  assign dut_left = dut_words == '0 ? 17'd0
+      : {13'b0, dut_most} + (dut_words == 14'd1 ? 17'd0 : {dut_words - 14'd2, 3'b0} + {13'b0, dut_tail_bytes});
 
   logic begun = 1'b0;
   logic [32:0] first, past, at; // the segment's words, the word after them, the next one to be written
@@ -51,7 +63,7 @@ module formal_dma_receive (
   assign seg = {seg_addr, seg_cookie, seg_bytes, seg_last, seg_bad, 1'b0};
   assign first = {1'b0, seg_addr[31:3], 3'b0};
   assign past = {1'b0, seg_addr} + {17'b0, seg_bytes} + 33'd7 & ~33'd7;
-  assign put = dut_state == FILL && there;
+  assign put = fill;
   assign wrote = wr_valid && wr_ready;
   assign burst_request = req_valid && req_write;
   always_ff @(posedge clk) begin
@@ -104,8 +116,8 @@ module formal_dma_receive (
       if (put) strobes_no_byte_beside_the_buffer : assert ((strobe & ~may) == '0 && dut_addr >= seg_addr);
       if (put) strobes_each_byte_of_the_piece : assert (strobe == 8'(~(9'h1ff << piece) << dut_addr[2:0]) && piece <= 4'd8 - {1'b0, dut_addr[2:0]});
       if (put && !all_in) puts_something : assert (piece != '0);
-      if (put) puts_no_more_than_there_is : assert ({12'b0, piece} <= dut_left && {1'b0, piece} <= avail);
-      takes_no_more_than_there_is : assert ({1'b0, take} <= avail && take <= 4'd8);
+      if (put) puts_no_more_than_there_is : assert ({13'b0, piece} <= dut_left && {1'b0, piece} <= avail);
+      takes_no_more_than_there_is : assert (!go || {1'b0, want} <= avail || ended);
       if (wr_valid) writes_within_the_burst : assert (due != '0 && at < past);
       if (wr_valid) burst_is_whole : assert (dut_state == WORDS);
       if (done_valid) reports_a_descriptor : assert (seg_valid && seg_last && due == '0);
@@ -116,13 +128,17 @@ module formal_dma_receive (
       if (done_valid && done_ready) reports_once : assert (seg_ready);
 
       state_is_possible : assert (dut_state <= DONE);
-      bytes_are_kept : assert (done_bytes == bytes && avail <= 5'd24);
+      bytes_are_kept : assert (done_bytes + {12'b0, dut_moved} == bytes && avail <= 5'd24);
+      if (dut_state != FILL && dut_state != ASK) bytes_have_moved : assert (dut_moved == '0);
+      if ((dut_state == FILL || dut_state == ASK || dut_state == WORDS) && dut_words != '0) pieces_are_kept : assert (dut_words <= 14'd8193
+          && dut_most != '0 && dut_tail_bytes != '0 && dut_tail_bytes <= 4'd8
+          && (dut_words == 14'd1 ? dut_most <= 4'd8 - {1'b0, dut_offset} : dut_most == 4'd8 - {1'b0, dut_offset}));
       if (dut_state != SEGMENT && dut_state != SKIP) has_a_segment : assert (seg_valid);
       if (dut_state == DONE) at_its_end : assert (seg_last);
       if (dut_state == CUT || was_cut && dut_state == DONE) cut_at_its_end : assert (seg_last && done_bad);
       if (dut_state == FILL || dut_state == ASK || dut_state == WORDS || dut_state == SKIP) not_cut_yet : assert (!was_cut);
       if (dut_state == FILL || dut_state == ASK || dut_state == WORDS) place_is_kept : assert (!seg_bad && (dut_left == '0
-          || (dut_addr >= seg_addr && {1'b0, dut_addr} + {17'b0, dut_left} == {1'b0, seg_addr} + {17'b0, seg_bytes})));
+          || (dut_addr >= seg_addr && {1'b0, dut_addr} + {16'b0, dut_left} == {1'b0, seg_addr} + {17'b0, seg_bytes})));
       if (dut_state == FILL) filling_is_kept : assert (dut_left != '0 && due == '0 && !all_in && {1'b0, dut_start} == at && dut_filled < 6'd32
           && at + {24'b0, dut_filled, 3'b0} == {1'b0, dut_addr[31:3], 3'b0}
           && (dut_filled == '0 || dut_addr[2:0] == '0) && {4'b0, at[7:3]} + {3'b0, dut_filled} < 9'd32 && at >= first);

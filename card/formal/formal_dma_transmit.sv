@@ -29,11 +29,22 @@ module formal_dma_transmit (
   // The module's own state, connected by the .sby.
   localparam logic [2:0] SEGMENT = 0, ASK = 1, WORDS = 2, DONE = 3, BAD = 4;
   (* keep *) logic [2:0] dut_state;
-  (* keep *) logic [31:0] dut_addr, seg_addr, seg_cookie;
-  (* keep *) logic [15:0] dut_left, seg_bytes;
+  (* keep *) logic [31:0] seg_addr, seg_cookie;
+  (* keep *) logic [28:0] dut_word;
+  (* keep *) logic [13:0] dut_words;
+  (* keep *) logic [2:0] dut_offset;
+  (* keep *) logic [3:0] dut_piece, dut_tail_bytes;
+  (* keep *) logic [15:0] seg_bytes;
   (* keep *) logic [5:0] dut_burst_left;
   (* keep *) logic seg_valid, seg_ready, seg_last, seg_bad, walking;
-  (* keep *) logic [DEPTH_LOG2:0] level;
+  (* keep *) logic [DEPTH_LOG2:0] level, queue_rd, queue_fetched;
+  (* keep *) logic queue_q_valid;
+
+  // The next byte's address, and the bytes that the segment still has, as the counts of words say.
+  logic [31:0] dut_addr;
+  logic [16:0] dut_left;
+  assign dut_addr = {dut_word, dut_offset};
+  assign dut_left = {13'b0, dut_piece} + (dut_words <= 14'd1 ? 17'd0 : {dut_words - 14'd2, 3'b0} + {13'b0, dut_tail_bytes});
 
   // The segment at hand: how many of its words were asked for and came.
   logic begun = 1'b0;
@@ -94,11 +105,15 @@ module formal_dma_transmit (
       if (seg_valid && seg_ready && !seg_last) segment_goes_when_it_is_read : assert (data_word && at + 33'd8 == past);
       if (data_word) reads_no_word_beyond : assert (at < past && at >= first);
 
+      queue_is_kept : assert (queue_fetched == queue_rd + {{DEPTH_LOG2{1'b0}}, queue_q_valid} && level <= (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2)
+          && level >= {{DEPTH_LOG2{1'b0}}, queue_q_valid});
       state_is_possible : assert (dut_state <= BAD);
       if (dut_state != SEGMENT) has_a_segment : assert (seg_valid);
-      if (dut_state == ASK || dut_state == WORDS) place_is_kept : assert (!seg_bad && dut_left != '0
-          && at == {1'b0, dut_addr[31:3], 3'b0} && {1'b0, dut_addr} + {17'b0, dut_left} == {1'b0, seg_addr} + {17'b0, seg_bytes}
+      if (dut_state == ASK || dut_state == WORDS) place_is_kept : assert (!seg_bad && dut_words != '0 && dut_words <= 14'd8193
+          && at == {1'b0, dut_word, 3'b0} && {1'b0, dut_addr} + {16'b0, dut_left} == {1'b0, seg_addr} + {17'b0, seg_bytes}
           && dut_addr >= seg_addr);
+      if (dut_state == ASK || dut_state == WORDS) pieces_are_kept : assert (dut_piece != '0 && dut_tail_bytes != '0 && dut_tail_bytes <= 4'd8
+          && (dut_words == 14'd1 ? dut_piece <= 4'd8 - {1'b0, dut_offset} : dut_piece == 4'd8 - {1'b0, dut_offset}));
       if (dut_state == WORDS) burst_is_kept : assert (due == dut_burst_left && due != '0 && at + {24'b0, due, 3'b0} <= past);
       if (dut_state != WORDS) no_burst_is_open : assert (due == '0);
       if (dut_state == BAD) bad_is_kept : assert (seg_bad);

@@ -16,7 +16,7 @@ module formal_fifo (
   fifo #(.WIDTH(WIDTH), .DEPTH_LOG2(DEPTH_LOG2)) dut (.clk, .rst, .s_valid, .s_ready, .s_item, .m_valid, .m_ready, .m_item, .level);
 
   logic begun = 1'b0;
-  logic followed, was_offered, was_waiting;
+  logic followed, was_offered, was_waiting, waited_on;
   logic [DEPTH_LOG2+1:0] inside, ahead; // items in the queue; of them, those before the followed one
   logic [WIDTH-1:0] item, was_item;
   logic put, got;
@@ -26,6 +26,7 @@ module formal_fifo (
     begun <= 1'b1;
     was_offered <= !rst && m_valid && !m_ready;
     was_waiting <= !rst && inside != '0 && !m_valid;
+    waited_on <= !rst && was_waiting && !m_valid;
     was_item <= m_item;
     if (rst) begin
       inside <= '0;
@@ -48,9 +49,9 @@ module formal_fifo (
     if (begun && !rst) begin
       if (followed && m_valid && ahead == '0) comes_out_as_it_went_in : assert (m_item == item);
       if (inside == '0) nothing_comes_from_an_empty_queue : assert (!m_valid);
-      if (was_waiting) comes_out_in_two_clocks : assert (m_valid);
+      if (waited_on) comes_out_in_three_clocks : assert (m_valid);
       if (was_offered) offer_stands : assert (m_valid && m_item == was_item);
-      level_is_what_the_ram_holds : assert ({1'b0, level} == inside - {3'b0, m_valid});
+      level_is_what_is_not_at_the_output : assert ({1'b0, level} == inside - {3'b0, m_valid});
       takes_while_there_is_room : assert (s_ready == (level != (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2)));
       holds_no_more_than_it_can : assert (level <= (DEPTH_LOG2 + 1)'(1 << DEPTH_LOG2));
     end

@@ -1,5 +1,6 @@
 // IPv4 and UDP checksums of a frame shown by look_align from its IPv4 header on: what they should be (fields taken as 0)
-// and whether those in the frame are right. A word a clock. A fragment's UDP checksum cannot be told and counts as not UDP.
+// and whether those in the frame are right. A word a clock, the result seven clocks after the last. A fragment's UDP checksum
+// cannot be told and counts as not UDP.
 module checksum (
     input  logic        clk,
     input  logic        start, // before the first word
@@ -15,82 +16,114 @@ module checksum (
     output logic [15:0] udp_sum,
     output logic [6:0]  udp_at     // of the UDP checksum field, from the IPv4 header
 );
-  logic [31:0] ip_acc, udp_acc, ip_add, udp_add;
+  // ---- the word, beside what the first word said of the packet
+  logic        d_valid, version4, udp, fragment;
+  logic [63:0] d_data;
+  logic [10:0] d_word;
   logic [3:0]  ihl;
-  logic [15:0] total, ip_field, udp_field, udp_length, seen;
-  logic        version4, udp, fragment;
+  logic [15:0] total, left, seen; // `left`: bytes of the packet from this word on
   logic [5:0]  header;
-  logic [3:0]  ihl_now;
-  logic [15:0] total_now;
-  assign header = {ihl_now, 2'b00};
-  assign ihl_now = a_word == '0 ? a_data[3:0] : ihl;
-  assign total_now = a_word == '0 ? {a_data[23:16], a_data[31:24]} : total;
-
-  // The sums are taken of little-endian lanes: a one's complement sum is the same with its bytes swapped.
-  logic [3:0][15:0] lane;
-  logic [3:0][15:0] at;
-  always_comb begin
-    ip_add = '0;
-    udp_add = '0;
-    for (int i = 0; i < 4; i++) begin
-      at[i] = {2'b0, a_word, 3'b000} + 16'(2 * i);
-      lane[i] = a_data[16*i +: 16];
-      if (at[i] + 16'd1 == total_now) lane[i] = {8'b0, lane[i][7:0]}; // odd end
-      if (at[i] < {10'b0, header}) begin
-        if (at[i] != 16'd10) ip_add = ip_add + {16'b0, lane[i]};
-        if (at[i] >= 16'd12 && at[i] < 16'd20) udp_add = udp_add + {16'b0, lane[i]};
-      end else if (at[i] < total_now && at[i] != {10'b0, header} + 16'd6) udp_add = udp_add + {16'b0, lane[i]};
-    end
-  end
+  assign header = {ihl, 2'b00};
 
   always_ff @(posedge clk) begin
+    d_valid <= a_valid && !start;
+    d_data <= a_data;
+    d_word <= a_word;
     if (start) begin
-      ip_acc <= '0;
-      udp_acc <= 32'h1100; // protocol 17 of the pseudo header
-      version4 <= 1'b0;
-      udp <= 1'b0;
       seen <= '0;
       ihl <= '0;
       total <= '0;
+      version4 <= 1'b0;
       fragment <= 1'b0;
-      ip_field <= '0;
-      udp_field <= '0;
-      udp_length <= '0;
     end else if (a_valid) begin
-      ip_acc <= ip_acc + ip_add;
-      udp_acc <= udp_acc + udp_add;
       seen <= seen + {12'b0, a_bytes};
+      left <= left[15:3] == '0 ? '0 : left - 16'd8;
       if (a_word == '0) begin
         version4 <= a_data[7:4] == 4'd4 && a_data[3:0] >= 4'd5;
         ihl <= a_data[3:0];
-        total <= total_now;
+        total <= {a_data[23:16], a_data[31:24]};
+        left <= {a_data[23:16], a_data[31:24]};
         fragment <= a_data[53:48] != '0 || a_data[63:56] != '0; // more fragments, or an offset
-      end
-      if (a_word == 11'd1) begin
-        udp <= a_data[15:8] == 8'd17;
-        ip_field <= a_data[31:16];
-      end
-      for (int i = 0; i < 4; i++) begin
-        if (at[i] == {10'b0, header} + 16'd4) udp_length <= lane[i];
-        if (at[i] == {10'b0, header} + 16'd6) udp_field <= lane[i];
       end
     end
   end
 
-  function automatic logic [15:0] fold(input logic [31:0] sum);
-    logic [16:0] carried;
-    carried = {1'b0, sum[31:16]} + {1'b0, sum[15:0]};
-    fold = carried[15:0] + {15'b0, carried[16]};
-  endfunction
+  // ---- what of it goes into which sum, in units of 4 bytes. The sums are taken of little-endian lanes: a one's complement
+  // sum is the same with its bytes swapped. In the place of UDP's checksum stands its length, which the pseudo header has again.
+  logic [1:0][11:0] unit;
+  logic [1:0]       in_header, checksummed; // the unit with UDP's length and checksum
+  logic [3:0][15:0] lane, ip_part, udp_part, ip_next, udp_next;
+  always_comb begin
+    for (int h = 0; h < 2; h++) begin
+      unit[h] = {d_word, 1'(h)};
+      in_header[h] = unit[h] < {8'b0, ihl};
+      checksummed[h] = unit[h] == {8'b0, ihl} + 12'd1;
+    end
+    for (int i = 0; i < 4; i++) begin
+      lane[i] = d_data[16*i +: 16];
+      ip_next[i] = in_header[i/2] && !(unit[i/2] == 12'd2 && i % 2 == 1) ? lane[i] : '0;
+      if (in_header[i/2]) udp_next[i] = unit[i/2] == 12'd3 || unit[i/2] == 12'd4 ? lane[i] : '0; // the addresses
+      else if (checksummed[i/2] && i % 2 == 1) udp_next[i] = lane[i-1];
+      else if (left[15:3] != '0 || left[2:0] > 3'(2 * i + 1)) udp_next[i] = lane[i];
+      else udp_next[i] = left[2:0] == 3'(2 * i + 1) ? {8'b0, lane[i][7:0]} : '0; // an odd end
+    end
+  end
 
-  logic [31:0] udp_whole;
-  assign udp_whole = udp_acc + {16'b0, udp_length}; // the pseudo header's length
-  assign is_ip = version4 && seen >= {10'b0, header} && total >= {10'b0, header};
-  assign is_udp = is_ip && udp && !fragment && seen >= total && total >= {10'b0, header} + 16'd8
-      && {udp_length[7:0], udp_length[15:8]} == total - {10'b0, header};
-  assign ip_sum = ~fold(ip_acc);
-  assign udp_sum = fold(udp_whole) == '1 ? 16'hffff : ~fold(udp_whole); // 0 is sent as all ones (RFC 768)
-  assign ip_right = is_ip && fold({16'b0, fold(ip_acc)} + {16'b0, ip_field}) == '1;
-  assign udp_right = is_udp && (udp_field == '0 || fold({16'b0, fold(udp_whole)} + {16'b0, udp_field}) == '1);
-  assign udp_at = {1'b0, header} + 7'd6;
+  logic [17:0] ip_word, udp_word;
+  logic [31:0] ip_acc, udp_acc;
+  logic [15:0] ip_field, udp_field, udp_length;
+  always_ff @(posedge clk) begin
+    for (int i = 0; i < 4; i++) begin
+      ip_part[i] <= d_valid ? ip_next[i] : '0;
+      udp_part[i] <= d_valid ? udp_next[i] : '0;
+    end
+    ip_word <= ({2'b0, ip_part[0]} + {2'b0, ip_part[1]}) + ({2'b0, ip_part[2]} + {2'b0, ip_part[3]});
+    udp_word <= ({2'b0, udp_part[0]} + {2'b0, udp_part[1]}) + ({2'b0, udp_part[2]} + {2'b0, udp_part[3]});
+    ip_acc <= start ? '0 : ip_acc + {14'b0, ip_word};
+    udp_acc <= start ? 32'h1100 : udp_acc + {14'b0, udp_word}; // protocol 17 of the pseudo header
+    if (start) begin
+      udp <= 1'b0;
+      ip_field <= '0;
+      udp_field <= '0;
+      udp_length <= '0;
+    end else if (d_valid) begin
+      if (d_word == 11'd1) begin
+        udp <= d_data[15:8] == 8'd17;
+        ip_field <= d_data[31:16];
+      end
+      for (int h = 0; h < 2; h++) if (checksummed[h]) {udp_field, udp_length} <= d_data[32*h +: 32];
+    end
+  end
+
+  // ---- the verdict
+  logic [16:0] ip_once, udp_once;   // carries added once, and again
+  logic [15:0] ip_twice, udp_twice, udp_bytes;
+  logic [17:0] ip_check, udp_check; // with the field of the frame
+  logic        header_there, long_enough, fits, whole_udp;
+  assign whole_udp = version4 && header_there && udp && !fragment && long_enough && fits;
+  always_ff @(posedge clk) begin
+    ip_once <= {1'b0, ip_acc[31:16]} + {1'b0, ip_acc[15:0]};
+    udp_once <= {1'b0, udp_acc[31:16]} + {1'b0, udp_acc[15:0]};
+    ip_twice <= ip_once[15:0] + {15'b0, ip_once[16]};
+    udp_twice <= udp_once[15:0] + {15'b0, udp_once[16]};
+    ip_check <= {1'b0, ip_once} + {2'b0, ip_field};
+    udp_check <= {1'b0, udp_once} + {2'b0, udp_field};
+
+    header_there <= seen >= {10'b0, header} && total >= {10'b0, header};
+    udp_bytes <= total - {10'b0, header};
+    long_enough <= seen >= total;
+    fits <= udp_bytes >= 16'd8 && {udp_length[7:0], udp_length[15:8]} == udp_bytes;
+    is_ip <= version4 && header_there;
+    is_udp <= whole_udp;
+    ip_sum <= ~ip_twice;
+    udp_sum <= udp_twice == '1 ? 16'hffff : ~udp_twice; // 0 is sent as all ones (RFC 768)
+    ip_right <= version4 && header_there && all_ones(ip_check);
+    udp_right <= whole_udp && (udp_field == '0 || all_ones(udp_check)); // or the sender left it out
+    udp_at <= {1'b0, header} + 7'd6;
+  end
+
+  // Is the one's complement sum all ones, once its carries are added?
+  function automatic logic all_ones(input logic [17:0] sum);
+    all_ones = {1'b0, sum[15:0]} + {15'b0, sum[17:16]} == 17'h0ffff;
+  endfunction
 endmodule

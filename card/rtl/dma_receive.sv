@@ -53,7 +53,8 @@ module dma_receive #(
   // ---- frames wait here, and come out as bytes
   logic q_valid, q_ready, q_eof, q_err, ended, broken;
   logic [63:0] q_data, shown;
-  logic [3:0] q_bytes, take;
+  logic [3:0] q_bytes, want;
+  logic full, go;
   logic [4:0] avail;
   logic [DEPTH_LOG2:0] level;
   fifo #(.WIDTH(70), .DEPTH_LOG2(DEPTH_LOG2)) u_queue (
@@ -61,34 +62,35 @@ module dma_receive #(
       .m_item({q_err, q_bytes, q_eof, q_data}), .level);
   stream_cut u_cut (
       .clk, .rst, .s_valid(q_valid), .s_ready(q_ready), .s_data(q_data), .s_eof(q_eof), .s_bytes(q_bytes), .s_err(q_err), .head(shown),
-      .avail, .ended, .err(broken), .take);
-  assign pressed = level > (DEPTH_LOG2 + 1)'((1 << DEPTH_LOG2) / 4 * 3);
+      .avail, .ended, .err(broken), .full, .want, .go);
+  always_ff @(posedge clk) pressed <= level > (DEPTH_LOG2 + 1)'((1 << DEPTH_LOG2) / 4 * 3);
 
   // ---- a burst of words for the segment
   logic [71:0] burst[0:31];
-  logic [31:0] addr, start;
-  logic [15:0] left;
+  logic [28:0] addr, start; // of the next word, and of the burst's first
+  logic [2:0]  offset;      // where the segment begins in the next word
+  logic [13:0] words;       // of the segment, the next one among them
+  logic [3:0]  most, piece; // bytes of the next word, at the most; and what the frame still has of them
+  logic [3:0]  tail_bytes;  // bytes of the last word, unless it is the first
+  logic [16:0] span;        // bytes from the first word's start to the segment's end
   logic [5:0]  filled, sent;
-  logic [3:0]  most, piece;
-  logic        there, eaten, first, over, burst_whole;
+  logic        fill, eaten, first, over, burst_whole;
   logic [7:0]  strobe;
-  assign most = left < {12'b0, 4'd8 - {1'b0, addr[2:0]}} ? left[3:0] : 4'd8 - {1'b0, addr[2:0]};
-  assign there = avail >= {1'b0, most} || ended;
-  assign piece = avail < {1'b0, most} ? avail[3:0] : most;
-  assign strobe = ~(8'hff << piece) << addr[2:0];
+  logic [3:0]  moved; // bytes taken in the last clock
+  assign span = {1'b0, seg_bytes} + {14'b0, seg_addr[2:0]};
+  assign fill = state == FILL && (full || ended);
+  assign piece = full ? most : avail[3:0];
+  assign strobe = ~(8'hff << piece) << offset;
   // With this piece the frame, the segment or the line of 256 bytes ends.
-  assign eaten = ended && avail == {1'b0, piece};
-  assign burst_whole = eaten || left == {12'b0, piece} || addr[7:3] == 5'd31;
-  always_comb begin
-    take = '0;
-    if (state == FILL && there) take = piece;
-    else if (state == CUT) take = avail > 5'd8 ? 4'd8 : avail[3:0];
-  end
+  assign eaten = ended && avail <= {1'b0, most};
+  assign burst_whole = eaten || words == 14'd1 || addr[4:0] == '1;
+  assign want = state == CUT ? 4'd8 : most;
+  assign go = fill || (state == CUT && (full || ended));
 
   assign walking = state == SEGMENT || state == SKIP;
   assign req_valid = walking ? w_req_valid : state == ASK;
   assign req_write = !walking;
-  assign req_addr = walking ? w_req_addr : start;
+  assign req_addr = walking ? w_req_addr : {start, 3'b000};
   assign req_words = walking ? w_req_words : filled;
   assign rd_ready = w_rd_ready;
   assign wr_valid = state == WORDS;
@@ -96,13 +98,14 @@ module dma_receive #(
 
   logic all_in, bad;
   assign seg_ready = (state == SKIP && seg_valid && !seg_last) || (state == DONE && done_ready)
-      || (state == WORDS && wr_ready && sent + 6'd1 == filled && left == '0 && !seg_last && !all_in);
+      || (state == WORDS && wr_ready && sent + 6'd1 == filled && words == '0 && !seg_last && !all_in);
   assign done_valid = state == DONE;
   assign done_bad = bad;
   assign over = ended && avail <= 5'd8;
 
   always_ff @(posedge clk) begin
-    if (state == FILL && there) burst[filled[4:0]] <= {strobe, shown << {addr[2:0], 3'b000}};
+    if (state == FILL) burst[filled[4:0]] <= {strobe, shown << {offset, 3'b000}};
+    moved <= fill && !rst ? piece : '0;
     if (rst) begin
       state <= SEGMENT;
       filled <= '0;
@@ -111,55 +114,62 @@ module dma_receive #(
       bad <= 1'b0;
       done_bytes <= '0;
       frames <= '0;
-    end else case (state)
-      // A descriptor waits here for its frame: without one, there is nothing to report.
-      SEGMENT: if (seg_valid && avail != '0) begin
-        addr <= seg_addr;
-        start <= {seg_addr[31:3], 3'b000};
-        left <= seg_bytes;
-        filled <= '0;
-        if (seg_bad) bad <= 1'b1;
-        state <= seg_bad ? CUT : FILL;
-      end
-      FILL: if (there) begin
-        // The first piece may be shorter than the status: what the completion needs stands in `shown` whole.
-        if (first) done_status <= shown;
-        first <= 1'b0;
-        if (ended && broken) bad <= 1'b1;
-        addr <= addr + {28'b0, piece};
-        left <= left - {12'b0, piece};
-        done_bytes <= done_bytes + {12'b0, piece};
-        filled <= filled + 1'b1;
-        all_in <= eaten;
-        if (burst_whole) state <= ASK;
-      end
-      ASK: if (req_ready) begin
-        sent <= '0;
-        state <= WORDS;
-      end
-      WORDS: if (wr_ready) begin
-        sent <= sent + 1'b1;
-        if (sent + 6'd1 == filled) begin
+    end else begin
+      done_bytes <= done_bytes + {12'b0, moved};
+      case (state)
+        // A descriptor waits here for its frame: without one, there is nothing to report.
+        SEGMENT: if (seg_valid && avail != '0) begin
+          addr <= seg_addr[31:3];
+          start <= seg_addr[31:3];
+          offset <= seg_addr[2:0];
+          words <= span[16:3] + {13'b0, |span[2:0]};
+          most <= span < 17'd8 ? seg_bytes[3:0] : 4'd8 - {1'b0, seg_addr[2:0]};
+          tail_bytes <= span[2:0] == '0 ? 4'd8 : {1'b0, span[2:0]};
           filled <= '0;
-          start <= addr;
-          if (all_in) state <= seg_last ? DONE : SKIP;
-          else if (left != '0) state <= FILL;
-          else if (seg_last) begin
-            bad <= 1'b1;
-            state <= CUT;
-          end else state <= SEGMENT;
+          if (seg_bad) bad <= 1'b1;
+          state <= seg_bad ? CUT : FILL;
         end
-      end
-      CUT: if (over) state <= DONE; // what has no place is taken and forgotten
-      SKIP: if (seg_valid && seg_last) state <= DONE;
-      default: if (done_ready) begin
-        first <= 1'b1;
-        all_in <= 1'b0;
-        bad <= 1'b0;
-        done_bytes <= '0;
-        if (!bad) frames <= frames + 1'b1;
-        state <= SEGMENT;
-      end
-    endcase
+        FILL: if (fill) begin
+          // The first piece may be shorter than the status: what the completion needs stands in `shown` whole.
+          if (first) for (int i = 0; i < 8; i++) done_status[8*i +: 8] <= 5'(i) < avail ? shown[8*i +: 8] : '0;
+          first <= 1'b0;
+          if (ended && broken) bad <= 1'b1;
+          addr <= addr + 1'b1;
+          offset <= '0;
+          words <= words - 1'b1;
+          most <= words == 14'd2 ? tail_bytes : 4'd8;
+          filled <= filled + 1'b1;
+          all_in <= eaten;
+          if (burst_whole) state <= ASK;
+        end
+        ASK: if (req_ready) begin
+          sent <= '0;
+          state <= WORDS;
+        end
+        WORDS: if (wr_ready) begin
+          sent <= sent + 1'b1;
+          if (sent + 6'd1 == filled) begin
+            filled <= '0;
+            start <= addr;
+            if (all_in) state <= seg_last ? DONE : SKIP;
+            else if (words != '0) state <= FILL;
+            else if (seg_last) begin
+              bad <= 1'b1;
+              state <= CUT;
+            end else state <= SEGMENT;
+          end
+        end
+        CUT: if (over) state <= DONE; // what has no place is taken and forgotten
+        SKIP: if (seg_valid && seg_last) state <= DONE;
+        default: if (done_ready) begin
+          first <= 1'b1;
+          all_in <= 1'b0;
+          bad <= 1'b0;
+          done_bytes <= '0;
+          if (!bad) frames <= frames + 1'b1;
+          state <= SEGMENT;
+        end
+      endcase
+    end
   end
 endmodule

@@ -86,8 +86,8 @@ module filter (
       if (finished) begin
         accept <= 1'b1;
         rule <= 8'hff;
-        running <= version4;
-        done <= !version4;
+        running <= version4 && used != '0;
+        done <= !version4 || used == '0;
         at <= '0;
       end else if (running || compare) begin
         at <= at + 1'b1;

@@ -39,8 +39,18 @@ module inspect (
   logic [6:0]  udp_at;
   logic [7:0]  protocol;
   logic [15:0] port;
-  assign start = tap && sof;
-  look_align u_align (.clk, .rst, .tap, .data, .sof, .eof, .bytes, .off, .a_valid, .a_data, .a_bytes, .a_word, .finished);
+  // A register before all observers; only the old verdict goes at once.
+  logic        t_valid, t_sof, t_eof, begins;
+  logic [63:0] t_data;
+  logic [3:0]  t_bytes;
+  assign begins = tap && sof;
+  assign start = t_valid && t_sof;
+  always_ff @(posedge clk) begin
+    t_valid <= tap && !rst;
+    {t_sof, t_eof, t_bytes, t_data} <= {sof, eof, bytes, data};
+  end
+  look_align u_align (.clk, .rst, .tap(t_valid), .data(t_data), .sof(t_sof), .eof(t_eof), .bytes(t_bytes), .off, .a_valid,
+      .a_data, .a_bytes, .a_word, .finished);
   checksum u_checksum (
       .clk, .start, .a_valid, .a_data, .a_bytes, .a_word, .is_ip, .is_udp, .ip_right, .udp_right, .ip_sum(ip_fix_value),
       .udp_sum(udp_fix_value), .udp_at);
@@ -57,13 +67,20 @@ module inspect (
   assign udp_fix = look_udp && fill && is_udp && !off[0];
   assign udp_fix_at = off + {7'b0, udp_at};
 
-  logic filtered;
+  // The checksums stand seven clocks after the last word.
+  logic       filtered;
+  logic [6:0] since;
   signature u_signature (
       .clk, .rst, .enable(look_signature), .start, .a_valid, .a_data, .a_bytes, .finished, .protocol, .port, .ready(tap_ready), .done(scan_done),
       .hit, .number(signature));
-  assign done = filtered && scan_done;
+  assign done = filtered && scan_done && since[6];
   always_ff @(posedge clk) begin
-    if (rst || start) filtered <= 1'b0;
-    else if (filter_done) filtered <= 1'b1;
+    if (rst || begins) begin
+      filtered <= 1'b0;
+      since <= '0;
+    end else begin
+      since <= {since[5:0], finished || since[0]};
+      if (filter_done) filtered <= 1'b1;
+    end
   end
 endmodule

@@ -1,7 +1,7 @@
 // What the driver's prefix says of a frame from the host, X2 finds out by itself for a frame from the MAC: Ethernet, IPv4, ESP bare
 // or in UDP 4500 (RFC 3948), and the SA by its SPI, in a direct-mapped map of 256. It puts a prefix before such a frame
 // and lets frames from the host through as they are. A frame that is not ESP, or not mapped, gets a prefix without crypto.
-// Holds the first 12 words of a frame, which reach to the SPI behind the longest headers; about 30 clocks a frame.
+// Holds the first 12 words of a frame, which reach to the SPI behind the longest headers; about 32 clocks a frame.
 module parser (
     input  logic        clk,
     input  logic        rst,
@@ -52,26 +52,29 @@ module parser (
 
   // ---- the map
   logic [40:0] map[0:255]; // set, index, SPI
-  logic [40:0] found;
+  logic [40:0] found, entry; // as the RAM gives it, slowly, and in a register
   logic [31:0] spi;
   logic [7:0]  slot_write, slot_read;
   logic [255:0] set;
+  logic         set_here;
   assign slot_write = map_spi[7:0] ^ map_spi[15:8] ^ map_spi[23:16] ^ map_spi[31:24];
-  assign slot_read = shown[7:0] ^ shown[15:8] ^ shown[23:16] ^ shown[31:24];
+  assign slot_read = spi[7:0] ^ spi[15:8] ^ spi[23:16] ^ spi[31:24];
   always_ff @(posedge clk) begin
     if (map_write) map[slot_write] <= {1'b1, map_index, map_spi};
     found <= map[slot_read];
+    entry <= found;
+    set_here <= set[slot_read];
   end
 
   logic         mapped;
   logic [15:0]  esp_end;
   logic [255:0] prefix;
-  assign esp_end = 16'd14 + total;
+  always_ff @(posedge clk) esp_end <= 16'd14 + total;
   always_comb begin
     prefix = '0;
     prefix[9] = 1'b1; // decrypt
     prefix[23:16] = {3'b0, ipv4 ? look : 4'b0, mapped};
-    prefix[39:32] = found[39:32];
+    prefix[39:32] = entry[39:32];
     prefix[143:128] = 16'd14;
     prefix[159:144] = mapped ? {9'b0, esp_off} : 16'd0;
     prefix[175:160] = esp_end;
@@ -158,18 +161,17 @@ module parser (
           endcase
         end
         JUDGE: begin
-          // The map's answer stands a clock after `shown` does.
+          // The map's answer stands in `entry` three clocks after `shown` does.
           phase <= phase + 1'b1;
+          if (phase == '0) spi <= shown;
           if (phase == '0 && ipv4 && !fragment && protocol == 8'd17 && !udp_esp && shown[31:16] == PORT_4500) begin
             udp_esp <= 1'b1;
             esp_off <= transport + 7'd8;
             at <= 4'(({1'b0, transport} + 8'd8) >> 3);
             phase <= 2'd2;
             state <= READ;
-          end else if (phase == 2'd1) begin
-            spi <= shown[31:0];
-            mapped <= is_esp && shown[31:0] != '0 && found[40] && set[slot_read] && found[31:0] == shown[31:0]
-                && {9'b0, esp_off} + 16'd12 < esp_end && enough;
+          end else if (phase == 2'd3) begin
+            mapped <= is_esp && spi != '0 && entry[40] && set_here && entry[31:0] == spi && {9'b0, esp_off} + 16'd12 < esp_end && enough;
             at <= '0;
             state <= PREFIX;
           end

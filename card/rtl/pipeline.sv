@@ -27,18 +27,23 @@ module pipeline #(
     output logic [7:0]  map_index,
     output logic [3:0]  slot_active
 );
-  logic         j_valid, j_ready, j_last, w_valid, w_ready, w_sof, w_eof;
-  logic [63:0]  j_data, w_data, rule_data;
-  logic [3:0]   j_bytes, w_bytes, look, rule_number;
+  logic         f_valid, f_ready, f_last, j_valid, j_ready, j_last, w_valid, w_ready, w_sof, w_eof;
+  logic [63:0]  f_data, j_data, w_data, rule_data;
+  logic [3:0]   f_bytes, j_bytes, w_bytes, look, rule_number;
   logic         look_fill, fin_valid, fin_ready, fin_frame, fin_to_mac, rule_write;
   logic [13:0]  look_off;
   logic [1:0]   rule_word;
   logic [127:0] fin_status;
 
   pipeline_front #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES)) u_front (
-      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .j_valid, .j_ready, .j_data, .j_bytes, .j_last, .look,
+      .clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .j_valid(f_valid), .j_ready(f_ready), .j_data(f_data), .j_bytes(f_bytes),
+      .j_last(f_last), .look,
       .look_fill, .look_off, .fin_valid, .fin_ready, .fin_frame, .fin_to_mac, .fin_status, .map_write, .map_spi, .map_index,
       .rule_write, .rule_number, .rule_word, .rule_data, .slot_active);
+  // Keeps what the function gives, and what it waits for, apart from the joiner.
+  skid #(.WIDTH(69)) u_skid (
+      .clk, .rst, .s_valid(f_valid), .s_ready(f_ready), .s_item({f_last, f_bytes, f_data}), .m_valid(j_valid), .m_ready(j_ready),
+      .m_item({j_last, j_bytes, j_data}));
   stream_join u_join (
       .clk, .rst, .s_valid(j_valid), .s_ready(j_ready), .s_data(j_data), .s_bytes(j_bytes), .s_last(j_last), .s_err(1'b0),
       .m_valid(w_valid), .m_ready(w_ready), .m_data(w_data), .m_sof(w_sof), .m_eof(w_eof), .m_bytes(w_bytes), .m_err());

@@ -71,8 +71,8 @@ module pipeline_take (
   logic [63:0] head;
   logic [4:0]  avail;
   logic        ended, broken;
-  logic [3:0]  take;
-  stream_cut u_cut (.clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .head, .avail, .ended, .err(broken), .take);
+  stream_cut u_cut (.clk, .rst, .s_valid, .s_ready, .s_data, .s_eof, .s_bytes, .s_err, .head, .avail, .ended, .err(broken), .full,
+      .want(most), .go);
 
   // ---- prefix
   logic [255:0] prefix;
@@ -117,26 +117,32 @@ module pipeline_take (
   assign cmd_seq_hi = prefix[127:96];
   assign slot_id = argument[3:0];
 
-  // ---- the next piece: `left` bytes of the present part are to come, `want` of them at once. A frame that ends early gives
+  // ---- the next piece: `left` bytes of the present part are to come, `most` of them at once, `final_piece` if that is all; the
+  // three are set together, by `part`, so that the next piece is known early in the clock. A frame that ends early gives
   // zeros from there on (so that the function always gets what it was promised) and is malformed.
   logic [15:0] left;
-  logic [3:0]  want, got;
+  logic [3:0]  most, want;
+  logic        final_piece, full, go;
   logic        eaten, there, move, to_end, short_frame, broken_frame;
   logic [63:0] piece;
-  assign want = to_end && ended && avail < 5'd8 ? avail[3:0] : left > 16'd8 ? 4'd8 : left[3:0];
-  assign got = eaten ? 4'd0 : avail < {1'b0, want} ? avail[3:0] : want;
-  assign there = eaten || ended || avail >= {1'b0, want};
+  assign want = to_end && !full ? avail[3:0] : most;
+  assign there = eaten || ended || full;
+  assign go = move && !eaten;
   assign piece = eaten ? '0 : head;
+
+  function automatic logic [20:0] part(input logic [15:0] bytes);
+    part = {bytes <= 16'd8, bytes > 16'd8 ? 4'd8 : bytes[3:0], bytes};
+  endfunction
 
   // ---- two pieces a block to the function
   logic        high;
   logic [63:0] low;
   logic        in_whole; // with this piece a block is whole
-  assign in_whole = high || left <= 16'd8;
+  assign in_whole = high || final_piece;
   assign in_valid = state == PAYLOAD && there && in_whole;
   assign in_block = high ? {piece, low} : {64'b0, piece};
-  assign in_bytes = high ? 5'd8 + {1'b0, want} : {1'b0, want};
-  assign in_last = left <= 16'd8;
+  assign in_bytes = high ? 5'd8 + {1'b0, most} : {1'b0, most};
+  assign in_last = final_piece;
 
   // ---- items
   logic [7:0]  code, code_now;
@@ -157,7 +163,7 @@ module pipeline_take (
         i_data = {12'b0, sa_icv_bytes[5:0], esp_off, index, decrypt, from_mac, to_mac, look_off, !from_mac && !decrypt,
                   op == OP_PACKET ? functions[4:1] : 4'b0};
       end
-      HEADER, ESP, IV, COPY: i_valid = there && left != '0 && !(to_end && eaten);
+      HEADER, ESP, IV, COPY: i_valid = there && most != '0 && !(to_end && eaten);
       RESULT: begin
         i_valid = 1'b1;
         i_kind = I_RESULT;
@@ -179,7 +185,6 @@ module pipeline_take (
       PAYLOAD: move = there && (!in_whole || in_ready);
       default: move = 1'b0;
     endcase
-    take = move ? got : '0;
   end
 
   // ---- commands
@@ -187,7 +192,7 @@ module pipeline_take (
   logic        sane, short_now, installing;
   assign body_bytes = op == OP_INSTALL ? 16'd112 : op == OP_FILTER ? 16'd32 : 16'd0;
   assign sane = prefix[47:40] == '0 && length == body_bytes;
-  assign short_now = move && got != want;
+  assign short_now = move && !to_end && (eaten || !full);
   assign sa_load = state == DISPATCH && op == OP_PACKET && functions[0];
   assign sa_write = state == BODY && op == OP_INSTALL && move && !short_now;
   assign slot_load = state == SETTLE && settled && op == OP_SLOT;
@@ -203,7 +208,7 @@ module pipeline_take (
   always_ff @(posedge clk) begin
     if (rst) begin
       state <= PREFIX;
-      left <= 16'd32;
+      {final_piece, most, left} <= part(16'd32);
       eaten <= 1'b0;
       to_end <= 1'b0;
       short_frame <= 1'b0;
@@ -214,25 +219,25 @@ module pipeline_take (
       crypto <= 1'b0;
       installing <= 1'b0;
     end else begin
-      if (!eaten && ended && avail == {1'b0, take}) eaten <= 1'b1;
+      if (go && ended && (!full || avail == {1'b0, most})) eaten <= 1'b1;
       if (!eaten && ended && broken) broken_frame <= 1'b1;
-      if (short_now && !to_end && state != DRAIN) short_frame <= 1'b1;
-      if (move) left <= left - {12'b0, want};
+      if (short_now && state != DRAIN) short_frame <= 1'b1;
+      if (move) {final_piece, most, left} <= part(left - {12'b0, most});
       if (slot_load) cmd_rekey <= 1'b1;
 
       case (state)
         PREFIX: if (move) begin
           prefix <= {piece, prefix[255:64]};
-          if (left == 16'd8) state <= DISPATCH;
+          if (final_piece) state <= DISPATCH;
         end
         DISPATCH: begin
           body_word <= '0;
-          left <= body_bytes;
+          {final_piece, most, left} <= part(body_bytes);
           state <= BEGIN;
           after_begin <= DRAIN;
           if (short_frame || broken_frame) code <= MALFORMED;
           else if (op == OP_PACKET) begin
-            left <= from_mac ? '1 : length;
+            {final_piece, most, left} <= part(from_mac ? '1 : length);
             to_end <= from_mac;
             if (length == '0 && !from_mac) code <= MALFORMED;
             else if (prefix[47:40] != '0 && functions[0]) code <= NO_SA;
@@ -269,45 +274,45 @@ module pipeline_take (
             after_begin <= DRAIN;
           end else begin
             crypto <= 1'b1;
-            left <= esp_off == '0 ? 16'd8 : esp_off;
+            {final_piece, most, left} <= part(esp_off == '0 ? 16'd8 : esp_off);
             to_end <= 1'b0;
             after_begin <= esp_off == '0 ? ESP : HEADER;
           end
         end
         BEGIN: if (i_ready) state <= after_begin;
-        HEADER: if (move && left <= 16'd8) begin
-          left <= 16'd8;
+        HEADER: if (move && final_piece) begin
+          {final_piece, most, left} <= part(16'd8);
           state <= ESP;
         end
         ESP: if (move) begin
           cmd_esp <= piece;
-          left <= {11'b0, iv_bytes};
+          {final_piece, most, left} <= part({11'b0, iv_bytes});
           cmd_iv <= '0;
           state <= no_cipher ? RESULT : IV;
         end
         IV: if (move) begin
           if (left == {11'b0, iv_bytes}) cmd_iv[63:0] <= piece; else cmd_iv[127:64] <= piece;
-          if (left == 16'd8) state <= RESULT;
+          if (final_piece) state <= RESULT;
         end
         RESULT: if (i_ready) state <= COMMAND;
         COMMAND: if (cmd_ready) begin
           cmd_rekey <= 1'b0;
-          left <= payload;
+          {final_piece, most, left} <= part(payload);
           high <= 1'b0;
           state <= PAYLOAD;
         end
         PAYLOAD: if (move) begin
           low <= piece;
           high <= !in_whole;
-          if (left <= 16'd8) begin
-            left <= {8'b0, sa_icv_bytes};
+          if (final_piece) begin
+            {final_piece, most, left} <= part({8'b0, sa_icv_bytes});
             state <= decrypt && sa_icv_bytes != '0 ? ICV : DRAIN;
           end
         end
-        ICV: if (move && left <= 16'd8) state <= DRAIN;
+        ICV: if (move && final_piece) state <= DRAIN;
         COPY: begin
           if (eaten && to_end) state <= DRAIN;
-          else if (move && left <= 16'd8 && !to_end) state <= DRAIN;
+          else if (move && final_piece && !to_end) state <= DRAIN;
         end
         WIPE: begin
           body_word <= body_word == 4'd13 ? '0 : body_word + 1'b1;
@@ -316,12 +321,12 @@ module pipeline_take (
         BODY: if (move) begin
           if (body_word == '0) low <= piece;
           body_word <= body_word + 1'b1;
-          if (left == 16'd8) state <= DRAIN;
+          if (final_piece) state <= DRAIN;
         end
         SETTLE: if (settled) state <= op == OP_SLOT ? SLOT_WAIT : BODY;
         SLOT_WAIT: if (!slot_loading) state <= DRAIN;
         DRAIN: begin
-          left <= '1;
+          {final_piece, most, left} <= part('1);
           if (eaten) begin
             // Of an SA that did not come whole nothing stays.
             state <= installing && (short_frame || broken_frame) ? WIPE : END;
@@ -331,7 +336,7 @@ module pipeline_take (
         end
         default: if (i_ready) begin
           state <= PREFIX;
-          left <= 16'd32;
+          {final_piece, most, left} <= part(16'd32);
           eaten <= 1'b0;
           to_end <= 1'b0;
           short_frame <= 1'b0;

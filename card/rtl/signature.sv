@@ -1,7 +1,7 @@
 // Looks for the contents of a small rule set in a packet, a byte a clock: an Aho-Corasick automaton in block RAM
 // (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A rule hits when all its contents have been
 // seen and its protocol and destination port fit; the lowest number wins.
-// `ready` keeps the next word away while there is no room for two.
+// `ready` keeps words away while there is no room for those on their way: up to five.
 // verilator lint_off PINCONNECTEMPTY
 module signature (
     input  logic        clk,
@@ -22,16 +22,17 @@ module signature (
   logic        w_valid, w_ready, last_word;
   logic [63:0] word;
   logic [3:0]  word_bytes;
-  logic [2:0]  level;
-  fifo #(.WIDTH(68), .DEPTH_LOG2(2)) u_words (
+  logic [3:0]  level;
+  fifo #(.WIDTH(68), .DEPTH_LOG2(3)) u_words (
       .clk, .rst(rst || start), .s_valid(a_valid && enable), .s_ready(), .s_item({a_bytes, a_data}), .m_valid(w_valid), .m_ready(w_ready),
       .m_item({word_bytes, word}), .level);
-  assign ready = !enable || level <= 3'd1;
+  always_ff @(posedge clk) ready <= !enable || level <= 4'd2;
 
-  // A step takes two clocks from the byte to its contents, one behind the other.
+  // A step takes four clocks from the byte to its contents, one behind the other.
   logic [2:0]  lane;
-  logic        step, step1, step2;
+  logic        step;
   logic [7:0]  octet;
+  logic [4:1]  steps;
   logic [15:0] seen, matched;
   logic        ended;
   assign octet = word[8*lane +: 8];
@@ -45,15 +46,13 @@ module signature (
       lane <= '0;
       seen <= '0;
       ended <= 1'b0;
-      step1 <= 1'b0;
-      step2 <= 1'b0;
+      steps <= '0;
     end else begin
       if (step) lane <= last_word ? '0 : lane + 1'b1;
-      step1 <= step;
-      step2 <= step1;
-      if (step2) seen <= seen | matched;
+      steps <= {steps[3:1], step};
+      if (steps[4]) seen <= seen | matched;
       if (finished) ended <= 1'b1;
     end
   end
-  assign done = ended && !w_valid && level == '0 && !step1 && !step2 && !a_valid;
+  assign done = ended && !w_valid && level == '0 && steps == '0 && !a_valid;
 endmodule

@@ -1,6 +1,6 @@
 // Compiled by card/signatures.py from card/signatures.rules; change those.
 // 7 rules, 8 contents, 86 states, 38 classes of bytes.
-// A step: `octet` in; two clocks later `matched` has the contents that end there.
+// A step: `octet` in; four clocks later `matched` has the contents that end there.
 module signature_table (
     input  logic        clk,
     input  logic        start,
@@ -109,13 +109,14 @@ module signature_table (
   initial for (int i = 0; i < STATES * CLASSES; i++) table_mem[i] = NEXT[SBITS*i +: SBITS];
 
   logic [CBITS-1:0] kind;
-  logic [SBITS-1:0] state, from;
+  logic [SBITS-1:0] state, from, passed; // `passed`: the RAM's slow output in a register
   logic             move, fresh;
   assign from = fresh ? '0 : state;
-  assign matched = CONTENTS[16*state +: 16];
   always_ff @(posedge clk) begin
     kind <= CLASS_OF[CBITS*octet +: CBITS];
     move <= step && !start;
+    passed <= state;
+    matched <= CONTENTS[16*passed +: 16];
     if (move) state <= table_mem[{from, kind}];
     if (start) fresh <= 1'b1;
     else if (move) fresh <= 1'b0;

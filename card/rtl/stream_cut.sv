@@ -1,6 +1,7 @@
 // Hands a frame out in pieces of any 1 to 8 bytes: the counterpart of stream_join. The next bytes stand in `head`, `avail`
-// says how many (0 to 24; more than 8 are there but not shown); `take` bytes go at the next clock, never more than
-// min(avail, 8). `ended`: nothing follows what is there. The next frame comes in once this one is all taken.
+// says how many (0 to 24; more than 8 are there but not shown; what stands above has no meaning). With `go`, `want` bytes go at the
+// next clock; at a frame's end, where fewer may be left, all of them. `full`: `want` bytes are there. `want` may come early and
+// `go` late in the clock. `ended`: nothing follows what is there. The next frame comes in once this one is all taken.
 module stream_cut (
     input  logic        clk,
     input  logic        rst,
@@ -14,37 +15,43 @@ module stream_cut (
     output logic [4:0]  avail,
     output logic        ended,
     output logic        err, // with `ended`
-    input  logic [3:0]  take
+    output logic        full,
+    input  logic [3:0]  want,
+    input  logic        go // not unless `full` or `ended`
 );
-  logic [191:0] kept;
-  logic [4:0]   left;
-  logic [191:0] after;
+  logic [191:0] kept, joined, after;
+  logic [63:0]  turned; // the new word, its first byte where the kept ones end
+  logic [4:0]   left, sum, rest;
+  logic         accept;
   assign head = kept[63:0];
-  assign left = avail - {1'b0, take};
-  assign after = kept >> {take, 3'b000};
+  assign accept = s_valid && s_ready;
   // Two words of room: with one and any alignment, every second clock would be lost.
   assign s_ready = !ended && avail <= 5'd16;
 
-  logic [63:0] fresh;
-  assign fresh = s_data & ~(64'hffff_ffff_ffff_ffff << {s_bytes, 3'b000});
+  // The new word is joined and the piece cut off before it is known whether it goes. Where fewer than `want` bytes are left, none
+  // stays, and what is kept has no meaning.
+  always_comb begin
+    turned = 64'({s_data, s_data} << {avail[2:0], 3'b000} >> 64);
+    for (int i = 0; i < 24; i++) joined[8*i +: 8] = 5'(i) < avail ? kept[8*i +: 8] : turned[8*(i%8) +: 8];
+  end
+  assign after = joined >> {want, 3'b000};
+  assign full = avail >= {1'b0, want};
+  assign sum = avail + (accept ? {1'b0, s_bytes} : 5'd0);
+  assign rest = full ? sum - {1'b0, want} : 5'd0;
+  assign left = go ? rest : sum;
 
   always_ff @(posedge clk) begin
+    kept <= go ? after : joined;
     if (rst) begin
       avail <= '0;
       ended <= 1'b0;
       err <= 1'b0;
-      kept <= '0;
     end else begin
-      if (s_valid && s_ready) begin
-        kept <= after | ({128'b0, fresh} << {left, 3'b000});
-        avail <= left + {1'b0, s_bytes};
+      avail <= left;
+      if (accept) begin
         ended <= s_eof;
         err <= s_eof && s_err;
-      end else begin
-        kept <= after;
-        avail <= left;
-        if (ended && left == '0) ended <= 1'b0;
-      end
+      end else if (ended && (go ? rest == '0 : sum == '0)) ended <= 1'b0;
     end
   end
 endmodule

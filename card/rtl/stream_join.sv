@@ -18,41 +18,36 @@ module stream_join (
     output logic [3:0]  m_bytes,
     output logic        m_err
 );
-  logic [63:0] rest;       // bytes not sent yet, zero above
+  logic [63:0] rest;       // bytes not sent yet, anything above
   logic [3:0]  rest_bytes; // 0 to 8
   logic        flush;      // the frame has ended and `rest` is its last word
   logic        flush_err;
   logic        first;
 
-  logic [127:0] sum;
-  logic [4:0]   sum_bytes;
-  logic [63:0]  piece;
-  logic         room;
-  assign piece = s_data & ~(64'hffff_ffff_ffff_ffff << {s_bytes, 3'b000});
-  assign sum = {64'b0, rest} | ({64'b0, piece} << {rest_bytes, 3'b000});
+  logic [63:0] turned; // the piece, its first byte behind the last of `rest`, the bytes that then do not fit at the start
+  logic [63:0] joined;
+  logic [4:0]  sum_bytes;
+  logic        room, over;
+  always_comb begin
+    turned = 64'({s_data, s_data} << {rest_bytes[2:0], 3'b000} >> 64);
+    for (int i = 0; i < 8; i++) joined[8*i +: 8] = 4'(i) < rest_bytes ? rest[8*i +: 8] : turned[8*i +: 8];
+  end
   assign sum_bytes = {1'b0, rest_bytes} + {1'b0, s_bytes};
+  assign over = sum_bytes > 5'd8;
   assign room = !m_valid || m_ready;
   assign s_ready = room && !flush;
 
   always_ff @(posedge clk) begin
     if (room) begin
-      if (flush) begin
-        m_data <= rest;
-        m_sof <= first;
-        m_eof <= 1'b1;
-        m_bytes <= rest_bytes;
-        m_err <= flush_err;
-      end else begin
-        m_data <= sum[63:0];
-        m_sof <= first;
-        m_eof <= s_last && sum_bytes <= 5'd8;
-        m_bytes <= sum_bytes > 5'd8 ? 4'd8 : sum_bytes[3:0];
-        m_err <= s_err && s_last && sum_bytes <= 5'd8;
-      end
+      m_data <= flush ? rest : joined;
+      m_sof <= first;
+      m_eof <= flush || (s_last && !over);
+      m_bytes <= flush ? rest_bytes : over ? 4'd8 : sum_bytes[3:0];
+      m_err <= flush ? flush_err : s_err && s_last && !over;
+      if (s_valid) rest <= over ? turned : joined;
     end
     if (rst) begin
       m_valid <= 1'b0;
-      rest <= '0;
       rest_bytes <= '0;
       flush <= 1'b0;
       first <= 1'b1;
@@ -62,23 +57,19 @@ module stream_join (
         m_valid <= 1'b1;
         first <= 1'b1;
         flush <= 1'b0;
-        rest <= '0;
         rest_bytes <= '0;
       end else if (s_valid) begin
         flush_err <= s_err;
-        if (sum_bytes > 5'd8) begin
+        if (over) begin
           m_valid <= 1'b1;
           first <= 1'b0;
           flush <= s_last;
-          rest <= sum[127:64];
           rest_bytes <= sum_bytes[3:0] - 4'd8;
         end else if (s_last) begin
           m_valid <= sum_bytes != 5'd0;
           first <= 1'b1;
-          rest <= '0;
           rest_bytes <= '0;
         end else begin
-          rest <= sum[63:0];
           rest_bytes <= sum_bytes[3:0];
         end
       end

@@ -4,7 +4,7 @@ import random
 
 import cocotb
 import pytest
-from cocotb.triggers import FallingEdge, ReadOnly
+from cocotb.triggers import FallingEdge, ReadOnly, Timer
 from frames import FrameSink, FrameSource
 from harness import run
 from stream import Source, start_clock
@@ -35,7 +35,7 @@ def random_cuts(rng, length):
 @cocotb.test()
 @cocotb.parametrize((("gaps", "stalls"), [(0.0, 0.0), (0.4, 0.4)]))
 async def pieces_of_any_size_become_one_frame(dut, gaps, stalls):
-    if hasattr(dut, "take"):
+    if hasattr(dut, "want"):
         return await cut_all(dut, gaps, stalls)
     source, sink = Source(dut, "s", PIECE, gaps=gaps), FrameSink(dut, stalls=stalls)
     await start_clock(dut)
@@ -54,7 +54,7 @@ async def pieces_of_any_size_become_one_frame(dut, gaps, stalls):
 async def cut_all(dut, gaps, stalls):
     """Takes random pieces of random frames out of stream_cut."""
     source = FrameSource(dut, fields=["data", "eof", "bytes", "err"], gaps=gaps)
-    dut.take.value = 0
+    dut.go.value, dut.want.value = 0, 1
     await start_clock(dut)
     rng = random.Random(6)
     frames = [rng.randbytes(rng.randrange(1, 70)) for _ in range(200)]
@@ -68,15 +68,17 @@ async def cut_all(dut, gaps, stalls):
         got = b""
         while True:
             await FallingEdge(dut.clk)
-            dut.take.value = 0
+            dut.go.value, dut.want.value = 0, (want := rng.randint(1, 8))
             await ReadOnly()
             there, ended = int(dut.avail.value), int(dut.ended.value)
             head, err = int(dut.head.value), int(dut.err.value)
-            most = min(8, there)
-            count = 0 if rng.random() < stalls else rng.randint(0, most)
+            assert dut.full.value == int(there >= want)
+            if there < want and not ended or rng.random() < stalls:
+                continue
+            count = min(want, there)
             got += head.to_bytes(8, "little")[:count]
-            await FallingEdge(dut.clk)
-            dut.take.value = count
+            await Timer(1, "ns")
+            dut.go.value = 1
             if ended and count == there:
                 assert err == number % 2
                 break
