@@ -17,6 +17,7 @@ TUNNELS=2 PROPOSALS=(aes128gcm16 chacha20poly1305)
 case $round in
   inline) PORT=card EXTRA=$'[[engine]]\nkind = "software"' ;;
   lookaside) PORT=raw EXTRA=$'[scheduler]\npolicy = "first-capable"\n[[engine]]\nkind = "card"\n[[engine]]\nkind = "software"' ;;
+  *) echo "card.sh: $round: expected inline or lookaside" >&2; exit 2 ;;
 esac
 echo "=== the card $round"
 source demo/sites.sh
