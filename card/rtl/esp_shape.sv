@@ -13,7 +13,7 @@ module esp_shape (
     output logic [4:0]  iv_bytes,
     output logic [15:0] payload_off,
     output logic [15:0] payload,     // bytes
-    output logic        sound        // there is a payload, of whole blocks, inside the frame
+    output logic        sound        // a payload of whole blocks inside the frame, an ICV of 8 to 32 bytes
 );
   logic [4:0]  block_bytes;
   logic [15:0] fixed;
@@ -36,5 +36,5 @@ module esp_shape (
   assign fixed = payload_off + (decrypt ? {8'b0, icv_bytes} : 16'd0);
   assign payload = esp_end - fixed;
   assign sound = esp_off[15:14] == '0 && esp_end[15:14] == '0 && esp_end > fixed && (from_mac || esp_end <= length)
-      && (payload[3:0] & 4'(block_bytes - 5'd1)) == '0 && icv_bytes <= 8'd32;
+      && (payload[3:0] & 4'(block_bytes - 5'd1)) == '0 && icv_bytes >= 8'd8 && icv_bytes <= 8'd32;
 endmodule

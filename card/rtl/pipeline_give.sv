@@ -140,7 +140,7 @@ module pipeline_give (
             done_crypto <= 1'b1;
             icv_right <= 1'b1;
             taken <= held;
-            state <= decrypt || icv_bytes == '0 ? ITEM : APPEND;
+            state <= decrypt ? ITEM : APPEND;
           end
         end
         APPEND: if (j_ready) begin

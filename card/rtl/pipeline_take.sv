@@ -306,7 +306,7 @@ module pipeline_take (
           high <= !in_whole;
           if (final_piece) begin
             {final_piece, most, left} <= part({8'b0, sa_icv_bytes});
-            state <= decrypt && sa_icv_bytes != '0 ? ICV : DRAIN;
+            state <= decrypt ? ICV : DRAIN;
           end
         end
         ICV: if (move && final_piece) state <= DRAIN;

@@ -1,6 +1,7 @@
 """x1: every function of the slot against the reference, in every alignment of the headers; what is malformed ends in a status."""
 
 import random
+from dataclasses import replace
 
 import card
 import cocotb
@@ -166,6 +167,25 @@ async def what_cannot_be_done_is_said_and_nothing_hangs(dut):
     await seal_and_open(pipe, sa, rng)
     assert await code(prefix(0, card.SA_REMOVE, sa=1)) == card.OK
     assert await code(prefix(len(plain), **good) + plain) == card.NO_SA
+
+
+@cocotb.test()
+async def an_sa_whose_icv_is_too_short_or_too_long_neither_seals_nor_opens(dut):
+    pipe, rng = await begin(dut), random.Random(22)
+    alg = ALGS(dut)[0]
+    await pipe.load(card.FUNCTION[alg])
+    sa = sa_of(alg, 4, rng)
+    for icv_bytes in [0, 1, 7, 33, 64, 255]:
+        await pipe.install(replace(sa, icv_bytes=icv_bytes))
+        plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
+        for to_mac in (0, 1):
+            for decrypt, frame in enumerate([plain, sealed + bytes(icv_bytes)]):
+                fields = {"functions": CRYPTO, "sa": 4, "esp_off": esp_off, "seq_hi": seq_hi, "cookie": 3}
+                status, rest = await pipe.ask(prefix(len(frame), to_mac=to_mac, decrypt=decrypt, **fields) + frame)
+                assert status, f"an ICV of {icv_bytes} bytes, and the packet went to the MAC"
+                assert (status.code, status.flags & 0x21, status.cookie, rest) == (card.MALFORMED, 0, 3, b""), icv_bytes
+    await pipe.install(sa)
+    await seal_and_open(pipe, sa, rng)
 
 
 @cocotb.test()

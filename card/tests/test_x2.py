@@ -2,6 +2,7 @@
 
 import random
 import struct
+from dataclasses import replace
 
 import card
 import cocotb
@@ -76,6 +77,17 @@ async def a_packet_from_the_wire_that_was_changed_brings_its_status_alone(dut):
         spoilt[-1 - rng.randrange(20)] ^= 0x10
         status, rest = await pipe.ask(spoilt, from_mac=1)
         assert (status.code, status.sa, rest) == (card.BAD_ICV, 7, b"")
+
+
+@cocotb.test()
+async def a_packet_from_the_wire_whose_sa_has_too_short_an_icv_brings_its_status_alone(dut):
+    pipe, rng = await begin(dut), random.Random(36)
+    sa = sa_of(card.GCM, 8, rng, mapped=1)
+    _, wire = on_ethernet(sa, rng)
+    for icv_bytes in [0, 7]:
+        await pipe.install(replace(sa, icv_bytes=icv_bytes))
+        status, rest = await pipe.ask(wire, from_mac=1)
+        assert (status.code, status.flags & 0x21, status.sa, rest) == (card.MALFORMED, 0, 8, b"")
 
 
 @cocotb.test()
