@@ -57,8 +57,8 @@ module pipeline_tail #(
       .rule_write, .rule_number, .rule_word, .rule_data, .done(look_done), .ip_right, .udp_right, .ip_fix, .ip_fix_at, .ip_fix_value,
       .udp_fix, .udp_fix_at, .udp_fix_value, .accept, .rule, .hit, .signature);
 
-  logic [13:0] length;
-  always_ff @(posedge clk) if (tap) length <= (s_sof ? 14'd0 : length) + {10'b0, s_bytes};
+  logic [14:0] length; // up to all of the buffer; of a longer frame it has no meaning
+  always_ff @(posedge clk) if (tap) length <= (s_sof ? 15'd0 : length) + {11'b0, s_bytes};
 
   // ---- verdict
   logic [7:0]  code;
@@ -83,7 +83,7 @@ module pipeline_tail #(
       status[23:16] = look[3] && hit ? signature : 8'd0;
       status[31:24] = look[2] ? rule : 8'hff;
     end
-    status[63:48] = deliver ? {2'b0, length} : 16'd0;
+    status[63:48] = deliver ? {1'b0, length} : 16'd0;
   end
 
   // ---- queue of verdicts: a frame in the buffer has its entry here
