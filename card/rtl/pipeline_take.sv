@@ -189,7 +189,7 @@ module pipeline_take (
 
   // ---- commands
   logic [15:0] body_bytes;
-  logic        sane, short_now, installing;
+  logic        sane, short_now, installing, mapped;
   assign body_bytes = op == OP_INSTALL ? 16'd112 : op == OP_FILTER ? 16'd32 : 16'd0;
   assign sane = prefix[47:40] == '0 && length == body_bytes;
   assign short_now = move && !to_end && (eaten || !full);
@@ -200,8 +200,8 @@ module pipeline_take (
   assign rule_number = argument[3:0];
   assign rule_word = body_word[1:0];
   assign rule_data = piece;
-  // Word 1 of an SA has its flags; a mapped SPI with ESN would need the high half that the packet does not carry.
-  assign map_write = sa_write && body_word == 4'd1 && piece[25] && !piece[24];
+  // Only an SA that came whole takes a place in the map, for it may be another's.
+  assign map_write = state == DRAIN && eaten && installing && mapped && !short_frame && !broken_frame;
   assign map_spi = low[31:0];
   assign map_index = index;
 
@@ -319,7 +319,9 @@ module pipeline_take (
           if (body_word == 4'd13) state <= installing ? BODY : DRAIN;
         end
         BODY: if (move) begin
+          // An SA's SPI and flags; a mapped SPI with ESN would need the high half that the packet does not carry.
           if (body_word == '0) low <= piece;
+          if (body_word == 4'd1) mapped <= piece[25] && !piece[24];
           body_word <= body_word + 1'b1;
           if (final_piece) state <= DRAIN;
         end

@@ -91,6 +91,42 @@ async def a_packet_from_the_wire_whose_sa_has_too_short_an_icv_brings_its_status
 
 
 @cocotb.test()
+async def an_sa_that_does_not_come_whole_takes_no_other_ones_place_in_the_map(dut):
+    pipe, rng = await begin(dut), random.Random(37)
+    sa = sa_of(card.GCM, 9, rng, mapped=1)
+    # The map's place is the exclusive or of the SPI's bytes.
+    rival = replace(sa_of(card.GCM, 10, rng, mapped=1), spi=bytes([sa.spi[1], sa.spi[0] ^ 1, sa.spi[2] ^ 1, sa.spi[3]]))
+    await pipe.install(sa)
+
+    async def opened(by):
+        plain, wire = on_ethernet(by, rng)
+        status, back = await pipe.ask(wire, from_mac=1)
+        return (status.code, status.flags & 0x20, back) == (card.OK, 0x20, plain)
+
+    assert await opened(sa)
+    for lacking in [1, 8, 80, 96]:
+        status, _ = await pipe.ask(rival.install()[:-lacking])
+        assert status.code == card.MALFORMED
+        assert await opened(sa), f"{lacking} bytes less"
+    cocotb.start_soon(pipe.source.frame(rival.install(), err=1, from_mac=0))
+    assert (await pipe.answer())[0].code == card.BROKEN
+    assert await opened(sa)
+    await pipe.install(rival)
+    assert await opened(rival) and not await opened(sa)
+    # A packet right behind the installation finds the map written.
+    plain, wire = on_ethernet(sa, rng, payload=bytes(4))
+
+    async def both():
+        await pipe.source.frame(sa.install(), from_mac=0)
+        await pipe.source.frame(wire, from_mac=1)
+
+    cocotb.start_soon(both())
+    assert (await pipe.answer())[0].code == card.OK
+    status, back = await pipe.answer()
+    assert (status.code, status.flags & 0x20, back) == (card.OK, 0x20, plain)
+
+
+@cocotb.test()
 async def whatever_is_not_ours_passes_as_it_came(dut):
     pipe, rng = await begin(dut, stalls=0.2), random.Random(33)
     sa, esn, unmapped = (sa_of(card.GCM, n, rng, mapped=n != 3, esn=n == 2) for n in [1, 2, 3])
