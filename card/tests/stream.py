@@ -12,6 +12,11 @@ from cocotb.queue import Queue
 from cocotb.triggers import FallingEdge, ReadOnly
 
 
+def number(data):
+    """Bytes as a port has them: byte 0 lowest."""
+    return int.from_bytes(data, "little")
+
+
 async def start_clock(dut):
     """Starts the clock and holds the reset for three cycles."""
     cocotb.start_soon(Clock(dut.clk, 10, unit="ns").start())

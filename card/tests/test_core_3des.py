@@ -11,16 +11,12 @@ from cryptography.hazmat.primitives.ciphers import Cipher, modes
 
 from harness import run
 from rates import record
-from stream import Sink, Source, start_clock
+from stream import Sink, Source, number, start_clock
 
 # SP 800-67's example (appendix B.1): three keys, three blocks.
 KEY = "0123456789abcdef23456789abcdef01456789abcdef0123"
 PLAIN = ["5468652071756663", "6b2062726f776e20", "666f78206a756d70"]
 SEALED = ["a826fd8ce53b855f", "cce21c8112256fe6", "68d5c05dd9b6b900"]
-
-
-def number(data):
-    return int.from_bytes(data, "little")
 
 
 class Bench:

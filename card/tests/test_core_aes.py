@@ -7,7 +7,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from harness import run
-from stream import Sink, Source, start_clock
+from stream import Sink, Source, number, start_clock
 
 # SP 800-38A, F.1.1, F.1.3 and F.1.5.
 PLAIN = [
@@ -36,10 +36,6 @@ SEALED = {
         "23304b7a39f9f3ff067d8d8f9e24ecc7",
     ],
 }
-
-
-def number(data):
-    return int.from_bytes(data, "little")
 
 
 class Bench:

@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 from harness import run
 from rates import record
-from stream import Sink, Source, start_clock
+from stream import Sink, Source, number, start_clock
 
 # RFC 3686, section 6: key, nonce and IV, ciphertext; three plaintexts in turn.
 RFC_3686 = [
@@ -61,10 +61,6 @@ RFC_3686 = [
     ),
 ]
 PLAINS = [b"Single block msg", bytes(range(32)), bytes(range(36))]
-
-
-def number(data):
-    return int.from_bytes(data, "little")
 
 
 class Bench:

@@ -10,7 +10,7 @@ from cocotb.triggers import FallingEdge
 
 from harness import run
 from rates import record
-from stream import Sink, Source, start_clock
+from stream import Sink, Source, number, start_clock
 
 # name: bytes a block, bytes of the MAC
 HASHES = {"sha1": (64, 20), "sha512": (128, 64)}
@@ -51,10 +51,6 @@ RFC_4231 = [
     ),
 ]
 VECTORS = {"sha1": RFC_2202, "sha512": RFC_4231}
-
-
-def number(data):
-    return int.from_bytes(data, "little")
 
 
 class Bench:

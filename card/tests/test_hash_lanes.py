@@ -7,11 +7,7 @@ import random
 import cocotb
 import pytest
 from harness import run
-from stream import Sink, Source, start_clock
-
-
-def number(data):
-    return int.from_bytes(data, "little")
+from stream import Sink, Source, number, start_clock
 
 
 class Bench:

@@ -9,11 +9,7 @@ from cocotb.triggers import FallingEdge
 from cryptography.hazmat.decrepit.ciphers.algorithms import TripleDES
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from harness import run
-from stream import Sink, Source, start_clock
-
-
-def number(data):
-    return int.from_bytes(data, "little")
+from stream import Sink, Source, number, start_clock
 
 
 class Bench:
