@@ -175,10 +175,9 @@ module lanes #(
     logic unused;
     assign unused = &{1'b0, key[255:192], key_len};
   end else begin : g_core
-    core_aes u_aes (
+    core_aes #(.OPENS(CIPHER == 1)) u_aes (
         .clk, .rst, .key_valid, .key_ready, .key, .key_len, .in_valid(turn == GIVE && notes_ready), .in_ready(core_ready),
-        .in_block(core_in), .in_dec(CIPHER == 1 && dec), .in_tag('0), .out_valid(core_valid), .out_ready(1'b1), .out_block(core_out),
-        .out_tag());
+        .in_block(core_in), .in_dec(CIPHER == 1 && dec), .out_valid(core_valid), .out_ready(1'b1), .out_block(core_out));
   end
 
   // ---- out: the oldest packet's blocks. Its lane is empty once the last is read, for the next packet in it waits for that.
