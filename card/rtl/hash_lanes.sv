@@ -2,7 +2,7 @@
 // blocks come into the other's queue. ICVs leave in the order of the starts. All units have the same key.
 module hash_lanes #(
     parameter int HASH = 1,
-    parameter int UNITS = 2,     // a power of two
+    parameter int UNITS = 2,
     parameter int DEPTH_LOG2 = 8 // of a unit's queue, in blocks
 ) (
     input  logic         clk,

@@ -1,4 +1,4 @@
-"""x0 where the coverage counts showed that no other test went: registers, tables at their limits, turns of the bus, both rings at once."""
+"""x0 at its corners: registers, tables at their limits, turns of the bus, both rings at once."""
 
 import random
 import struct
