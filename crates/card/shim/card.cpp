@@ -101,9 +101,10 @@ struct convoy_card {
     }
 };
 
+// Out of memory ends the program: nothing may be thrown through the caller, which is not C++.
 extern "C" {
 
-convoy_card *convoy_card_new() {
+convoy_card *convoy_card_new() noexcept {
     try {
         return new convoy_card;
     } catch (...) {
@@ -111,12 +112,12 @@ convoy_card *convoy_card_new() {
     }
 }
 
-void convoy_card_free(convoy_card *card) { delete card; }
+void convoy_card_free(convoy_card *card) noexcept { delete card; }
 
 // Gives the bus `clocks` in `cycles` of the card, at most one in each; 1 and 1 after a reset.
-void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) { card->bus.clock(clocks, cycles); }
+void convoy_card_bus(convoy_card *card, uint32_t clocks, uint32_t cycles) noexcept { card->bus.clock(clocks, cycles); }
 
-void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) {
+void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address, uint32_t value) noexcept {
     card->top->reg_valid = card->top->reg_write = 1;
     card->top->reg_addr = address;
     card->top->reg_wdata = value;
@@ -124,7 +125,7 @@ void convoy_card_write(convoy_card *card, uint8_t *bytes, size_t len, uint8_t ad
     card->top->reg_valid = card->top->reg_write = 0;
 }
 
-uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) {
+uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t address) noexcept {
     card->top->reg_valid = 1;
     card->top->reg_addr = address;
     card->cycle({bytes, len});
@@ -133,15 +134,15 @@ uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t
 }
 
 // Steps until the interrupt is raised, at most `cycles`. 1: raised, 0: not, -1: the card went beyond the memory.
-int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) {
+int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept {
     const Memory memory{bytes, len};
     for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
     return card->bus.strayed() ? -1 : card->top->irq;
 }
 
 // Puts a frame, from destination address to payload, on the line to the card. 0: the line has as many as it holds.
-int convoy_card_line_offer(convoy_card *card, const uint8_t *frame, size_t len) { return card->line.put(frame, len); }
+int convoy_card_line_offer(convoy_card *card, const uint8_t *frame, size_t len) noexcept { return card->line.put(frame, len); }
 
 // The next frame that the card has sent, without FCS: its length, 0 for none, -1 for one that is broken or longer than `room`.
-ptrdiff_t convoy_card_line_take(convoy_card *card, uint8_t *frame, size_t room) { return card->line.next(frame, room); }
+ptrdiff_t convoy_card_line_take(convoy_card *card, uint8_t *frame, size_t room) noexcept { return card->line.next(frame, room); }
 }

@@ -1,5 +1,7 @@
 //! A card with the memory it sees: registers, and time.
 
+use zeroize::Zeroize;
+
 use crate::error::CardError;
 use crate::ffi::{Card, Ran, Sent};
 
@@ -82,5 +84,12 @@ impl Device {
             Sent::Frame(frame) => Ok(Some(frame.len())),
             Sent::Broken => Err(CardError::Broken),
         }
+    }
+}
+
+impl Drop for Device {
+    /// Commands that were never read have keys in them.
+    fn drop(&mut self) {
+        self.memory.zeroize();
     }
 }

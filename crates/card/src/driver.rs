@@ -123,7 +123,7 @@ impl Driver {
     /// # Errors
     /// [`CardError::Unfit`] if the card has no function for it or a key is too long; the card may be used on.
     pub fn install(&mut self, number: u32, sa: Sa) -> Result<(), CardError> {
-        if self.function(sa.algorithm).is_none() || sa.key.len() > 32 || sa.auth_key.len() > 64 {
+        if self.function(sa.algorithm).is_none() || !sa.is_fit() {
             return Err(CardError::Unfit);
         }
         self.remove(number)?;

@@ -19,7 +19,7 @@ mod tun;
 mod udp;
 
 #[cfg(feature = "card")]
-pub use card::{CardConfig, CardPort};
+pub use card::{CardConfig, CardPort, InterfaceLine};
 pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
 pub use memory::Memory;
 pub use pcap::Pcap;

@@ -6,11 +6,14 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use convoy_packet::{Frame, FramePool, Ipv4, Udp, checksum, protocol};
-use convoy_port::{CardConfig, CardPort, Port};
+use convoy_card::line::Line;
+use convoy_packet::ipv4::{self, Ipv4Header};
+use convoy_packet::{Frame, FramePool, Ipv4, MacAddress, Udp, checksum, ethernet, protocol};
+use convoy_port::{CardConfig, CardPort, InterfaceLine, Port};
 use nix::sched::{CloneFlags, unshare};
 
 const CARD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn ip(arguments: &str) {
@@ -51,6 +54,7 @@ fn main() {
     let mut pool = FramePool::new(64, 0);
     the_kernel_pings_the_card(&mut port, &mut pool);
     datagrams_cross_both_ways_with_whole_checksums(&mut port, &mut pool);
+    what_a_vlan_carries_does_not_come(&mut port, &mut pool);
     println!("test a_card_port_on_a_veth_speaks_with_the_kernel ... ok");
 }
 
@@ -97,4 +101,35 @@ fn datagrams_cross_both_ways_with_whole_checksums(port: &mut CardPort, pool: &mu
         kernel.recv(&mut buffer).ok()
     });
     assert_eq!(buffer[..len], *b"to the card");
+}
+
+fn what_a_vlan_carries_does_not_come(port: &mut CardPort, pool: &mut FramePool) {
+    let mut packet = vec![0; ipv4::HEADER_BYTES + 26];
+    Ipv4Header {
+        traffic_class: 0,
+        total_length: packet.len() as u16,
+        identification: 0,
+        dont_fragment: false,
+        time_to_live: 64,
+        protocol: protocol::ESP,
+        source: KERNEL,
+        destination: CARD,
+    }
+    .write(&mut packet);
+    let mut kernel = InterfaceLine::open("kernel0").expect("a packet socket");
+    let mut say = |tag: &[u8], last: u8| {
+        let head = ethernet::header(port.mac(), MacAddress([2, 0, 0, 0, 0, 9]), ethernet::IPV4);
+        *packet.last_mut().expect("a body") = last;
+        let frame = [&head[..12], tag, &head[12..], &packet].concat();
+        assert!(kernel.send(&frame).expect("an interface"));
+    };
+    say(&[0x81, 0, 0, 5], 1);
+    say(&[], 2);
+    let mut burst: Vec<Frame> = Vec::new();
+    until("nothing came", || {
+        port.receive(pool, 8, &mut burst).expect("a card");
+        burst.retain(|frame| Ipv4::parse(frame).is_ok_and(|packet| packet.protocol() == protocol::ESP));
+        (!burst.is_empty()).then_some(())
+    });
+    assert_eq!(burst[0].last(), Some(&2), "a tagged frame came as if it had no tag");
 }

@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 /// What a [`Nic`](super::Nic) has counted, in packets unless it says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NicCounters {
@@ -13,11 +11,12 @@ pub struct NicCounters {
     pub opened: u64,
     /// From the line, handed up as they came.
     pub passed: u64,
-    /// From the line with a wrong ICV, by the SA's number; the card keeps them.
-    pub wrong_icv: BTreeMap<u32, u64>,
+    /// From the line with a wrong ICV; the card keeps them.
+    pub wrong_icv: u64,
     /// From the line, of an installed SA and not whole ESP packets; the card keeps them.
     pub malformed: u64,
-    /// Not sent: of an SA that is not installed, or not what its algorithms can seal.
+    /// Not sent: of an SA that is not installed, or not what its algorithms can seal, or too long for the line. Or from the line, and
+    /// opened by keys that nobody has any more.
     pub refused: u64,
     /// From the line, and lost since the card's buffer was full or nobody took them.
     pub overrun: u64,

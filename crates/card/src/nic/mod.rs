@@ -4,24 +4,23 @@
 //! Every frame that is sent passes X1, those that are not to be sealed too, so that order is kept.
 
 mod counters;
+mod halves;
+mod incoming;
+mod outgoing;
 mod sas;
 mod thread;
 
 use std::collections::VecDeque;
 
-use zeroize::Zeroize;
-
 pub use counters::NicCounters;
-pub use thread::{Arrival, Full, NicControl, NicPort, pair};
+pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair};
 
-use crate::command::{
-    Code, Direction, Inbound, Operation, PREFIX_BYTES, Pipeline, Route, STATUS_BYTES, Sa, prefix,
-};
-use crate::device::{CYCLES, Device, LINE_LOSSES};
+use crate::command::{Inbound, PREFIX_BYTES, STATUS_BYTES, Sa};
+use crate::device::{CYCLES, Device};
 use crate::error::CardError;
 use crate::line::{LINE_BYTES, Line};
-use crate::rings::{Answer, Completion, RINGS_BYTES, Rings};
-use sas::{Order, Sas};
+use crate::rings::{RINGS_BYTES, Rings};
+use sas::Sas;
 
 /// Buffers each way.
 const BUFFERS: usize = 64;
@@ -30,7 +29,7 @@ const BUFFER_BYTES: usize = (PREFIX_BYTES + LINE_BYTES).next_multiple_of(64);
 const TRANSMIT_BUFFERS: usize = RINGS_BYTES;
 const RECEIVE_BUFFERS: usize = TRANSMIT_BUFFERS + BUFFERS * BUFFER_BYTES;
 const WINDOW_BYTES: usize = RECEIVE_BUFFERS + BUFFERS * BUFFER_BYTES;
-/// Cycles in which something must come of what is under way: twice what the longest frame takes in the slowest function.
+/// Cycles in which something must come of what is under way: many times what the longest frame takes in the slowest function.
 const PATIENCE_CYCLES: u64 = 500_000;
 /// The cookie of packets; commands have that of their pipeline behind it.
 const PACKET_COOKIE: u32 = 0;
@@ -110,11 +109,6 @@ impl Nic {
         Ok(nic)
     }
 
-    /// Functions built into X1 and X2, a bit each.
-    pub fn built(&mut self) -> [u16; 2] {
-        self.device.built()
-    }
-
     /// The card's count of cycles since reset, which wraps.
     pub fn cycles(&mut self) -> u32 {
         self.device.read(CYCLES)
@@ -138,42 +132,6 @@ impl Nic {
     /// Forgets an SA, here and on the card.
     pub fn remove(&mut self, number: u32) {
         self.sas.remove(number);
-    }
-
-    /// Has a frame sent; `false` if there is no room now. One that the card cannot seal is dropped and counted.
-    pub fn transmit(&mut self, frame: &[u8], seal: Option<Seal>) -> bool {
-        self.post_orders();
-        if !self.sas.orders.is_empty() || self.free() == 0 {
-            return false;
-        }
-        let Some(seal) = seal else {
-            self.counters.raw += 1;
-            self.post_packet(Operation::Pass(Route::Line), 0, frame);
-            return true;
-        };
-        if self.free() < 2 && !self.sas.is_at_hand(seal.sa, seal.seq_high.is_some()) {
-            return false;
-        }
-        let Some(frame) = self.sealable(frame, seal) else {
-            self.counters.refused += 1;
-            return true;
-        };
-        let Some((place, order)) = self.sas.place(seal.sa, seal.seq_high.is_some()) else { return true };
-        if let Some(order) = order {
-            self.post_order(order);
-        }
-        let (direction, route, seq_high) = (Direction::Seal, Route::Line, seal.seq_high.unwrap_or_default());
-        self.counters.sealed += 1;
-        self.post_packet(Operation::Crypto { direction, route, esp_at: seal.esp_at, seq_high }, place, frame);
-        true
-    }
-
-    /// The frame without room for the ICV, if it is one that its SA can seal.
-    fn sealable<'a>(&self, frame: &'a [u8], seal: Seal) -> Option<&'a [u8]> {
-        let entry = self.sas.get(seal.sa).filter(|entry| entry.inbound.is_none())?;
-        let payload_at = usize::from(seal.esp_at) + ESP_BYTES + entry.sa.algorithm.iv_bytes();
-        let end = frame.len().checked_sub(entry.sa.icv_bytes.into())?;
-        (payload_at < end && frame.len() <= LINE_BYTES).then_some(&frame[..end])
     }
 
     /// Lets the card work for some cycles, and gives what came from the line to `receive`: the SA that it was opened for, and the
@@ -246,42 +204,6 @@ impl Nic {
         self.flight.is_rung = true;
     }
 
-    fn free(&self) -> usize {
-        BUFFERS - self.flight.posted.len()
-    }
-
-    fn post_packet(&mut self, operation: Operation, place: u8, frame: &[u8]) {
-        let head = prefix(operation, place, frame.len() as u16, PACKET_COOKIE);
-        self.post(Pipeline::X1, &[&head, frame], 0);
-        self.flight.leaving += 1;
-    }
-
-    /// Brings commands into the ring while there is room.
-    fn post_orders(&mut self) {
-        while self.free() != 0
-            && let Some(order) = self.sas.orders.pop_front()
-        {
-            self.post_order(order);
-        }
-    }
-
-    fn post_order(&mut self, order: Order) {
-        let body: &[u8] = order.body.as_ref().map_or(&[], |body| &body[..]);
-        let cookie = PACKET_COOKIE + 1 + order.pipeline as u32;
-        let head = prefix(order.operation, order.place, body.len() as u16, cookie);
-        self.post(order.pipeline, &[&head, body], PREFIX_BYTES + body.len());
-        self.flight.commands[order.pipeline as usize].push_back((order.place, order.number));
-    }
-
-    fn post(&mut self, pipeline: Pipeline, parts: &[&[u8]], wipe: usize) {
-        let at = TRANSMIT_BUFFERS + self.flight.buffers % BUFFERS * BUFFER_BYTES;
-        let len = self.device.put(at, parts);
-        self.rings.transmit(&mut self.device, pipeline, at, len, at as u32);
-        self.flight.buffers += 1;
-        self.flight.posted.push_back(wipe);
-        self.flight.is_rung = true;
-    }
-
     /// Frames from the line to the card, as many as it has room for.
     fn take_in(&mut self) {
         loop {
@@ -320,99 +242,6 @@ impl Nic {
             }
             *held = None;
         }
-    }
-
-    fn complete(&mut self, receive: &mut dyn FnMut(Option<u32>, &[u8])) -> Result<(), CardError> {
-        let mut is_any = false;
-        while let Some(completion) = self.rings.next(&self.device)? {
-            is_any = true;
-            match completion {
-                Completion::Transmitted(at) => {
-                    let wipe = self.flight.posted.pop_front().ok_or(CardError::Cookie(at))?;
-                    self.device.memory[at as usize..][..wipe].zeroize();
-                }
-                Completion::Received(at, answer) => {
-                    self.answer(&answer, receive)?;
-                    self.rings.offer(&mut self.device, at as usize, BUFFER_BYTES);
-                    self.flight.is_rung = true;
-                }
-            }
-        }
-        if is_any {
-            self.flight.silent = 0;
-            self.rings.acknowledge(&mut self.device);
-        }
-        Ok(())
-    }
-
-    fn answer(
-        &mut self,
-        answer: &Answer,
-        receive: &mut dyn FnMut(Option<u32>, &[u8]),
-    ) -> Result<(), CardError> {
-        let status = answer.status;
-        if status.is_from_line {
-            self.arrived(answer, receive);
-            return Ok(());
-        }
-        let pipeline = match status.cookie {
-            PACKET_COOKIE => {
-                self.counters.refused += 1;
-                self.flight.leaving = self.flight.leaving.saturating_sub(1);
-                return Ok(());
-            }
-            1 => Pipeline::X1,
-            2 => Pipeline::X2,
-            other => return Err(CardError::Cookie(other)),
-        };
-        let command = self.flight.commands[pipeline as usize].pop_front();
-        let (place, number) = command.ok_or(CardError::Cookie(status.cookie))?;
-        if status.code != Code::Ok {
-            return Err(CardError::Refused(status.code));
-        }
-        if pipeline == Pipeline::X2 {
-            self.opens[usize::from(place)] = number;
-        }
-        Ok(())
-    }
-
-    fn arrived(&mut self, answer: &Answer, receive: &mut dyn FnMut(Option<u32>, &[u8])) {
-        self.flight.arriving = self.flight.arriving.saturating_sub(1);
-        let status = answer.status;
-        let number = self.opens[usize::from(status.sa)];
-        match (status.code, number) {
-            (Code::Ok, Some(number)) if status.is_opened => {
-                self.counters.opened += 1;
-                receive(Some(number), answer.frame(&self.device));
-            }
-            (Code::WrongIcv, Some(number)) => *self.counters.wrong_icv.entry(number).or_default() += 1,
-            // Opened by keys that nobody has any more.
-            (Code::Ok, None) if status.is_opened => self.counters.refused += 1,
-            _ if status.len != 0 => {
-                self.counters.passed += 1;
-                receive(None, answer.frame(&self.device));
-            }
-            _ => self.counters.malformed += 1,
-        }
-    }
-
-    /// What came from the line and found no room has no status; what else has none is an error in the end.
-    fn watch(&mut self) -> Result<(), CardError> {
-        if self.flight.silent == 0 || self.is_idle() {
-            self.flight.silent = 0;
-            return Ok(());
-        }
-        if self.flight.arriving != 0 {
-            let losses = LINE_LOSSES.iter().fold(0_u32, |sum, at| sum.wrapping_add(self.device.read(*at)));
-            let new = u64::from(losses.wrapping_sub(self.losses));
-            self.losses = losses;
-            self.counters.overrun += new;
-            self.flight.arriving = self.flight.arriving.saturating_sub(new);
-        }
-        if self.flight.silent > PATIENCE_CYCLES {
-            return Err(CardError::Silent(self.flight.silent));
-        }
-        Ok(())
     }
 }
 

@@ -1,8 +1,8 @@
-//! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/card.md, "Port").
+//! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/card.md, "In flight").
 
 use std::collections::HashMap;
 
-use convoy_card::nic::NicControl;
+use convoy_card::nic::{NicControl, OWN_PLACES};
 use convoy_card::{Inbound, Sa};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::Offload;
@@ -20,7 +20,7 @@ struct Bound {
     /// At the card. No other SA ever gets it, so that a packet that is late meets no other's keys.
     number: u32,
     direction: Direction,
-    /// Without keys: they are the card's alone.
+    /// Without keys, which sealing a packet does not need here.
     shape: Sa,
 }
 
@@ -136,8 +136,8 @@ impl Engine for CardInFlight {
         let Some(bound) = sealing else {
             return Err(self.description.refuse_unkeyed(multi_packet));
         };
-        // The card's own queue is full: what comes meanwhile gathers in the window.
-        if self.control.room() == 0 {
+        // The port gives the card nothing more: what comes meanwhile gathers in the window.
+        if self.control.room() <= OWN_PLACES {
             let reason = EngineError::NoRoom(self.description.name.clone());
             return Err(Box::new(Refused { multi_packet, reason }));
         }

@@ -7,7 +7,7 @@ use convoy_card::line::Line;
 use convoy_packet::checksum;
 use nix::errno::Errno;
 use nix::sys::socket::{MsgFlags, recv, sendmsg};
-use socket2::{Domain, Socket, Type};
+use socket2::{Domain, SockFilter, Socket, Type};
 
 use crate::sys::{self, OFFLOAD_HEADER_BYTES};
 
@@ -15,6 +15,19 @@ use crate::sys::{self, OFFLOAD_HEADER_BYTES};
 const SOCKET_BUFFER: usize = 4 << 20;
 /// A frame that the kernel's own offloads have made may be so long; no card could take it.
 const LONGEST_BYTES: usize = 65_536 + 256;
+
+/// Takes what came without a VLAN tag: the kernel takes tags out of frames, which would look as if they had had none.
+const UNTAGGED: [SockFilter; 4] = [
+    SockFilter::new(
+        (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16,
+        0,
+        0,
+        (libc::SKF_AD_OFF + libc::SKF_AD_VLAN_TAG_PRESENT) as u32,
+    ),
+    SockFilter::new((libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K) as u16, 0, 1, 0),
+    SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, u32::MAX),
+    SockFilter::new((libc::BPF_RET | libc::BPF_K) as u16, 0, 0, 0),
+];
 
 /// An interface, frame by frame.
 pub struct InterfaceLine {
@@ -38,6 +51,7 @@ impl InterfaceLine {
         let fd = socket.as_fd();
         sys::begin_offload_headers(fd)?;
         sys::ignore_outgoing(fd)?;
+        socket.attach_filter(&UNTAGGED)?;
         sys::take_all(fd, index)?;
         let mtu = sys::interface_mtu(fd, interface)?;
         sys::bind(fd, index)?;

@@ -14,8 +14,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
-use convoy_card::line::Line;
-use convoy_card::nic::{Arrival, NicControl, NicPort, Seal, pair};
+use convoy_card::line::{LINE_BYTES, Line};
+use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
 use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::{Frame, FramePool, FrameSize, Ipv4, MacAddress, Offload, ethernet};
 
@@ -25,8 +25,8 @@ pub use interface_line::InterfaceLine;
 use neighbours::{Neighbours, Next};
 use station::Station;
 
-/// Requests and answers of the port's own may be so many in one look at the line; the card's ring keeps room for them.
-const OWN_FRAMES: usize = 16;
+/// The longest IP packet in a frame of the card's, in bytes.
+const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
 /// Bytes of a frame's room that an opened packet may need behind it.
 const ICV_ROOM: usize = 32;
 
@@ -43,7 +43,7 @@ pub struct CardConfig {
     pub addresses: Vec<(Ipv4Addr, u8)>,
     /// The router to all other networks.
     pub gateway: Option<Ipv4Addr>,
-    /// The largest IP packet, in bytes; at most the interface's own.
+    /// The largest IP packet, in bytes; at most the interface's own and 9004.
     pub mtu: usize,
 }
 
@@ -90,6 +90,12 @@ impl CardPort {
     /// [`PortError::Invalid`] if the configuration cannot be or there is no card.
     pub fn on(line: Box<dyn Line>, index: u32, config: &CardConfig) -> Result<Self, PortError> {
         let invalid = |reason| PortError::Invalid { port: config.name.clone(), reason };
+        if config.mtu > LONGEST_MTU {
+            return Err(invalid(format!(
+                "its mtu = {} is more than the card's {LONGEST_MTU}: lower it",
+                config.mtu
+            )));
+        }
         let station = Station::new(config, index).map_err(invalid)?;
         let (control, nic) = pair(line).map_err(|error| invalid(format!("its card: {error}")))?;
         Ok(Self {
@@ -210,7 +216,7 @@ impl CardPort {
     /// Gives the card what has found its way; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
         while let Some((to, frame)) = self.outbox.pop_front() {
-            if self.nic.room() <= OWN_FRAMES {
+            if self.nic.room() <= OWN_PLACES {
                 self.outbox.push_front((to, frame));
                 return false;
             }
@@ -281,7 +287,7 @@ impl Port for CardPort {
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         self.check()?;
-        let room = if self.empty_outbox(pool) { self.nic.room().saturating_sub(OWN_FRAMES) } else { 0 };
+        let room = if self.empty_outbox(pool) { self.nic.room().saturating_sub(OWN_PLACES) } else { 0 };
         let count = room.min(burst.len());
         let now_ms = self.now_ms();
         for frame in burst.drain(..count) {
@@ -311,7 +317,7 @@ impl Port for CardPort {
             ("opened", counters.opened),
             ("raw", counters.raw),
             ("passed", counters.passed),
-            ("wrong_icv", counters.wrong_icv.values().sum()),
+            ("wrong_icv", counters.wrong_icv),
             ("malformed", counters.malformed),
             ("refused", counters.refused),
             ("overrun", counters.overrun),

@@ -103,6 +103,16 @@ fn arp_of(frame: &[u8]) -> (MacAddress, Arp) {
 }
 
 #[test]
+fn packets_that_are_longer_than_the_card_s_frames_are_refused_at_the_start() {
+    let with = |mtu| {
+        let (line, _peer) = memory(1).expect("descriptors");
+        CardPort::on(Box::new(line), 1, &CardConfig { mtu, ..config(A) })
+    };
+    assert!(with(9_004).is_ok());
+    assert!(with(9_005).is_err_and(|error| error.to_string().contains("9004")));
+}
+
+#[test]
 fn a_packet_waits_until_its_next_hop_has_answered() {
     let mut bench = Bench::new();
     let first = packet(protocol::ESP, A, B, &[1; 60]);
