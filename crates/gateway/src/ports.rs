@@ -100,7 +100,7 @@ fn open_card(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) 
     let opened = convoy_port::CardPort::open(&convoy_port::CardConfig {
         name: port.name.clone(),
         interface: port.interface.clone().unwrap_or_default(),
-        mac: port.mac.map(convoy_packet::MacAddress),
+        mac: port.mac,
         addresses: addresses.collect(),
         gateway: port.gateway,
         mtu: config.mtu.into(),

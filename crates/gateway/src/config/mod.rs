@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use convoy_ipsec::{
     ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
 };
+use convoy_packet::MacAddress;
 use convoy_port::PortKind;
 use convoy_scheduler::SchedulerConfig;
 
@@ -134,7 +135,7 @@ pub struct PortConfig {
     /// By which a `card` port reaches what is not on its line.
     pub gateway: Option<Ipv4Addr>,
     /// The Ethernet address of a `card` port; without one it makes its own.
-    pub mac: Option<[u8; 6]>,
+    pub mac: Option<MacAddress>,
     /// Captures of a `pcap` port: what is received, and what is sent.
     pub files: (Option<PathBuf>, Option<PathBuf>),
 }

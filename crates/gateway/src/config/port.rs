@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use convoy_packet::MacAddress;
 use convoy_port::PortKind;
 
 use super::checker::Checker;
 use super::file::{self, Text};
-use super::{NAT_PORT, PortConfig};
+use super::{EngineConfig, NAT_PORT, PortConfig};
 
 pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig> {
     let kinds = [
@@ -117,6 +118,18 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
     }
 }
 
+/// A card port is an engine as well, under its own name.
+pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[file::Port], engines: &[EngineConfig]) {
+    for port in ports.iter().filter(|port| port.kind.get_ref() == "card") {
+        let name = port.name.get_ref();
+        if engines.iter().any(|engine| engine.name == *name) {
+            let what =
+                format!("{name:?} is an engine's name too, and a card port is an engine; names must differ");
+            c.add(&port.name.span(), "port.name", what);
+        }
+    }
+}
+
 /// Only the kernel's ports have a queue for each worker.
 pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &file::File, workers: u16) {
     let is_other = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "memory" | "card");
@@ -135,11 +148,9 @@ fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
 }
 
 /// An Ethernet address of one station: the first byte's lowest bit is for groups.
-fn mac(c: &mut Checker<'_>, text: &Text) -> Option<[u8; 6]> {
-    let byte = |word: &str| u8::from_str_radix(word, 16).ok().filter(|_| word.len() == 2);
-    let bytes: Option<Vec<u8>> = text.get_ref().split(':').map(byte).collect();
-    let parsed = bytes.and_then(|bytes| <[u8; 6]>::try_from(bytes).ok());
-    let parsed = parsed.filter(|mac| mac[0] & 1 == 0 && *mac != [0; 6]);
+fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
+    let parsed = text.get_ref().parse::<MacAddress>().ok();
+    let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
     if parsed.is_none() {
         let what = format!("{:?} is no station's address, such as 02:00:5e:10:00:01", text.get_ref());
         c.add(&text.span(), "port.mac", what);

@@ -8,7 +8,7 @@ use super::checker::Checker;
 use super::engine::{buses, engines};
 use super::error::{ConfigErrors, Problem, Source};
 use super::file::File;
-use super::port::{others_have_one_queue, port, ports_fit};
+use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit};
 use super::scheduler::scheduler;
 use super::tunnel::{spis_differ, tunnel};
 use super::{Config, PortConfig};
@@ -32,6 +32,8 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
     let allow_weak = file.gateway.allow_weak;
     let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
     others_have_one_queue(c, &file, workers);
+    let engines = engines(c, &file.engine, &buses, workers);
+    names_are_no_engine_s(c, &file.port, &engines);
     let config = Config {
         charon: charon(c, &file, &ports),
         control: file.gateway.control.into(),
@@ -46,7 +48,7 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
             "scheduler.order",
             &[("per-sa", true), ("none", false)],
         ),
-        engines: engines(c, &file.engine, &buses, workers),
+        engines,
         buses,
         tunnels: file.tunnel.into_iter().filter_map(|entry| tunnel(c, entry, &ports, allow_weak)).collect(),
         ports,

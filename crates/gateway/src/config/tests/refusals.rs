@@ -1,5 +1,7 @@
 //! What is refused, each with its whole message.
 
+use convoy_packet::MacAddress;
+
 use super::{GOOD, changed, errors};
 use crate::config::Config;
 
@@ -129,10 +131,22 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     };
     let config = Config::parse("test.toml", &changed(udp, &format!("{card}\nmac = \"02:00:5e:10:00:0A\"")));
     let port = config.expect("good").ports.pop().expect("two");
-    assert_eq!((port.interface.as_deref(), port.mac), (Some("eth1"), Some([2, 0, 0x5e, 0x10, 0, 10])));
+    assert_eq!(
+        (port.interface.as_deref(), port.mac),
+        (Some("eth1"), Some(MacAddress([2, 0, 0x5e, 0x10, 0, 10])))
+    );
     holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: port.kind: a card port needs interface");
+    let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
+    let text = errors(&named);
+    assert!(text.contains("port.name: \"outside\" is an engine's name too"), "{text}");
     holds(&card.replace("192.0.2.1/24", "fd00::1/64"), "port.address: a card has IPv4 addresses");
-    for mac in ["03:00:5e:10:00:01", "02:00:5e:10:00", "02:00:5e:10:00:001", "00:00:00:00:00:00"] {
+    for mac in [
+        "03:00:5e:10:00:01",
+        "02:00:5e:10:00",
+        "02:00:5e:10:00:001",
+        "00:00:00:00:00:00",
+        "02:00:5e:10:00:+1",
+    ] {
         holds(&format!("{card}\nmac = \"{mac}\""), "is no station's address");
     }
     holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is no IPv4 address");
