@@ -12,6 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "target" / "card-coverage"
 PAGE = ROOT / "docs" / "card.md"
+POINTS = ROOT / "card" / "tests" / "points"
 BEGIN, END = "<!-- card-coverage: written by card/coverage.py -->", "<!-- card-coverage: end -->"
 RECORD = re.compile(r"^C '(.*)' (\d+)$")
 
@@ -58,7 +59,9 @@ def table(kinds):
 
 
 def unmet(kinds):
-    return [f"{module}: {point}" for module, counts in sorted(kinds.items()) for point, count in counts["user"].items() if count == 0]
+    with_points = [file.stem.removesuffix("_points") for file in sorted(POINTS.glob("*_points.sv"))]
+    silent = [f"{module}: no test counts its points" for module in with_points if module not in kinds or not kinds[module]["user"]]
+    return silent + [f"{module}: {point}" for module, counts in sorted(kinds.items()) for point, count in counts["user"].items() if count == 0]
 
 
 def write_table(kinds):

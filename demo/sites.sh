@@ -1,6 +1,6 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp, raw or card), ENCAP (udp or none, with a card), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each tunnel) and
-# EXTRA (more of both configurations) as wished.
+# PORT (udp, raw or card), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
+# tunnel) and EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -40,7 +40,8 @@ for side in "$a va 1" "$b vb 2"; do
 done
 
 outer() { if [ "${OUTER:-4}" = 4 ]; then echo "192.0.2.$1"; else echo "2001:db8::$1"; fi; }
-case ${PORT:-udp} in raw) encap=none ;; card) encap=${ENCAP:-udp} ;; *) encap=udp ;; esac
+encap=none
+[ "${PORT:-udp}" = raw ] || encap=udp
 proposal() { echo "${PROPOSALS[$1]:-aes128gcm16}"; }
 key() { # proposal
   local bytes=20

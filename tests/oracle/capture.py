@@ -23,7 +23,6 @@ from scapy.utils import RawPcapReader  # noqa: E402
 from cases import proposals  # noqa: E402
 
 
-
 def is_of_the_link(frame):
     """Whether a frame is the link's own: neighbours and groups are asked for in clear, as on any Ethernet."""
     ethertype = int.from_bytes(frame[12:14], "big")
@@ -40,17 +39,8 @@ class Association:
         spi, words, key = text.split(":")
         proposal = next(proposal for proposal in proposals() if proposal.words == words)
         material = bytes.fromhex(key)
-        crypt_len = proposal.key_len + proposal.salt_len
         self.spi, self.words = int(spi, 0), words
-        self.sa = ipsec.SecurityAssociation(
-            ipsec.ESP,
-            spi=self.spi,
-            crypt_algo=proposal.crypt,
-            crypt_key=material[:crypt_len],
-            auth_algo=proposal.auth,
-            auth_key=material[crypt_len:] or None,
-            tunnel_header=IP(),
-        )
+        self.sa = proposal.scapy_esp(material, spi=self.spi, tunnel_header=IP())
         self.packets, self.carried = 0, Counter()
 
     def open(self, outer):
@@ -83,7 +73,7 @@ def outer_packets(capture):
 
 
 class Streams:
-    """What TCP carried from each source port that is asked for; later copies of a segment change nothing."""
+    """What TCP carried from each source port that is asked for; of a segment that came again, the longest copy."""
 
     def __init__(self, ports):
         self.flows = {port: {} for port in ports}
@@ -97,7 +87,7 @@ class Streams:
             flow["first"] = segment.seq + 1
         body = bytes(segment.payload)[: inner.len - 4 * inner.ihl - 4 * segment.dataofs]
         if body:
-            flow[segment.seq] = body
+            flow[segment.seq] = max(flow.get(segment.seq, b""), body, key=len)
 
     def bodies(self, port):
         """The bodies of the HTTP answers from a port."""

@@ -43,6 +43,18 @@ class Proposal:
     def material_len(self):
         return self.key_len + self.salt_len + self.auth_len
 
+    def scapy_esp(self, material, **options):
+        """An SA of ESP as scapy has it."""
+        crypt_len = self.key_len + self.salt_len
+        return ipsec.SecurityAssociation(
+            ipsec.ESP,
+            crypt_algo=self.crypt,
+            crypt_key=material[:crypt_len],
+            auth_algo=self.auth,
+            auth_key=material[crypt_len:] or None,
+            **options,
+        )
+
 
 SHA1, SHA256, SHA384, SHA512, MD5 = (
     ("HMAC-SHA1-96", 20),
@@ -123,7 +135,6 @@ class Case:
         """The SA of one way ("out" leaves side 1, "in" comes to it) as scapy has it."""
         material = self.material(way)
         proposal = self.proposal
-        crypt_len = proposal.key_len + proposal.salt_len
         source, destination = (1, 2) if way == "out" else (2, 1)
         extra = {}
         if self.mode == "tunnel":
@@ -140,16 +151,7 @@ class Case:
             return ipsec.SecurityAssociation(
                 ipsec.AH, spi=self.spi, seq_num=sequence, auth_algo=proposal.auth, auth_key=material, **extra
             )
-        return ipsec.SecurityAssociation(
-            ipsec.ESP,
-            spi=self.spi,
-            seq_num=sequence,
-            crypt_algo=proposal.crypt,
-            crypt_key=material[:crypt_len],
-            auth_algo=proposal.auth,
-            auth_key=material[crypt_len:] or None,
-            **extra,
-        )
+        return proposal.scapy_esp(material, spi=self.spi, seq_num=sequence, **extra)
 
     def toml(self):
         local, remote = self.host(1, self.outer, True), self.host(2, self.outer, True)
