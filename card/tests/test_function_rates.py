@@ -1,4 +1,4 @@
-"""x1: packets of one SA back to back through each function of the slot: right, in order, and how many bits a cycle."""
+"""x1 and x2: packets of one SA back to back through each function of the slot: right, in order, and how many bits a cycle."""
 
 import os
 import random
@@ -6,49 +6,74 @@ import random
 import card
 import cocotb
 import pytest
+import test_pipeline
+import test_x2
 from card import CRYPTO, prefix, sa_of
 from harness import run
 from rates import record
-from test_pipeline import begin, esp_case
 
 # What passes between the ends of packets FIRST and LAST counts, in the midst of others: at the end the lanes empty.
 FIRST, LAST, ALL = 15, 31, 40
+SIZES = [64, 1456]
+
+
+async def sa_for(pipe, function, rng):
+    """An SA for the function, on the card; AES-128, as in the table of routed designs."""
+    alg = next(alg for alg, of in card.FUNCTION.items() if of == function)
+    sa = sa_of(alg, 1, rng, mapped=1)
+    sa.key = sa.key[: 24 if alg == card.DES3_SHA1 else 16].ljust(16, b"k")
+    sa.icv_bytes = {0: 16, 1: 12, 2: 32}[alg >> 4]
+    await pipe.install(sa)
+    return sa
+
+
+async def measure(pipe, name, size, frames, **beside):
+    """Sends the first of each pair of frames, back to back; the second must come back."""
+
+    async def feed():
+        for sent, _ in frames:
+            await pipe.source.frame(sent, **beside)
+
+    cocotb.start_soon(feed())
+    cycles = []
+    for _, made in frames:
+        status, back = await pipe.answer()
+        assert (status.code, back) == (card.OK, made)
+        cycles.append(pipe.sink.last["cycle"])
+    bits, taken = (LAST - FIRST) * size * 8, cycles[LAST] - cycles[FIRST]
+    pipe.dut._log.info("%s: %.2f bits a cycle", name, bits / taken)
+    record(name, bits, taken)
+
+
+async def host_s_commands(dut, function, rng):
+    pipe = await test_pipeline.begin(dut)
+    await pipe.load(function)
+    sa = await sa_for(pipe, function, rng)
+    for size in SIZES:
+        for decrypt, way in enumerate(["seal", "open"]):
+            frames = []
+            for _ in range(ALL):
+                case = test_pipeline.esp_case(sa, rng, header=34, payload=rng.randbytes(size))
+                fields = {"functions": CRYPTO, "sa": sa.index, "esp_off": 34, "seq_hi": case[3], "decrypt": decrypt}
+                frames.append((prefix(len(case[decrypt]), **fields) + case[decrypt], case[1 - decrypt]))
+            await measure(pipe, f"function {function} {way} {size} bytes", size, frames)
+
+
+async def frames_from_the_line(dut, function, rng):
+    pipe = await test_x2.begin(dut, function=function)
+    sa = await sa_for(pipe, function, rng)
+    for size in SIZES:
+        frames = [test_x2.on_ethernet(sa, rng, payload=rng.randbytes(size))[::-1] for _ in range(ALL)]
+        await measure(pipe, f"x2 function {function} {size} bytes", size, frames, from_mac=1)
 
 
 @cocotb.test()
 async def packets_of_one_sa_follow_each_other(dut):
-    pipe, rng = await begin(dut), random.Random(18)
-    function = int(os.environ["FUNCTION"])
-    alg = next(alg for alg, of in card.FUNCTION.items() if of == function)
-    await pipe.load(function)
-    sa = sa_of(alg, 1, rng)
-    # AES-128, as in the table of routed designs.
-    sa.key = sa.key[: 24 if alg == card.DES3_SHA1 else 16].ljust(16, b"k")
-    sa.icv_bytes = {0: 16, 1: 12, 2: 32}[alg >> 4]
-    await pipe.install(sa)
-    for size in [64, 1456]:
-        for decrypt, way in enumerate(["seal", "open"]):
-            cases = [esp_case(sa, rng, header=34, payload=rng.randbytes(size)) for _ in range(ALL)]
-
-            async def feed():
-                for case in cases:
-                    frame = case[decrypt]
-                    fields = {"functions": CRYPTO, "sa": sa.index, "esp_off": 34, "seq_hi": case[3], "decrypt": decrypt}
-                    await pipe.source.frame(prefix(len(frame), **fields) + frame)
-
-            cocotb.start_soon(feed())
-            cycles = []
-            for case in cases:
-                status, made = await pipe.answer()
-                assert (status.code, made) == (card.OK, case[1 - decrypt])
-                cycles.append(pipe.sink.last["cycle"])
-            taken = cycles[LAST] - cycles[FIRST]
-            bits = (LAST - FIRST) * size * 8
-            dut._log.info("function %d, %s, %d bytes: %.2f bits a cycle", function, way, size, bits / taken)
-            record(f"function {function} {way} {size} bytes", bits, taken)
+    counted = frames_from_the_line if hasattr(dut, "s_from_mac") else host_s_commands
+    await counted(dut, int(os.environ["FUNCTION"]), random.Random(18))
 
 
-@pytest.mark.parametrize("function", [1, 2, 3, 4, 5])
-def test_rate_of_function(function):
+@pytest.mark.parametrize(("pipeline", "function"), [*(("x1", function) for function in [1, 2, 3, 4, 5]), ("x2", 1), ("x2", 2)])
+def test_rate_of_function(pipeline, function):
     os.environ["FUNCTION"] = str(function)
-    run("x1", {"FUNCTIONS": 1 << function, "LOAD_CYCLES": 20}, name=f"x1_rate_{function}")
+    run(pipeline, {"FUNCTIONS": 1 << function, "LOAD_CYCLES": 20}, name=f"{pipeline}_rate_{function}")

@@ -29,11 +29,11 @@ class Receiver(Pipe):
         return await self.answer()
 
 
-async def begin(dut, gaps=0.0, stalls=0.0):
+async def begin(dut, gaps=0.0, stalls=0.0, function=1):
     pipe = Receiver(dut, gaps, stalls)
     dut.look.value = 0
     await start_clock(dut)
-    await pipe.load(1)
+    await pipe.load(function)
     return pipe
 
 
