@@ -189,14 +189,16 @@ module pipeline_take (
 
   // ---- commands
   logic [15:0] body_bytes;
-  logic        sane, short_now, installing, mapped;
+  logic        sane, short_now, whole_word, installing, mapped;
   assign body_bytes = op == OP_INSTALL ? 16'd112 : op == OP_FILTER ? 16'd32 : 16'd0;
   assign sane = prefix[47:40] == '0 && length == body_bytes;
   assign short_now = move && !to_end && (eaten || !full);
   assign sa_load = state == DISPATCH && op == OP_PACKET && functions[0];
-  assign sa_write = state == BODY && op == OP_INSTALL && move && !short_now;
+  // Without `move`, which waits for the function's ready elsewhere: what stores a body's words would seem to wait for it, too.
+  assign whole_word = state == BODY && full && !eaten;
+  assign sa_write = whole_word && op == OP_INSTALL;
   assign slot_load = state == SETTLE && settled && op == OP_SLOT;
-  assign rule_write = state == BODY && op == OP_FILTER && move && !short_now;
+  assign rule_write = whole_word && op == OP_FILTER;
   assign rule_number = argument[3:0];
   assign rule_word = body_word[1:0];
   assign rule_data = piece;
