@@ -1,85 +1,11 @@
 //! What goes to the card before each frame, and what comes back (docs/card.md, "Command prefix", "Status").
 
-use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
-
 /// Bytes before each frame to X1 or X2.
 pub const PREFIX_BYTES: usize = 32;
-/// Bytes of an SA.
-pub const SA_BYTES: usize = 112;
 /// Bytes before each frame to the host.
 pub const STATUS_BYTES: usize = 16;
 /// The longest frame.
 pub const FRAME_BYTES: usize = 16_383;
-
-/// The cipher of an SA, by the card's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Cipher {
-    /// None.
-    Null = 0,
-    /// AES-GCM, with its own authentication.
-    AesGcm = 1,
-    /// AES-CTR.
-    AesCtr = 2,
-    /// AES-CBC.
-    AesCbc = 3,
-    /// 3DES-CBC.
-    TripleDesCbc = 4,
-}
-
-/// The integrity algorithm of an SA, by the card's number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Hash {
-    /// None beside the cipher's own.
-    None = 0,
-    /// HMAC-SHA-1.
-    HmacSha1 = 1,
-    /// HMAC-SHA-512.
-    HmacSha512 = 2,
-}
-
-/// What an SA asks of the function in the slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Algorithm {
-    /// Its cipher.
-    pub cipher: Cipher,
-    /// Its integrity algorithm.
-    pub hash: Hash,
-}
-
-impl Algorithm {
-    /// The functions that do it, best first; none if the card has no such pair.
-    pub const fn functions(self) -> &'static [u8] {
-        match (self.cipher, self.hash) {
-            (Cipher::AesGcm, Hash::None) => &[1],
-            (Cipher::AesCtr, Hash::HmacSha1) => &[2],
-            (Cipher::AesCbc, Hash::HmacSha1) => &[3],
-            (Cipher::TripleDesCbc, Hash::HmacSha1) => &[4],
-            (Cipher::AesCtr | Cipher::Null, Hash::HmacSha512) => &[5],
-            // The card takes whichever of these is in the slot, and else asks for the first.
-            (Cipher::Null, Hash::HmacSha1) => &[2, 3, 4],
-            _ => &[],
-        }
-    }
-
-    /// The function to use, of those in the mask `built`: the one that is `active` if it serves.
-    pub fn function(self, built: u16, active: u8) -> Option<u8> {
-        let serves = |id: &&u8| built >> **id & 1 == 1;
-        let functions = self.functions();
-        let found = functions.iter().find(|id| **id == active).filter(serves);
-        found.or_else(|| functions.iter().find(serves)).copied()
-    }
-
-    /// Bytes of IV in the packet.
-    pub const fn iv_bytes(self) -> usize {
-        match self.cipher {
-            Cipher::Null => 0,
-            Cipher::AesGcm | Cipher::AesCtr | Cipher::TripleDesCbc => 8,
-            Cipher::AesCbc => 16,
-        }
-    }
-}
 
 /// Seal or open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,68 +42,6 @@ pub enum Route {
     Host = 0,
     /// To the line: inline.
     Line = 1,
-}
-
-/// What packets from the line have that belong to an SA.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Inbound {
-    /// As it stands in them; 0 is none.
-    pub spi: [u8; 4],
-    /// Whether an IPv4 packet is inside, which the card then inspects.
-    pub is_tunnel_v4: bool,
-}
-
-impl Inbound {
-    /// The one place of the card's map where the SPI may stand.
-    pub const fn place(&self) -> u8 {
-        let [a, b, c, d] = self.spi;
-        a ^ b ^ c ^ d
-    }
-}
-
-/// An SA as the card keeps it. Wiped when dropped, never printed.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub struct Sa {
-    /// What it does.
-    #[zeroize(skip)]
-    pub algorithm: Algorithm,
-    /// Salt or nonce; zeros if the algorithm has none.
-    pub salt: [u8; 4],
-    /// 0, 16, 24 or 32 bytes.
-    pub key: Vec<u8>,
-    /// At most 64 bytes.
-    pub auth_key: Vec<u8>,
-    /// 8, 12, 16, 20 or 32.
-    pub icv_bytes: u8,
-}
-
-impl Sa {
-    /// Whether the body has room for its keys.
-    pub fn is_fit(&self) -> bool {
-        self.key.len() <= 32 && self.auth_key.len() <= 64
-    }
-
-    /// The body of SA_INSTALL; `inbound` for packets from the line, which carry no high half of their number.
-    ///
-    /// # Panics
-    /// If a key is longer than its place.
-    pub fn body(&self, is_esn: bool, inbound: Option<Inbound>) -> Zeroizing<[u8; SA_BYTES]> {
-        const MAPPED: u8 = 1 << 1;
-        const TUNNEL_V4: u8 = 1 << 2;
-        let mut body = Zeroizing::new([0; SA_BYTES]);
-        body[4..8].copy_from_slice(&self.salt);
-        body[8] = self.algorithm.cipher as u8 | (self.algorithm.hash as u8) << 4;
-        body[9] = self.key.len() as u8;
-        body[10] = self.icv_bytes;
-        body[11] = u8::from(is_esn);
-        if let Some(inbound) = inbound {
-            body[..4].copy_from_slice(&inbound.spi);
-            body[11] |= MAPPED | if inbound.is_tunnel_v4 { TUNNEL_V4 } else { 0 };
-        }
-        body[16..48][..self.key.len()].copy_from_slice(&self.key);
-        body[48..][..self.auth_key.len()].copy_from_slice(&self.auth_key);
-        body
-    }
 }
 
 /// The first field of a prefix.
@@ -298,8 +162,6 @@ impl Status {
 mod tests {
     use super::*;
 
-    const NULL_SHA1: Algorithm = Algorithm { cipher: Cipher::Null, hash: Hash::HmacSha1 };
-
     #[test]
     fn a_prefix_has_its_fields_where_the_card_reads_them() {
         let (direction, route, esp_at, seq_high) = (Direction::Open, Route::Line, 0x0304, [1, 2, 3, 4]);
@@ -314,20 +176,6 @@ mod tests {
     }
 
     #[test]
-    fn the_body_of_an_sa_has_its_keys_padded_with_zeros() {
-        let algorithm = Algorithm { cipher: Cipher::AesCtr, hash: Hash::HmacSha1 };
-        let sa = Sa { algorithm, salt: [1, 2, 3, 4], key: vec![5; 24], auth_key: vec![6; 20], icv_bytes: 12 };
-        let body = sa.body(true, None);
-        assert_eq!(body[..16], [0, 0, 0, 0, 1, 2, 3, 4, 0x12, 24, 12, 1, 0, 0, 0, 0]);
-        assert_eq!(body[16..48], [[5; 24].as_slice(), &[0; 8]].concat());
-        assert_eq!(body[48..], [[6; 20].as_slice(), &[0; 44]].concat());
-        assert_eq!(sa.body(false, None)[11], 0);
-        let inbound = Inbound { spi: [9, 8, 7, 6], is_tunnel_v4: true };
-        let body = sa.body(false, Some(inbound));
-        assert_eq!((&body[..4], body[11], inbound.place()), ([9, 8, 7, 6].as_slice(), 6, 9 ^ 8 ^ 7 ^ 6));
-    }
-
-    #[test]
     fn a_status_is_read_and_a_short_one_is_none() {
         let bytes = [1, 0x60, 0, 255, 7, 0, 0x34, 0x12, 0xd4, 0xc3, 0xb2, 0xa1, 0, 0, 0x2c, 0x01];
         let (is_opened, is_from_line, len, cookie) = (false, true, 0x1234, 0xa1b2_c3d4);
@@ -337,15 +185,5 @@ mod tests {
         assert_eq!(Status::parse(&[0x21; 16]).map(|status| status.is_opened), Some(true));
         assert_eq!(Status::parse(&bytes[..15]), None);
         assert_eq!(Status::parse(&[9; 16]).map(|status| status.code), Some(Code::Unknown(9)));
-    }
-
-    #[test]
-    fn a_function_that_is_in_the_slot_is_preferred_and_one_that_is_not_built_is_never_chosen() {
-        assert_eq!(NULL_SHA1.function(0b11100, 3), Some(3));
-        assert_eq!(NULL_SHA1.function(0b11100, 1), Some(2));
-        assert_eq!(NULL_SHA1.function(0b10010, 0), Some(4));
-        assert_eq!(NULL_SHA1.function(0b00010, 2), None);
-        let nothing = Algorithm { cipher: Cipher::AesCbc, hash: Hash::None };
-        assert_eq!(nothing.function(u16::MAX, 3), None);
     }
 }

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 
 use crate::batch::{Batch, WINDOW_BYTES};
 use crate::cache::Cache;
-use crate::command::{
-    Algorithm, Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, Sa, prefix,
-};
+use crate::command::{Code, Direction, FRAME_BYTES, Operation, PREFIX_BYTES, Pipeline, Route, prefix};
 use crate::device::{CYCLES, Device};
 use crate::error::CardError;
 use crate::rings::Answer;
+use crate::sa::{Algorithm, Sa};
 
 /// Bytes of an ESP header.
 const ESP_BYTES: usize = 8;

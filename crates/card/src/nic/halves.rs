@@ -13,9 +13,9 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
 use super::thread::Work;
 use super::{Nic, NicCounters, Seal};
-use crate::command::{Inbound, Sa};
 use crate::error::CardError;
 use crate::line::{Line, event};
+use crate::sa::{Inbound, Sa};
 
 /// Packets that wait for the card, and packets from it that wait for the host.
 const PACKETS: usize = 256;

@@ -15,11 +15,12 @@ use std::collections::VecDeque;
 pub use counters::NicCounters;
 pub use halves::{Arrival, Full, NicControl, NicPort, OWN_PLACES, pair};
 
-use crate::command::{Inbound, PREFIX_BYTES, STATUS_BYTES, Sa};
+use crate::command::{PREFIX_BYTES, STATUS_BYTES};
 use crate::device::{CYCLES, Device};
 use crate::error::CardError;
 use crate::line::{LINE_BYTES, Line};
 use crate::rings::{RINGS_BYTES, Rings};
+use crate::sa::{Inbound, Sa};
 use sas::Sas;
 
 /// Buffers each way.

@@ -5,8 +5,9 @@ use std::collections::{HashMap, VecDeque};
 use zeroize::Zeroizing;
 
 use crate::cache::Cache;
-use crate::command::{Algorithm, Direction, Inbound, Operation, Pipeline, SA_BYTES, Sa};
+use crate::command::{Direction, Operation, Pipeline};
 use crate::error::CardError;
+use crate::sa::{Algorithm, Inbound, SA_BYTES, Sa};
 
 /// A command that waits for its turn in the transmit ring.
 pub(super) struct Order {

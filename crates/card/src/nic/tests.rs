@@ -7,8 +7,8 @@ use std::io;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::command::Algorithm;
 use crate::line::{MemoryLine, memory};
+use crate::sa::Algorithm;
 use esp::{CTR_SHA1, Case, GCM, Shape, case, inbound, sa, shapes};
 
 /// More than anything here takes.

@@ -7,6 +7,7 @@
 mod incoming;
 mod interface_line;
 mod neighbours;
+mod own;
 mod station;
 
 use std::collections::VecDeque;
@@ -16,11 +17,10 @@ use std::time::Instant;
 
 use convoy_card::line::{LINE_BYTES, Line};
 use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
-use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::{Frame, FramePool, FrameSize, Ipv4, MacAddress, Offload, ethernet};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
-use incoming::{Incoming, arp_reply, arp_request, echo_reply};
+use incoming::{Incoming, echo_reply};
 pub use interface_line::InterfaceLine;
 use neighbours::{Neighbours, Next};
 use station::Station;
@@ -130,49 +130,6 @@ impl CardPort {
         }
         let reason = "its card has failed for good; restart the gateway".to_owned();
         Err(PortError::Invalid { port: self.description.name.clone(), reason })
-    }
-
-    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks again.
-    fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
-        let head = ethernet::header(to, self.station.mac, ethertype);
-        let _ = self.nic.transmit(&[&head, bytes], None);
-    }
-
-    fn ask(&mut self, pool: &mut FramePool) {
-        let now_ms = self.now_ms();
-        let mut asked = Vec::new();
-        for frame in self.neighbours.due(now_ms, &mut |address| asked.push(address)) {
-            self.counters.send_dropped += 1;
-            pool.give_back(frame);
-        }
-        for address in asked {
-            if let Some(source) = self.station.source_for(address) {
-                let request = arp_request(address, source, &self.station);
-                self.send_own(MacAddress::BROADCAST, ethernet::ARP, &request.to_bytes());
-            }
-        }
-    }
-
-    fn hear(&mut self, message: &Arp) {
-        if !self.station.may_answer(message.sender) {
-            // A probe (RFC 5227) has no address yet, but wants to know whether ours is taken.
-            if message.sender.is_unspecified()
-                && let Some((to, reply)) = arp_reply(message, &self.station)
-            {
-                self.send_own(to, ethernet::ARP, &reply.to_bytes());
-            }
-            return;
-        }
-        let now_ms = self.now_ms();
-        let is_to_us = self.station.has(message.target) && self.station.is_on_link(message.sender);
-        let is_usable = !message.sender_mac.is_multicast();
-        if is_usable && (is_to_us || message.operation == Operation::Request) {
-            let freed = self.neighbours.learn(message.sender, message.sender_mac, is_to_us, now_ms);
-            self.outbox.extend(freed.into_iter().map(|frame| (message.sender_mac, frame)));
-        }
-        if let Some((to, reply)) = arp_reply(message, &self.station) {
-            self.send_own(to, ethernet::ARP, &reply.to_bytes());
-        }
     }
 
     fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {

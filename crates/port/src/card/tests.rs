@@ -4,10 +4,12 @@ use std::time::{Duration, Instant};
 
 use convoy_card::line::{MemoryLine, memory};
 use convoy_card::{Algorithm, Cipher, Hash, Sa};
+use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::ipv4::{self, Ipv4Header};
 use convoy_packet::{Ethernet, icmp, protocol};
 use proptest::prelude::*;
 
+use super::incoming::arp_reply;
 use super::*;
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);

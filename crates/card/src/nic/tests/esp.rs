@@ -4,8 +4,8 @@ use aes_gcm::aead::{AeadInOut, KeyInit};
 use ctr::cipher::{KeyIvInit, StreamCipher};
 use hmac::{Hmac, Mac};
 
-use crate::command::{Algorithm, Cipher, Hash, Inbound, Sa};
 use crate::nic::Seal;
+use crate::sa::{Algorithm, Cipher, Hash, Inbound, Sa};
 
 pub(super) const GCM: Algorithm = Algorithm { cipher: Cipher::AesGcm, hash: Hash::None };
 pub(super) const CTR_SHA1: Algorithm = Algorithm { cipher: Cipher::AesCtr, hash: Hash::HmacSha1 };
