@@ -1,5 +1,6 @@
 //! The binary as its user meets it: exit status, which stream what goes to, and what is said.
 
+use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -92,21 +93,7 @@ fn what_one_side_seals_the_other_opens_byte_for_byte() {
     let packets: Vec<Vec<u8>> = (0..200).map(packet).collect();
     std::fs::write(&plain, capture(&packets)).expect("writable");
     for (config, way, from, to) in [(&a, "out", &plain, &sealed), (&b, "in", &sealed, &opened)] {
-        let replayed = convoy(&[
-            "replay",
-            "-c",
-            as_str(config),
-            "--direction",
-            way,
-            "--in",
-            as_str(from),
-            "--out",
-            as_str(to),
-            "--json",
-        ]);
-        assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed.stderr));
-        let report: serde_json::Value =
-            serde_json::from_slice(&replayed.stdout).expect("JSON and nothing else");
+        let report = replay(config, way, from, to);
         assert_eq!((&report["read"], &report["written"]), (&200.into(), &200.into()));
     }
     assert_eq!(contents(&std::fs::read(&opened).expect("written")), packets);
@@ -127,6 +114,32 @@ fn what_one_side_seals_the_other_opens_byte_for_byte() {
     ]);
     assert_eq!(refused.status.code(), Some(1));
     assert!(text(&refused.stderr).contains("broken.pcap"));
+}
+
+/// Sends a capture through a gateway; the report.
+fn replay(config: &Path, way: &str, from: &Path, to: &Path) -> serde_json::Value {
+    let [config, from, to] = [config, from, to].map(as_str);
+    let replayed = convoy(&["replay", "-c", config, "--direction", way, "--in", from, "--out", to, "--json"]);
+    assert_eq!(replayed.status.code(), Some(0), "{}", text(&replayed.stderr));
+    serde_json::from_slice(&replayed.stdout).expect("JSON and nothing else")
+}
+
+#[test]
+fn keys_by_hand_that_are_used_again_see_no_nonce_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, _] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let plain = at("plain.pcap");
+    std::fs::write(&plain, capture(&(0..50).map(packet).collect::<Vec<_>>())).expect("writable");
+    let mut ivs = HashSet::new();
+    for name in ["first.pcap", "second.pcap"] {
+        replay(&a, "out", &plain, &at(name));
+        for packet in contents(&std::fs::read(at(name)).expect("written")) {
+            let esp = if packet[9] == 17 { 28 } else { 20 };
+            assert!(ivs.insert(packet[esp + 8..esp + 16].to_vec()), "an IV came twice under one key");
+        }
+    }
+    assert_eq!(ivs.len(), 100);
 }
 
 #[test]

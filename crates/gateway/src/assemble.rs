@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
+use std::time::SystemTime;
 
 use convoy_engine::{
     BusTiming, Engine, Fault, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
@@ -214,6 +215,12 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
     }
 }
 
+/// What no IV that was counted up from an earlier reading has reached, as no gateway sends a packet each nanosecond: so that keys given
+/// by hand, which a restart or a reload uses again, see no nonce twice.
+fn wall_clock_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
 /// Installs a tunnel's SAs. Tunnels are dealt to workers by their numbers, so that all workers agree whose each is.
 ///
 /// # Errors
@@ -241,6 +248,7 @@ pub fn install(
                     .is_encapsulated
                     .then_some(UdpEncap { local_port: 4500, remote_port: tunnel.remote_port }),
                 esn: tunnel.esn,
+                iv_start: wall_clock_ns(),
                 replay_window: tunnel.replay_window,
                 lifetime: tunnel.lifetime,
                 dscp: tunnel.dscp,

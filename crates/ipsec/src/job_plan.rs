@@ -103,8 +103,8 @@ impl JobPlan {
         self.esn.then(|| ((sequence >> 32) as u32).to_be_bytes())
     }
 
-    /// Whether the IV is the sequence number, which never repeats under one key; a chaining cipher needs
-    /// one that cannot be foreseen.
+    /// Whether the IV counts with the sequence number, so that it never repeats under one key; a chaining cipher needs one that cannot
+    /// be foreseen.
     pub(crate) fn counts_iv(&self) -> bool {
         !matches!(
             self.transform,

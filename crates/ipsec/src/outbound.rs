@@ -39,6 +39,7 @@ pub(crate) struct OutboundSa {
     outer: OuterHeader,
     /// The number of the last packet.
     sequence: u64,
+    iv_start: u64,
     usage: Usage,
 }
 
@@ -57,6 +58,7 @@ impl OutboundSa {
             plan: JobPlan::new(&config.keys, config.esn),
             outer: OuterHeader::new(config),
             sequence: 0,
+            iv_start: config.iv_start,
             usage: Usage::new(config.lifetime, now_ns),
         })
     }
@@ -281,7 +283,8 @@ impl OutboundSa {
         esp::write(header, self.spi, sequence as u32);
         let iv = &mut rest[..self.plan.iv_len];
         if self.plan.counts_iv() {
-            iv.copy_from_slice(&sequence.to_be_bytes()[..self.plan.iv_len]);
+            let counter = self.iv_start.wrapping_add(sequence);
+            iv.copy_from_slice(&counter.to_be_bytes()[..self.plan.iv_len]);
         } else {
             random(iv);
         }

@@ -109,6 +109,10 @@ pub struct SaConfig {
     pub keys: KeyMaterial,
     /// Extended (64-bit) sequence numbers.
     pub esn: bool,
+    /// What the IV of a counter cipher starts from; each packet counts it up. 0 where the keys are fresh. Where they may have been in
+    /// use before, as those given by hand are after a restart, what no packet can have had: a nonce that comes twice breaks
+    /// such a cipher (RFC 4106 section 2, RFC 3686 section 2.1). Outbound only.
+    pub iv_start: u64,
     /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
     pub replay_window: u32,
     /// Soft and hard lifetimes.
@@ -142,6 +146,7 @@ impl SaConfig {
             encap: None,
             keys,
             esn: false,
+            iv_start: 0,
             replay_window: 1024,
             lifetime: Lifetime::default(),
             dscp: OuterDscp::Copy,

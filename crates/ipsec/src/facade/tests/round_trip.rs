@@ -140,3 +140,17 @@ fn congestion_outside_is_told_inside_or_the_packet_is_dropped() {
     assert_eq!(b.sa_drops(IN, DropReason::EcnCongestion), 1);
     b.assert_no_leak();
 }
+
+#[test]
+fn the_iv_of_a_counter_cipher_counts_up_from_where_it_was_told() {
+    let link = Link::default();
+    let mut a = Gateway::new(IpsecConfig::default());
+    a.install(SaConfig { iv_start: u64::MAX - 1, ..link.sa(0, SaDirection::Outbound) });
+    a.ipsec.set_policies(link.policies(0));
+    let mut b = link.gateway(1);
+    let sealed = a.send(&vec![link.packet(false, 100); 3]);
+    let ivs: Vec<&[u8]> = sealed.iter().map(|packet| &packet[28..36]).collect();
+    assert_eq!(ivs, [[0xff; 8], [0; 8], [0, 0, 0, 0, 0, 0, 0, 1]]);
+    assert_eq!(sealed[0][24..28], [0, 0, 0, 1], "the sequence number begins at 1");
+    assert_eq!(b.receive(&sealed).len(), 3);
+}
