@@ -18,7 +18,7 @@ import traces
 
 
 def draw_setting(generator: random.Random) -> simpy_model.Setting:
-    """Any setting of MODEL.md."""
+    """Any setting of the model."""
     clocks = {}
     if generator.random() < 0.5:
         # A bus cycle of 8 ns, as long as a byte on the line; a block of 64, 128 or 512 ns.

@@ -78,7 +78,7 @@ def convoy(command: list[str], setting: simpy_model.Setting, trace: Path, packet
 
 
 def convoy_drawn(command: list[str], setting: simpy_model.Setting, trace: Path, packets: int) -> dict:
-    """`convoy sim run` on packets of its own, of MODEL.md's `uniform` pattern."""
+    """`convoy sim run` on packets of its own, of the paper's `uniform` pattern."""
     return run_convoy(command, setting, trace, ["--pattern", "uniform", "--packets", str(packets)])
 
 

@@ -1,4 +1,4 @@
-"""The queue model of MODEL.md as SimPy processes: a baseline for `convoy sim`, from that text, not from convoy's code.
+"""The queue model of docs/simulator.md as SimPy processes: a baseline for `convoy sim`, from the rules, not from convoy's code.
 
 Times are whole picoseconds. What comes first at one picosecond is in README.md.
 
@@ -28,7 +28,7 @@ Process = Generator[simpy.Event, None, None]
 
 @dataclass(frozen=True)
 class Setting:
-    """The parameters of MODEL.md; the defaults are the paper's platform."""
+    """The parameters of the model; the defaults are the paper's platform."""
 
     window: int = 30
     accelerators: int = 1

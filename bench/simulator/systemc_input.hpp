@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-// The parameters of MODEL.md; the defaults are the paper's platform.
+// The parameters of the model; the defaults are the paper's platform.
 struct Setting {
     std::string trace;
     size_t packets = SIZE_MAX;

@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
-# TCP and IPv4, which the model adds to every payload (MODEL.md: packet).
+# TCP and IPv4, which the model adds to every payload (header_bytes of platforms/pci-accelerators.toml).
 HEADER_BYTES = 40
 
 
@@ -47,7 +47,7 @@ def write(path: Path, payloads: Iterable[tuple[int, int]]) -> None:
 
 
 def uniform(packets: int, sas: int, shortest: int, longest: int, seed: int) -> Iterable[tuple[int, int]]:
-    """MODEL.md's `uniform` pattern: sizes and SAs equally likely."""
+    """The paper's `uniform` pattern: sizes and SAs equally likely."""
     generator = random.Random(seed)
     for _ in range(packets):
         yield generator.randint(shortest, longest), generator.randrange(sas)

@@ -1,4 +1,4 @@
-//! Who gets a multi-packet (MODEL: rule 3).
+//! Who gets a multi-packet (docs/simulator.md: rule 3).
 
 use crate::cost::CostModel;
 use crate::engine::Engines;

@@ -1,4 +1,4 @@
-//! The sliding window (MODEL: rule 1), in flat memory.
+//! The sliding window (docs/simulator.md: rule 1), in flat memory.
 //!
 //! Each packet stands in two lists: the arrivals of its class, and the chain of its SA. Both are links
 //! between slots, so that taking the packets of an SA out costs only as many steps as there are such packets.

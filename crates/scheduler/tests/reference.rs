@@ -1,4 +1,4 @@
-//! The scheduler against MODEL.md's rules 1 to 3 written down as plainly as they can be: by scans and sums.
+//! The scheduler against rules 1 to 3 of docs/simulator.md written down as plainly as they can be: by scans and sums.
 
 use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
 use proptest::prelude::*;

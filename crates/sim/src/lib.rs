@@ -2,10 +2,10 @@
 //! where, what throughput, what latency?
 //!
 //! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo,
-//! Ferrante, Piuri), as MODEL.md makes it exact; the window and the choice of a processor are those of
+//! Ferrante, Piuri), made exact by docs/simulator.md; the window and the choice of a processor are those of
 //! [`convoy_scheduler`], the same code that runs in the gateway, under virtual time in ticks of 1 ps.
 //!
-//! | MODEL.md | here |
+//! | model (docs/simulator.md) | here |
 //! | --- | --- |
 //! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
 //! | rules 1 to 3, equations 1 to 4 | [`convoy_scheduler`], [`SchedulerSpec`] |
@@ -30,7 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! # What MODEL.md leaves open
+//! # What the model leaves open
 //! - At one instant transfers end first, then cores are done in the order of processors, then stages' servers, then the
 //!   window's timeout is due, then a packet arrives. A request at the very moment at which a transfer ends is no conflict.
 //! - The source's clock stands still while the window is full: a packet's last bit arrives `b` bytes' time after the

@@ -1,4 +1,4 @@
-//! What is measured while a run is under way (MODEL: what is measured).
+//! What is measured while a run is under way.
 
 use convoy_scheduler::CLASSES;
 

@@ -1,4 +1,4 @@
-//! What a run has shown (MODEL: what is measured). Bytes are `b`: payload and header.
+//! What a run has shown. Bytes are `b`: payload and header.
 
 use serde::{Deserialize, Serialize};
 

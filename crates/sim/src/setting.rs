@@ -9,7 +9,7 @@ use crate::report::Report;
 use crate::simulation::{Simulation, SimulationError};
 use crate::traffic::{Pattern, Synthetic, SyntheticSpec};
 
-/// Packets of a pattern where nobody says how many (MODEL: patterns).
+/// Packets of a pattern where nobody says how many.
 pub const PAPER_PACKETS: u64 = 500_000;
 
 /// What is changed; `None` leaves it as the platform or the paper has it. The names are those of the command line.
@@ -61,10 +61,10 @@ pub struct Setting {
     /// Time after which the window is closed, in us.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_wait_us: Option<f64>,
-    /// Whether accelerators on a bus prefetch (MODEL: rule 5).
+    /// Whether accelerators on a bus prefetch (docs/simulator.md: rule 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub prefetch: Option<bool>,
-    /// Whether accelerators on a bus have a write buffer (MODEL: rule 5).
+    /// Whether accelerators on a bus have a write buffer (docs/simulator.md: rule 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub write_buffer: Option<bool>,
     /// Rate of the source's line, in Mbit/s.

@@ -1,5 +1,5 @@
-//! What the paper claims (MODEL: what must come out), at MODEL.md's default open parameters: t_init 2 us, depth 10. Where
-//! a claim does not come out there, the test says so, and over which range of them it does.
+//! What the paper claims, at the default of what it leaves open: t_init 2 us, depth 10. Where a claim does not
+//! come out there, the test says so, and over which range of them it does.
 
 mod support;
 

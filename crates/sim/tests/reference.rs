@@ -1,5 +1,5 @@
-//! The simulator against MODEL.md written down as plainly as it can be: lists, scans and sums, one event after the
-//! other, its own window and its own choice. Both must agree multi-packet for multi-packet, to the tick.
+//! The simulator against its model (docs/simulator.md) written down as plainly as it can be: lists, scans and sums,
+//! one event after the other, its own window and its own choice. Both must agree multi-packet for multi-packet, to the tick.
 
 mod support;
 

@@ -132,7 +132,7 @@ pub(super) struct TrafficArgs {
     /// Exponent of Zipf's law by which a pattern's SAs are chosen; 0 makes them equiprobable [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "trace")]
     pub(super) popularity: Option<f64>,
-    /// Chance that a packet of a pattern has the SA of the one before [default: 0; 0.5, fitted, for trace]
+    /// Chance that a packet of a pattern has the SA of the one before [default: 0; 0.56, fitted, for trace]
     #[arg(long, value_name = "P", conflicts_with = "trace")]
     pub(super) locality: Option<f64>,
     /// Which SA a captured packet belongs to

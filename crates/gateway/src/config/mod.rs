@@ -91,7 +91,7 @@ impl EngineConfig {
     }
 }
 
-/// A modelled engine's timing; see MODEL.md's cost rule.
+/// A modelled engine's timing; the cost of docs/simulator.md.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelConfig {
     /// Initialisation of a multi-packet, in ns.

@@ -38,11 +38,11 @@ pub struct FigureOptions {
 /// What became of a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimVerdict {
-    /// Where it stands: row of MODEL's table, section and figure of the paper.
+    /// Where it stands: section and figure of the paper.
     pub source: String,
     /// The claim.
     pub claim: String,
-    /// Whether it is shown with MODEL's choice of open parameters.
+    /// Whether it is shown with convoy's choice of open parameters.
     pub shown: bool,
     /// The numbers by which one can tell.
     pub measured: String,
@@ -63,7 +63,7 @@ pub struct FiguresMade {
     pub runs: (usize, usize),
     /// Packets of each of these.
     pub packets: (u64, u64),
-    /// MODEL's choice of open parameters, in words.
+    /// convoy's choice of open parameters, in words.
     pub chosen: String,
     /// How long the runs took, in seconds.
     pub seconds: f64,
@@ -138,7 +138,7 @@ pub fn make_figures(
     Ok(made)
 }
 
-/// Every claim with MODEL's choice and over the range, and a table of the latter.
+/// Every claim with convoy's choice and over the range, and a table of the latter.
 fn verdicts(plan: &Plan) -> (Vec<ClaimVerdict>, String) {
     let mut table = String::from("claim,depth,t_init_us,locality,shown,measured\n");
     let (chosen, range) = (plan.chosen(), plan.range());

@@ -85,13 +85,13 @@ impl Plan {
         })
     }
 
-    /// MODEL's choice, in words.
+    /// convoy's choice, in words.
     pub(super) fn choice(&self) -> String {
         let Open { depth, t_init_us, locality } = self.chosen;
         format!("depth {depth}, t_init {t_init_us} us, locality of the trace {locality}")
     }
 
-    /// Runs with MODEL's choice.
+    /// Runs with convoy's choice.
     pub(super) fn chosen(&self) -> Runs {
         of(&self.figures, &self.chosen)
     }

@@ -10,7 +10,7 @@ use crate::setting::{PAPER_PACKETS, Setting};
 use crate::simulation::SimulationError;
 use crate::traffic::{FITTED_TRACE_LOCALITY, Pattern};
 
-/// MODEL's values of the CPU's `T_enc_ratio`.
+/// The values of the CPU's `T_enc_ratio`.
 pub(super) const ENC_RATIOS: [u32; 4] = [1, 3, 5, 7];
 /// That of figures 5 to 7.
 pub(super) const ENC_RATIO: u32 = 3;
@@ -24,7 +24,7 @@ pub(super) enum Variant {
     Plain,
     /// A bound on a multi-packet's bytes.
     ByteLimit,
-    /// Rule 5 of MODEL: prefetch and write buffer.
+    /// Rule 5: prefetch and write buffer.
     Buffered,
     /// The trace with another locality, in hundredths.
     Locality(u32),
@@ -43,7 +43,7 @@ pub(super) struct Key {
     pub(super) variant: Variant,
 }
 
-/// MODEL's open parameters.
+/// The open parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
     /// Multi-packets that may wait for a processor.
@@ -55,7 +55,7 @@ pub(super) struct Open {
 }
 
 impl Open {
-    /// Where the paper leaves them open, MODEL's choice.
+    /// Where the paper leaves them open, convoy's choice.
     pub(super) fn chosen(platform: &Platform) -> Self {
         Self {
             depth: platform.processors.first().map_or(10, |processor| processor.depth),

@@ -22,7 +22,7 @@ fn verdict(claim: &ClaimVerdict) -> &'static str {
 fn about(made: &FiguresMade) -> String {
     let FiguresMade { runs, packets, chosen, .. } = made;
     format!(
-        "{} runs of {} packets each behind the figures, with MODEL's choice of what the paper leaves open ({chosen}); {} \
+        "{} runs of {} packets each behind the figures, with convoy's choice of what the paper leaves open ({chosen}); {} \
          runs of {} packets each over the range: {}. Differences below {} % count as none, those of average lengths below {:.1} % and {:.1} %, which are chance.",
         runs.0,
         packets.0,

@@ -38,7 +38,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// Lets the source go on if it stands and has a packet for which there is room. Until now its clock stood still, so
-    /// that every later arrival shifts (MODEL: source).
+    /// that every later arrival shifts (docs/simulator.md: arrival).
     #[inline]
     pub(super) fn resume_source(&mut self) {
         if self.arrival != NEVER {
@@ -67,7 +67,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         debug_assert!(entered.is_ok(), "the window has room");
     }
 
-    /// Sends multi-packets as long as the scheduler has any (MODEL: rules 1 to 3).
+    /// Sends multi-packets as long as the scheduler has any (docs/simulator.md: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
         if !self.only_full_windows_go || self.source.next().is_none() {
@@ -130,7 +130,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.advance(at);
     }
 
-    /// Lets a processor start what it can (MODEL: rules 4 and 5).
+    /// Lets a processor start what it can (docs/simulator.md: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
         if self.has_stages && (self.worker == Some(at) || self.serve_stage_first(at)) {

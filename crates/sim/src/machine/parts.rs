@@ -8,7 +8,7 @@ use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
 
 /// Whose event a slot has. At one instant transfers end first, then cores are done, then stages' own servers, then the
-/// window's timeout is due (open: MODEL.md does not say).
+/// window's timeout is due (open: the paper does not say).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A processor's output is out.

@@ -1,4 +1,4 @@
-//! The source (MODEL: source): packets in trace order, and the time until the next one arrives.
+//! The source (docs/simulator.md: arrival): packets in trace order, and the time until the next one arrives.
 
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
 

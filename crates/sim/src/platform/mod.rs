@@ -27,7 +27,7 @@ pub struct Platform {
     /// Shared buses.
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
-    /// Processors of multi-packets; those of kind `cpu` lose ties (MODEL: rule 3).
+    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/simulator.md: rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
     /// What happens to each packet before and after cryptography, in order.
@@ -35,7 +35,7 @@ pub struct Platform {
     pub stages: Vec<StageSpec>,
 }
 
-/// Where packets come from (MODEL: source).
+/// Where packets come from (docs/simulator.md: arrival).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SourceSpec {
@@ -64,7 +64,7 @@ pub struct Reference {
     pub block_mbps: f64,
 }
 
-/// A bus: one transfer at a time, in order of request (MODEL: rule 4).
+/// A bus: one transfer at a time, in order of request (docs/simulator.md: rule 4).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
@@ -116,10 +116,10 @@ pub struct ProcessorSpec {
     /// `T_enc_ratio`: its time for a block over the reference's (equation 7).
     #[serde(default = "ratio")]
     pub enc_ratio: f64,
-    /// The next input is moved in during computation (MODEL: rule 5).
+    /// The next input is moved in during computation (docs/simulator.md: rule 5).
     #[serde(default)]
     pub prefetch: bool,
-    /// The last output is moved out during computation (MODEL: rule 5).
+    /// The last output is moved out during computation (docs/simulator.md: rule 5).
     #[serde(default)]
     pub write_buffer: bool,
 }

@@ -29,7 +29,7 @@ pub type Classify = Box<dyn FnMut(&Header) -> Option<ToSa> + Send>;
 /// What counts as a captured packet's `L`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaptureLength {
-    /// What TCP or UDP carries (MODEL: patterns).
+    /// What TCP or UDP carries.
     #[default]
     Payload,
     /// The IP packet less the 40 bytes of header that a platform adds, so that `b` is the whole IP packet.
@@ -57,7 +57,7 @@ pub struct Capture {
 const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
 impl Capture {
-    /// A capture whose SAs are its destination addresses (MODEL: patterns).
+    /// A capture whose SAs are its destination addresses.
     ///
     /// # Errors
     /// [`TrafficError`] if the file cannot be read or is neither pcap nor pcapng.

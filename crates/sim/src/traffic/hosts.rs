@@ -1,4 +1,4 @@
-//! SAs by the name of a host: MODEL.md's rule for traces.
+//! SAs by the name of a host, as traces have them.
 
 use std::collections::HashMap;
 use std::hash::Hash;

@@ -1,4 +1,4 @@
-//! Sizes of payloads: the patterns of MODEL.md and the paper's table I.
+//! Sizes of payloads: those of the paper's table I, and simple IMIX.
 
 use std::fmt;
 use std::str::FromStr;
@@ -24,7 +24,7 @@ pub enum Pattern {
 const FIXED_MAX: u32 = 65_495;
 
 impl Pattern {
-    /// The patterns of MODEL.md, in its order.
+    /// The patterns of the paper.
     pub const PAPER: [Self; 7] = [
         Self::Exponential,
         Self::Uniform,

@@ -27,7 +27,7 @@ pub struct SyntheticSpec {
 }
 
 impl Default for SyntheticSpec {
-    /// MODEL.md's: 100 equiprobable SAs.
+    /// The paper's: 100 equiprobable SAs.
     fn default() -> Self {
         Self { sas: 100, popularity: 0.0, locality: 0.0, class_shares: Vec::new() }
     }

@@ -1,4 +1,4 @@
-//! What the paper and MODEL.md claim, and whether runs show it.
+//! What the paper claims, and whether runs show it.
 
 mod one_accelerator;
 mod ranges;
@@ -40,7 +40,7 @@ pub(super) const MIXED: [Pattern; 3] = [Pattern::Trace, Pattern::Exponential, Pa
 /// A sentence, and how to see whether it holds.
 #[derive(Clone, Copy)]
 pub(super) struct Claim {
-    /// Section and figure of the paper, row of MODEL's table of what must come out.
+    /// Section and figure of the paper.
     pub(super) source: &'static str,
     pub(super) text: &'static str,
     pub(super) check: fn(&Runs) -> Finding,

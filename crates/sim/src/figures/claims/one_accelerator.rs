@@ -10,7 +10,7 @@ use crate::traffic::Pattern;
 
 pub(super) const CLAIMS: &[Claim] = &[
     Claim {
-        source: "MODEL 1; IV-B.1",
+        source: "IV-B.1",
         text: "W = 30, 100 equiprobable SAs: 1.33 packets in a multi-packet",
         check: |runs| within(grouped(runs, &EQUIPROBABLE), 1.324, 1.334, 3, ""),
     },
@@ -20,12 +20,12 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: |runs| within(grouped(runs, &[Pattern::Trace]), 2.52, 2.62, 3, ""),
     },
     Claim {
-        source: "MODEL 2; IV-B.1, figure 3",
+        source: "IV-B.1, figure 3",
         text: "The CPU's share of packets falls as T_enc ratio grows",
         check: |runs| for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 1, 30, cpu_share), NOISE)),
     },
     Claim {
-        source: "MODEL 2; IV-B.1, figure 3",
+        source: "IV-B.1, figure 3",
         text: "It falls faster for patterns of fixed size than for those of mixed size",
         check: |runs| {
             let left = |it| runs.at(it, 1, 30, 7).share[0] / runs.at(it, 1, 30, 1).share[0];
@@ -38,7 +38,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 7; IV-B.1, figure 4",
+        source: "IV-B.1, figure 4",
         text: "The accelerator's average length is at or above the CPU's (mixed sizes)",
         check: |runs| {
             let ratios = |it| over_ratios(runs, it, 1, 30, length_ratio);
@@ -49,7 +49,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 7; IV-B.1, figure 4",
+        source: "IV-B.1, figure 4",
         text: "… more so as T_enc ratio grows (mixed sizes)",
         check: |runs| {
             for_patterns(&MIXED, |it| rises(&over_ratios(runs, it, 1, 30, length_ratio), runs.length_noise()))
@@ -103,7 +103,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 3; IV-B.1, figure 6",
+        source: "IV-B.1, figure 6",
         text: "The sliding window (10 and 30) improves the throughput",
         check: |runs| {
             for_patterns(&BY_SIZE, |it| {
@@ -113,7 +113,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 3; IV-B.1, figure 6",
+        source: "IV-B.1, figure 6",
         text: "The gain in throughput is the greater the smaller the packets (equiprobable SAs)",
         check: |runs| {
             // Exponential and 472, uniform and 984 have the same mean.
@@ -124,7 +124,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 3; IV-B.1, figure 6",
+        source: "IV-B.1, figure 6",
         text: "The gain in throughput is largest for the smallest packets, the trace counted in",
         check: |runs| {
             let smallest = gain(runs, BY_SIZE[0], 30);
@@ -156,7 +156,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 4; IV-B.1",
+        source: "IV-B.1",
         text: "Throughput falls as T_enc ratio grows, with one accelerator",
         check: |runs| {
             for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 1, 30, |it| it.throughput_mbps), NOISE))
@@ -175,7 +175,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 5; IV-B.1, figure 7",
+        source: "IV-B.1, figure 7",
         text: "With one accelerator the latency rises with W",
         check: |runs| {
             for_patterns(&BY_SIZE, |it| rises(&[1.0, delay(runs, it, 10), delay(runs, it, 30)], NOISE)).with(
@@ -186,7 +186,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 5; IV-B.1, figure 7",
+        source: "IV-B.1, figure 7",
         text: "… more for larger packets (all patterns, by mean size)",
         check: |runs| {
             let ranks = [&BY_SIZE[..1], &BY_SIZE[1..2], &BY_SIZE[2..3], &BY_SIZE[3..5], &BY_SIZE[5..]];

@@ -1,4 +1,4 @@
-//! Over which range of MODEL's open parameters a claim is shown.
+//! Over which range of the open parameters a claim is shown.
 
 use crate::figures::runs::Open;
 use crate::traffic::FITTED_TRACE_LOCALITY;

@@ -22,7 +22,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 2; IV-B.2, figure 8",
+        source: "IV-B.2, figure 8",
         text: "The CPU's share of packets falls as T_enc ratio grows, with two accelerators",
         check: |runs| {
             for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 2, 30, |it| it.share[0]), NOISE))
@@ -70,14 +70,14 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 4; IV-B.2, figure 12",
+        source: "IV-B.2, figure 12",
         text: "Throughput falls as T_enc ratio grows, with two accelerators",
         check: |runs| {
             for_patterns(&BY_SIZE, |it| falls(&over_ratios(runs, it, 2, 30, |it| it.throughput_mbps), NOISE))
         },
     },
     Claim {
-        source: "MODEL 4; IV-B.2, figure 12",
+        source: "IV-B.2, figure 12",
         text: "Throughput is to some extent (80 to 100 %) the sum of what the processors can do",
         check: |runs| {
             let parts = |it| over_ratios(runs, it, 2, 30, part_of_sum);
@@ -152,7 +152,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         },
     },
     Claim {
-        source: "MODEL 6; IV-B.2, figure 13",
+        source: "IV-B.2, figure 13",
         text: "The trace's latency is 0.2 to 0.5 ms with two accelerators, at W = 1 and at W = 30",
         check: |runs| {
             let both = [1, 30].into_iter().flat_map(|window| latency(runs, Pattern::Trace, window));
@@ -170,7 +170,7 @@ pub(super) const CLAIMS: &[Claim] = &[
         check: |runs| longer(runs, 1),
     },
     Claim {
-        source: "MODEL 6; IV-B.2",
+        source: "IV-B.2",
         text: "Bus conflicts stay below 17 % of requests with two accelerators (trace, W = 30)",
         check: |runs| conflicts(runs, &[Pattern::Trace], &[30]),
     },
@@ -241,7 +241,7 @@ fn conflicts(runs: &Runs, patterns: &[Pattern], windows: &[usize]) -> Finding {
     within(each, 0.0, 17.0, 1, "%")
 }
 
-/// A measure with rule 5 of MODEL over the same without.
+/// A measure with rule 5 (prefetch and write buffer) over the same without.
 fn buffered(runs: &Runs, of: impl Fn(&Report) -> f64) -> [f64; 4] {
     ENC_RATIOS.map(|enc_ratio| {
         let key = Key {
