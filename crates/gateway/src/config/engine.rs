@@ -25,6 +25,18 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
     buses
 }
 
+/// A bus that no engine is on would be ignored.
+pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File) {
+    for bus in &file.bus {
+        let name = bus.name.get_ref();
+        let has_it = |engine: &file::Engine| engine.bus.as_ref().is_some_and(|bus| bus.get_ref() == name);
+        if !file.engine.iter().any(has_it) {
+            let what = format!("no [[engine]] has bus = {name:?}; put one on it, or take it away");
+            c.add(&bus.name.span(), "bus.name", what);
+        }
+    }
+}
+
 pub(super) fn engines(
     c: &mut Checker<'_>,
     file: &[file::Engine],

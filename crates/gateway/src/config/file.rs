@@ -203,7 +203,7 @@ pub(super) struct Tunnel {
     pub(super) replay_window: Option<Spanned<u32>>,
     pub(super) df: Option<Text>,
     pub(super) dscp: Option<Text>,
-    pub(super) ecn: Option<bool>,
+    pub(super) ecn: Option<Spanned<bool>>,
     pub(super) tfc_bytes: Option<Spanned<u16>>,
     pub(super) priority: Option<u32>,
     pub(super) soft: Option<Spanned<Limits>>,

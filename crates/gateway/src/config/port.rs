@@ -16,7 +16,6 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
         ("raw", PortKind::Raw),
         ("pcap", PortKind::Pcap),
         ("card", PortKind::Card),
-        ("memory", PortKind::Memory),
     ];
     let kind = c.one_of(Some(&file.kind), "port.kind", &kinds);
     let by_kind = match kind {
@@ -132,7 +131,7 @@ pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[file::Port], e
 
 /// Only the kernel's ports have a queue for each worker.
 pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &file::File, workers: u16) {
-    let is_other = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "memory" | "card");
+    let is_other = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "card");
     if let (Some(port), true) = (file.port.iter().find(is_other), workers > 1) {
         c.add(&port.kind.span(), "port.kind", "it has one queue; take it with workers = 1");
     }

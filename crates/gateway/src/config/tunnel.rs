@@ -60,6 +60,7 @@ pub(super) fn tunnel(
     }
     let can_pad = mode == Mode::Tunnel && protocol == SaProtocol::Esp;
     c.only(file.tfc_bytes.as_ref(), can_pad, "tunnel.tfc_bytes", "padding is for ESP in tunnel mode");
+    outer_header_is_made(c, &file, mode);
     c.only(file.remote_port.as_ref(), is_encapsulated, "tunnel.remote_port", "it is for encap = \"udp\"");
     let lifetime = lifetime(c, file.soft, file.hard);
     let manual = file.manual.zip(proposal).and_then(|(manual, proposal)| keys(c, &manual, proposal));
@@ -80,7 +81,7 @@ pub(super) fn tunnel(
         lifetime,
         df,
         dscp,
-        ecn: if file.ecn.unwrap_or(true) { EcnMode::Normal } else { EcnMode::Compatibility },
+        ecn: if file.ecn.is_none_or(Spanned::into_inner) { EcnMode::Normal } else { EcnMode::Compatibility },
         tfc_bytes: file.tfc_bytes.map_or(0, Spanned::into_inner),
         priority: file.priority.unwrap_or(1000),
         manual,
@@ -134,6 +135,15 @@ fn transport_selectors(
         let what = format!("in transport mode packets go between the two ends themselves; write [\"{end}\"]");
         c.add(&list.span(), key, what);
     }
+}
+
+/// Only tunnel mode makes an outer header; in transport mode the packet keeps its own.
+fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
+    let is_made = mode == Mode::Tunnel;
+    let what = "it is for mode = \"tunnel\", which makes an outer header";
+    c.only(file.df.as_ref(), is_made, "tunnel.df", what);
+    c.only(file.dscp.as_ref(), is_made, "tunnel.dscp", what);
+    c.only(file.ecn.as_ref(), is_made, "tunnel.ecn", what);
 }
 
 fn outer_dscp(c: &mut Checker<'_>, text: Option<&Text>) -> OuterDscp {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use convoy_port::PortKind;
 
 use super::checker::Checker;
-use super::engine::{buses, engines};
+use super::engine::{buses, buses_are_used, engines};
 use super::error::{ConfigErrors, Problem, Source};
 use super::file::File;
 use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit};
@@ -28,6 +28,9 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
         ports_fit(c, &file.port, &ports);
     }
     let buses = buses(c, &file.bus);
+    if is_whole {
+        buses_are_used(c, &file);
+    }
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let allow_weak = file.gateway.allow_weak;
     let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));

@@ -103,6 +103,20 @@ fn what_would_be_ignored_is_refused() {
         "22:12: tunnel.local_ts: in transport",
     );
     refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is for policy = \"packet-size\"");
+    let bus = "[[bus]]\nname = \"pci\"\ncycle_ns = 15.15\nwidth_bytes = 4\n";
+    refused_with(bus, "bus.name: no [[engine]] has bus = \"pci\"; put one on it, or take it away");
+    for outer in ["df = \"set\"", "dscp = \"46\"", "ecn = false"] {
+        let transport = format!("encap = \"udp\"\nmode = \"transport\"\n{outer}");
+        let text = errors(&changed("encap = \"udp\"", &transport));
+        let key = &outer[..outer.find(' ').expect("a key")];
+        let message = format!("27:{}: tunnel.{key}: it is for mode = \"tunnel\"", key.len() + 4);
+        assert!(text.contains(&message), "{text}");
+    }
+}
+
+#[test]
+fn a_port_in_memory_is_for_tests_alone() {
+    refused("kind = \"udp\"", "kind = \"memory\"", "15:8: port.kind: unknown \"memory\"; one of tun, udp");
 }
 
 #[test]
