@@ -182,6 +182,8 @@ fn engines(snapshot: &Snapshot) -> Table {
         "queued",
         "predicted us",
         "error us",
+        "failures",
+        "redone",
     ]);
     for engine in &snapshot.engines {
         let kind =
@@ -198,6 +200,8 @@ fn engines(snapshot: &Snapshot) -> Table {
             engine.queued.to_string(),
             format!("{:.2}", engine.predicted_ns / 1000.0),
             format!("{:.2}", engine.prediction_error_ns / 1000.0),
+            engine.failures.to_string(),
+            engine.redone_packets.to_string(),
         ]);
     }
     table
@@ -205,7 +209,7 @@ fn engines(snapshot: &Snapshot) -> Table {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::SaRow;
+    use convoy_gateway::snapshot::{EngineRow, SaRow};
 
     use super::*;
 
@@ -247,6 +251,23 @@ mod tests {
             json.contains("\"replay_window\": 1024") && json.contains("\"replay_window\": null"),
             "{json}"
         );
+    }
+
+    #[test]
+    fn an_engine_is_shown_with_how_often_it_failed_and_what_others_did_again() {
+        let engine = EngineRow {
+            name: "multibuffer0".to_owned(),
+            down: "it did not answer before its deadline".to_owned(),
+            failures: 3,
+            redone_packets: 96,
+            ..EngineRow::default()
+        };
+        let shown =
+            table(Shown::Engine, &Snapshot { engines: vec![engine], ..Snapshot::default() }).to_string();
+        let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
+        let line = |words: &str| lines.iter().any(|line| line.join(" ").ends_with(words));
+        assert!(line("predicted us error us failures redone"), "{shown}");
+        assert!(line("0.00 0.00 3 96") && shown.contains("down: it did not answer"), "{shown}");
     }
 
     #[test]
