@@ -10,17 +10,17 @@ module aes_mix #(
   endfunction
 
   // {0e, 0b, 0d, 09} = {02, 03, 01, 01} * {05, 00, 04, 00}: what comes before the forward matrix.
-  function automatic logic [31:0] unmix(input logic [31:0] c);
+  function automatic logic [31:0] unmix_column(input logic [31:0] c);
     logic [7:0] even, odd;
     even  = xtime(xtime(c[31:24] ^ c[15:8]));
     odd   = xtime(xtime(c[23:16] ^ c[7:0]));
-    unmix = c ^ {even, odd, even, odd};
+    unmix_column = c ^ {even, odd, even, odd};
   endfunction
 
-  function automatic logic [31:0] mix(input logic [31:0] c);
+  function automatic logic [31:0] mix_column(input logic [31:0] c);
     logic [7:0] all;
     all = c[31:24] ^ c[23:16] ^ c[15:8] ^ c[7:0];
-    mix = {
+    mix_column = {
       c[31:24] ^ all ^ xtime(c[31:24] ^ c[23:16]),
       c[23:16] ^ all ^ xtime(c[23:16] ^ c[15:8]),
       c[15:8] ^ all ^ xtime(c[15:8] ^ c[7:0]),
@@ -30,7 +30,7 @@ module aes_mix #(
 
   always_comb begin
     for (int i = 0; i < 4; i++) begin
-      y[i*32+:32] = INVERSE ? mix(unmix(x[i*32+:32])) : mix(x[i*32+:32]);
+      y[i*32+:32] = INVERSE ? mix_column(unmix_column(x[i*32+:32])) : mix_column(x[i*32+:32]);
     end
   end
 endmodule
