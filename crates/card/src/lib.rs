@@ -5,6 +5,7 @@
 //! for the host, and a [`nic::Nic`] that has it done in flight, between the host and a line. It shows what the card does and in how
 //! many of its cycles. How long that takes here is no property of the card.
 
+mod clock;
 pub mod command;
 
 #[cfg(feature = "verilated")]
@@ -27,6 +28,7 @@ pub mod nic;
 mod rings;
 pub mod sa;
 
+pub use clock::routed_mhz;
 pub use command::{Code, Direction, Pipeline, Route, Status};
 #[cfg(feature = "verilated")]
 pub use driver::{Driver, Packet, Verdict};

@@ -4,12 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict};
+use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict, routed_mhz};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
 
 use zeroize::Zeroize;
 
-use super::clock::{BUS_MHZ, mhz, nanoseconds};
+use super::clock::{BUS_MHZ, nanoseconds};
 use super::esp;
 use crate::remote::Worker;
 use crate::software::KeyTable;
@@ -39,7 +39,7 @@ impl Core {
         let MultiPacket { sa, direction, packets, .. } = multi_packet;
         let keys = self.sas.get(&sa.0)?;
         let function = self.driver.function(keys.algorithm)?;
-        self.driver.set_bus(BUS_MHZ, mhz(function));
+        self.driver.set_bus(BUS_MHZ, routed_mhz(function));
         let before = self.driver.cycles();
         let verdicts = on_card(&mut self.driver, sa.0, keys, *direction, packets).ok()?;
         let cycles = self.driver.cycles().wrapping_sub(before);

@@ -270,7 +270,7 @@ fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal) -> Option<
     };
     let keys_in = material(&file.key_in, "tunnel.manual.key_in");
     let keys_out = material(&file.key_out, "tunnel.manual.key_out");
-    // The IV of these is the sequence number, which both directions count from 1.
+    // The IVs of these count up at both ends, which know nothing of each other's.
     if proposal.transform.salt_len() > 0 && *file.key_in.get_ref().0 == *file.key_out.get_ref().0 {
         let what = "it is the same as key_in: both directions would use each nonce, which breaks this cipher; take \
                     another key";
