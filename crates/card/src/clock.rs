@@ -3,7 +3,7 @@
 /// MHz of the slowest part that a packet passes, by the number of the function in the slots (0: none), as nextpnr routed it on an
 /// ECP5-85 (docs/card.md, "On an FPGA"): of the whole card with AES-GCM; with the other functions, with which the whole card has not
 /// been routed, of X0 and the pipelines, an upper bound.
-const ROUTED_MHZ: [u32; 6] = [107, 81, 87, 80, 75, 89];
+const ROUTED_MHZ: [u32; 6] = [107, 81, 84, 80, 75, 89];
 
 /// MHz of the card with a function in its slots, after routing; 0 for a function that there is not.
 pub fn routed_mhz(function: u8) -> u32 {
