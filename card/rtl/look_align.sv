@@ -12,7 +12,7 @@ module look_align (
     output logic        a_valid,
     output logic [63:0] a_data, // zero beyond a_bytes
     output logic [3:0]  a_bytes,
-    output logic [10:0] a_word, // number of the word, from 0 (saturates)
+    output logic [10:0] a_word, // number of the word, from 0; of no meaning in frames that are longer than the buffer
     output logic        finished // pulse: the frame has been shown whole (perhaps nothing of it)
 );
   logic [63:0] prev;

@@ -48,6 +48,15 @@ async def begin(dut, **options):
     return pipe
 
 
+async def begin_with_sa(dut, seed, index, **options):
+    """The pipeline with the first of its functions in the slot, a random generator, and an SA that is installed."""
+    pipe, rng = await begin(dut, **options), random.Random(seed)
+    sa = sa_of(ALGS(dut)[0], index, rng)
+    await pipe.load(card.FUNCTION[sa.alg])
+    await pipe.install(sa)
+    return pipe, rng, sa
+
+
 def esp_case(sa, rng, header=None, payload=None):
     """(plain frame, sealed frame, esp_off, seq_hi) of one random packet of the SA."""
     head = rng.randbytes(rng.randrange(64) if header is None else header)
@@ -92,12 +101,8 @@ def ALGS(dut):
 
 @cocotb.test()
 async def every_alignment_of_header_and_payload_end_works(dut):
-    pipe, rng = await begin(dut), random.Random(12)
-    alg = ALGS(dut)[0]
-    unit = {3: 16, 4: 8}.get(alg & 15, 1)
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 9, rng)
-    await pipe.install(sa)
+    pipe, rng, sa = await begin_with_sa(dut, 12, 9)
+    unit = {3: 16, 4: 8}.get(sa.alg & 15, 1)
     for header in range(8):
         for tail in range(8 if unit == 1 else 1):
             await seal_and_open(pipe, sa, rng, header=14 + header, payload=rng.randbytes(16 + tail if unit == 1 else unit))
@@ -105,11 +110,7 @@ async def every_alignment_of_header_and_payload_end_works(dut):
 
 @cocotb.test()
 async def a_changed_packet_brings_its_status_alone(dut):
-    pipe, rng = await begin(dut, stalls=0.2), random.Random(13)
-    alg = ALGS(dut)[0]
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 3, rng)
-    await pipe.install(sa)
+    pipe, rng, sa = await begin_with_sa(dut, 13, 3, stalls=0.2)
     for _ in range(10):
         plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
         spoilt = bytearray(sealed)
@@ -123,11 +124,7 @@ async def a_changed_packet_brings_its_status_alone(dut):
 
 @cocotb.test()
 async def a_sealed_packet_goes_to_the_mac_bare_and_a_failed_one_is_reported_to_the_host(dut):
-    pipe, rng = await begin(dut), random.Random(14)
-    alg = ALGS(dut)[0]
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 200, rng)
-    await pipe.install(sa)
+    pipe, rng, sa = await begin_with_sa(dut, 14, 200)
     plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
     fields = {"functions": CRYPTO, "esp_off": esp_off, "seq_hi": seq_hi, "to_mac": 1, "cookie": 8}
     assert await pipe.ask(prefix(len(plain), sa=200, **fields) + plain) == (None, sealed)
@@ -171,10 +168,7 @@ async def what_cannot_be_done_is_said_and_nothing_hangs(dut):
 
 @cocotb.test()
 async def an_sa_whose_icv_is_too_short_or_too_long_neither_seals_nor_opens(dut):
-    pipe, rng = await begin(dut), random.Random(22)
-    alg = ALGS(dut)[0]
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 4, rng)
+    pipe, rng, sa = await begin_with_sa(dut, 22, 4)
     for icv_bytes in [0, 1, 7, 33, 64, 255]:
         await pipe.install(replace(sa, icv_bytes=icv_bytes))
         plain, sealed, esp_off, seq_hi = esp_case(sa, rng)
@@ -190,11 +184,7 @@ async def an_sa_whose_icv_is_too_short_or_too_long_neither_seals_nor_opens(dut):
 
 @cocotb.test()
 async def broken_framing_ends_in_a_status_and_the_next_packet_is_whole(dut):
-    pipe, rng = await begin(dut), random.Random(21)
-    alg = ALGS(dut)[0]
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 1, rng)
-    await pipe.install(sa)
+    pipe, rng, sa = await begin_with_sa(dut, 21, 1)
     plain, sealed, esp_off, seq_hi = esp_case(sa, rng, header=20, payload=rng.randbytes(96))
     good = prefix(len(plain), functions=CRYPTO, sa=1, esp_off=esp_off, seq_hi=seq_hi) + plain
     words = words_of(good)
@@ -243,11 +233,7 @@ async def packets_of_one_sa_in_a_row_pay_for_its_keys_once(dut):
 
 @cocotb.test()
 async def an_index_beyond_the_cache_and_a_body_of_a_wrong_length_are_refused(dut):
-    pipe, rng = await begin(dut), random.Random(19)
-    alg = ALGS(dut)[0]
-    await pipe.load(card.FUNCTION[alg])
-    sa = sa_of(alg, 3, rng)
-    await pipe.install(sa)
+    pipe, rng, sa = await begin_with_sa(dut, 19, 3)
     plain, _, esp_off, _ = esp_case(sa, rng)
     status, rest = await pipe.ask(prefix(len(plain), functions=CRYPTO, sa=0x103, esp_off=esp_off, cookie=6) + plain)
     assert (status.code, status.cookie, rest) == (card.NO_SA, 6, b"")

@@ -120,7 +120,8 @@ impl Driver {
     /// Keeps an SA; the card gets it with its first packet. Replaces what stood under this number.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] if the card has no function for it or a key is too long; the card may be used on.
+    /// [`CardError::Unfit`] if the card has no function for it, a key is too long, or the ICV has fewer than 8 bytes or more than 32; the card may be used
+    /// on.
     pub fn install(&mut self, number: u32, sa: Sa) -> Result<(), CardError> {
         if self.function(sa.algorithm).is_none() || !sa.is_fit() {
             return Err(CardError::Unfit);

@@ -124,8 +124,8 @@ impl Nic {
     /// packets that are transmitted after it.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] if the card has no function for it, another function is in the slot and in use, or another SA's SPI has its place
-    /// in the map. What had the number is gone then, too.
+    /// [`CardError::Unfit`] if the card has no function for it, its keys or its ICV are none that the card takes, another function is in the slot
+    /// and in use, or another SA's SPI has its place in the map. What had the number is gone then, too.
     pub fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.sas.install(number, sa, inbound)
     }
