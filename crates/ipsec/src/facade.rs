@@ -43,9 +43,9 @@ pub struct IpsecConfig {
     pub mtu: u16,
     /// This worker's number; SAs of others are `foreign`.
     pub worker: u16,
-    /// Source of ICMP errors sent inside; without one, RFC 7600's 192.0.0.8.
+    /// Source of ICMP's "time exceeded"; without one, RFC 7600's 192.0.0.8. "Too big" comes from the dropped packet's destination.
     pub inside_v4: Option<Ipv4Addr>,
-    /// Source of ICMPv6 errors sent inside; without one, none are sent.
+    /// Source of ICMPv6's "time exceeded"; without one, none is sent.
     pub inside_v6: Option<Ipv6Addr>,
     /// Addresses that are ours outside, beside the SAs': IKE and fragments are taken from the traffic to them.
     pub outside: Vec<IpAddr>,

@@ -17,7 +17,7 @@ use crate::spd::TunnelId;
 
 /// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
 pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
-/// Source of ICMP errors of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
+/// Source of "time exceeded" of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
 const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
 /// The caller's source of random bytes.
@@ -296,18 +296,27 @@ impl Ipsec {
         pool: &mut FramePool,
         to_sender: &mut Vec<Frame>,
     ) {
-        let source = if layout.is_v6 {
-            self.config.inside_v6.map(IpAddr::V6)
-        } else {
-            Some(self.config.inside_v4.unwrap_or(DUMMY_V4).into())
-        };
-        let Some(source) = source else { return };
+        let Some(source) = self.error_source(error, packet, layout) else { return };
         if !self.icmp_sent.admits(self.now_ns) {
             return;
         }
         if let Some(frame) = icmp::build(error, packet, layout, source, pool) {
             self.totals.icmp_sent += 1;
             to_sender.push(frame);
+        }
+    }
+
+    /// The source of an ICMP error about `packet`.
+    ///
+    /// "Too big" comes from where the packet was going. It may reach its receiver by a kernel that has our inside address as its own, and
+    /// Linux drops what comes in from an address of its own as a martian; the packet's destination, however, is
+    /// routed to us, so that a reverse path filter admits it too. "Time exceeded" names the router that it comes from, or
+    /// traceroute would take us for its destination.
+    fn error_source(&self, error: IcmpError, packet: &[u8], layout: &Layout) -> Option<IpAddr> {
+        match error {
+            IcmpError::TooBig(_) => Some(layout.addresses(packet).1),
+            IcmpError::TimeExceeded if layout.is_v6 => self.config.inside_v6.map(IpAddr::V6),
+            IcmpError::TimeExceeded => Some(self.config.inside_v4.unwrap_or(DUMMY_V4).into()),
         }
     }
 

@@ -83,6 +83,27 @@ fn transport_mode_honours_df_and_takes_no_fragments() {
 }
 
 #[test]
+fn too_big_comes_from_the_destination_since_our_own_address_is_a_martian_to_the_kernel_inside() {
+    for (inner_v6, inside) in [(false, true), (false, false), (true, true), (true, false)] {
+        let link = Link::default();
+        let mut a = link.gateway(0);
+        a.ipsec.config.inside_v4 = inside.then_some([10, 1, 0, 1].into());
+        a.ipsec.config.inside_v6 = a.ipsec.config.inside_v6.filter(|_| inside);
+        let mut large = link.packet(inner_v6, 1_500);
+        if !inner_v6 {
+            set_dont_fragment(&mut large);
+        }
+        let (sender, destination) = Layout::parse(&large).expect("well-formed").addresses(&large);
+        assert!(a.send(&[large]).is_empty());
+        let errors = a.told_inside();
+        assert_eq!(errors.len(), 1, "it is told whether or not we have an address of its family");
+        let ends = Layout::parse(&errors[0]).expect("well-formed").addresses(&errors[0]);
+        assert_eq!(ends, (destination, sender));
+        a.assert_no_leak();
+    }
+}
+
+#[test]
 fn icmp_errors_are_limited_in_rate() {
     let link = Link::default();
     let mut a = link.gateway(0);
