@@ -7,6 +7,7 @@ mod args;
 mod check;
 mod demo;
 mod engines;
+mod log;
 mod replay;
 mod run;
 mod show;
@@ -32,12 +33,7 @@ pub(crate) enum Failure {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    tracing_subscriber::fmt()
-        .with_env_filter(
-            tracing_subscriber::EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into()),
-        )
-        .with_writer(std::io::stderr)
-        .init();
+    log::init();
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),

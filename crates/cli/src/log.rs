@@ -1,0 +1,137 @@
+//! The log on standard error. The gateway never waits for its reader, and outlives it.
+
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use tracing_subscriber::EnvFilter;
+
+/// What a pipe takes at once if it takes anything (`PIPE_BUF`), in bytes.
+const AT_ONCE: usize = 4096;
+/// How long a reader may keep a line waiting, in ms. A worker may be the one who waits.
+const PATIENCE_MS: u8 = 20;
+
+/// Sends the log of the whole program to standard error. `RUST_LOG` chooses what is logged.
+pub(crate) fn init() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
+    let stderr = Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(Arc::new(stderr)).init();
+}
+
+/// A destination that takes lines while it can, and loses them otherwise: its reader has gone or stands still, its terminal was
+/// closed, its disk is full. The next line that can be written says how many were lost.
+pub(crate) struct Lossy<D> {
+    state: Mutex<State<D>>,
+    /// Words for a number of lost lines, with the line's end.
+    tell_lost: fn(u64) -> String,
+}
+
+struct State<D> {
+    destination: D,
+    lost: u64,
+}
+
+impl<D: Write + AsFd> Lossy<D> {
+    /// `tell_lost` makes the line that says how many were lost.
+    pub(crate) fn new(destination: D, tell_lost: fn(u64) -> String) -> Self {
+        Self { state: Mutex::new(State { destination, lost: 0 }), tell_lost }
+    }
+}
+
+impl<D: Write + AsFd> Write for &Lossy<D> {
+    /// Takes a whole line. It never fails: `tracing-subscriber` would report that on standard error, and panic there.
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let patience = if state.lost == 0 { PATIENCE_MS } else { 0 };
+        let told = match state.lost {
+            0 => Ok(()),
+            lost => put(&mut state.destination, (self.tell_lost)(lost).as_bytes(), patience),
+        };
+        if told.is_ok() {
+            state.lost = 0;
+        }
+        if told.and_then(|()| put(&mut state.destination, line, patience)).is_err() {
+            state.lost += 1;
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], patience_ms: u8) -> io::Result<()> {
+    for part in text.chunks(AT_ONCE) {
+        await_room(destination.as_fd(), patience_ms)?;
+        destination.write_all(part)?;
+    }
+    Ok(())
+}
+
+/// Where the other end has gone there is room too: writing tells.
+fn await_room(destination: BorrowedFd<'_>, patience_ms: u8) -> io::Result<()> {
+    match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(patience_ms))? {
+        0 => Err(io::ErrorKind::WouldBlock.into()),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::OwnedFd;
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    fn lossy(destination: File) -> Lossy<File> {
+        Lossy::new(destination, |lost| format!("{lost} lost\n"))
+    }
+
+    fn pipe() -> (File, File) {
+        let (reader, writer) = io::pipe().expect("a pipe");
+        (OwnedFd::from(reader).into(), OwnedFd::from(writer).into())
+    }
+
+    #[test]
+    fn a_log_whose_reader_has_gone_fails_nobody() {
+        let (reader, writer) = pipe();
+        let log = lossy(writer);
+        drop(reader);
+        for _ in 0..3 {
+            (&log).write_all(b"a line\n").expect("it never fails");
+        }
+        assert_eq!(log.state.lock().expect("no panic").lost, 3);
+    }
+
+    #[test]
+    fn a_full_disk_fails_nobody() {
+        let log = lossy(File::options().write(true).open("/dev/full").expect("Linux has it"));
+        (&log).write_all(b"a line\n").expect("it never fails");
+        assert_eq!(log.state.lock().expect("no panic").lost, 1);
+    }
+
+    #[test]
+    fn a_reader_that_stands_still_delays_nobody_and_hears_what_it_missed() {
+        let (mut reader, writer) = pipe();
+        let log = lossy(writer);
+        let line = [vec![b'x'; 999], vec![b'\n']].concat();
+        let began = Instant::now();
+        for _ in 0..1_000 {
+            (&log).write_all(&line).expect("it never fails");
+        }
+        assert!(began.elapsed() < Duration::from_secs(10), "only the first line waits");
+        let lost = log.state.lock().expect("no panic").lost;
+        assert!((800..1_000).contains(&lost), "a pipe holds 64 KiB, {lost} lines were lost");
+        let mut read = vec![0; (1_000 - lost as usize) * line.len()];
+        reader.read_exact(&mut read).expect("what the pipe held");
+        (&log).write_all(b"the next\n").expect("it never fails");
+        drop(log);
+        let mut rest = String::new();
+        reader.read_to_string(&mut rest).expect("text");
+        assert_eq!(rest, format!("{lost} lost\nthe next\n"));
+    }
+}
