@@ -13,6 +13,9 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Route};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
+/// Room of a packet that leaves, in bytes: for the largest packet that others are coalesced into. tun-rs wants the offload header's
+/// room twice; with less it coalesces nothing, and with more a packet could outgrow its length field.
+const LEAVING_BYTES: usize = 2 * VIRTIO_NET_HDR_LEN + u16::MAX as usize;
 /// Longest interface name that Linux takes.
 const NAME_BYTES: usize = 15;
 
@@ -46,6 +49,7 @@ pub struct Tun {
     next: usize,
     count: usize,
     gro: GROTable,
+    /// What leaves in one burst, each with [`LEAVING_BYTES`] of room. Memory that was never written costs nothing.
     leaving: Vec<Vec<u8>>,
 }
 
@@ -201,7 +205,8 @@ impl Port for Tun {
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         let count = burst.len().min(IDEAL_BATCH_SIZE);
-        self.leaving.resize_with(count.max(self.leaving.len()), Vec::new);
+        let room = || Vec::with_capacity(LEAVING_BYTES);
+        self.leaving.resize_with(count.max(self.leaving.len()), room);
         for (frame, packet) in burst.drain(..count).zip(&mut self.leaving) {
             packet.clear();
             packet.resize(VIRTIO_NET_HDR_LEN, 0);

@@ -54,8 +54,17 @@ impl Namespace {
 
 /// Buffers that the stack gave to a device of this thread's namespace; a super-packet is one.
 pub fn sent_buffers(device: &str) -> u64 {
+    buffers(device, "TX:")
+}
+
+/// Buffers that a device of this thread's namespace gave to the stack: of a tun, what was written to it.
+pub fn received_buffers(device: &str) -> u64 {
+    buffers(device, "RX:")
+}
+
+fn buffers(device: &str, way: &str) -> u64 {
     let counters = run(&format!("ip -s link show {device}"));
-    let line = counters.lines().skip_while(|line| !line.trim().starts_with("TX:")).nth(1);
+    let line = counters.lines().skip_while(|line| !line.trim().starts_with(way)).nth(1);
     let packets = line.and_then(|line| line.split_whitespace().nth(1)?.parse().ok());
     packets.unwrap_or_else(|| panic!("ip tells no counters of {device}: {counters}"))
 }

@@ -1,0 +1,102 @@
+//! The `tun` port on real interfaces: a TCP connection of the kernel's from one to another. Root is needed; without it the
+//! tests fail and say so.
+
+mod support;
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use convoy_packet::{Frame, FramePool};
+use convoy_port::{Port, Tun, TunConfig};
+use support::{Namespace, received_buffers};
+
+const DEVICE: &str = "tun0";
+const BYTES: usize = 20_000_000;
+/// Far longer than the transfer takes on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn open(namespace: &Namespace, address: &str) -> Tun {
+    namespace.inside(|| {
+        // For IPv6 addresses that are there at once.
+        std::fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0").expect("root may set it");
+        let config = TunConfig {
+            name: "inside".into(),
+            device: DEVICE.into(),
+            addresses: vec![(
+                address.parse().expect("an address"),
+                if address.contains(':') { 64 } else { 24 },
+            )],
+            mtu: 1_400,
+            routes: Vec::new(),
+            queues: 1,
+        };
+        Tun::open(&config).expect("a tun needs root and /dev/net/tun").remove(0)
+    })
+}
+
+/// Hands what comes in at one port to the other, in bursts as a worker does.
+fn forward(from: &mut Tun, to: &mut Tun, pool: &mut FramePool) -> bool {
+    let mut burst: Vec<Frame> = Vec::new();
+    from.receive(pool, 64, &mut burst).expect("the interface is up");
+    let moved = !burst.is_empty();
+    while !burst.is_empty() {
+        to.send(pool, &mut burst).expect("the interface is up");
+    }
+    moved
+}
+
+fn content() -> Vec<u8> {
+    (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect()
+}
+
+/// Carries [`BYTES`] over TCP; returns the packets that went to the receiver's interface, and the writes it took.
+fn transfer(addresses: [&str; 2]) -> (u64, u64) {
+    let (left, right) = (Namespace::new(), Namespace::new());
+    let [mut a, mut b] = [open(&left, addresses[0]), open(&right, addresses[1])];
+    let at = SocketAddr::new(addresses[1].parse().expect("an address"), 7_000);
+    let listener = right.inside(|| TcpListener::bind(at).expect("the address is there"));
+    let received = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("a connection");
+        let mut received = Vec::new();
+        stream.read_to_end(&mut received).expect("it ends well");
+        received
+    });
+    let sent = thread::scope(|scope| {
+        let client = scope.spawn(|| {
+            let mut stream =
+                left.inside(|| TcpStream::connect_timeout(&at, PATIENCE).expect("it is answered"));
+            stream.write_all(&content()).expect("it is taken");
+        });
+        let mut pool = FramePool::new(512, 8);
+        let end = Instant::now() + PATIENCE;
+        while !(client.is_finished() && received.is_finished()) {
+            assert!(
+                Instant::now() < end,
+                "the transfer takes too long: {:?}, {:?}",
+                a.counters(),
+                b.counters()
+            );
+            let moved = [forward(&mut a, &mut b, &mut pool), forward(&mut b, &mut a, &mut pool)];
+            if moved == [false; 2] {
+                thread::sleep(Duration::from_micros(50));
+            }
+        }
+        client.join()
+    });
+    sent.expect("the client is content");
+    assert!(received.join().expect("the server is content") == content(), "what arrives is what was sent");
+    assert_eq!(b.counters().send_dropped, 0);
+    (b.counters().sent_packets, right.inside(|| received_buffers(DEVICE)))
+}
+
+#[test]
+fn tcp_is_coalesced_on_its_way_to_the_interface() {
+    for addresses in [["10.7.0.1", "10.7.0.2"], ["fd07::1", "fd07::2"]] {
+        let (packets, writes) = transfer(addresses);
+        println!("{addresses:?}: {packets} packets in {writes} writes");
+        assert!(packets > BYTES as u64 / 1_400, "every segment is a packet");
+        assert!(writes * 4 < packets, "{packets} packets took {writes} writes");
+    }
+}
