@@ -211,6 +211,7 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
         classes: config.classes,
         seed: rand::rng().next_u64(),
         acquire: config.charon.is_some(),
+        check_icmp: config.check_icmp,
         ..IpsecConfig::default()
     }
 }

@@ -189,6 +189,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.control", old.control != new.control),
         ("gateway.charon", old.charon != new.charon),
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
+        ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),

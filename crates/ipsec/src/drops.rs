@@ -86,6 +86,8 @@ drop_reasons! {
     EcnCongestion = "ecn_congestion",
     /// The inner packet is not what the SA's policies select (`XfrmInTmplMismatch`; RFC 4301 section 5.2).
     PolicyMismatch = "policy_mismatch",
+    /// An ICMP error that came by an SA quotes a packet whose answers that SA may not carry (RFC 4301 section 6.2).
+    IcmpMismatch = "icmp_mismatch",
 
     // Inbound plaintext.
     /// No inbound policy selects the packet (`XfrmInNoPols`).

@@ -65,6 +65,8 @@ pub struct IpsecConfig {
     pub decrement_ttl: bool,
     /// ICMP errors a second at most.
     pub icmp_per_second: u32,
+    /// Whether an ICMP error that came by an SA must quote a packet whose answers that SA may carry (RFC 4301 section 6.2).
+    pub check_icmp: bool,
     /// Where packets are cut.
     pub fragment: FragmentPlace,
     /// Whether packets whose tunnel has no SA are handed back for a key daemon to be asked, instead of dropped.
@@ -87,6 +89,7 @@ impl Default for IpsecConfig {
             follow_mapping: false,
             decrement_ttl: false,
             icmp_per_second: 100,
+            check_icmp: true,
             fragment: FragmentPlace::default(),
             acquire: false,
         }

@@ -73,6 +73,14 @@ impl FlowKey {
         }
     }
 
+    /// The key of a packet that an ICMP error quotes and may cut short behind its IP headers; `None` if those are malformed or
+    /// not all there.
+    pub(crate) fn of_quoted(packet: &[u8]) -> Option<Self> {
+        let mut layout = Layout::parse_quoted(packet).ok()?;
+        layout.total_len = layout.total_len.min(packet.len());
+        (layout.payload <= layout.total_len).then(|| Self::of(packet, &layout))
+    }
+
     /// The source address.
     pub const fn source(&self) -> IpAddr {
         number_address(self.is_v6, self.source)

@@ -22,6 +22,7 @@ mod natt;
 mod outbound;
 mod path_mtu;
 mod proposal;
+mod quote;
 mod rate_limit;
 mod reassembly;
 mod replay;

@@ -111,7 +111,7 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// The ports of one side; for ICMP, `type << 8 | code`.
+/// The ports of one side; for ICMP, `type << 8 | code`, so that a type with any code is a range of 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ports {
     /// Any port, and packets whose ports cannot be seen.
@@ -163,14 +163,24 @@ impl Selector {
     /// Whether an outbound packet's flow is admitted.
     pub const fn matches_outbound(&self, flow: &FlowKey) -> bool {
         let (local, remote) = (&self.local, &self.remote);
+        self.matches_but_for_ports(flow)
+            && local.ports.matches(flow.ports_known, flow.source_port)
+            && remote.ports.matches(flow.ports_known, flow.destination_port)
+    }
+
+    /// Whether the flow of an outbound packet that was quoted is admitted, as far as the quote reaches.
+    pub(crate) const fn matches_quoted(&self, flow: &FlowKey) -> bool {
+        if flow.ports_known { self.matches_outbound(flow) } else { self.matches_but_for_ports(flow) }
+    }
+
+    const fn matches_but_for_ports(&self, flow: &FlowKey) -> bool {
+        let (local, remote) = (&self.local, &self.remote);
         local.addresses.is_v6 == flow.is_v6
             && remote.addresses.is_v6 == flow.is_v6
             && local.addresses.holds(flow.source)
             && remote.addresses.holds(flow.destination)
             && admits(local.protocol, flow.protocol)
             && admits(remote.protocol, flow.protocol)
-            && local.ports.matches(flow.ports_known, flow.source_port)
-            && remote.ports.matches(flow.ports_known, flow.destination_port)
     }
 
     /// Whether an inbound packet's flow is admitted.
@@ -211,7 +221,7 @@ pub enum SelectorError {
     Protocol(String),
     /// Not ports.
     #[error(
-        "`{0}`: expected a port, a range such as `1024-65535`, `any`, `opaque`, or for ICMP `type(code)`"
+        "`{0}`: expected a port, a range such as `1024-65535`, `any` or `opaque`; for ICMP a type such as `8`, or `type(code)`"
     )]
     Ports(String),
     /// The bracket is not closed.
@@ -253,28 +263,34 @@ fn parse_ports(text: &str, protocol: Option<u8>) -> Result<Ports, SelectorError>
         "opaque" | "%opaque" => return Ok(Ports::Opaque),
         _ => {}
     }
-    let is_icmp = matches!(protocol, Some(ICMP | ICMP_V6));
-    let number = |part: &str| parse_port(part.trim(), is_icmp);
-    let range = match text.split_once('-') {
-        Some((first, last)) => number(first).zip(number(last)),
-        None => number(text).map(|port| (port, port)),
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    let bounds = |part: &str| {
+        if is_icmp(protocol) { parse_icmp(part) } else { part.parse().map(|port| (port, port)).ok() }
     };
-    match range {
-        Some((first, last)) if first <= last => Ok(Ports::Range(first, last)),
+    match (bounds(first.trim()), bounds(last.trim())) {
+        (Some((first, _)), Some((_, last))) if first <= last => Ok(Ports::Range(first, last)),
         _ => Err(SelectorError::Ports(text.to_owned())),
     }
 }
 
-/// A port, or where it is ICMP also `type(code)`.
-fn parse_port(text: &str, is_icmp: bool) -> Option<u16> {
-    match text.split_once('(') {
-        Some((kind, code)) if is_icmp => {
+const fn is_icmp(protocol: Option<u8>) -> bool {
+    matches!(protocol, Some(ICMP | ICMP_V6))
+}
+
+/// The first and the last port of a type with any code, of `type(code)`, or of both as one number from 256 on, as strongSwan
+/// reads it.
+fn parse_icmp(text: &str) -> Option<(u16, u16)> {
+    let port = match text.split_once('(') {
+        Some((kind, code)) => {
             let (kind, code): (u8, u8) = (kind.parse().ok()?, code.strip_suffix(')')?.parse().ok()?);
-            Some(u16::from_be_bytes([kind, code]))
+            u16::from_be_bytes([kind, code])
         }
-        Some(_) => None,
-        None => text.parse().ok(),
-    }
+        None => match text.parse().ok()? {
+            kind @ 0..256 => return Some((kind << 8, kind << 8 | 0xff)),
+            port => port,
+        },
+    };
+    Some((port, port))
 }
 
 impl FromStr for TrafficSelector {
@@ -312,9 +328,25 @@ impl fmt::Display for TrafficSelector {
         match self.ports {
             Ports::Any => write!(f, "]"),
             Ports::Opaque => write!(f, "/opaque]"),
+            Ports::Range(first, last) if is_icmp(self.protocol) => {
+                write!(f, "/")?;
+                write_icmp(f, first, last)?;
+                write!(f, "]")
+            }
             Ports::Range(first, last) if first == last => write!(f, "/{first}]"),
             Ports::Range(first, last) => write!(f, "/{first}-{last}]"),
         }
+    }
+}
+
+/// A range of ICMP's types and codes; codes are left out where all of them are meant.
+fn write_icmp(f: &mut fmt::Formatter<'_>, first: u16, last: u16) -> fmt::Result {
+    let ([first_type, first_code], [last_type, last_code]) = (first.to_be_bytes(), last.to_be_bytes());
+    match (first_code, last_code) {
+        (0, 255) if first_type == last_type => write!(f, "{first_type}"),
+        (0, 255) => write!(f, "{first_type}-{last_type}"),
+        _ if first == last => write!(f, "{first_type}({first_code})"),
+        _ => write!(f, "{first_type}({first_code})-{last_type}({last_code})"),
     }
 }
 

@@ -72,6 +72,11 @@ impl Tunnels {
         let flow = flow.reversed();
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_outbound(&flow))
     }
+
+    /// Whether the tunnel carries answers to an outbound packet that was quoted, as far as the quote reaches (RFC 4301 section 6.2).
+    pub(crate) fn answers(&self, number: u32, quoted: &FlowKey) -> bool {
+        self.list[number as usize].selectors.iter().any(|selector| selector.matches_quoted(quoted))
+    }
 }
 
 #[cfg(test)]

@@ -91,12 +91,21 @@ pub(super) struct Gateway {
     pub(super) workers: Option<Spanned<u16>>,
     pub(super) mtu: Option<Spanned<u16>>,
     pub(super) allow_weak: bool,
+    pub(super) check_icmp: bool,
 }
 
 impl Default for Gateway {
     fn default() -> Self {
         let control = "/run/convoy/control.sock".to_owned();
-        Self { control, charon: None, metrics: None, workers: None, mtu: None, allow_weak: false }
+        Self {
+            control,
+            charon: None,
+            metrics: None,
+            workers: None,
+            mtu: None,
+            allow_weak: false,
+            check_icmp: true,
+        }
     }
 }
 

@@ -40,6 +40,8 @@ pub struct Config {
     pub charon: Option<PathBuf>,
     /// Whether weak algorithms are admitted.
     pub allow_weak: bool,
+    /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may carry.
+    pub check_icmp: bool,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

@@ -41,6 +41,7 @@ pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> 
         charon: charon(c, &file, &ports),
         control: file.gateway.control.into(),
         allow_weak,
+        check_icmp: file.gateway.check_icmp,
         metrics: file.gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
         mtu: c.in_range(file.gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),

@@ -12,6 +12,7 @@ use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::natt::{Carried, classify};
+use crate::quote::{self, Quote};
 use crate::sa_config::{Mode, SaProtocol};
 use crate::sad::{Sa, Slot};
 
@@ -311,8 +312,8 @@ impl Ipsec {
         pool: &mut FramePool,
         out: &mut Vec<Frame>,
     ) {
-        if !self.tunnels.admits_inbound(tunnel, &FlowKey::of(&frame, layout)) {
-            return self.drop_frame(pool, frame, Some(index), DropReason::PolicyMismatch);
+        if let Err(reason) = self.admit(&frame, layout, tunnel) {
+            return self.drop_frame(pool, frame, Some(index), reason);
         }
         self.totals.opened += 1;
         if mode == Mode::Transport {
@@ -325,6 +326,25 @@ impl Ipsec {
         } else if let Some(frame) = self.count_hop_down(frame, layout, Some(index), pool, &mut nobody) {
             out.push(frame);
         }
+    }
+
+    /// Whether an inner packet may come by this tunnel: by its header (RFC 4301 section 5.2 step 4) and, if it is an ICMP error,
+    /// by the packet that it quotes (section 6.2).
+    fn admit(&self, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
+        let is_selected = self.tunnels.admits_inbound(tunnel, &FlowKey::of(packet, layout));
+        if is_selected && !quote::is_icmp(layout) {
+            return Ok(());
+        }
+        let quote = Quote::of(packet, layout);
+        let (answered, reason) = match (&quote, is_selected) {
+            (None, false) => return Err(DropReason::PolicyMismatch),
+            (None, true) => return Ok(()),
+            (Some(_), true) if !self.config.check_icmp => return Ok(()),
+            (Some(quote), true) => (quote.flow(), DropReason::IcmpMismatch),
+            (Some(quote), false) => (quote.followed(), DropReason::PolicyMismatch),
+        };
+        let Some(flow) = answered else { return Err(reason) };
+        if self.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
     }
 
     /// An authentic packet came from `source`: a NAT has moved the peer (RFC 7296 section 2.23).

@@ -11,6 +11,7 @@ use crate::fragment::split;
 use crate::icmp::{self, IcmpError};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::path_mtu::LEAST_V6;
+use crate::quote::Quote;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
 use crate::spd::TunnelId;
@@ -81,7 +82,7 @@ impl Ipsec {
         frame.truncate(layout.total_len);
         let flow = FlowKey::of(&frame, &layout);
         let Some(place) = self.outbound_flows.get_or_decide(&flow, || self.spd.find_outbound(&flow)) else {
-            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy);
+            return self.protect_by_quote(frame, &layout, flow, context);
         };
         match self.verdicts[place as usize] {
             Verdict::Protect(tunnel) => self.protect(frame, &layout, place, (tunnel, flow), context),
@@ -128,6 +129,31 @@ impl Ipsec {
         let to_sender = &mut context.out.to_inside;
         if let Some(frame) = self.count_hop_down(frame, layout, Some(index), context.pool, to_sender) {
             self.protect_tunnel(frame, layout, index, context);
+        }
+    }
+
+    /// What no policy selects is dropped, unless it is an ICMP error about a packet that came by a tunnel: it goes by the SA that
+    /// carries that tunnel's answers (RFC 4301 section 6.2). No SA is negotiated for it.
+    fn protect_by_quote(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        flow: FlowKey,
+        context: &mut Context<'_, '_>,
+    ) {
+        let quote = Quote::of(&frame, layout);
+        let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
+        let place = answer.and_then(|answer| {
+            self.outbound_flows.get_or_decide(&answer, || self.spd.find_outbound(&answer))
+        });
+        match place.map(|place| (place, self.verdicts[place as usize])) {
+            Some((place, Verdict::Protect(tunnel))) if self.tunnels.current(tunnel).is_some() => {
+                self.protect(frame, layout, place, (tunnel, flow), context);
+            }
+            Some((_, Verdict::Protect(_))) => {
+                self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
+            }
+            _ => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy),
         }
     }
 

@@ -18,7 +18,10 @@ fn what_swanctl_writes_is_read_and_written_back() {
         "10.1.0.0/24[tcp/80]",
         "10.1.0.0/24[udp]",
         "10.0.0.1-10.0.0.9",
-        "2001:db8::/32[ipv6-icmp/34048]",
+        "2001:db8::/32[ipv6-icmp/133]",
+        "10.0.0.0/8[icmp/8(0)]",
+        "10.0.0.0/8[icmp/8-11]",
+        "10.0.0.0/8[icmp/3(4)-11(0)]",
         "2001:db8::1-2001:db8::7[sctp/1024-65535]",
         "10.0.0.0/8[any/53]",
         "10.0.0.0/8[udp/opaque]",
@@ -28,8 +31,23 @@ fn what_swanctl_writes_is_read_and_written_back() {
     }
     assert_eq!(ts("10.1.0.7/24").to_string(), "10.1.0.0/24", "host bits are ignored");
     assert_eq!(ts("10.1.0.7").to_string(), "10.1.0.7/32");
-    assert_eq!(ts("10.1.0.0/24[icmp/8(0)]").ports, Ports::Range(0x800, 0x800));
     assert_eq!(ts(" 10.1.0.0/24 [TCP/%any] "), ts("10.1.0.0/24[tcp]"));
+}
+
+#[test]
+fn an_icmp_type_by_itself_is_any_code_as_strongswan_reads_it() {
+    let ports = |text: &str| ts(&format!("10.1.0.0/24[{text}]")).ports;
+    assert_eq!(ports("icmp/8"), Ports::Range(0x800, 0x8ff));
+    assert_eq!(ports("ipv6-icmp/128-129"), Ports::Range(0x8000, 0x81ff));
+    assert_eq!(ports("icmp/8(0)"), Ports::Range(0x800, 0x800));
+    assert_eq!(ports("icmp/3(4)"), Ports::Range(0x304, 0x304));
+    assert_eq!((ports("icmp/2048"), ports("icmp/0")), (Ports::Range(0x800, 0x800), Ports::Range(0, 0xff)));
+    assert_eq!(ports("1/8"), ports("icmp/8"));
+    assert_eq!(ports("udp/8"), Ports::Range(8, 8), "of other protocols it is a port");
+    let selector = Selector { local: ts("10.1.0.0/24[icmp/8]"), remote: ts("10.2.0.0/24[icmp/8]") };
+    let echo = |kind_and_code| flow("10.1.0.7", "10.2.0.1", 1, Some((kind_and_code, kind_and_code)));
+    assert!(selector.matches_outbound(&echo(0x800)) && selector.matches_outbound(&echo(0x801)));
+    assert!(!selector.matches_outbound(&echo(0x008)) && !selector.matches_outbound(&echo(0)));
 }
 
 #[test]
@@ -43,6 +61,9 @@ fn what_is_wrong_is_named() {
     assert!(error("10.1.0.0/24[tcpp/80]").contains("`tcpp`: expected a protocol"));
     assert!(error("10.1.0.0/24[tcp/80-70]").contains("`80-70`: expected a port"));
     assert!(error("10.1.0.0/24[tcp/8(0)]").contains("expected a port"));
+    assert!(error("10.1.0.0/24[icmp/8/0]").contains("`8/0`: expected a port"));
+    assert!(error("10.1.0.0/24[icmp/256(0)]").contains("for ICMP a type such as `8`, or `type(code)`"));
+    assert!(error("10.1.0.0/24[icmp/11-8]").contains("`11-8`"));
     assert!(error("10.1.0.0/24[tcp/80").contains("address[protocol/port]"));
 }
 
@@ -89,6 +110,13 @@ proptest! {
         let range = AddressRange::new(number_address(true, a.min(b)), number_address(true, a.max(b)));
         let range = range.expect("in order");
         prop_assert_eq!(range.to_string().parse::<AddressRange>().expect("own text"), range);
+    }
+
+    #[test]
+    fn every_range_of_icmp_prints_as_what_parses_back(a: u16, b: u16) {
+        let mut selector = ts("10.0.0.0/8[icmp]");
+        selector.ports = Ports::Range(a.min(b), a.max(b));
+        prop_assert_eq!(ts(&selector.to_string()), selector);
     }
 
     #[test]

@@ -51,6 +51,7 @@ fn a_dozen_lines_make_a_tunnel_and_the_rest_has_defaults() {
     let config = Config::parse("site-a.toml", GOOD).expect("a good configuration");
     assert_eq!((config.workers, config.mtu, config.scheduler.window, config.ordered), (1, 1500, 32, true));
     assert_eq!(config.engines[0].name, "software0");
+    assert!(config.check_icmp && !config.allow_weak);
     assert!(!config.ports[0].is_outside && config.ports[1].is_outside);
     let tunnel = &config.tunnels[0];
     assert_eq!((tunnel.replay_window, tunnel.is_encapsulated, tunnel.mode), (1024, true, Mode::Tunnel));

@@ -2,6 +2,7 @@
 
 mod abuse;
 mod hostile;
+mod icmp_errors;
 mod offload;
 mod policy;
 mod room;
