@@ -73,5 +73,5 @@ make_venv() {
   "$1/bin/pip" install -q -r "$2"
 }
 case " $* " in *" card "*) need_venv ;; esac
-case " $* " in *" test "*) make_venv target/test-venv tests/requirements.txt scapy,cryptography ;; esac
+case " $* " in *" test "*) make_venv target/test-venv tests/requirements.txt scapy,cryptography,prometheus_client ;; esac
 case " $* " in *" bench "*) make_venv target/bench-venv bench/simulator/requirements.txt simpy ;; esac

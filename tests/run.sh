@@ -28,6 +28,7 @@ run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
+run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do
   run "two workers over $port" tests/workers.sh "$convoy" $port

@@ -19,13 +19,21 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let config = load(&args.config)?;
     let (control, metrics) = (config.control.clone(), config.metrics);
     let (orders, received) = channel();
+    // Before the gateway gives up the right to a port below 1024.
+    let metrics = match metrics {
+        Some(address) => Some(
+            convoy_gateway::metrics::bind(address)
+                .map_err(|error| Failure::Failed(format!("metrics on {address}: {error}")))?,
+        ),
+        None => None,
+    };
     let mut gateway =
         Gateway::start(config, |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
     let _server = ControlServer::start(&control, orders.clone())
         .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
-    if let Some(address) = metrics {
-        let told = |error| Failure::Failed(format!("metrics on {address}: {error}"));
-        convoy_gateway::metrics::serve(address, orders.clone()).map_err(told)?;
+    if let Some(listener) = metrics {
+        convoy_gateway::metrics::serve(listener, orders.clone())
+            .map_err(|error| Failure::Failed(format!("metrics: {error}")))?;
     }
     listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
     tracing::info!("ready");

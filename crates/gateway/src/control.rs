@@ -142,7 +142,8 @@ fn answer(ask: Ask, orders: &Sender<Order>) -> Answer {
         Ask::Stop => orders.send(Order::Stop).map_or_else(|error| gone(error.to_string()), |()| Answer::Good),
         Ask::Snapshot => {
             let (reply, snapshot) = channel();
-            if let Err(error) = orders.send(Order::Show(reply)) {
+            let show = Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))));
+            if let Err(error) = orders.send(show) {
                 return gone(error.to_string());
             }
             match snapshot.recv_timeout(PATIENCE) {
@@ -198,7 +199,7 @@ mod tests {
         assert!(matches!(received.recv(), Ok(Order::Stop)));
         let worker = std::thread::spawn(move || {
             let Ok(Order::Show(reply)) = received.recv() else { panic!("a snapshot was asked for") };
-            reply.send(Snapshot { opened: 7, ..Snapshot::default() }).expect("the server waits");
+            reply(Snapshot { opened: 7, ..Snapshot::default() });
         });
         let answer = ask(&path, Ask::Snapshot).expect("an answer");
         assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.opened == 7));

@@ -1,7 +1,7 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -23,14 +23,17 @@ use crate::worker::Worker;
 /// How often the workers are looked after while no order comes.
 const WATCH: Duration = Duration::from_millis(100);
 
+/// What is done with an answer; whoever asked may have gone by then.
+pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
+
 /// What the operator wants of a running gateway.
 pub enum Order {
     /// Let packets under way leave, then end.
     Stop,
     /// Go over to this configuration; SAs that did not change stay.
     Reload(Box<Config>),
-    /// Say what there is, by this channel.
-    Show(Sender<Snapshot>),
+    /// Say what there is.
+    Show(Reply<Snapshot>),
 }
 
 /// Why a gateway could not start, or ended.
@@ -125,10 +128,7 @@ impl Gateway {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config)) => self.reload(*config),
-                Ok(Order::Show(reply)) => {
-                    // Whoever asked may have gone.
-                    let _ = reply.send(self.snapshot());
-                }
+                Ok(Order::Show(reply)) => reply(self.snapshot()),
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }

@@ -1,12 +1,4 @@
-//! Prometheus metrics on a configured address, made from the same [`Snapshot`] as `convoy show`.
-//!
-//! The text format is written by `prometheus-client`, the project's own library; it is served by `tiny_http`, which needs no
-//! runtime: one scrape every few seconds is no load.
-
-use std::io;
-use std::net::SocketAddr;
-use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+//! A snapshot as OpenMetrics text, written by `prometheus-client`, the Prometheus project's own library.
 
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
@@ -15,40 +7,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::Registry;
 
-use crate::run::Order;
 use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot};
 
-/// How long the worker may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
-
-/// Serves metrics at `address` on a thread of its own.
-///
-/// # Errors
-/// What the system refused: the address is in use, or not this host's.
-pub fn serve(address: SocketAddr, orders: Sender<Order>) -> io::Result<()> {
-    let server = tiny_http::Server::http(address).map_err(io::Error::other)?;
-    std::thread::Builder::new().name("metrics".to_owned()).spawn(move || {
-        for request in server.incoming_requests() {
-            let (reply, snapshot) = channel();
-            let asked = orders.send(Order::Show(reply)).is_ok();
-            let answer = asked.then(|| snapshot.recv_timeout(PATIENCE).ok()).flatten();
-            let response = match answer {
-                Some(snapshot) => {
-                    tiny_http::Response::from_string(text(&snapshot)).with_header(content_type())
-                }
-                None => tiny_http::Response::from_string("the gateway is stopping\n").with_status_code(503),
-            };
-            // A scraper that goes away early is its own affair.
-            let _ = request.respond(response);
-        }
-    })?;
-    Ok(())
-}
-
-fn content_type() -> tiny_http::Header {
-    const TYPE: &[u8] = b"application/openmetrics-text; version=1.0.0; charset=utf-8";
-    tiny_http::Header::from_bytes(&b"Content-Type"[..], TYPE).expect("both are ASCII")
-}
+/// What [`text`] is, for HTTP.
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A snapshot in the OpenMetrics text format.
 pub fn text(snapshot: &Snapshot) -> String {

@@ -1,0 +1,274 @@
+//! The HTTP server for Prometheus: one page, and limits on what a client may take.
+//!
+//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more than a few kilobytes or keep
+//! other clients out for more than some seconds. hyper parses; one thread without privileges serves all connections.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, oneshot};
+use tokio::time::{sleep, timeout};
+
+use super::text;
+use crate::run::Order;
+use crate::snapshot::Snapshot;
+
+/// The page.
+const PATH: &str = "/metrics";
+/// Request line and headers together, in bytes; hyper takes no smaller limit.
+const REQUEST_BYTES: usize = 8192;
+/// How long the gateway may take to answer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Pause after a connection could not be accepted, as when there are no file descriptors left.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What clients may take.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// Connections at once; further ones wait in the kernel's queue.
+    connections: usize,
+    /// For request line and headers.
+    request: Duration,
+    /// For a whole connection, so that a client which does not read its answer is cut off too.
+    connection: Duration,
+}
+
+const LIMITS: Limits =
+    Limits { connections: 16, request: Duration::from_secs(5), connection: Duration::from_secs(15) };
+
+/// Takes the address, which may need a privilege that the gateway gives up before it serves.
+///
+/// # Errors
+/// What the system refused: the address is in use, or not this host's.
+pub fn bind(address: SocketAddr) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    Ok(listener)
+}
+
+/// Serves metrics on a thread of its own, which has the privileges of its caller.
+///
+/// # Errors
+/// What the system refused: a thread, or a file descriptor for it.
+pub fn serve(listener: TcpListener, orders: Sender<Order>) -> io::Result<()> {
+    start(listener, orders, LIMITS)
+}
+
+fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().enable_time().build()?;
+    let listener = {
+        let _context = runtime.enter();
+        tokio::net::TcpListener::from_std(listener)?
+    };
+    let thread = std::thread::Builder::new().name("metrics".to_owned());
+    thread.spawn(move || runtime.block_on(accept(listener, orders, limits)))?;
+    Ok(())
+}
+
+async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
+    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut is_failing = false;
+    loop {
+        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                is_failing = false;
+                let orders = orders.clone();
+                tokio::spawn(async move {
+                    // A client that is too slow, or goes away early, is its own affair.
+                    let _ = timeout(limits.connection, serve_one(stream, orders, limits)).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                if !is_failing {
+                    tracing::warn!("metrics: a connection cannot be accepted: {error}; trying again");
+                }
+                is_failing = true;
+                sleep(PAUSE).await;
+            }
+        }
+    }
+}
+
+/// One request and its answer. Connections are not kept: a scrape each few seconds gains nothing by that, and idle ones would
+/// take the places of others.
+async fn serve_one(stream: TcpStream, orders: Sender<Order>, limits: Limits) -> hyper::Result<()> {
+    let service = service_fn(move |request| {
+        let orders = orders.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &orders).await) }
+    });
+    http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.request)
+        .max_buf_size(REQUEST_BYTES)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service)
+        .await
+}
+
+async fn answer(request: &Request<Incoming>, orders: &Sender<Order>) -> Response<Full<Bytes>> {
+    if request.uri().path() != PATH {
+        return plain(StatusCode::NOT_FOUND, "not found; the metrics are at /metrics\n");
+    }
+    if ![Method::GET, Method::HEAD].contains(request.method()) {
+        let mut response = plain(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed here\n");
+        response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
+        return response;
+    }
+    match snapshot(orders).await {
+        Some(snapshot) => {
+            let mut response = Response::new(Full::from(text::text(&snapshot)));
+            response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(text::CONTENT_TYPE));
+            response
+        }
+        None => plain(StatusCode::SERVICE_UNAVAILABLE, "the gateway does not answer, or is stopping\n"),
+    }
+}
+
+fn plain(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::from(words));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+async fn snapshot(orders: &Sender<Order>) -> Option<Snapshot> {
+    let (reply, snapshot) = oneshot::channel();
+    // The client may have gone by then.
+    orders.send(Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))))).ok()?;
+    timeout(PATIENCE, snapshot).await.ok()?.ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::net::TcpStream;
+    use std::sync::mpsc::channel;
+    use std::time::Instant;
+
+    use super::*;
+
+    const QUICK: Limits = Limits {
+        connections: 4,
+        request: Duration::from_millis(300),
+        connection: Duration::from_millis(900),
+    };
+    /// Far longer than any limit above; a test that waits so long has failed.
+    const SLACK: Duration = Duration::from_secs(20);
+
+    /// A server, and a gateway behind it that answers every request for a snapshot, of `ports` ports.
+    fn server(limits: Limits, ports: usize) -> SocketAddr {
+        let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let (orders, received) = channel();
+        std::thread::spawn(move || {
+            for order in received {
+                let Order::Show(reply) = order else { panic!("only snapshots are asked for") };
+                let row = crate::snapshot::PortRow { name: "p".repeat(200), ..Default::default() };
+                reply(Snapshot { ports: vec![row; ports], ..Snapshot::default() });
+            }
+        });
+        start(listener, orders, limits).expect("a server");
+        address
+    }
+
+    fn connect(address: SocketAddr) -> TcpStream {
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream.set_read_timeout(Some(SLACK)).expect("allowed");
+        stream.set_write_timeout(Some(SLACK)).expect("allowed");
+        stream
+    }
+
+    /// What comes until the server closes; an error after that is as good.
+    fn rest(mut stream: &TcpStream) -> String {
+        let mut text = Vec::new();
+        let _ = stream.read_to_end(&mut text);
+        String::from_utf8_lossy(&text).into_owned()
+    }
+
+    fn ask(address: SocketAddr, request: &str) -> String {
+        let mut stream = connect(address);
+        stream.write_all(format!("{request}\r\nHost: gateway\r\n\r\n").as_bytes()).expect("sent");
+        rest(&stream)
+    }
+
+    #[test]
+    fn the_page_is_served_by_get_and_head_and_there_is_no_other() {
+        let address = server(LIMITS, 1);
+        let page = ask(address, "GET /metrics HTTP/1.1");
+        assert!(page.starts_with("HTTP/1.1 200 OK") && page.ends_with("# EOF\n"), "{page}");
+        assert!(page.contains("content-type: application/openmetrics-text; version=1.0.0"), "{page}");
+        let head = ask(address, "HEAD /metrics HTTP/1.1");
+        assert!(head.starts_with("HTTP/1.1 200 OK") && head.ends_with("\r\n\r\n"), "{head}");
+        for path in ["/", "/metrics/", "/etc/passwd", "/metricsx"] {
+            let page = ask(address, &format!("GET {path} HTTP/1.1"));
+            assert!(page.starts_with("HTTP/1.1 404") && page.contains("/metrics"), "{path}: {page}");
+        }
+        let page = ask(address, "POST /metrics HTTP/1.1");
+        assert!(page.starts_with("HTTP/1.1 405") && page.contains("allow: GET, HEAD"), "{page}");
+    }
+
+    #[test]
+    fn a_request_without_end_is_refused_after_a_few_kilobytes() {
+        let address = server(LIMITS, 1);
+        let mut stream = connect(address);
+        let chunk = [b'a'; 64 << 10];
+        stream.write_all(b"GET /").expect("sent");
+        let sent = (0..1024).take_while(|_| stream.write_all(&chunk).is_ok()).count() * chunk.len();
+        // The sockets' buffers take some of it.
+        assert!(sent < 16 << 20, "{sent} bytes of a request line were taken");
+        let page = ask(address, &format!("GET /metrics HTTP/1.1\r\nX: {}", "x".repeat(9000)));
+        assert!(page.is_empty() || page.starts_with("HTTP/1.1 431"), "{page}");
+        assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
+    }
+
+    #[test]
+    fn who_writes_a_byte_at_a_time_is_cut_off() {
+        let address = server(QUICK, 1);
+        let mut stream = connect(address);
+        let began = Instant::now();
+        while stream.write_all(b"x").is_ok() && began.elapsed() < SLACK {
+            std::thread::sleep(QUICK.request / 10);
+        }
+        assert!(began.elapsed() < SLACK, "the connection is still open");
+    }
+
+    #[test]
+    fn who_does_not_read_the_answer_is_cut_off() {
+        let address = server(QUICK, 40_000);
+        let mut stream = connect(address);
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: gateway\r\n\r\n").expect("sent");
+        std::thread::sleep(QUICK.connection * 3);
+        let page = rest(&stream);
+        assert!(page.starts_with("HTTP/1.1 200") && !page.ends_with("# EOF\n"), "{} bytes came", page.len());
+    }
+
+    #[test]
+    fn idle_connections_keep_nobody_out_for_long() {
+        let address = server(QUICK, 1);
+        let idle: Vec<TcpStream> = (0..QUICK.connections * 3).map(|_| connect(address)).collect();
+        assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
+        assert!(idle.iter().all(|stream| rest(stream).is_empty()));
+    }
+
+    #[test]
+    fn a_gateway_that_is_gone_is_told() {
+        let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
+        let address = listener.local_addr().expect("bound");
+        start(listener, channel().0, LIMITS).expect("a server");
+        assert!(ask(address, "GET /metrics HTTP/1.1").starts_with("HTTP/1.1 503"));
+    }
+}

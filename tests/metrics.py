@@ -1,0 +1,127 @@
+"""Reads a gateway's metrics as Prometheus does, and asks for them as an attacker would.
+
+usage: metrics.py PID, where the gateway PID serves them at 127.0.0.1:9464
+"""
+
+import os
+import resource
+import socket
+import sys
+import time
+import urllib.error
+import urllib.request
+
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+ADDRESS = ("127.0.0.1", 9464)
+URL = "http://127.0.0.1:9464"
+GATEWAY = int(sys.argv[1])
+LONG_REQUEST = 64 << 20
+
+
+def scrape():
+    """All samples of the page: {(name, labels): value}."""
+    with urllib.request.urlopen(URL + "/metrics", timeout=10) as page:
+        assert page.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"), page.headers
+        text = page.read().decode()
+    families = text_string_to_metric_families(text)
+    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+
+
+def status(path, method="GET"):
+    try:
+        with urllib.request.urlopen(urllib.request.Request(URL + path, method=method), timeout=10) as page:
+            return page.status
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def memory_kib():
+    with open(f"/proc/{GATEWAY}/status") as file:
+        return next(int(line.split()[1]) for line in file if line.startswith("VmRSS:"))
+
+
+def descriptors():
+    return len(os.listdir(f"/proc/{GATEWAY}/fd"))
+
+
+def other_pages():
+    found = {path: status(path) for path in ("/", "/metrics", "/favicon.ico", "/metrics/x")}
+    assert found == {"/": 404, "/metrics": 200, "/favicon.ico": 404, "/metrics/x": 404}, found
+    assert (status("/metrics", "HEAD"), status("/metrics", "POST")) == (200, 405)
+    print("other paths: 404; other methods: 405")
+
+
+def a_long_request():
+    before = memory_kib()
+    with socket.create_connection(ADDRESS, timeout=30) as client:
+        sent = client.send(b"GET /")
+        try:
+            while sent < LONG_REQUEST:
+                sent += client.send(b"a" * (1 << 16))
+        except ConnectionError:
+            pass
+        after = memory_kib()
+    print(f"a request line of 64 MiB: {sent >> 10} KiB were taken, resident memory {before >> 10} -> {after >> 10} MiB")
+    assert after - before < 8 << 10
+    scrape()
+
+
+def a_slow_request():
+    began = time.monotonic()
+    with socket.create_connection(ADDRESS, timeout=30) as client:
+        try:
+            while time.monotonic() - began < 30:
+                client.send(b"x")
+                time.sleep(0.2)
+        except ConnectionError:
+            pass
+    took = time.monotonic() - began
+    print(f"a request of five bytes a second: cut off after {took:.1f} s")
+    assert took < 20
+
+
+def idle_connections():
+    """More than there are file descriptors for."""
+    before = descriptors()
+    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, (before + 8, before + 8))
+    idle = [socket.create_connection(ADDRESS, timeout=30) for _ in range(100)]
+    time.sleep(1)
+    held = descriptors() - before
+    for client in idle:
+        client.close()
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            scrape()
+            break
+        except OSError as error:
+            assert time.monotonic() < deadline, f"no metrics after 100 idle connections: {error}"
+            time.sleep(0.2)
+    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, (1024, 1024))
+    print(f"100 idle connections and 8 free descriptors: {held} in use meanwhile, and metrics again afterwards")
+    idle = [socket.create_connection(ADDRESS, timeout=60) for _ in range(127)]
+    time.sleep(1)
+    held = descriptors() - before
+    began = time.monotonic()
+    while True:
+        try:
+            scrape()
+            break
+        except OSError as error:
+            assert time.monotonic() - began < 90, f"no metrics beside 127 idle connections: {error}"
+    print(f"127 idle connections: {held} descriptors, metrics after {time.monotonic() - began:.1f} s")
+    assert held <= 16
+    for client in idle:
+        client.close()
+
+
+scrape()
+failures = 0
+for check in (other_pages, a_long_request, a_slow_request, idle_connections):
+    try:
+        check()
+    except (AssertionError, OSError, ValueError) as error:
+        failures += 1
+        print(f"FAILED: {check.__name__}: {error!r}")
+sys.exit(failures > 0)

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# The metrics of a gateway that carries traffic: Prometheus' own parser reads them, and clients that mean harm cost little.
+# Needs root.
+# usage: metrics.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+cd "$(dirname "$0")/.."
+python=$PWD/target/test-venv/bin/python
+source demo/sites.sh
+source tests/pings.sh
+
+gateway=$(pgrep -f "^$convoy run -c $work/site-1.toml")
+IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || { cat "$work"/*.log >&2; exit 1; }
+ip netns exec $a "$python" tests/metrics.py "$gateway" || { cat "$work/a.log" >&2; exit 1; }
+kill "${running[0]}" "${running[1]}"
+wait "${running[0]}" && wait "${running[1]}" || { cat "$work"/?.log >&2; echo "a gateway did not stop well" >&2; exit 1; }
+echo "metrics: read by Prometheus' parser; hostile clients are cut off"
