@@ -62,7 +62,7 @@ import json, sys
 stats = json.load(open(sys.argv[1]))
 taken = {engine["kind"]: engine["packets"] for engine in stats["engines"]}
 # Inline, what is opened never sees an engine: the port tells.
-taken["card"] += sum(count for port in stats["ports"] for name, count in port["device"] if name == "opened")
+taken["card"] += sum(port["device"].get("opened", 0) for port in stats["ports"])
 for kind, word in (("card", "gcm"), ("software", "chacha")):
     of = sum(sa["packets"] for sa in stats["sas"] if word in sa["transform"])
     print(f"{kind}: {taken[kind]} packets, of {of} of the SAs with {word}")

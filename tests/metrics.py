@@ -1,11 +1,15 @@
 """Reads a gateway's metrics as Prometheus does, and asks for them as an attacker would.
 
-usage: metrics.py PID, where the gateway PID serves them at 127.0.0.1:9464
+usage: metrics.py PID CONFIGURATION REKEY
+
+The gateway PID serves them at 127.0.0.1:9464; the script REKEY of sed gives the tunnel of its CONFIGURATION other SAs.
 """
 
 import os
 import resource
+import signal
 import socket
+import subprocess
 import sys
 import time
 import urllib.error
@@ -16,16 +20,27 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 ADDRESS = ("127.0.0.1", 9464)
 URL = "http://127.0.0.1:9464"
 GATEWAY = int(sys.argv[1])
+CONFIGURATION, REKEY = sys.argv[2:]
 LONG_REQUEST = 64 << 20
 
 
 def scrape():
-    """All samples of the page: {(name, labels): value}."""
+    """All samples of the page: {name: [(labels, value)]}."""
     with urllib.request.urlopen(URL + "/metrics", timeout=10) as page:
         assert page.headers["Content-Type"].startswith("application/openmetrics-text; version=1.0.0"), page.headers
         text = page.read().decode()
-    families = text_string_to_metric_families(text)
-    return {(s.name, frozenset(s.labels.items())): s.value for family in families for s in family.samples}
+    samples = {}
+    for family in text_string_to_metric_families(text):
+        for sample in family.samples:
+            samples.setdefault(sample.name, []).append((sample.labels, sample.value))
+    return samples
+
+
+def only(samples, name, **labels):
+    """The value of the one sample that has these labels."""
+    found = [value for have, value in samples[name] if labels.items() <= have.items()]
+    assert len(found) == 1, f"{len(found)} samples {name} {labels}: {samples[name]}"
+    return found[0]
 
 
 def status(path, method="GET"):
@@ -43,6 +58,44 @@ def memory_kib():
 
 def descriptors():
     return len(os.listdir(f"/proc/{GATEWAY}/fd"))
+
+
+def what_is_told():
+    samples = scrape()
+    assert only(samples, "convoy_build_info") == 1
+    age = time.time() - only(samples, "process_start_time_seconds")
+    assert 0 < age < 600, age
+    counts = {}
+    for direction, spi in (("outbound", "0x00001002"), ("inbound", "0x00001001")):
+        sa = dict(tunnel="site-2", direction=direction, protocol="esp", spi=spi, remote="192.0.2.2")
+        more = dict(mode="tunnel", local="192.0.2.1", local_port="4500", remote_port="4500", transform="aes128gcm16")
+        assert only(samples, "convoy_sa_info", **sa, **more) == 1
+        assert only(samples, "convoy_sa_sequence_number", **sa) >= 5
+        assert only(samples, "convoy_sa_idle_seconds", **sa) < only(samples, "convoy_sa_age_seconds", **sa)
+        counts[direction] = only(samples, "convoy_tunnel_packets_total", tunnel="site-2", direction=direction)
+        assert counts[direction] >= 5, counts
+        assert only(samples, "convoy_tunnel_bytes_total", tunnel="site-2", direction=direction) > 5 * 84
+    assert only(samples, "convoy_protected_packets_total") >= 5
+    assert only(samples, "convoy_opened_packets_total") >= 5
+    assert only(samples, "convoy_dropped_packets_total", reason="integrity_failed") == 0
+    print(f"{sum(map(len, samples.values()))} samples, packets of the tunnel {counts}")
+    return counts
+
+
+def a_rekeying():
+    """A tunnel's counters go on with its next SAs."""
+    before = what_is_told()
+    subprocess.run(["sed", "-i", "-f", REKEY, CONFIGURATION], check=True)
+    os.kill(GATEWAY, signal.SIGHUP)
+    deadline = time.monotonic() + 20
+    samples = scrape()
+    while {labels["spi"] for labels, _ in samples["convoy_sa_info"]} != {"0x00002001", "0x00002002"}:
+        assert time.monotonic() < deadline, samples["convoy_sa_info"]
+        time.sleep(0.1)
+        samples = scrape()
+    after = {way: only(samples, "convoy_tunnel_packets_total", tunnel="site-2", direction=way) for way in before}
+    assert all(after[way] >= before[way] for way in before), (before, after)
+    print(f"other SAs: packets of the tunnel {before} -> {after}")
 
 
 def other_pages():
@@ -84,7 +137,8 @@ def a_slow_request():
 def idle_connections():
     """More than there are file descriptors for."""
     before = descriptors()
-    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, (before + 8, before + 8))
+    usual = resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE)
+    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, (before + 8, usual[1]))
     idle = [socket.create_connection(ADDRESS, timeout=30) for _ in range(100)]
     time.sleep(1)
     held = descriptors() - before
@@ -98,7 +152,7 @@ def idle_connections():
         except OSError as error:
             assert time.monotonic() < deadline, f"no metrics after 100 idle connections: {error}"
             time.sleep(0.2)
-    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, (1024, 1024))
+    resource.prlimit(GATEWAY, resource.RLIMIT_NOFILE, usual)
     print(f"100 idle connections and 8 free descriptors: {held} in use meanwhile, and metrics again afterwards")
     idle = [socket.create_connection(ADDRESS, timeout=60) for _ in range(127)]
     time.sleep(1)
@@ -118,10 +172,10 @@ def idle_connections():
 
 scrape()
 failures = 0
-for check in (other_pages, a_long_request, a_slow_request, idle_connections):
+for check in (a_rekeying, other_pages, a_long_request, a_slow_request, idle_connections):
     try:
         check()
-    except (AssertionError, OSError, ValueError) as error:
+    except (AssertionError, KeyError, OSError, ValueError) as error:
         failures += 1
         print(f"FAILED: {check.__name__}: {error!r}")
 sys.exit(failures > 0)

@@ -65,7 +65,7 @@ pluto() { guest "busybox timeout 15 whack --rundir /run/pluto $*"; }
 
 pair() { [ "$(sas)" = 2 ]; }
 none() { [ "$(sas)" = 0 ]; }
-spis() { show sa | grep -o 'SA 0x[0-9a-f]*' | sort; }
+spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 # configure ENCAP: both sides.
 configure() {
   peer_conf "$1"
@@ -90,7 +90,7 @@ sys.exit(len(sas) != 2 or any((sa["transform"], sa["encap"]) != ("aes128gcm16", 
 # libreswan ends it, as it would make anew what it has initiated.
 end() { pluto --terminate --name net || true; wait_for "the gateway keeps SAs of a tunnel that ended" none; }
 new_pair() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
-early() { show stats | python3 -c 'import json, sys; print(dict(json.load(sys.stdin)["drops"]).get("unknown_spi", 0))'; }
+early() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("unknown_spi", 0))'; }
 # rekey WHO COMMAND...: while pings go. As responder libreswan sends by the new SA as soon as it has answered, and charon can install
 # that only when it has the answer: on a busy machine a packet may come too early, which the gateway counts. No other may be lost.
 rekey() {

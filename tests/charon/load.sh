@@ -27,7 +27,7 @@ flooded() {
 lossless() { [ "$lost$twice" = 00 ] || fail "$1: of $sent packets $lost lost, $twice twice; drops: $(drops)"; }
 drops() { for side in a b; do show stats $side | python3 -c 'import json, sys
 stats = json.load(sys.stdin)
-print(dict(stats["drops"]), {p["name"]: (p["receive_dropped"], p["send_dropped"]) for p in stats["ports"]})'; done
+print(stats["drops"], {p["name"]: (p["receive_dropped"], p["send_dropped"]) for p in stats["ports"]})'; done
   for ns in $A $B; do ip -n $ns -s link show convoy0 | awk '/[RT]X:/ { getline; print "convoy0 dropped", $4 }'; done; }
 start_one() { # side: its gateway
   start_gateway "$1"; eval "gateway_$1=$gateway_pid"

@@ -39,14 +39,14 @@ end() {
 transform() { show sa | sed -n 's/.*"transform": "\(.*\)".*/\1/p' | sort -u; }
 expect_transform() { [ "$(transform)" = "$1" ] || fail "$(transform) instead of $1"; }
 # drops REASON: of the gateway's counters.
-drops() { show stats | tr -d ' \n' | awk -v RS=']' -v reason="[\"$1\"," 'index($0, reason) { sum += substr($0, index($0, reason) + length(reason)) } END { print sum + 0 }'; }
+drops() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get(sys.argv[1], 0))' "$1"; }
 # traffic COUNT: pings of A at 100 a second, in the background; traffic_ends puts into $count how many came back.
 traffic() { ip netns exec $A ping -q -c "$1" -i 0.01 -W 2 -I 10.1.0.1 10.2.0.1 >"$folder/traffic" 2>&1 & traffic_pid=$!; processes+=("$traffic_pid"); }
 answered() { awk '/transmitted/ { print $4 " of " $1 }' "$1"; }
 traffic_ends() { wait "$traffic_pid" || true; count=$(answered "$folder/traffic"); }
 expect_all() { traffic_ends; [ "${count% of *}" = "${count#* of }" ] || fail "$1: $count pings answered"; }
 child() { ask "$1" --list-sas --raw | grep -o 'uniqueid=[0-9]*' | tail -n 1; }
-spis() { show sa | grep -o 'SA 0x[0-9a-f]*' | sort; }
+spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
 one_child() { local side; for side in a b; do [ "$(ask $side --list-sas | grep -c 'net: #')" = 1 ] || return 1; done; }
 ike_spis() { ask "$1" --list-sas --raw | grep -o 'initiator-spi=[0-9a-f]*' | sort -u; }
 

@@ -46,7 +46,7 @@ is_shown() {
   for side in a b; do
     show sa $side | python3 -c 'import json, sys
 sas = json.load(sys.stdin)
-sys.exit(not sas or any(str(sa[sys.argv[1]]) != sys.argv[2] or sum(dict(sa["drops"]).values()) for sa in sas))' "$1" "$2" || return 1
+sys.exit(not sas or any(str(sa[sys.argv[1]]) != sys.argv[2] or sum(sa["drops"].values()) for sa in sas))' "$1" "$2" || return 1
   done
 }
 says() { ask a --list-sas | grep -q "$1" || fail "charon does not say $1: $(ask a --list-sas)"; }
@@ -117,8 +117,8 @@ ipv6() {
   done
   passed "ipv6" "4 in 4, 6 in 4, 4 in 6 and 6 in 6, each native and in UDP"
 }
-spis() { show sa | grep -oE '0x[0-9a-f]{8}' | sort; }
-moved() { for side in a b; do [ "$(show sa $side | grep -c '192\.0\.2\.11[ )]')" = 2 ] || return 1; done; }
+spis() { show sa | grep -o '"spi": [0-9]*' | sort; }
+moved() { for side in a b; do [ "$(show sa $side | grep -c '"192\.0\.2\.11"')" = 2 ] || return 1; done; }
 mobike() { # A's first address goes and another comes while it pings; until charon has moved the SAs, loss is meant
   local spis begin ms
   # Else it is an IPv6 path that charon takes.

@@ -1,5 +1,6 @@
 //! `convoy show`: asks a running gateway.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use comfy_table::Table;
@@ -54,8 +55,9 @@ fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
 }
 
 /// What was counted under each name.
-fn named(counts: &[(String, u64)]) -> String {
-    let words: Vec<String> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+fn named(counts: &BTreeMap<String, u64>) -> String {
+    let met = counts.iter().filter(|(_, count)| **count > 0);
+    let words: Vec<String> = met.map(|(name, count)| format!("{name} {count}")).collect();
     words.join(", ")
 }
 
@@ -82,7 +84,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                 table.add_row([
                     sa.tunnel.clone(),
                     sa.worker.to_string(),
-                    sa.name.clone(),
+                    format!("{} {} {:#010x} {}", sa.direction, sa.protocol, sa.spi, sa.remote),
                     sa.mode.clone(),
                     sa.encap.clone(),
                     sa.transform.clone(),
@@ -152,7 +154,7 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
                     port.sent_bytes.to_string(),
                     (port.receive_dropped + port.send_dropped).to_string(),
                     port.system_calls.to_string(),
-                    named(&port.device.iter().filter(|(_, count)| *count > 0).cloned().collect::<Vec<_>>()),
+                    named(&port.device),
                 ]);
             }
             table
@@ -228,7 +230,6 @@ mod tests {
     #[test]
     fn an_sa_is_shown_with_mode_encapsulation_sequence_numbers_and_window() {
         let row = |encap: &str, esn, replay_window| SaRow {
-            name: "an SA".to_owned(),
             mode: "transport".to_owned(),
             encap: encap.to_owned(),
             transform: "aes128gcm16".to_owned(),
@@ -244,8 +245,8 @@ mod tests {
         let lines: Vec<Vec<&str>> = shown.lines().map(|line| line.split_whitespace().collect()).collect();
         let line = |words: &str| lines.iter().any(|line| line.join(" ").contains(words));
         assert!(line("SA mode encap algorithms ESN window packets"), "{shown}");
-        assert!(line("an SA transport udp aes128gcm16 yes 1024 0 0"), "{shown}");
-        assert!(line("an SA transport none aes128gcm16 no 0 0"), "{shown}");
+        assert!(line("0x00000000 transport udp aes128gcm16 yes 1024 0 0"), "{shown}");
+        assert!(line("0x00000000 transport none aes128gcm16 no 0 0"), "{shown}");
         let json = json(Shown::Sa, &snapshot).expect("JSON");
         assert!(
             json.contains("\"replay_window\": 1024") && json.contains("\"replay_window\": null"),

@@ -17,7 +17,7 @@ use crate::run::Order;
 use crate::snapshot::Snapshot;
 
 /// Version of the protocol; a client of another is refused.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// The longest request, in bytes.
 const REQUEST_BYTES: usize = 4096;
 /// Clients that may wait to be heard.
@@ -177,11 +177,11 @@ mod tests {
 
     #[test]
     fn requests_are_read_and_others_refused_with_a_reason() {
-        let good = br#"{"version":1,"ask":"snapshot"}"#;
-        assert_eq!(parse_request(good), Ok(Request { version: 1, ask: Ask::Snapshot }));
+        let good = br#"{"version":2,"ask":"snapshot"}"#;
+        assert_eq!(parse_request(good), Ok(Request { version: 2, ask: Ask::Snapshot }));
         let other = parse_request(br#"{"version":9,"ask":"ping"}"#).expect_err("another version");
-        assert_eq!(other, "protocol version 9; this gateway speaks 1");
-        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":1,"ask":"keys"}"#, br#"{"version":1}"#] {
+        assert_eq!(other, "protocol version 9; this gateway speaks 2");
+        for bad in [&b""[..], b"{", b"\xff\xff", br#"{"version":2,"ask":"keys"}"#, br#"{"version":2}"#] {
             assert!(parse_request(bad).expect_err("not a request").starts_with("not a request"));
         }
     }

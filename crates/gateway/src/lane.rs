@@ -4,16 +4,18 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
+use convoy_ike::state::ChildName;
 use convoy_ipsec::{Policy, SaConfig, SaIndex, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
 use crate::config::Config;
 use crate::costs::Costs;
+use crate::ledger::{Ledger, Tally};
 use crate::pipeline::InstallError;
-use crate::snapshot::Snapshot;
+use crate::snapshot::{Snapshot, TunnelName};
 use crate::worker::{Worker, WorkerEvent};
 
 /// How long packets that are under way may take when the gateway stops.
@@ -52,12 +54,14 @@ pub(crate) struct Lane {
     installed: Vec<Installed>,
     next_tunnel: u32,
     costs: Arc<Mutex<Costs>>,
-    began: Instant,
+    started: SystemTime,
     config: Arc<Config>,
     /// Of a key daemon; they come after the configuration's bypasses and by their priority among its tunnels.
     policies: Vec<Policy>,
     /// Of a key daemon's tunnels.
-    names: HashMap<TunnelId, String>,
+    names: HashMap<TunnelId, ChildName>,
+    /// What the tunnels have done, whatever becomes of their SAs.
+    ledger: Ledger,
 }
 
 impl Lane {
@@ -74,10 +78,11 @@ impl Lane {
             next_tunnel: installed.len() as u32,
             installed,
             costs,
-            began: Instant::now(),
+            started: SystemTime::now(),
             config,
             policies: Vec::new(),
             names: HashMap::new(),
+            ledger: Ledger::default(),
         }
     }
 
@@ -143,15 +148,39 @@ impl Lane {
     }
 
     /// What there is of this worker now.
-    pub(crate) fn snapshot(&self) -> Snapshot {
-        let configured = self.installed.iter().map(|tunnel| (tunnel.id, tunnel.config.name.clone()));
-        let names = configured.chain(self.names.clone()).collect();
-        Snapshot::of(&self.worker, &names, self.began.elapsed())
+    pub(crate) fn snapshot(&mut self) -> Snapshot {
+        let names = self.settle();
+        Snapshot::of(&self.worker, &names, &self.ledger, self.started)
+    }
+
+    /// Brings the totals by tunnel up to date; to be called before tunnels change their names, too. Returns the names.
+    fn settle(&mut self) -> HashMap<TunnelId, TunnelName> {
+        let configured = self.installed.iter().map(|tunnel| {
+            (tunnel.id, TunnelName { tunnel: tunnel.config.name.clone(), child: String::new() })
+        });
+        let daemons = self
+            .names
+            .iter()
+            .map(|(id, name)| (*id, TunnelName { tunnel: name.to_string(), child: name.child.clone() }));
+        let names: HashMap<TunnelId, TunnelName> = configured.chain(daemons).collect();
+        let name_of = |tunnel| names.get(&tunnel).map(|name| name.tunnel.as_str());
+        for view in self.worker.pipeline_mut().take_departed() {
+            self.ledger.close(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
+        }
+        let ipsec = self.worker.pipeline().ipsec();
+        for view in ipsec.sas().filter(|view| view.owner == ipsec.worker()) {
+            self.ledger.note(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
+        }
+        for (tunnel, packets) in ipsec.dropped_without_sa() {
+            self.ledger.note_without_sa(name_of(tunnel), tunnel, packets);
+        }
+        names
     }
 
     /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
     /// sequence numbers and replay windows. All else stays as it is.
     pub(crate) fn reload(&mut self, config: &Arc<Config>) -> Reloaded {
+        self.settle();
         self.config = Arc::clone(config);
         let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);
         let (kept, gone): (Vec<_>, Vec<_>) = self.installed.drain(..).partition(is_kept);
@@ -190,7 +219,8 @@ impl Lane {
     }
 
     /// Sets a key daemon's policies and the names of its tunnels.
-    pub(crate) fn set_policies(&mut self, policies: Vec<Policy>, names: HashMap<TunnelId, String>) {
+    pub(crate) fn set_policies(&mut self, policies: Vec<Policy>, names: HashMap<TunnelId, ChildName>) {
+        self.settle();
         (self.policies, self.names) = (policies, names);
         self.decide();
     }

@@ -11,6 +11,7 @@ pub mod engines;
 pub mod handover;
 mod lane;
 mod lanes;
+mod ledger;
 pub mod metrics;
 pub mod notify;
 pub mod pipeline;

@@ -1,20 +1,30 @@
 //! What `convoy show` and the metrics tell of a running gateway: plain structs, nothing secret.
 
-use std::collections::HashMap;
-use std::time::Duration;
+use std::collections::{BTreeMap, HashMap};
+use std::time::SystemTime;
 
-use convoy_ipsec::{DropCounters, TunnelId};
+use convoy_ipsec::{DropCounters, Mode, SaDirection, SaProtocol, SaView, TunnelId};
 use convoy_scheduler::Histogram;
 use serde::{Deserialize, Serialize};
 
+use crate::ledger::{Ledger, Tally};
 use crate::pipeline::Health;
 use crate::worker::{Side, Worker};
+
+/// Dropped packets by reason, without the reasons that were not met.
+pub type Drops = BTreeMap<String, u64>;
 
 /// A gateway at one moment.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
+    /// Its version.
+    pub version: String,
+    /// When it started, in seconds since 1970.
+    pub started_s: f64,
     /// Seconds since it started.
     pub uptime_s: f64,
+    /// What each tunnel has done since then, over all SAs that it has had, outbound and inbound.
+    pub tunnels: Vec<TunnelRow>,
     /// SAs.
     pub sas: Vec<SaRow>,
     /// Policies, first to last.
@@ -26,7 +36,7 @@ pub struct Snapshot {
     /// Ports.
     pub ports: Vec<PortRow>,
     /// Dropped packets by reason, of all SAs and of none.
-    pub drops: Vec<(String, u64)>,
+    pub drops: Drops,
     /// Packets prepared for sealing.
     pub protected: u64,
     /// Packets opened and delivered.
@@ -35,17 +45,46 @@ pub struct Snapshot {
     pub handed_over: u64,
 }
 
+/// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TunnelRow {
+    /// Its name, as [`SaRow::tunnel`].
+    pub tunnel: String,
+    /// `outbound` or `inbound`.
+    pub direction: String,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes to which the algorithms were applied.
+    pub bytes: u64,
+    /// Dropped packets by reason.
+    pub drops: Drops,
+}
+
 /// One SA.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SaRow {
-    /// Its tunnel's name.
+    /// Its tunnel's name: the configuration's, or charon's connection and child, `site/net`.
     pub tunnel: String,
+    /// charon's name for the CHILD_SA; empty with static keys.
+    pub child: String,
     /// The worker that it belongs to.
     pub worker: u16,
-    /// SPI, direction, protocol, endpoints.
-    pub name: String,
+    /// Its SPI.
+    pub spi: u32,
+    /// `outbound` or `inbound`.
+    pub direction: String,
+    /// `esp` or `ah`.
+    pub protocol: String,
     /// `tunnel` or `transport`.
     pub mode: String,
+    /// Our outer address.
+    pub local: String,
+    /// Our UDP port, where ESP goes in UDP.
+    pub local_port: Option<u16>,
+    /// The peer's outer address.
+    pub remote: String,
+    /// The peer's UDP port, where ESP goes in UDP.
+    pub remote_port: Option<u16>,
     /// `udp` where ESP goes in UDP, else `none`.
     pub encap: String,
     /// Its algorithms, in swanctl's words.
@@ -62,10 +101,12 @@ pub struct SaRow {
     pub sequence: u64,
     /// Its age in seconds.
     pub age_s: f64,
+    /// How many seconds ago its last packet left or came; nothing if there was none.
+    pub last_used_s: Option<f64>,
     /// The port whose device seals or opens its packets in flight; empty if engines do.
     pub in_flight_by: String,
     /// Dropped packets by reason.
-    pub drops: Vec<(String, u64)>,
+    pub drops: Drops,
 }
 
 /// One policy.
@@ -168,21 +209,40 @@ pub struct PortRow {
     /// System calls.
     pub system_calls: u64,
     /// What its device has counted beside, each under its name.
-    pub device: Vec<(String, u64)>,
+    pub device: BTreeMap<String, u64>,
 }
 
-fn rows(drops: &DropCounters) -> Vec<(String, u64)> {
+/// What people call a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TunnelName {
+    /// The name of the whole.
+    pub(crate) tunnel: String,
+    /// charon's for the CHILD_SA; empty with static keys.
+    pub(crate) child: String,
+}
+
+fn rows(drops: &DropCounters) -> Drops {
     drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
 }
 
 impl Snapshot {
-    /// A worker's state; `names` are the tunnels'.
-    pub fn of(worker: &Worker, names: &HashMap<TunnelId, String>, uptime: Duration) -> Self {
+    /// A worker's state. `ledger` has been brought up to date.
+    pub(crate) fn of(
+        worker: &Worker,
+        names: &HashMap<TunnelId, TunnelName>,
+        ledger: &Ledger,
+        started: SystemTime,
+    ) -> Self {
         let ipsec = worker.pipeline().ipsec();
         let counters = ipsec.counters();
         Self {
-            uptime_s: uptime.as_secs_f64(),
-            sas: sas(worker, names),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_s: started
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0.0, |since| since.as_secs_f64()),
+            uptime_s: worker.pipeline().clock().now_ns() as f64 * 1e-9,
+            tunnels: tunnels(ledger),
+            sas: sas(worker, names, ledger),
             policies: policies(worker),
             engines: engines(worker),
             schedulers: vec![scheduler(worker)],
@@ -212,14 +272,32 @@ impl Snapshot {
             for (port, more) in whole.ports.iter_mut().zip(other.ports) {
                 port.add(&more);
             }
-            for (reason, count) in other.drops {
-                match whole.drops.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, sum)) => *sum += count,
-                    None => whole.drops.push((reason, count)),
+            for tunnel in other.tunnels {
+                let is_same = |known: &&mut TunnelRow| {
+                    (&known.tunnel, &known.direction) == (&tunnel.tunnel, &tunnel.direction)
+                };
+                match whole.tunnels.iter_mut().find(is_same) {
+                    Some(known) => known.add(&tunnel),
+                    None => whole.tunnels.push(tunnel),
                 }
             }
+            add(&mut whole.drops, &other.drops);
         }
         whole
+    }
+}
+
+fn add(sums: &mut BTreeMap<String, u64>, more: &BTreeMap<String, u64>) {
+    for (name, count) in more {
+        *sums.entry(name.clone()).or_default() += count;
+    }
+}
+
+impl TunnelRow {
+    fn add(&mut self, more: &Self) {
+        self.packets += more.packets;
+        self.bytes += more.bytes;
+        add(&mut self.drops, &more.drops);
     }
 }
 
@@ -232,26 +310,57 @@ impl PortRow {
         self.receive_dropped += more.receive_dropped;
         self.send_dropped += more.send_dropped;
         self.system_calls += more.system_calls;
-        for ((_, sum), (_, count)) in self.device.iter_mut().zip(&more.device) {
-            *sum += count;
-        }
+        add(&mut self.device, &more.device);
     }
 }
 
-fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
+fn direction(direction: SaDirection) -> &'static str {
+    match direction {
+        SaDirection::Outbound => "outbound",
+        SaDirection::Inbound => "inbound",
+    }
+}
+
+fn tunnels(ledger: &Ledger) -> Vec<TunnelRow> {
+    let row = |(tunnel, way, tally): (&str, SaDirection, &Tally)| TunnelRow {
+        tunnel: tunnel.to_owned(),
+        direction: direction(way).to_owned(),
+        packets: tally.packets,
+        bytes: tally.bytes,
+        drops: rows(&tally.drops),
+    };
+    ledger.totals().map(row).collect()
+}
+
+fn sas(worker: &Worker, names: &HashMap<TunnelId, TunnelName>, ledger: &Ledger) -> Vec<SaRow> {
     let own = worker.pipeline().ipsec().worker();
     let views = worker.pipeline().ipsec().sas().filter(|view| view.owner == own);
+    views.map(|view| sa(worker, names.get(&view.tunnel), ledger, &view)).collect()
+}
+
+fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView) -> SaRow {
     let stage = worker.pipeline().stage();
     let by = |engine: usize| stage.fleet().description(engine).name.clone();
-    let row = |view: convoy_ipsec::SaView| SaRow {
-        worker: own,
-        tunnel: names.get(&view.tunnel).cloned().unwrap_or_default(),
-        name: view.name.to_string(),
-        mode: match view.mode {
-            convoy_ipsec::Mode::Tunnel => "tunnel",
-            convoy_ipsec::Mode::Transport => "transport",
+    SaRow {
+        worker: view.owner,
+        tunnel: ledger.tunnel_of(view.index).to_owned(),
+        child: name.map(|name| name.child.clone()).unwrap_or_default(),
+        spi: view.name.spi,
+        direction: direction(view.name.direction).to_owned(),
+        protocol: match view.name.protocol {
+            SaProtocol::Esp => "esp",
+            SaProtocol::Ah => "ah",
         }
         .to_owned(),
+        mode: match view.mode {
+            Mode::Tunnel => "tunnel",
+            Mode::Transport => "transport",
+        }
+        .to_owned(),
+        local: view.name.local.to_string(),
+        local_port: view.encap.map(|encap| encap.local_port),
+        remote: view.name.remote.to_string(),
+        remote_port: view.encap.map(|encap| encap.remote_port),
         encap: if view.encap.is_some() { "udp" } else { "none" }.to_owned(),
         transform: view.transform.to_string(),
         esn: view.esn,
@@ -260,10 +369,10 @@ fn sas(worker: &Worker, names: &HashMap<TunnelId, String>) -> Vec<SaRow> {
         bytes: view.usage.bytes(),
         sequence: view.sequence,
         age_s: view.age_ns as f64 * 1e-9,
+        last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
         in_flight_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
         drops: rows(&view.drops),
-    };
-    views.map(row).collect()
+    }
 }
 
 fn policies(worker: &Worker) -> Vec<PolicyRow> {
@@ -353,23 +462,37 @@ mod tests {
 
     #[test]
     fn workers_are_shown_as_one_gateway() {
+        let drops = |counts: &[(&str, u64)]| -> Drops {
+            counts.iter().map(|(reason, count)| ((*reason).to_owned(), *count)).collect()
+        };
+        let tunnel = |name: &str, packets: u64| TunnelRow {
+            tunnel: name.to_owned(),
+            packets,
+            drops: drops(&[("replayed", packets)]),
+            ..TunnelRow::default()
+        };
         let one = |worker: u16, count: u64| Snapshot {
             sas: vec![SaRow { worker, packets: count, ..SaRow::default() }],
+            tunnels: vec![tunnel("shared", count), tunnel(&format!("only {worker}"), 1)],
             policies: vec![PolicyRow { packets: count, ..PolicyRow::default() }],
-            ports: vec![PortRow { received_packets: count, system_calls: 1, ..PortRow::default() }],
-            drops: vec![("replayed".to_owned(), count), (format!("only {worker}"), 1)],
+            ports: vec![PortRow {
+                received_packets: count,
+                system_calls: 1,
+                device: drops(&[("sealed", count)]),
+                ..PortRow::default()
+            }],
+            drops: drops(&[("replayed", count), (&format!("only_{worker}"), 1)]),
             protected: count,
             ..Snapshot::default()
         };
         let whole = Snapshot::merge(vec![one(0, 10), one(1, 5)]);
         assert_eq!(whole.sas.iter().map(|sa| (sa.worker, sa.packets)).collect::<Vec<_>>(), [(0, 10), (1, 5)]);
+        assert_eq!(whole.tunnels, [tunnel("shared", 15), tunnel("only 0", 1), tunnel("only 1", 1)]);
         assert_eq!(
             (whole.policies[0].packets, whole.ports[0].received_packets, whole.protected),
             (15, 15, 15)
         );
-        assert_eq!(whole.ports[0].system_calls, 2);
-        let drops: Vec<(&str, u64)> =
-            whole.drops.iter().map(|(name, count)| (name.as_str(), *count)).collect();
-        assert_eq!(drops, [("replayed", 15), ("only 0", 1), ("only 1", 1)]);
+        assert_eq!((whole.ports[0].system_calls, &whole.ports[0].device), (2, &drops(&[("sealed", 15)])));
+        assert_eq!(whole.drops, drops(&[("replayed", 15), ("only_0", 1), ("only_1", 1)]));
     }
 }

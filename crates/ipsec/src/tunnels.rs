@@ -14,6 +14,8 @@ struct Tunnel {
     outbound: Vec<SaIndex>,
     /// Of the policies that protect by this tunnel.
     selectors: Vec<Selector>,
+    /// Packets that were dropped because there was no SA.
+    dropped_without_sa: u64,
 }
 
 /// All tunnels that a policy or an SA has named, under a dense number each. Numbers are never reused.
@@ -27,7 +29,7 @@ impl Tunnels {
     /// The number of a tunnel, new or old.
     pub(crate) fn number(&mut self, id: TunnelId) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
-            self.list.push(Tunnel { id, outbound: Vec::new(), selectors: Vec::new() });
+            self.list.push(Tunnel { id, outbound: Vec::new(), selectors: Vec::new(), dropped_without_sa: 0 });
             self.list.len() as u32 - 1
         })
     }
@@ -55,6 +57,17 @@ impl Tunnels {
     /// Forgets an SA; the one before it takes over if it was the current one.
     pub(crate) fn remove_outbound(&mut self, number: u32, sa: SaIndex) {
         self.list[number as usize].outbound.retain(|present| *present != sa);
+    }
+
+    /// Counts a packet that was dropped because the tunnel has no SA.
+    pub(crate) fn count_without_sa(&mut self, number: u32) {
+        self.list[number as usize].dropped_without_sa += 1;
+    }
+
+    /// Packets that were dropped for want of an SA, for each tunnel that has lost any.
+    pub(crate) fn dropped_without_sa(&self) -> impl Iterator<Item = (TunnelId, u64)> + '_ {
+        let losers = self.list.iter().filter(|tunnel| tunnel.dropped_without_sa > 0);
+        losers.map(|tunnel| (tunnel.id, tunnel.dropped_without_sa))
     }
 
     /// Forgets what the tunnels admit.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_ike::state::{Backend, Ends, Refusal, SaUsage};
+use convoy_ike::state::{Backend, ChildName, Ends, Refusal, SaUsage};
 use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 
 use crate::lanes::Lanes;
@@ -15,7 +15,7 @@ pub(super) struct Workers {
     numbers: HashMap<(u16, SaIndex), SaIndex>,
     next: u32,
     policies: Vec<Policy>,
-    names: HashMap<TunnelId, String>,
+    names: HashMap<TunnelId, ChildName>,
 }
 
 impl Workers {
@@ -36,14 +36,14 @@ impl Workers {
     }
 
     /// Learns the names of tunnels, and tells the workers if they have changed.
-    pub(super) fn name(&mut self, name_of: impl Fn(TunnelId) -> Option<String>) {
+    pub(super) fn name(&mut self, name_of: impl Fn(TunnelId) -> Option<ChildName>) {
         let tunnels = self.policies.iter().filter_map(|policy| match policy.action {
             Action::Protect(tunnel) => Some(tunnel),
             Action::Bypass | Action::Discard => None,
         });
-        let names: HashMap<TunnelId, String> = tunnels
-            .filter_map(|tunnel| Some((tunnel, name_of(tunnel).filter(|name| !name.is_empty())?)))
-            .collect();
+        let is_known = |name: &ChildName| !name.child.is_empty() || !name.connection.is_empty();
+        let names: HashMap<TunnelId, ChildName> =
+            tunnels.filter_map(|tunnel| Some((tunnel, name_of(tunnel).filter(is_known)?))).collect();
         if names != self.names {
             self.names = names;
             self.tell_policies();

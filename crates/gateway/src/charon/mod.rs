@@ -168,7 +168,7 @@ impl Handler for Desk {
             return Reply::refused(convoy_ike::protocol::Status::Failed, "the gateway is stopping");
         };
         let reply = state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes));
-        workers.name(|tunnel| state.name(tunnel).map(ToString::to_string));
+        workers.name(|tunnel| state.name(tunnel).cloned());
         reply
     }
 

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::mpsc::Sender;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
@@ -33,6 +33,8 @@ const REQUEST_BYTES: usize = 8192;
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, as when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(200);
+/// How long nothing more is said of that.
+const SILENCE: Duration = Duration::from_secs(60);
 
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
@@ -79,12 +81,11 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
     let places = Arc::new(Semaphore::new(limits.connections));
-    let mut is_failing = false;
+    let mut told: Option<Instant> = None;
     loop {
         let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, _)) => {
-                is_failing = false;
                 let orders = orders.clone();
                 tokio::spawn(async move {
                     // A client that is too slow, or goes away early, is its own affair.
@@ -93,10 +94,10 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
                 });
             }
             Err(error) => {
-                if !is_failing {
+                if told.is_none_or(|told| told.elapsed() > SILENCE) {
                     tracing::warn!("metrics: a connection cannot be accepted: {error}; trying again");
+                    told = Some(Instant::now());
                 }
-                is_failing = true;
                 sleep(PAUSE).await;
             }
         }
@@ -157,7 +158,6 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
     use std::sync::mpsc::channel;
-    use std::time::Instant;
 
     use super::*;
 

@@ -1,28 +1,59 @@
 //! A snapshot as OpenMetrics text, written by `prometheus-client`, the Prometheus project's own library.
 
-use prometheus_client::encoding::text::encode;
+use std::fmt::Display;
+
+use convoy_ipsec::DropReason;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::encoding::{EncodeLabelSet, EncodeMetric, MetricEncoder, NoLabelSet};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
-use prometheus_client::registry::Registry;
+use prometheus_client::registry::{Registry, Unit};
 
-use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot};
+use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 
 /// What [`text`] is, for HTTP.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// A snapshot in the OpenMetrics text format.
 pub fn text(snapshot: &Snapshot) -> String {
-    let mut registry = Registry::with_prefix("convoy");
-    registry.register_collector(Box::new(Collector(snapshot.clone())));
+    let mut own = Registry::with_prefix("convoy");
+    own.register_collector(Box::new(Collector(snapshot.clone())));
+    let mut process = Registry::with_prefix("process");
+    process.register_collector(Box::new(Process { started_s: snapshot.started_s }));
     let mut text = String::new();
-    encode(&mut text, &registry).expect("a string takes whatever is written");
+    encode_registry(&mut text, &own)
+        .and_then(|()| encode_registry(&mut text, &process))
+        .and_then(|()| encode_eof(&mut text))
+        .expect("a string takes whatever is written");
     text
+}
+
+/// What Prometheus' own client libraries tell of every process.
+#[derive(Debug)]
+struct Process {
+    started_s: f64,
+}
+
+impl prometheus_client::collector::Collector for Process {
+    fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
+        let help = "When the gateway started, in seconds since 1970";
+        let unit = Some(&Unit::Seconds);
+        let gauge = ConstGauge::new(self.started_s);
+        gauge.encode(encoder.encode_descriptor("start_time", help, unit, MetricType::Gauge)?)
+    }
 }
 
 #[derive(Debug)]
 struct Collector(Snapshot);
+
+/// A label and its value.
+type Label = (&'static str, String);
+
+/// Makes a label; `prometheus-client` writes values as they are, so what would end them is escaped here.
+fn label(name: &'static str, value: impl Display) -> Label {
+    (name, value.to_string().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n"))
+}
 
 type Encoder<'a> = prometheus_client::encoding::DescriptorEncoder<'a>;
 
@@ -100,19 +131,100 @@ fn packets(values: &Buckets) -> Distribution<'_> {
 impl prometheus_client::collector::Collector for Collector {
     fn encode(&self, mut encoder: Encoder<'_>) -> std::fmt::Result {
         let encoder = &mut encoder;
-        let Snapshot { sas, engines: rows, ports: port_rows, drops, schedulers, .. } = &self.0;
-        engines(encoder, rows)?;
-        ports(encoder, port_rows)?;
-        associations(encoder, sas)?;
-        let drops = drops.iter().map(|(reason, count)| ([("reason", reason.clone())], *count));
-        counters(encoder, "dropped_packets", "Dropped packets by reason", drops)?;
-        let worker = |row: &SchedulerRow| ("worker", row.worker.to_string());
-        let waits = schedulers.iter().map(|row| ([worker(row)], seconds(&row.wait_ns)));
-        let wait = ("window_wait_seconds", "Time in the window", MetricType::Histogram);
-        family(encoder, wait, waits)?;
-        let windows = schedulers.iter().map(|row| ([worker(row)], row.window as f64));
-        gauges(encoder, "window_size_packets", "The window", windows)
+        let snapshot = &self.0;
+        let version = [label("version", &snapshot.version)];
+        infos(encoder, "build", "The version of the program", [version])?;
+        packets_in_all(encoder, snapshot)?;
+        tunnels(encoder, &snapshot.tunnels)?;
+        associations(encoder, &snapshot.sas)?;
+        engines(encoder, &snapshot.engines)?;
+        ports(encoder, &snapshot.ports)?;
+        windows(encoder, &snapshot.schedulers)
     }
+}
+
+fn infos<L: EncodeLabelSet>(
+    encoder: &mut Encoder<'_>,
+    name: &str,
+    help: &str,
+    rows: impl IntoIterator<Item = L>,
+) -> std::fmt::Result {
+    let none: [Label; 0] = [];
+    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Info)?;
+    rows.into_iter().try_for_each(|labels| family.encode_family(&none)?.encode_info(&labels))
+}
+
+fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {
+    let totals = [
+        ("protected_packets", "Packets prepared for sealing", snapshot.protected),
+        ("opened_packets", "Packets opened and delivered", snapshot.opened),
+        ("handed_over_packets", "Packets that one worker received and another served", snapshot.handed_over),
+    ];
+    for (name, help, count) in totals {
+        let counter = ConstCounter::new(count);
+        counter.encode(encoder.encode_descriptor(name, help, None, ConstCounter::<u64>::TYPE)?)?;
+    }
+    // Those that were not met too: a rate needs a beginning.
+    let drops = DropReason::ALL.iter().map(|reason| {
+        let count = snapshot.drops.get(reason.name()).copied().unwrap_or_default();
+        ([label("reason", reason)], count)
+    });
+    counters(encoder, "dropped_packets", "Dropped packets by reason", drops)
+}
+
+fn tunnels(encoder: &mut Encoder<'_>, rows: &[TunnelRow]) -> std::fmt::Result {
+    let labels = |row: &TunnelRow| [label("tunnel", &row.tunnel), label("direction", &row.direction)];
+    let each = |value: fn(&TunnelRow) -> u64| rows.iter().map(move |row| (labels(row), value(row)));
+    counters(encoder, "tunnel_packets", "Packets of a tunnel, over all its SAs", each(|row| row.packets))?;
+    counters(encoder, "tunnel_bytes", "Bytes of a tunnel, over all its SAs", each(|row| row.bytes))?;
+    let drops = rows.iter().flat_map(|row| {
+        row.drops.iter().map(move |(reason, count)| {
+            let [tunnel, direction] = labels(row);
+            ([tunnel, direction, label("reason", reason)], *count)
+        })
+    });
+    counters(encoder, "tunnel_dropped_packets", "Dropped packets of a tunnel, over all its SAs", drops)
+}
+
+/// What tells an SA from all others of the gateway (RFC 4301 section 4.1), and its tunnel.
+fn sa(row: &SaRow) -> [Label; 5] {
+    [
+        label("tunnel", &row.tunnel),
+        label("direction", &row.direction),
+        label("protocol", &row.protocol),
+        label("spi", format_args!("{:#010x}", row.spi)),
+        label("remote", &row.remote),
+    ]
+}
+
+fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
+    let port = |port: Option<u16>| port.map_or_else(String::new, |port| port.to_string());
+    let more = |row: &SaRow| {
+        [
+            label("child", &row.child),
+            label("worker", row.worker),
+            label("mode", &row.mode),
+            label("local", &row.local),
+            label("local_port", port(row.local_port)),
+            label("remote_port", port(row.remote_port)),
+            label("transform", &row.transform),
+        ]
+    };
+    infos(encoder, "sa", "The SAs that there are", rows.iter().map(|row| (sa(row), more(row))))?;
+    let each = |value: fn(&SaRow) -> f64| rows.iter().map(move |row| (sa(row), value(row)));
+    gauges(encoder, "sa_age_seconds", "Time since an SA was installed", each(|row| row.age_s))?;
+    let used = rows.iter().filter_map(|row| Some((sa(row), row.last_used_s?)));
+    gauges(encoder, "sa_idle_seconds", "Time since an SA's last packet", used)?;
+    let sequence = "Last sequence number sent, or highest received";
+    gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))
+}
+
+fn windows(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
+    let worker = |row: &SchedulerRow| [label("worker", row.worker)];
+    let waits = rows.iter().map(|row| (worker(row), seconds(&row.wait_ns)));
+    family(encoder, ("window_wait_seconds", "Time in the window", MetricType::Histogram), waits)?;
+    let sizes = rows.iter().map(|row| (worker(row), row.window as f64));
+    gauges(encoder, "window_size_packets", "The window", sizes)
 }
 
 fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
@@ -141,13 +253,13 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
     family(encoder, size, sizes)
 }
 
-fn engine(row: &EngineRow) -> [(&'static str, String); 2] {
-    [("engine", row.name.clone()), ("worker", row.worker.to_string())]
+fn engine(row: &EngineRow) -> [Label; 2] {
+    [label("engine", &row.name), label("worker", row.worker)]
 }
 
 fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
     let each =
-        |value: fn(&PortRow) -> u64| rows.iter().map(move |row| ([("port", row.name.clone())], value(row)));
+        |value: fn(&PortRow) -> u64| rows.iter().map(move |row| ([label("port", &row.name)], value(row)));
     counters(encoder, "port_received_packets", "Packets received", each(|row| row.received_packets))?;
     counters(encoder, "port_received_bytes", "Bytes received", each(|row| row.received_bytes))?;
     counters(encoder, "port_sent_packets", "Packets sent", each(|row| row.sent_packets))?;
@@ -156,23 +268,10 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
     counters(encoder, "port_send_dropped", "Could not leave", each(|row| row.send_dropped))?;
     counters(encoder, "port_system_calls", "System calls", each(|row| row.system_calls))?;
     let device = rows.iter().flat_map(|row| {
-        let labels = |counter: &String| [("port", row.name.clone()), ("counter", counter.clone())];
+        let labels = |counter: &String| [label("port", &row.name), label("counter", counter)];
         row.device.iter().map(move |(counter, count)| (labels(counter), *count))
     });
     counters(encoder, "port_device", "What a port's device has counted", device)
-}
-
-fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
-    let labels = |row: &SaRow| [("tunnel", row.tunnel.clone()), ("sa", row.name.clone())];
-    counters(encoder, "sa_packets", "Packets of an SA", rows.iter().map(|row| (labels(row), row.packets)))?;
-    counters(encoder, "sa_bytes", "Bytes of an SA", rows.iter().map(|row| (labels(row), row.bytes)))?;
-    let drops = rows.iter().flat_map(|row| {
-        row.drops.iter().map(|(reason, count)| {
-            let [tunnel, sa] = labels(row);
-            ([tunnel, sa, ("reason", reason.clone())], *count)
-        })
-    });
-    counters(encoder, "sa_dropped_packets", "Dropped packets of an SA by reason", drops)
 }
 
 #[cfg(test)]
@@ -192,35 +291,112 @@ mod tests {
         };
         let port = PortRow {
             name: "outside".to_owned(),
-            device: vec![("sealed".to_owned(), 5)],
+            device: [("sealed".to_owned(), 5)].into(),
             ..PortRow::default()
         };
         let snapshot = Snapshot {
             engines: vec![engine],
             ports: vec![port],
-            drops: vec![("replayed".to_owned(), 3)],
+            drops: [("replayed".to_owned(), 3)].into(),
             schedulers: vec![SchedulerRow {
                 wait_ns: Buckets { buckets: vec![(Some(1), 4), (Some(512), 1)], sum: 300 },
                 ..SchedulerRow::default()
             }],
             ..Snapshot::default()
         };
-        let text = text(&snapshot);
-        for line in [
-            "# TYPE convoy_engine_packets counter",
-            "convoy_engine_packets_total{engine=\"software0\",worker=\"0\"} 12",
-            "# TYPE convoy_engine_multi_packet_size histogram",
-            "convoy_engine_multi_packet_size_bucket{le=\"2.0\",engine=\"software0\",worker=\"0\"} 7",
-            "convoy_engine_multi_packet_size_bucket{le=\"+Inf\",engine=\"software0\",worker=\"0\"} 8",
-            "convoy_engine_multi_packet_size_sum{engine=\"software0\",worker=\"0\"} 20.0",
-            "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
-            "convoy_window_wait_seconds_count{worker=\"0\"} 5",
-            "convoy_dropped_packets_total{reason=\"replayed\"} 3",
-            "convoy_port_device_total{port=\"outside\",counter=\"sealed\"} 5",
-            "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
-            "# EOF",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is missing in:\n{text}");
+        assert_lines(
+            &snapshot,
+            &[
+                "# TYPE convoy_engine_packets counter",
+                "convoy_engine_packets_total{engine=\"software0\",worker=\"0\"} 12",
+                "# TYPE convoy_engine_multi_packet_size histogram",
+                "convoy_engine_multi_packet_size_bucket{le=\"2.0\",engine=\"software0\",worker=\"0\"} 7",
+                "convoy_engine_multi_packet_size_bucket{le=\"+Inf\",engine=\"software0\",worker=\"0\"} 8",
+                "convoy_engine_multi_packet_size_sum{engine=\"software0\",worker=\"0\"} 20.0",
+                "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
+                "convoy_window_wait_seconds_count{worker=\"0\"} 5",
+                "convoy_dropped_packets_total{reason=\"replayed\"} 3",
+                "convoy_port_device_total{port=\"outside\",counter=\"sealed\"} 5",
+                "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
+                "# EOF",
+            ],
+        );
+    }
+
+    fn assert_lines(snapshot: &Snapshot, lines: &[&str]) {
+        let text = text(snapshot);
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is missing in:\n{text}");
         }
+    }
+
+    #[test]
+    fn an_sa_is_told_with_all_that_it_has_and_its_tunnel_by_labels_that_survive_it() {
+        let drops: crate::snapshot::Drops = [("replayed".to_owned(), 3)].into();
+        let sa = SaRow {
+            tunnel: "site/net".to_owned(),
+            child: "net".to_owned(),
+            spi: 0x1001,
+            direction: "inbound".to_owned(),
+            protocol: "esp".to_owned(),
+            mode: "tunnel".to_owned(),
+            local: "2001:db8::1".to_owned(),
+            local_port: Some(4500),
+            remote: "2001:db8::2".to_owned(),
+            remote_port: Some(1024),
+            transform: "aes128gcm16".to_owned(),
+            sequence: 77,
+            age_s: 1.5,
+            last_used_s: Some(0.25),
+            ..SaRow::default()
+        };
+        let silent = SaRow { spi: 0x1002, last_used_s: None, ..sa.clone() };
+        let tunnel = TunnelRow {
+            tunnel: "site/net".to_owned(),
+            direction: "inbound".to_owned(),
+            packets: 10,
+            bytes: 1000,
+            drops,
+        };
+        let snapshot = Snapshot {
+            version: "1.2.3".to_owned(),
+            started_s: 1_700_000_000.5,
+            sas: vec![sa, silent],
+            tunnels: vec![tunnel],
+            protected: 4,
+            opened: 5,
+            handed_over: 6,
+            ..Snapshot::default()
+        };
+        let spi =
+            r#"tunnel="site/net",direction="inbound",protocol="esp",spi="0x00001001",remote="2001:db8::2""#;
+        assert_lines(
+            &snapshot,
+            &[
+                r#"convoy_build_info{version="1.2.3"} 1"#,
+                "process_start_time_seconds 1700000000.5",
+                r#"convoy_tunnel_packets_total{tunnel="site/net",direction="inbound"} 10"#,
+                r#"convoy_tunnel_bytes_total{tunnel="site/net",direction="inbound"} 1000"#,
+                r#"convoy_tunnel_dropped_packets_total{tunnel="site/net",direction="inbound",reason="replayed"} 3"#,
+                &format!(
+                    r#"convoy_sa_info{{{spi},child="net",worker="0",mode="tunnel",local="2001:db8::1",local_port="4500",remote_port="1024",transform="aes128gcm16"}} 1"#
+                ),
+                &format!("convoy_sa_age_seconds{{{spi}}} 1.5"),
+                &format!("convoy_sa_idle_seconds{{{spi}}} 0.25"),
+                &format!("convoy_sa_sequence_number{{{spi}}} 77.0"),
+                "convoy_protected_packets_total 4",
+                "convoy_opened_packets_total 5",
+                "convoy_handed_over_packets_total 6",
+                r#"convoy_dropped_packets_total{reason="integrity_failed"} 0"#,
+            ],
+        );
+        assert_eq!(text(&snapshot).matches("convoy_sa_idle_seconds{").count(), 1, "one was never used");
+    }
+
+    #[test]
+    fn a_name_with_a_quote_ends_no_label() {
+        let tunnel = TunnelRow { tunnel: "a \"b\" \\ c\nd".to_owned(), ..TunnelRow::default() };
+        let snapshot = Snapshot { tunnels: vec![tunnel], ..Snapshot::default() };
+        assert_lines(&snapshot, &[r#"convoy_tunnel_packets_total{tunnel="a \"b\" \\ c\nd",direction=""} 0"#]);
     }
 }

@@ -22,7 +22,7 @@ use acquire::AcquireQueue;
 use convoy_engine::Binding;
 use convoy_ipsec::{
     Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
-    SaProtocol, Transform, WithoutSa,
+    SaProtocol, SaView, Transform, WithoutSa,
 };
 use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::{CostModel, Input};
@@ -81,6 +81,8 @@ pub struct Pipeline {
     given_up: Vec<WithoutSa>,
     /// To be retired once nothing of theirs can be waiting.
     retiring: Vec<SaIndex>,
+    /// SAs of this worker as they were when they were taken out.
+    departed: Vec<SaView>,
     settled: Settled,
     /// What is ready to leave; the owner drains it.
     pub departures: Departures,
@@ -102,6 +104,7 @@ impl Pipeline {
             acquiring: AcquireQueue::default(),
             given_up: Vec::new(),
             retiring: Vec::new(),
+            departed: Vec::new(),
             settled: Settled::default(),
             departures: Departures::default(),
         }
@@ -207,8 +210,14 @@ impl Pipeline {
             }
         }
         for sa in self.stage.take_retired() {
+            self.departed.extend(self.ipsec.sa(sa));
             self.ipsec.remove(sa);
         }
+    }
+
+    /// Takes the SAs of this worker that were taken out since the last call, as they were then.
+    pub fn take_departed(&mut self) -> Vec<SaView> {
+        std::mem::take(&mut self.departed)
     }
 
     /// Takes plaintext packets in.

@@ -116,6 +116,7 @@ impl Ipsec {
                 return context.out.without_sa.push(WithoutSa { tunnel, flow, frame });
             }
             self.note_use(place, frame.len());
+            self.tunnels.count_without_sa(tunnel);
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
         if facts.owner != self.config.worker {
@@ -159,6 +160,8 @@ impl Ipsec {
 
     /// Drops a packet whose tunnel got no SA in time.
     pub fn give_up(&mut self, pool: &mut FramePool, packet: WithoutSa) {
+        let tunnel = self.tunnels.number(packet.tunnel);
+        self.tunnels.count_without_sa(tunnel);
         self.drop_frame(pool, packet.frame, None, DropReason::OutboundNoSa);
     }
 

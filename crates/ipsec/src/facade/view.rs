@@ -1,13 +1,11 @@
 //! What `convoy show` and the metrics see: plain structs, nothing secret.
 
-use std::net::SocketAddr;
-
 use super::Ipsec;
 use crate::algorithm::Transform;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
-use crate::sa_config::Mode;
+use crate::sa_config::{Mode, UdpEncap};
 use crate::sad::{Sa, SaName, Slot};
 use crate::spd::{Policy, TunnelId};
 
@@ -62,8 +60,8 @@ pub struct SaView {
     pub is_current: bool,
     /// Tunnel or transport.
     pub mode: Mode,
-    /// The peer's address and port where it is encapsulated.
-    pub encap: Option<SocketAddr>,
+    /// The ports of both ends where it is encapsulated in UDP.
+    pub encap: Option<UdpEncap>,
     /// Its algorithms.
     pub transform: Transform,
     /// Whether sequence numbers are 64 bits long.
@@ -126,6 +124,12 @@ impl Ipsec {
         self.sad.get(index).map(|slot| self.view(index, slot))
     }
 
+    /// Packets that were dropped because their tunnel had no SA, for each tunnel that has lost any
+    /// ([`DropReason::OutboundNoSa`](crate::DropReason::OutboundNoSa)).
+    pub fn dropped_without_sa(&self) -> impl Iterator<Item = (TunnelId, u64)> + '_ {
+        self.tunnels.dropped_without_sa()
+    }
+
     /// All policies, first to last.
     pub fn policies(&self) -> impl Iterator<Item = PolicyView> + '_ {
         let uses = self.uses.iter();
@@ -154,7 +158,7 @@ impl Ipsec {
             tunnel: self.tunnels.id(slot.tunnel),
             is_current: self.tunnels.current(slot.tunnel) == Some(index),
             mode: slot.facts.mode,
-            encap: slot.facts.encap.map(|_| slot.facts.peer()),
+            encap: slot.facts.encap,
             transform: slot.facts.transform,
             esn: slot.facts.esn,
             owner: slot.facts.owner,

@@ -76,6 +76,8 @@ fn policies_outlive_the_sas_that_they_use() {
     a.ipsec.remove(next);
     assert!(a.send(&packet).is_empty());
     assert_eq!(a.drops(DropReason::OutboundNoSa), 2);
+    let lost: Vec<u64> = a.ipsec.dropped_without_sa().map(|(_, packets)| packets).collect();
+    assert_eq!(lost, [1], "the other had an SA when it came");
     a.assert_no_leak();
 }
 
@@ -93,8 +95,10 @@ fn a_packet_without_sa_is_handed_back_where_a_key_daemon_may_be_asked() {
         (&packet[..], "10.2.0.9".parse().expect("an address"))
     );
     assert_eq!(a.drops(DropReason::OutboundNoSa), 0);
+    let tunnel = waiting.tunnel;
     a.ipsec.give_up(&mut a.pool, waiting);
     assert_eq!(a.drops(DropReason::OutboundNoSa), 1);
+    assert_eq!(a.ipsec.dropped_without_sa().collect::<Vec<_>>(), [(tunnel, 1)]);
     a.assert_no_leak();
 }
 
