@@ -3,10 +3,10 @@
 //! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more than a few kilobytes or keep
 //! other clients out for more than some seconds. hyper parses; one thread without privileges serves all connections.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
-use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
@@ -18,7 +18,8 @@ use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 use super::text;
@@ -39,7 +40,7 @@ const SILENCE: Duration = Duration::from_secs(60);
 /// What clients may take.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
-    /// Connections at once; further ones wait in the kernel's queue.
+    /// Connections at once; the oldest gives way to a new one, so that idle ones keep nobody out.
     connections: usize,
     /// For request line and headers.
     request: Duration,
@@ -80,24 +81,28 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
 }
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     let mut told: Option<Instant> = None;
     loop {
-        let place = Arc::clone(&places).acquire_owned().await.expect("the semaphore is never closed");
         match listener.accept().await {
             Ok((stream, _)) => {
+                open.retain(|connection| !connection.is_finished());
+                if open.len() >= limits.connections {
+                    open.pop_front().inspect(JoinHandle::abort);
+                }
                 let orders = orders.clone();
-                tokio::spawn(async move {
+                open.push_back(tokio::spawn(async move {
                     // A client that is too slow, or goes away early, is its own affair.
                     let _ = timeout(limits.connection, serve_one(stream, orders, limits)).await;
-                    drop(place);
-                });
+                }));
             }
             Err(error) => {
                 if told.is_none_or(|told| told.elapsed() > SILENCE) {
                     tracing::warn!("metrics: a connection cannot be accepted: {error}; trying again");
                     told = Some(Instant::now());
                 }
+                // Its file descriptor may be the one that is lacking.
+                open.pop_front().inspect(JoinHandle::abort);
                 sleep(PAUSE).await;
             }
         }
@@ -257,10 +262,12 @@ mod tests {
     }
 
     #[test]
-    fn idle_connections_keep_nobody_out_for_long() {
-        let address = server(QUICK, 1);
-        let idle: Vec<TcpStream> = (0..QUICK.connections * 3).map(|_| connect(address)).collect();
+    fn idle_connections_keep_nobody_out() {
+        let address = server(LIMITS, 1);
+        let idle: Vec<TcpStream> = (0..LIMITS.connections * 3).map(|_| connect(address)).collect();
+        let began = Instant::now();
         assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
+        assert!(began.elapsed() < LIMITS.request, "it waited until the others were cut off");
         assert!(idle.iter().all(|stream| rest(stream).is_empty()));
     }
 
