@@ -70,6 +70,8 @@ drop_reasons! {
     Keepalive = "keepalive",
     /// An ICMP error about one of our SAs: absorbed, not lost.
     IcmpError = "icmp_error",
+    /// An ICMP error that quotes one of our SAs, but no packet that it sent lately: forged, or far too late.
+    IcmpUnbelieved = "icmp_unbelieved",
 
     // Inbound, after the crypto job.
     /// The ICV did not match (`XfrmInStateProtoError`; RFC 4303 section 3.4.4).

@@ -1,6 +1,8 @@
 //! The path MTU of one outbound SA (RFC 4301 section 8.2, RFC 1191, RFC 8201).
 
-/// What an IPv4 path always carries in one piece for us; less is not believed (RFC 4301 section 8.2.1).
+/// What an IPv4 path always carries in one piece for us; less is not believed (RFC 4301 section 8.2.1). It is what every host must
+/// take (RFC 1122 section 3.3.2), and above Linux's own least, `net.ipv4.route.min_pmtu` (552); links below it are history, and
+/// whoever lies would make more of less.
 pub(crate) const LEAST_V4: u16 = 576;
 /// IPv6's least MTU.
 pub(crate) const LEAST_V6: u16 = 1280;
@@ -43,6 +45,34 @@ impl PathMtu {
     }
 }
 
+/// How far apart the marks of [`SentLately`] are, in ns. A report comes a round trip after its packet.
+const LATELY_NS: u64 = 2_000_000_000;
+
+/// The sequence numbers that an outbound SA sent in the last 2 to 4 s: a report from the path can only be about one of them (RFC
+/// 4301 section 8.2). By time, not by count, since what is under way grows with the rate.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SentLately {
+    /// The last number sent at the last two marks, the newer first.
+    marks: [u64; 2],
+    next_mark_ns: u64,
+}
+
+impl SentLately {
+    /// Notes the last number sent. To be called about once a second.
+    pub(crate) fn note(&mut self, now_ns: u64, sequence: u64) {
+        if now_ns >= self.next_mark_ns {
+            self.marks = [sequence, self.marks[0]];
+            self.next_mark_ns = now_ns.saturating_add(LATELY_NS);
+        }
+    }
+
+    /// Whether a number with this lower half is among them; `sequence` is the last number sent.
+    pub(crate) fn has(&self, lower_half: u32, sequence: u64) -> bool {
+        let behind = (sequence as u32).wrapping_sub(lower_half);
+        u64::from(behind) < sequence.saturating_sub(self.marks[1])
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,5 +104,29 @@ mod tests {
         assert!(!path.learn(0, 1_500, 1_400, false));
         path.configure(None);
         assert_eq!(path.current(0, 1_500), 1_500);
+    }
+
+    #[test]
+    fn what_was_sent_lately_is_what_came_since_the_mark_before_the_last() {
+        let mut lately = SentLately::default();
+        assert!(!lately.has(0, 0) && lately.has(1, 1) && !lately.has(2, 1));
+        lately.note(LATELY_NS, 100);
+        lately.note(LATELY_NS + 1, 150);
+        assert!(lately.has(1, 150), "a first mark leaves all of them");
+        lately.note(2 * LATELY_NS, 200);
+        assert_eq!([100, 101, 250, 251].map(|number| lately.has(number, 250)), [false, true, true, false]);
+        lately.note(3 * LATELY_NS, 250);
+        lately.note(4 * LATELY_NS, 250);
+        assert!(!lately.has(250, 250), "an SA that rests has nothing under way");
+    }
+
+    #[test]
+    fn the_upper_half_of_an_extended_number_is_taken_from_what_was_sent() {
+        let mut lately = SentLately::default();
+        let start = 7 << 32;
+        lately.note(LATELY_NS, start - 10);
+        lately.note(2 * LATELY_NS, start - 10);
+        let has = |number: u32| lately.has(number, start + 5);
+        assert!(has(u32::MAX) && has(0) && has(5) && !has(6) && !has(u32::MAX - 9));
     }
 }

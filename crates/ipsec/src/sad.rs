@@ -10,7 +10,7 @@ use crate::flow::address_number;
 use crate::inbound::InboundSa;
 use crate::job::SaIndex;
 use crate::outbound::OutboundSa;
-use crate::path_mtu::PathMtu;
+use crate::path_mtu::{PathMtu, SentLately};
 use crate::sa::SaError;
 use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::spi_table::SpiTable;
@@ -112,6 +112,8 @@ pub(crate) struct Slot {
     pub(crate) tunnel: u32,
     /// Of the path to the peer; outbound.
     pub(crate) path: PathMtu,
+    /// Which packets the path can tell of; outbound.
+    pub(crate) sent_lately: SentLately,
     pub(crate) drops: DropCounters,
     /// When a packet last left; outbound.
     pub(crate) last_sent_ns: u64,
@@ -174,6 +176,7 @@ impl Sad {
             incarnation: self.incarnations,
             tunnel,
             path: PathMtu::default(),
+            sent_lately: SentLately::default(),
             drops: DropCounters::default(),
             last_sent_ns: now_ns,
             last_used_ns: None,

@@ -9,8 +9,10 @@
 
 #[cfg(feature = "card")]
 pub mod card;
+mod fragments;
 mod interface;
 pub mod memory;
+mod path_mtu;
 mod pcap;
 mod raw;
 mod route;

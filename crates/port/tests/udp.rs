@@ -2,10 +2,10 @@
 
 mod support;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 
-use convoy_packet::protocol::UDP;
-use convoy_packet::{Frame, FramePool, IpHeader, checksum, ipv4, udp};
+use convoy_packet::protocol::{FRAGMENT, UDP};
+use convoy_packet::{Fragment, Frame, FramePool, Icmp, IpHeader, Layout, checksum, ipv4, ipv6, udp};
 use convoy_port::{Port, Udp, UdpConfig};
 use support::{Namespace, ip, run, sent_buffers};
 
@@ -176,8 +176,9 @@ fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
     assert!(without.buffers >= 1_280 && with.buffers < 1_280 / 10, "{without:?} {with:?}");
 }
 
-/// A router between two hosts whose second link carries only 1,300 bytes.
-fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>) {
+/// A router between two hosts whose second link carries only 1,300 bytes. Sends five packets across, four of them longer, three
+/// times over; returns the sending port, what came to it, and what came to the other.
+fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let (left, router, right) = (Namespace::new(), Namespace::new(), Namespace::new());
     left.link(
         &router,
@@ -201,37 +202,134 @@ fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>)
     let small = packet(addresses[0], addresses[1], 0, dont_fragment, &[1; 64]);
     let large: Vec<Vec<u8>> =
         (2..6).map(|k| packet(addresses[0], addresses[1], 0, dont_fragment, &[k; 1_400])).collect();
-    let mut received = Vec::new();
-    for round in 0..20 {
+    let (mut told, mut received) = (Vec::new(), Vec::new());
+    for _ in 0..3 {
         left.inside(|| {
             send(&mut a, &mut pool, &large);
             send(&mut a, &mut pool, std::slice::from_ref(&small));
         });
-        let wanted = if dont_fragment { 1 } else { 5 };
-        received.extend(receive(&mut b, &mut pool, wanted));
-        if a.counters().send_dropped > 0 || (!dont_fragment && round > 2) {
-            break;
+        received.extend(receive(&mut b, &mut pool, if dont_fragment { 1 } else { 5 }));
+        if dont_fragment {
+            told.extend(receive(&mut a, &mut pool, 1));
         }
     }
-    (a, received)
+    (a, told, received)
 }
 
 #[test]
-fn the_mtu_of_a_path_is_learned_from_a_router_on_it() {
+fn what_a_router_says_is_handed_up_and_what_the_kernel_believes_of_it_changes_nothing() {
     for addresses in [["10.8.0.1", "10.9.0.1"], ["fd08::1", "fd09::1"]] {
-        let (mut port, received) = narrow_path(addresses, true);
-        let peer: IpAddr = addresses[1].parse().expect("an address");
-        assert_eq!(port.counters().send_dropped, 4, "each of a run is refused for itself");
-        assert_eq!(port.path_mtu(peer), Some(1_300));
-        assert_eq!(port.take_path_mtu(), Some((peer, 1_300)));
-        assert_eq!(port.take_path_mtu(), None, "told once");
-        assert!(received.iter().all(|packet| packet.len() < 200) && !received.is_empty());
+        let (mut port, told, received) = narrow_path(addresses, true);
+        assert!(!told.is_empty(), "a router tells of the first packet at least");
+        for report in &told {
+            let layout = Layout::parse(report).expect("a whole packet");
+            let message = Icmp::parse(layout.body(report)).expect("ICMP");
+            let mtu = message
+                .fragmentation_needed_mtu()
+                .map(u32::from)
+                .filter(|_| !layout.is_v6)
+                .or(message.packet_too_big_mtu().filter(|_| layout.is_v6));
+            assert_eq!(mtu, Some(1_300));
+            let quoted = Layout::parse_quoted(message.body()).expect("headers are quoted");
+            let ends = addresses.map(|address| address.parse().expect("an address"));
+            assert_eq!(quoted.addresses(message.body()), (ends[0], ends[1]));
+        }
+        // Anybody can send such a report. The packets go on leaving.
+        assert_eq!((port.counters().sent_packets, port.counters().send_dropped), (15, 0));
+        assert_eq!((port.path_mtu(ends_peer(addresses)), port.take_path_mtu()), (None, None));
+        assert!(received.iter().all(|packet| packet.len() < 200) && received.len() == 3);
     }
+}
+
+fn ends_peer(addresses: [&str; 2]) -> IpAddr {
+    addresses[1].parse().expect("an address")
 }
 
 #[test]
 fn without_df_a_router_fragments_and_everything_arrives() {
-    let (port, received) = narrow_path(["10.8.0.1", "10.9.0.1"], false);
-    assert_eq!((port.counters().send_dropped, received.len()), (0, 20));
-    assert_eq!(port.path_mtu(SocketAddr::from(([10, 9, 0, 1], PORT)).ip()), None);
+    let (port, _, received) = narrow_path(["10.8.0.1", "10.9.0.1"], false);
+    assert_eq!((port.counters().send_dropped, received.len()), (0, 15));
+}
+
+#[test]
+fn the_mtu_of_an_interface_is_learned_from_a_packet_that_was_too_long_for_it() {
+    for addresses in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
+        let (left, right) = (Namespace::new(), Namespace::new());
+        left.link(
+            &right,
+            1_400,
+            [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])],
+        );
+        // What the kernel believes of the path, by whatever way, is not the interface's own MTU.
+        left.inside(|| ip(&format!("route add {} dev va mtu 1290", addresses[1])));
+        let (mut port, mut pool) = (bind(&left, addresses[0], true), FramePool::new(64, 64));
+        let [fits, too_long] =
+            [1_340, 1_390].map(|len| packet(addresses[0], addresses[1], 0, true, &vec![7; len]));
+        send(&mut port, &mut pool, &[fits.clone(), too_long.clone(), too_long.clone(), fits]);
+        assert_eq!(
+            (port.counters().sent_packets, port.counters().send_dropped),
+            (2, 2),
+            "each of a run for itself"
+        );
+        assert_eq!(port.take_path_mtu(), Some((ends_peer(addresses), 1_400)));
+        assert_eq!(port.take_path_mtu(), None, "told once");
+    }
+}
+
+/// The packet cut in two, as whoever seals packets cuts them for a narrow path.
+fn cut(packet: &[u8]) -> [Vec<u8>; 2] {
+    const AT: usize = 800;
+    let layout = Layout::parse(packet).expect("a whole packet");
+    let (header, body) = packet.split_at(layout.payload);
+    [(0, &body[..AT], true), (AT, &body[AT..], false)].map(|(offset, body, more)| {
+        let fragment = Fragment { identification: 77, offset, more };
+        let mut piece = header.to_vec();
+        if layout.is_v6 {
+            piece[6] = FRAGMENT;
+            piece.extend_from_slice(&[0; 8]);
+            ipv6::write_fragment(&mut piece[40..], UDP, fragment);
+        } else {
+            ipv4::set_fragment(&mut piece, fragment);
+        }
+        piece.extend_from_slice(body);
+        convoy_packet::ip::set_length(&mut piece);
+        piece
+    })
+}
+
+#[test]
+fn fragments_leave_in_their_order_and_the_peers_kernel_puts_them_together() {
+    for addresses in [["10.9.0.1", "10.9.0.2"], ["fd09::1", "fd09::2"]] {
+        let (left, right) = (Namespace::new(), Namespace::new());
+        left.link(
+            &right,
+            1_500,
+            [("va", &["10.9.0.1/24", "fd09::1/64"]), ("vb", &["10.9.0.2/24", "fd09::2/64"])],
+        );
+        let (mut a, mut b) = (bind(&left, addresses[0], true), bind(&right, addresses[1], true));
+        let mut pool = FramePool::new(64, 64);
+        let whole = packet(addresses[0], addresses[1], 2, false, &vec![9; 1_400]);
+        let small = packet(addresses[0], addresses[1], 2, false, &[1; 10]);
+        let [first, second] = cut(&whole);
+        let stranger = cut(&packet(
+            if whole[0] >> 4 == 4 { "10.9.0.77" } else { "fd09::77" },
+            addresses[1],
+            2,
+            false,
+            &vec![9; 1_400],
+        ));
+        let [theirs, _] = stranger;
+        send(&mut a, &mut pool, &[small.clone(), first, second, theirs, small.clone()]);
+        let received = receive(&mut b, &mut pool, 3);
+        assert!(
+            received == [small.clone(), whole, small],
+            "{:?}",
+            received.iter().map(Vec::len).collect::<Vec<_>>()
+        );
+        assert_eq!(
+            (a.counters().sent_packets, a.counters().send_dropped),
+            (4, 1),
+            "none from another's address"
+        );
+    }
 }

@@ -135,8 +135,8 @@ impl Ipsec {
             Kind::Plain => match self.reported_sa(&frame, &layout) {
                 Some((_, _, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
                 Some((report, index, _)) => {
-                    self.heed_too_big(&report, index);
-                    self.drop_frame(pool, frame, None, DropReason::IcmpError);
+                    let reason = self.heed_too_big(&report, index);
+                    self.drop_frame(pool, frame, Some(index), reason);
                 }
                 None => self.inbound_plain(frame, &layout, pool, out),
             },
@@ -258,18 +258,20 @@ impl Ipsec {
         is_ours.then_some((report, index, facts.owner))
     }
 
-    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1). What claims a sequence number that was never sent
-    /// is not believed.
-    fn heed_too_big(&mut self, report: &TooBigReport, index: SaIndex) {
-        if !self.icmp_heeded.admits(self.now_ns) {
-            return;
-        }
+    /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted. Anybody can send one, but only
+    /// the path knows which number was sent lately.
+    fn heed_too_big(&mut self, report: &TooBigReport, index: SaIndex) -> DropReason {
         let (now_ns, link) = (self.now_ns, self.config.mtu);
-        if let Some(Slot { sa: Sa::Outbound(sa), path, .. }) = self.sad.get_mut(index)
-            && report.sequence.is_none_or(|sequence| u64::from(sequence) <= sa.sequence())
-        {
+        let Some(Slot { sa: Sa::Outbound(sa), path, sent_lately, .. }) = self.sad.get_mut(index) else {
+            return DropReason::IcmpUnbelieved;
+        };
+        if !report.sequence.is_some_and(|number| sent_lately.has(number, sa.sequence())) {
+            return DropReason::IcmpUnbelieved;
+        }
+        if self.icmp_heeded.admits(now_ns) {
             path.learn(now_ns, link, report.mtu, report.is_v6);
         }
+        DropReason::IcmpError
     }
 
     /// Takes a packet back from the engine, checks it, and appends the inner packet to `out`. To be

@@ -84,7 +84,10 @@ impl Ipsec {
         self.now_ns = self.now_ns.max(now_ns);
         for (sa, slot) in self.sad.iter_mut().filter(|(_, slot)| slot.facts.owner == self.config.worker) {
             let expiry = match &mut slot.sa {
-                Sa::Outbound(sa) => sa.expiry(now_ns),
+                Sa::Outbound(sa) => {
+                    slot.sent_lately.note(now_ns, sa.sequence());
+                    sa.expiry(now_ns)
+                }
                 Sa::Inbound(sa) => sa.expiry(now_ns),
             };
             if let Some(expiry) = expiry {

@@ -1,3 +1,8 @@
+use convoy_packet::icmp::{v4, v6};
+use convoy_packet::protocol::{ICMP, ICMP_V6};
+use convoy_packet::{IpHeader, icmp};
+use socket2::{Domain, Protocol, Socket, Type};
+
 use super::*;
 
 /// An ESP packet of `len` bytes of payload over the loopback, with ECN in its traffic class.
@@ -34,9 +39,9 @@ fn exchange(address: &str) {
 
 #[test]
 fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
-    for (address, protocol, echo, too_big) in
-        [("127.0.0.78", ICMP, 8, v4::UNREACHABLE), ("::1", ICMP_V6, 128, v6::PACKET_TOO_BIG)]
-    {
+    let of_v4 = [(8, 0), (v4::UNREACHABLE, 3), (v4::UNREACHABLE, v4::FRAGMENTATION_NEEDED)];
+    let of_v6 = [(128, 0), (1, 4), (v6::PACKET_TOO_BIG, 0)];
+    for (address, protocol, kinds) in [("127.0.0.78", ICMP, of_v4), ("::1", ICMP_V6, of_v6)] {
         let here: IpAddr = address.parse().expect("an address");
         let mut port = Raw::bind("outside", &[here], 1500, 1).expect("raw sockets need root").remove(0);
         let router = Socket::new(
@@ -45,10 +50,10 @@ fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
             Some(Protocol::from(i32::from(protocol))),
         )
         .expect("raw sockets need root");
-        for kind in [echo, too_big] {
+        for (kind, code) in kinds {
             let mut message = [0; 64];
             // The kernel writes the checksum of ICMPv6 itself.
-            convoy_packet::icmp::write(&mut message, kind, 0, 0, 0);
+            icmp::write(&mut message, kind, code, 0, 0);
             router.send_to(&message, &SocketAddr::new(here, 0).into()).expect("loopback");
         }
         let mut pool = FramePool::new(8, 0);
@@ -57,8 +62,9 @@ fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
             port.receive(&mut pool, 64, &mut received).expect("loopback");
             std::thread::sleep(std::time::Duration::from_micros(100));
         }
-        let kinds: Vec<u8> = received.iter().map(|frame| frame[frame.len() - 64]).collect();
-        assert_eq!(kinds, [too_big], "{address}");
+        let received: Vec<(u8, u8)> =
+            received.iter().map(|frame| (frame[frame.len() - 64], frame[frame.len() - 63])).collect();
+        assert_eq!(received, kinds[2..], "{address}");
     }
 }
 

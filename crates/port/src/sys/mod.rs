@@ -14,7 +14,7 @@ mod packet;
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
-pub(crate) use option::{borrow, connected_mtu, receive_beside, set_dont_fragment};
+pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_dont_fragment};
 #[cfg(feature = "card")]
 pub(crate) use packet::{
     OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,

@@ -6,6 +6,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
+use nix::cmsg_space;
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
+
 /// The level of a family's options.
 fn level(family: &IpAddr) -> i32 {
     if family.is_ipv4() { libc::IPPROTO_IP } else { libc::IPPROTO_IPV6 }
@@ -36,35 +39,58 @@ pub(crate) fn receive_beside(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Res
     options.into_iter().try_for_each(|option| set(socket, level(family), option, 1))
 }
 
-/// Whether packets of this socket carry DF and are refused where they exceed the path's MTU. Without it the kernel
-/// fragments where it must.
+/// Whether packets of this socket carry DF (IPv6's are not fragmented either way). Whatever the kernel believes of the path, from
+/// ICMP that anybody may have sent, changes nothing: only the interface's own MTU counts.
 pub(crate) fn set_dont_fragment(
     socket: BorrowedFd<'_>,
     family: &IpAddr,
     dont_fragment: bool,
 ) -> io::Result<()> {
     let (option, values) = if family.is_ipv4() {
-        (libc::IP_MTU_DISCOVER, [libc::IP_PMTUDISC_DONT, libc::IP_PMTUDISC_DO])
+        (libc::IP_MTU_DISCOVER, [libc::IP_PMTUDISC_OMIT, libc::IP_PMTUDISC_PROBE])
     } else {
-        (libc::IPV6_MTU_DISCOVER, [libc::IPV6_PMTUDISC_DONT, libc::IPV6_PMTUDISC_DO])
+        (libc::IPV6_MTU_DISCOVER, [libc::IPV6_PMTUDISC_OMIT, libc::IPV6_PMTUDISC_PROBE])
     };
     set(socket, level(family), option, values[usize::from(dont_fragment)])
 }
 
-/// The MTU of the path to the peer of a connected socket, in bytes, as the kernel knows it now.
-pub(crate) fn connected_mtu(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Result<u16> {
-    let option = if family.is_ipv4() { libc::IP_MTU } else { libc::IPV6_MTU };
-    let mut value = 0_i32;
-    let mut len = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the pointers are to `value` and its length, which live until the call returns; the descriptor is borrowed,
-    // so open.
-    let result = unsafe {
-        libc::getsockopt(socket.as_raw_fd(), level(family), option, (&raw mut value).cast(), &raw mut len)
-    };
-    if result != 0 {
-        return Err(io::Error::last_os_error());
+/// The MTU of the interface for which a packet of this socket was too long, in bytes. `resend` tries it once more, and the
+/// kernel puts the number down. `None` if it was not refused for its length this time.
+///
+/// It is not asked of a connected socket (`IP_MTU`): that tells the path's MTU, which anybody may have made the kernel believe.
+pub(crate) fn mtu_of_refusal(
+    socket: BorrowedFd<'_>,
+    family: &IpAddr,
+    resend: impl FnOnce() -> io::Result<()>,
+) -> Option<u16> {
+    let option = if family.is_ipv4() { libc::IP_RECVERR } else { libc::IPV6_RECVERR };
+    set(socket, level(family), option, 1).ok()?;
+    let mtu = resend().err().and_then(|_| refusal(socket));
+    // What else has come meanwhile is forgotten with it. On for longer, ICMP from anywhere would fail other calls.
+    let _ = set(socket, level(family), option, 0);
+    mtu
+}
+
+/// Reads the socket's queue of errors up to the first that a packet's length was refused on this host.
+fn refusal(socket: BorrowedFd<'_>) -> Option<u16> {
+    /// Errors from elsewhere that are passed over.
+    const PASSED_OVER: usize = 16;
+    for _ in 0..PASSED_OVER {
+        let mut control = cmsg_space!([u8; 128]);
+        let flags = MsgFlags::MSG_ERRQUEUE | MsgFlags::MSG_DONTWAIT;
+        let message = recvmsg::<()>(socket.as_raw_fd(), &mut [], Some(&mut control), flags).ok()?;
+        for control in message.cmsgs().into_iter().flatten() {
+            let (ControlMessageOwned::Ipv4RecvErr(error, _) | ControlMessageOwned::Ipv6RecvErr(error, _)) =
+                control
+            else {
+                continue;
+            };
+            if error.ee_origin == libc::SO_EE_ORIGIN_LOCAL && error.ee_errno == libc::EMSGSIZE as u32 {
+                return Some(u16::try_from(error.ee_info).unwrap_or(u16::MAX));
+            }
+        }
     }
-    Ok(u16::try_from(value).unwrap_or(u16::MAX))
+    None
 }
 
 /// A descriptor that `owner` keeps open for as long as it lives.

@@ -56,8 +56,7 @@ pub(super) struct Head {
     pub(super) len: usize,
 }
 
-/// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else. A fragment has no UDP header of
-/// its own, so only a `raw` port could send it.
+/// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else, fragments among it.
 pub(super) fn head(packet: &[u8]) -> Option<Head> {
     let (source, peer, octet, dont_fragment, ip_len, datagram) = if packet.first()? >> 4 == 4 {
         let ip = Ipv4::parse(packet).ok().filter(|ip| ip.protocol() == UDP && ip.fragment().is_none())?;

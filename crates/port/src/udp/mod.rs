@@ -2,12 +2,13 @@
 //!
 //! A run of datagrams to one peer leaves as one message that the kernel or the device cuts (`UDP_SEGMENT`), and all
 //! messages of a burst in one system call. What the kernel has coalesced (`UDP_GRO`) is taken apart here. Datagrams of any
-//! content are handed up: telling ESP from IKE and keep-alives is not the port's business.
+//! content are handed up: telling ESP from IKE and keep-alives is not the port's business. So is what ICMP says of paths: what
+//! the kernel makes of it changes nothing here.
 
 mod endpoint;
 mod header;
-mod path_mtu;
 mod receive;
+mod reports;
 mod send;
 
 use std::net::{IpAddr, SocketAddr};
@@ -16,10 +17,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use convoy_packet::{Frame, FramePool};
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use crate::fragments::{Ends, FragmentSender};
+use crate::path_mtu::PathMtus;
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, sys};
 use endpoint::Endpoint;
-use path_mtu::PathMtus;
 use receive::Receiver;
+use reports::Reports;
 use send::{Bounds, Plan};
 
 /// How a `udp` port is to be.
@@ -47,6 +50,8 @@ pub struct Udp {
     /// Becomes readable when any endpoint does.
     wake: Epoll,
     receiver: Receiver,
+    reports: Reports,
+    fragments: FragmentSender,
     /// The endpoint to ask first, so that each has its turn.
     turn: usize,
     plan: Plan,
@@ -57,7 +62,8 @@ impl Udp {
     /// Opens the port's queues, each with one socket for each address.
     ///
     /// # Errors
-    /// [`PortError`] if the system refuses, for instance because the address is not this host's; it says what to do.
+    /// [`PortError`] if the system refuses, for instance because the address is not this host's, or without CAP_NET_RAW; it says
+    /// what to do.
     pub fn bind(config: &UdpConfig) -> Result<Vec<Self>, PortError> {
         if config.addresses.is_empty() || config.ports.is_empty() || config.queues == 0 {
             let reason =
@@ -65,21 +71,28 @@ impl Udp {
                     .into();
             return Err(PortError::Invalid { port: config.name.clone(), reason });
         }
-        (0..config.queues).map(|_| Self::bind_queue(config)).collect()
+        // The kernel gives an ICMP message to every raw socket, so the first queue alone hears them.
+        (0..config.queues).map(|queue| Self::bind_queue(config, queue == 0)).collect()
     }
 
-    fn bind_queue(config: &UdpConfig) -> Result<Self, PortError> {
+    fn bind_queue(config: &UdpConfig, hears_reports: bool) -> Result<Self, PortError> {
         let mut endpoints = Vec::new();
         for port in &config.ports {
             for address in &config.addresses {
                 endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port))?);
             }
         }
-        let wake = wake(&endpoints).map_err(|error| PortError::Io {
+        let failed = |action: &str, source| PortError::Io {
             port: config.name.clone(),
-            action: "watch the sockets".to_owned(),
-            source: error.into(),
-        })?;
+            action: action.to_owned(),
+            source,
+        };
+        let heard = if hears_reports { config.addresses.as_slice() } else { &[] };
+        let raw =
+            |source| failed("listen for ICMP and send fragments (run as root, or with CAP_NET_RAW)", source);
+        let reports = Reports::open(heard).map_err(raw)?;
+        let fragments = FragmentSender::open(&config.addresses).map_err(raw)?;
+        let wake = wake(&endpoints, &reports).map_err(|error| failed("watch the sockets", error.into()))?;
         Ok(Self {
             description: PortDescription {
                 name: config.name.clone(),
@@ -90,6 +103,8 @@ impl Udp {
             endpoints,
             wake,
             receiver: Receiver::new(),
+            reports,
+            fragments,
             turn: 0,
             plan: Plan::new(),
             path_mtus: PathMtus::default(),
@@ -101,7 +116,7 @@ impl Udp {
         self.endpoints.iter().map(|endpoint| endpoint.local)
     }
 
-    /// The MTU of the path to `peer` in bytes, if a packet with DF was ever too long for it.
+    /// The MTU of the interface towards `peer` in bytes, if a packet was ever too long for it.
     pub fn path_mtu(&self, peer: IpAddr) -> Option<u16> {
         self.path_mtus.get(peer)
     }
@@ -126,21 +141,59 @@ impl Udp {
                 self.endpoints[self.plan.endpoint].can_segment = false;
                 return Ok(Some(frames.start));
             }
-            // Segments may be too long for the path: the kernel then says of each what it does with it.
+            // Segments may be too long for the interface: the kernel then says of each what it does with it.
             Some(_) if frames.len() > 1 => {
                 *single_until = frames.end;
                 return Ok(Some(frames.start));
             }
-            Some(libc::EMSGSIZE) => {
-                if let Some(head) = self.plan.first {
-                    self.path_mtus.exceeded(head.source, head.peer, burst[frames.start].len());
-                }
-            }
+            Some(libc::EMSGSIZE) => self.exceeded(burst, frames.start),
             // No route, forbidden: this packet is lost, the port lives.
             _ => {}
         }
         self.counters.send_dropped += 1;
         Ok(Some(frames.end))
+    }
+
+    /// The first planned message is the one frame at `at`, and was too long for its interface.
+    fn exceeded(&mut self, burst: &[Frame], at: usize) {
+        let Some(head) = self.plan.first else { return };
+        let endpoint = &self.endpoints[self.plan.endpoint];
+        let plan = &mut self.plan;
+        self.path_mtus.exceeded(head.peer.ip(), burst[at].len(), || {
+            plan.keep_first();
+            let resend = || plan.send(endpoint, burst).map(drop);
+            sys::mtu_of_refusal(endpoint.socket.as_fd(), &head.source, resend)
+        });
+    }
+
+    /// Sends a frame that no UDP socket can: a fragment. `false` if there is no room now.
+    fn send_fragment(&mut self, frame: &Frame) -> Result<bool, PortError> {
+        let is_ours = |ends: &Ends| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
+        let Some(ends) = Ends::of_fragment(frame).filter(is_ours) else {
+            self.counters.send_dropped += 1;
+            return Ok(true);
+        };
+        self.counters.system_calls += 1;
+        let Err(error) = self.fragments.send(frame, ends) else {
+            self.count_sent(std::slice::from_ref(frame));
+            return Ok(true);
+        };
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return Ok(false),
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
+                return Err(self.failed("send a fragment", error));
+            }
+            Some(libc::EMSGSIZE) => {
+                let fragments = &self.fragments;
+                self.path_mtus.exceeded(ends.destination, frame.len(), || {
+                    let socket = fragments.socket(ends.source)?;
+                    sys::mtu_of_refusal(socket, &ends.source, || fragments.send(frame, ends))
+                });
+            }
+            _ => {}
+        }
+        self.counters.send_dropped += 1;
+        Ok(true)
     }
 
     fn count_sent(&mut self, frames: &[Frame]) {
@@ -163,10 +216,13 @@ impl Udp {
     }
 }
 
-fn wake(endpoints: &[Endpoint]) -> nix::Result<Epoll> {
+fn wake(endpoints: &[Endpoint], reports: &Reports) -> nix::Result<Epoll> {
     let wake = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
     for endpoint in endpoints {
         wake.add(&endpoint.socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
+    }
+    for socket in reports.sockets() {
+        wake.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
     }
     Ok(wake)
 }
@@ -192,6 +248,9 @@ impl Port for Udp {
             idle = if self.receive_from(self.turn)? { 0 } else { idle + 1 };
             self.turn = (self.turn + 1) % self.endpoints.len();
         }
+        let was_idle = burst.len() == before;
+        let reports = self.reports.receive(was_idle, &mut self.counters, pool, limit, burst);
+        reports.map_err(|error| self.failed("receive ICMP", error))?;
         Ok(burst.len() - before)
     }
 
@@ -201,7 +260,9 @@ impl Port for Udp {
         while at < burst.len() {
             let bounds = Bounds { mtu: self.description.mtu, single_until };
             if !self.plan.lay_out(&self.endpoints, burst, at, bounds) {
-                self.counters.send_dropped += 1;
+                if !self.send_fragment(&burst[at])? {
+                    break;
+                }
                 at += 1;
                 continue;
             }

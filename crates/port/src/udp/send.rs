@@ -84,6 +84,11 @@ impl Plan {
         Ok(sent.checked_sub(1).map_or(self.first_frames().start, |last| self.messages[last].frames.end))
     }
 
+    /// Plans the first message alone.
+    pub(super) fn keep_first(&mut self) {
+        self.messages.truncate(1);
+    }
+
     /// The frames of the first message.
     pub(super) fn first_frames(&self) -> std::ops::Range<usize> {
         self.messages.first().map_or(0..0, |message| message.frames.clone())

@@ -133,6 +133,7 @@ fn a_router_outside_lowers_the_path_mtu_and_time_restores_it() {
         let report = router_says(&outer[0], 1_350);
         assert!(a.receive(&[report]).is_empty());
         assert_eq!(a.drops(DropReason::IcmpError), 1);
+        assert_eq!(a.drops(DropReason::IcmpUnbelieved), 0);
         assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
         let mut packet = link.packet(false, 1_400);
         set_dont_fragment(&mut packet);
@@ -165,6 +166,41 @@ fn a_report_that_cannot_be_true_is_not_believed() {
     a.ipsec.set_path_mtu(OUT, Some(1_200));
     assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_200));
     a.assert_no_leak();
+}
+
+#[test]
+fn a_report_about_a_packet_of_long_ago_or_of_no_number_is_not_believed() {
+    for protocol in [SaProtocol::Esp, SaProtocol::Ah] {
+        let transform = if protocol == SaProtocol::Ah { NULL_SHA1 } else { GCM };
+        let link = Link { protocol, transform, ..Link::default() };
+        let mut a = link.gateway(0);
+        let mut old = Vec::new();
+        for seconds in 0..10 {
+            a.now_ns = seconds * 1_000_000_000;
+            a.ipsec.expire(a.now_ns, &mut Vec::new());
+            old.extend(a.send(&[link.packet(false, 1_000)]));
+        }
+        // Cut behind the SPI: RFC 792 asks routers for no more than 8 bytes of AH.
+        let mut cut = router_says(&old[9], 1_000);
+        cut.truncate(20 + 8 + 20 + 8);
+        ip::set_length(&mut cut);
+        let checksum = checksum::of(
+            &{
+                cut[22..24].fill(0);
+                cut.clone()
+            }[20..],
+            0,
+        );
+        cut[22..24].copy_from_slice(&checksum.to_be_bytes());
+        let mut unbelieved = vec![router_says(&old[0], 1_000), router_says(&old[5], 1_000)];
+        unbelieved.extend((protocol == SaProtocol::Ah).then_some(cut));
+        assert!(a.receive(&unbelieved).is_empty());
+        assert_eq!(a.sa_drops(OUT, DropReason::IcmpUnbelieved), unbelieved.len() as u64);
+        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+        a.receive(&[router_says(&old[8], 1_350)]);
+        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
+        a.assert_no_leak();
+    }
 }
 
 #[test]

@@ -1,0 +1,81 @@
+//! What the interfaces towards peers carry, learned where the kernel refuses a packet as too long for them.
+//!
+//! What routers further on carry is not asked of the kernel: it believes any ICMP that names an address and port. Such
+//! reports are handed up as packets, to whoever knows what was sent (RFC 4301 section 8.2).
+
+use std::net::IpAddr;
+
+/// Peers that are remembered, and findings that wait to be taken.
+const LIMIT: usize = 256;
+
+#[derive(Default)]
+pub(crate) struct PathMtus {
+    known: Vec<(IpAddr, u16)>,
+    untold: Vec<(IpAddr, u16)>,
+}
+
+impl PathMtus {
+    /// Notes that a packet of `len` bytes was too long for the interface towards `peer`. `ask` finds out what that carries.
+    pub(crate) fn exceeded(&mut self, peer: IpAddr, len: usize, ask: impl FnOnce() -> Option<u16>) {
+        let mtu = match self.get(peer) {
+            Some(known) if usize::from(known) < len => known,
+            _ => match ask() {
+                Some(mtu) => mtu,
+                // It left after all, or there is no route any more: there is no path to know of.
+                None => return,
+            },
+        };
+        put(&mut self.known, peer, mtu);
+        put(&mut self.untold, peer, mtu);
+    }
+
+    pub(crate) fn get(&self, peer: IpAddr) -> Option<u16> {
+        self.known.iter().find(|(known, _)| *known == peer).map(|(_, mtu)| *mtu)
+    }
+
+    pub(crate) fn take(&mut self) -> Option<(IpAddr, u16)> {
+        self.untold.pop()
+    }
+}
+
+/// Replaces what is there of this peer; the oldest goes where there is no room.
+fn put(list: &mut Vec<(IpAddr, u16)>, peer: IpAddr, mtu: u16) {
+    if let Some(entry) = list.iter_mut().find(|(known, _)| *known == peer) {
+        entry.1 = mtu;
+        return;
+    }
+    if list.len() >= LIMIT {
+        list.remove(0);
+    }
+    list.push((peer, mtu));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_is_asked_again_only_where_what_is_known_cannot_be_true_any_more() {
+        let peer = IpAddr::from([192, 0, 2, 1]);
+        let mut mtus = PathMtus::default();
+        mtus.exceeded(peer, 1_500, || None);
+        assert_eq!(mtus.take(), None);
+        mtus.exceeded(peer, 1_500, || Some(1_400));
+        mtus.exceeded(peer, 1_450, || panic!("1,400 explains it"));
+        assert_eq!((mtus.take(), mtus.take()), (Some((peer, 1_400)), None));
+        mtus.exceeded(peer, 1_400, || Some(1_300));
+        assert_eq!(mtus.take(), Some((peer, 1_300)));
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_and_told_once_a_peer() {
+        let mut list = Vec::new();
+        for number in 0..1000_u32 {
+            let peer = IpAddr::from(number.to_be_bytes());
+            put(&mut list, peer, 1400);
+            put(&mut list, peer, 1300);
+        }
+        assert_eq!(list.len(), LIMIT);
+        assert_eq!(list.last(), Some(&(IpAddr::from(999_u32.to_be_bytes()), 1300)));
+    }
+}
