@@ -37,27 +37,55 @@ pub(super) fn accept_all(
                 continue;
             }
         };
-        if count.fetch_add(1, Ordering::Relaxed) >= CONNECTIONS {
-            count.fetch_sub(1, Ordering::Relaxed);
+        let Some(seat) = Seat::take(&count) else {
             tracing::warn!("charon's socket: too many connections");
             continue;
-        }
+        };
         let client = Client {
             connection,
             config: Arc::clone(config),
             links: Arc::clone(links),
             handler: Arc::clone(handler),
         };
-        let open = Arc::clone(&count);
         let thread = std::thread::Builder::new().name("charon's".to_owned());
         let spawned = thread.spawn(move || {
+            let _seat = seat;
             client.serve();
-            open.fetch_sub(1, Ordering::Relaxed);
         });
         if let Err(error) = spawned {
-            count.fetch_sub(1, Ordering::Relaxed);
             tracing::warn!(%error, "charon's socket: no thread for a connection");
         }
+    }
+}
+
+/// One of the connections that there may be, given back however it ends.
+struct Seat(Arc<AtomicUsize>);
+
+impl Seat {
+    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
+        let seat = Self(Arc::clone(count));
+        (count.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(seat)
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A connection's place among the links, left however it ends: charon notices, and connects anew.
+struct Place<'a> {
+    client: &'a Client,
+    role: Role,
+}
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(role = ?self.role, "a connection of charon's ended by a fault in convoy; please report it");
+        }
+        self.client.links.leave(self.role, &self.client.connection);
     }
 }
 
@@ -74,20 +102,16 @@ impl Client {
             tracing::warn!("charon's socket: a client that is neither root nor of the gateway's user");
             return;
         };
-        let (hello, outcome) = match self.greet() {
-            Ok(hello) => match self.welcome(&hello, pid) {
-                Ok(()) => {
-                    let outcome = self.follow(hello.role);
-                    (hello, outcome)
-                }
-                Err(error) => (hello, Err(error)),
-            },
+        let hello = match self.greet() {
+            Ok(hello) => hello,
             Err(error) => {
                 tracing::warn!(pid, %error, "charon's socket: a client was sent away");
                 return;
             }
         };
-        self.links.leave(hello.role, &self.connection);
+        let place = Place { client: self, role: hello.role };
+        let outcome = self.welcome(&hello, pid).and_then(|()| self.follow(hello.role));
+        drop(place);
         match outcome {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 tracing::warn!(pid, role = ?hello.role, %error, "charon was disconnected");

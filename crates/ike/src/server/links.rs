@@ -8,8 +8,8 @@ use super::LossCounters;
 use super::socket::Connection;
 use crate::protocol::{Datagram, Event, Role};
 
-/// Events that wait at most.
-const QUEUE_EVENTS: usize = 1 << 16;
+/// Events that wait at most: both limits of each SA of a charon that is away ([`StateConfig`](crate::state::StateConfig)).
+const QUEUE_EVENTS: usize = 1 << 18;
 /// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for again.
 const QUEUE_ACQUIRES: usize = 1 << 10;
 
@@ -50,7 +50,7 @@ impl Charon {
 pub(super) struct Links {
     charon: Mutex<Charon>,
     changed: Condvar,
-    lost_events: AtomicU64,
+    lost_acquires: AtomicU64,
     lost_datagrams: AtomicU64,
 }
 
@@ -121,15 +121,16 @@ impl Links {
 
     pub(super) fn push_event(&self, event: Event) -> bool {
         let mut charon = self.lock();
-        let has_room = match event {
-            Event::Acquire { .. } => charon.events.is_some() && charon.queue.len() < QUEUE_ACQUIRES,
-            Event::Expire { .. } | Event::Mapping { .. } => charon.queue.len() < QUEUE_EVENTS,
+        let is_acquire = matches!(event, Event::Acquire { .. });
+        let has_room = match is_acquire {
+            true => charon.events.is_some() && charon.queue.len() < QUEUE_ACQUIRES,
+            false => charon.queue.len() < QUEUE_EVENTS,
         };
         if has_room {
             charon.queue.push_back(event);
             self.changed.notify_all();
-        } else {
-            self.lost_events.fetch_add(1, Ordering::Relaxed);
+        } else if is_acquire {
+            self.lost_acquires.fetch_add(1, Ordering::Relaxed);
         }
         has_room
     }
@@ -171,9 +172,13 @@ impl Links {
         charon.control.is_some() && charon.events.is_some() && charon.ike.is_some()
     }
 
+    pub(super) fn waiting(&self) -> usize {
+        self.lock().queue.len()
+    }
+
     pub(super) fn losses(&self) -> LossCounters {
         LossCounters {
-            events: self.lost_events.load(Ordering::Relaxed),
+            acquires: self.lost_acquires.load(Ordering::Relaxed),
             datagrams: self.lost_datagrams.load(Ordering::Relaxed),
         }
     }

@@ -1,7 +1,7 @@
 //! The listening side: charon's plugin connects, asks, and hears of events.
 //!
 //! Threads of its own do all that may block, so that neither a slow nor a hostile client holds the gateway up: requests go to
-//! the [`Handler`], events wait in a bounded queue, and an IKE datagram for which there is no room is dropped, as a network
+//! the [`Handler`], events wait in a bounded queue (whoever has one more is told so), and an IKE datagram for which there is no room is dropped, as a network
 //! would.
 
 mod connection;
@@ -52,8 +52,8 @@ impl ServerConfig {
 /// What was lost between the gateway and charon.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LossCounters {
-    /// Events for which the queue had no room, or nobody was there to hear.
-    pub events: u64,
+    /// Acquires for which the queue had no room, or nobody was there to hear.
+    pub acquires: u64,
     /// IKE datagrams for charon for which the socket had no room, or nobody was there to hear.
     pub datagrams: u64,
 }
@@ -82,6 +82,11 @@ impl Server {
         Ok(Self { path, listener, links, acceptor: Some(acceptor) })
     }
 
+    /// Whether it listens: it always does, unless its thread has ended by a fault.
+    pub fn is_listening(&self) -> bool {
+        self.acceptor.as_ref().is_some_and(|acceptor| !acceptor.is_finished())
+    }
+
     /// The way to charon; as many as are wanted.
     pub fn outlet(&self) -> Outlet {
         Outlet(Arc::clone(&self.links))
@@ -105,7 +110,8 @@ impl Drop for Server {
 pub struct Outlet(Arc<Links>);
 
 impl Outlet {
-    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept.
+    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept: an acquire that could not is counted as
+    /// lost, anything else is to be told again.
     pub fn event(&self, event: Event) -> bool {
         self.0.push_event(event)
     }
@@ -118,6 +124,11 @@ impl Outlet {
     /// Whether a charon is connected, on all three connections.
     pub fn is_connected(&self) -> bool {
         self.0.is_complete()
+    }
+
+    /// Events that wait for charon.
+    pub fn waiting(&self) -> usize {
+        self.0.waiting()
     }
 
     /// What was lost so far.

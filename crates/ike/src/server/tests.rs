@@ -30,6 +30,7 @@ impl Handler for Gateway {
     }
 
     fn request(&self, request: Request) -> Reply {
+        assert_ne!(request, Request::FlushPolicies, "provoked by a test");
         self.hear(Heard::Request(request));
         Reply::DONE
     }
@@ -162,7 +163,7 @@ fn what_expired_is_told_when_charon_is_back_but_not_to_another_one() {
     assert!(outlet.event(expire(1)));
     assert!(!outlet.event(acquire()));
     assert!(!outlet.datagram(&datagram(1)));
-    assert_eq!(outlet.losses(), LossCounters { events: 1, datagrams: 1 });
+    assert_eq!(outlet.losses(), LossCounters { acquires: 1, datagrams: 1 });
     let [control, events, _ike] = bench.charon(5);
     let mut buffer = [0; MESSAGE_BYTES + 1];
     assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
@@ -184,6 +185,22 @@ fn a_charon_that_reads_nothing_holds_nobody_up() {
     assert!(lost > 0);
     (0..5000).for_each(|spi| assert!(outlet.event(expire(spi))));
     assert_eq!(outlet.losses().datagrams, lost as u64);
+}
+
+#[test]
+fn a_request_that_panics_ends_its_charons_connections_and_takes_no_place_of_others() {
+    let bench = bench();
+    for _ in 0..20 {
+        let [control, events, ike] = bench.charon(5);
+        control.send(&Request::FlushPolicies.encode(1)).expect("sent");
+        assert!([control, events, ike].iter().all(is_hung_up));
+    }
+    assert!(bench.server.is_listening());
+    let [control, _events, _ike] = bench.charon(6);
+    control.send(&Request::FlushSas.encode(2)).expect("sent");
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+    let reply = control.receive(&mut buffer).expect("a reply");
+    assert_eq!(Reply::decode(reply), Ok((2, Reply::DONE)));
 }
 
 #[test]
