@@ -7,6 +7,7 @@ use convoy_gateway::config::Config;
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::notify::{self, Progress};
 use convoy_gateway::run::{Gateway, Order};
+use convoy_gateway::supervise;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
@@ -53,7 +54,7 @@ fn tell_manager(progress: Progress) {
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
 fn listen_to_signals(path: PathBuf, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+    supervise::spawn("signals", orders.clone(), move || {
         for signal in signals.forever() {
             let order = match signal {
                 SIGHUP => match Config::load(&path) {

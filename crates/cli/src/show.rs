@@ -167,6 +167,24 @@ fn table(what: Shown, snapshot: &Snapshot) -> Table {
             for (reason, count) in &snapshot.drops {
                 table.add_row([format!("dropped: {reason}"), count.to_string()]);
             }
+            if let Some(charon) = &snapshot.charon {
+                let counts = [
+                    ("charon connected", u64::from(charon.is_connected)),
+                    ("SAs asked of charon", charon.acquires),
+                    ("SAs not asked of charon: no room", charon.acquires_lost),
+                    ("IKE messages lost on the way to charon", charon.ike_lost),
+                    ("lifetimes and moves charon has not heard of", charon.events_waiting),
+                ];
+                for (what, count) in counts {
+                    table.add_row([what.to_owned(), count.to_string()]);
+                }
+            }
+            for worker in &snapshot.silent_workers {
+                table.add_row([
+                    "does not answer, and is not counted here".to_owned(),
+                    format!("worker {worker}"),
+                ]);
+            }
             table.add_row(["uptime s".to_owned(), format!("{:.0}", snapshot.uptime_s)]);
             table
         }

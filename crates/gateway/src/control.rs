@@ -15,6 +15,7 @@ use socket2::Type;
 
 use crate::run::Order;
 use crate::snapshot::Snapshot;
+use crate::supervise;
 
 /// Version of the protocol; a client of another is refused.
 pub const VERSION: u32 = 2;
@@ -84,10 +85,10 @@ impl ControlServer {
     /// What the system refused, or that another gateway listens there.
     pub fn start(path: &Path, orders: Sender<Order>) -> io::Result<Self> {
         let listener = UnixListener::from(OwnedFd::from(convoy_local::listen(path, Type::STREAM, BACKLOG)?));
-        std::thread::Builder::new().name("control".to_owned()).spawn(move || {
+        supervise::spawn("control", orders.clone(), move || {
             for client in listener.incoming().flatten() {
                 // A client that goes away early is its own affair.
-                let _ = serve(client, &orders);
+                supervise::survive("a client of the control socket", || drop(serve(client, &orders)));
             }
         })?;
         Ok(Self { path: path.to_owned() })

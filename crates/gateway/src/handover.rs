@@ -6,13 +6,15 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 
-use convoy_packet::Frame;
+use convoy_packet::{Frame, FramePool};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
+use crate::assemble::POOL_FRAMES;
+
 /// The most workers: what one look at a word tells.
 pub const MAX_WORKERS: u16 = 64;
-/// Packets that one worker may have waiting for another.
+/// Packets that one worker may have waiting for another, at most.
 const RING_PACKETS: usize = 1024;
 
 /// A packet as it came, and whether it is on its way out.
@@ -47,13 +49,20 @@ impl Waker {
     }
 }
 
+/// What became of packets that were to be handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Packets that the other worker will serve.
+    pub handed_over: u64,
+    /// Packets for which its ring had no room.
+    pub dropped: u64,
+}
+
 /// One worker's ends of all rings.
 pub struct Handover {
     /// By worker; to itself there is none.
     to: Vec<Option<(Producer<Parcel>, Arc<Waker>)>>,
     from: Vec<Consumer<Parcel>>,
-    /// What found no room, while the rest is given.
-    left: Vec<Addressed>,
     waker: Arc<Waker>,
     /// The ring to look at first, so that each has its turn.
     turn: usize,
@@ -69,17 +78,11 @@ impl Handover {
             (0..workers).map(|_| Waker::new().map(Arc::new)).collect::<Result<_, _>>()?;
         let mut ends: Vec<Self> = wakers
             .iter()
-            .map(|waker| Self {
-                to: Vec::new(),
-                from: Vec::new(),
-                left: Vec::new(),
-                waker: Arc::clone(waker),
-                turn: 0,
-            })
+            .map(|waker| Self { to: Vec::new(), from: Vec::new(), waker: Arc::clone(waker), turn: 0 })
             .collect();
         for giver in 0..workers {
             for taker in 0..workers {
-                let ring = (giver != taker).then(|| RingBuffer::new(RING_PACKETS));
+                let ring = (giver != taker).then(|| RingBuffer::new(ring_packets(workers)));
                 let end = ring.map(|(producer, consumer)| {
                     ends[taker].from.push(consumer);
                     (producer, Arc::clone(&wakers[taker]))
@@ -95,29 +98,33 @@ impl Handover {
         Arc::clone(&self.waker)
     }
 
-    /// Hands packets to the workers that they are for; what finds no room stays, and also keeps those behind it that are
-    /// for the same worker.
-    pub fn give(&mut self, parcels: &mut Vec<Addressed>) {
-        if parcels.is_empty() {
-            return;
-        }
-        let mut full = 0_u64;
+    /// Hands packets to the workers that they are for. A worker whose ring is full loses them (`pool` gets their frames back), so
+    /// that one which is overloaded holds no other up.
+    pub fn give(&mut self, parcels: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
+        let (mut given, mut woken) = (Given::default(), 0_u64);
         for (to, is_outbound, frame) in parcels.drain(..) {
-            let bit = 1 << (to % MAX_WORKERS);
-            match self.to.get_mut(usize::from(to)) {
-                Some(Some((ring, _))) if full & bit == 0 => {
-                    if let Err(PushError::Full((is_outbound, frame))) = ring.push((is_outbound, frame)) {
-                        full |= bit;
-                        self.left.push((to, is_outbound, frame));
-                    }
+            let parcel = (is_outbound, frame);
+            let pushed = match self.to.get_mut(usize::from(to)) {
+                Some(Some((ring, _))) => ring.push(parcel),
+                _ => Err(PushError::Full(parcel)),
+            };
+            match pushed {
+                Ok(()) => {
+                    given.handed_over += 1;
+                    woken |= 1 << (to % MAX_WORKERS);
                 }
-                _ => self.left.push((to, is_outbound, frame)),
+                Err(PushError::Full((_, frame))) => {
+                    given.dropped += 1;
+                    pool.give_back(frame);
+                }
             }
         }
-        std::mem::swap(parcels, &mut self.left);
-        for (_, waker) in self.to.iter().flatten() {
-            waker.wake_sleeper();
+        for (at, (_, waker)) in self.to.iter().enumerate().filter_map(|(at, to)| Some((at, to.as_ref()?))) {
+            if woken >> at & 1 == 1 {
+                waker.wake_sleeper();
+            }
         }
+        given
     }
 
     /// Appends up to `limit` packets that others handed over to the burst of their direction; returns how many.
@@ -169,10 +176,15 @@ impl Handover {
     }
 }
 
+/// Workers that stand still hold at most half of a giver's frames, which can go on with the others.
+fn ring_packets(workers: usize) -> usize {
+    RING_PACKETS.min(POOL_FRAMES.0 / 2 / workers.max(2))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use convoy_packet::{FramePool, FrameSize};
+    use convoy_packet::FrameSize;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
     fn parcel(pool: &mut FramePool, to: u16, byte: u8) -> Addressed {
@@ -187,7 +199,8 @@ mod tests {
         let mut ends = Handover::between(3).expect("event files");
         let mut parcels: Vec<_> =
             (0..30).map(|at| parcel(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
-        ends[0].give(&mut parcels);
+        let given = ends[0].give(&mut parcels, &mut pool);
+        assert_eq!(given, Given { handed_over: 30, dropped: 0 });
         assert!(parcels.is_empty() && ends[0].is_empty());
         let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
         assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 15);
@@ -199,17 +212,25 @@ mod tests {
     }
 
     #[test]
-    fn what_finds_no_room_stays_in_order_and_others_pass_it() {
+    fn what_finds_no_room_is_dropped_and_others_pass_it() {
         let mut pool = FramePool::new(RING_PACKETS + 8, 0);
         let mut ends = Handover::between(3).expect("event files");
         let mut parcels: Vec<_> = (0..RING_PACKETS).map(|_| parcel(&mut pool, 1, 0)).collect();
-        parcels.extend([(1, 4), (2, 5), (1, 6)].map(|(to, byte)| parcel(&mut pool, to, byte)));
-        ends[0].give(&mut parcels);
-        assert_eq!(
-            parcels.iter().map(|(to, _, frame)| (*to, frame[0])).collect::<Vec<_>>(),
-            [(1, 4), (1, 6)]
-        );
-        assert!(!ends[2].is_empty());
+        parcels
+            .extend([(1, 4), (2, 5), (1, 6), (0, 7), (9, 8)].map(|(to, byte)| parcel(&mut pool, to, byte)));
+        let given = ends[0].give(&mut parcels, &mut pool);
+        assert_eq!(given, Given { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
+        assert!(parcels.is_empty() && !ends[2].is_empty());
+        assert_eq!(pool.available(FrameSize::Small), 3 + 4, "what was dropped came back");
+    }
+
+    #[test]
+    fn rings_that_nobody_empties_leave_half_of_the_frames() {
+        for workers in 1..=usize::from(MAX_WORKERS) {
+            let packets = ring_packets(workers);
+            assert!(packets >= 64 && packets * (workers - 1) <= POOL_FRAMES.0 / 2, "{workers}: {packets}");
+        }
+        assert_eq!(ring_packets(2), RING_PACKETS);
     }
 
     #[test]
@@ -219,7 +240,7 @@ mod tests {
         let mut sleeper = ends.pop().expect("two ends");
         let mut giver = ends.pop().expect("two ends");
         assert!(sleeper.begin_sleep());
-        giver.give(&mut vec![parcel(&mut pool, 1, 0)]);
+        giver.give(&mut vec![parcel(&mut pool, 1, 0)], &mut pool);
         let mut fds = [PollFd::new(sleeper.fd(), PollFlags::POLLIN)];
         assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
         sleeper.end_sleep();

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_ike::state::ChildName;
-use convoy_ipsec::{Policy, SaConfig, SaIndex, TunnelId};
+use convoy_ipsec::{Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
@@ -19,7 +19,7 @@ use crate::snapshot::{Snapshot, TunnelName};
 use crate::worker::{Worker, WorkerEvent};
 
 /// How long packets that are under way may take when the gateway stops.
-const DRAIN: Duration = Duration::from_secs(5);
+pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 /// Rounds between two looks at what the gateway wants.
 const ROUNDS: u32 = 64;
 
@@ -35,6 +35,27 @@ pub(crate) struct Common {
     pub(crate) is_stopping: AtomicBool,
     /// Lanes that will hand nothing over any more.
     settled: AtomicUsize,
+}
+
+/// A lane's vote that it will hand nothing over any more: given when it drains, or when it ends in whatever way, so that
+/// no other waits for it.
+struct Settling<'a> {
+    common: &'a Common,
+    is_settled: bool,
+}
+
+impl Settling<'_> {
+    fn settle(&mut self) {
+        if !std::mem::replace(&mut self.is_settled, true) {
+            self.common.settled.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+}
+
+impl Drop for Settling<'_> {
+    fn drop(&mut self) {
+        self.settle();
+    }
 }
 
 /// What a reload changed.
@@ -96,6 +117,7 @@ impl Lane {
         common: &Common,
         tell: &Tell,
     ) -> Result<(), PortError> {
+        let mut settling = Settling { common, is_settled: false };
         let mut rounds = 0_u32;
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
             let moved = self.worker.round(true)?;
@@ -110,22 +132,19 @@ impl Lane {
                 command(self);
             }
         }
-        self.drain(common)?;
+        self.drain(&mut settling)?;
         self.tell_events(tell);
         Ok(())
     }
 
     /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
-    fn drain(&mut self, common: &Common) -> Result<(), PortError> {
+    fn drain(&mut self, settling: &mut Settling<'_>) -> Result<(), PortError> {
         let began = Instant::now();
-        let mut is_settled = false;
         while began.elapsed() < DRAIN {
             let moved = self.worker.round(false)?;
-            if !is_settled && self.worker.has_handed_all() {
-                is_settled = true;
-                common.settled.fetch_add(1, Ordering::AcqRel);
-            }
-            let all_settled = common.settled.load(Ordering::Acquire) >= usize::from(self.workers);
+            // What it received it has handed over in that round, or dropped.
+            settling.settle();
+            let all_settled = settling.common.settled.load(Ordering::Acquire) >= usize::from(self.workers);
             if all_settled && self.worker.is_drained() {
                 break;
             }
@@ -233,6 +252,23 @@ impl Lane {
         let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         let pipeline = self.worker.pipeline_mut();
         pipeline.install(sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform))
+    }
+
+    /// Lets an SA go once its last packet has left.
+    pub(crate) fn retire(&mut self, sa: SaIndex) {
+        self.worker.pipeline_mut().retire(sa);
+    }
+
+    /// Gives an SA other ends; the ones that it had, or `None` if it cannot go there.
+    pub(crate) fn move_sa(&mut self, sa: SaIndex, ends: &SaEnds) -> Option<SaEnds> {
+        let ipsec = self.worker.pipeline_mut().ipsec_mut();
+        let old = ipsec.ends(sa)?;
+        ipsec.move_sa(sa, ends).then_some(old)
+    }
+
+    /// Its number among the workers.
+    pub(crate) fn number(&self) -> usize {
+        usize::from(self.worker.pipeline().ipsec().worker())
     }
 
     /// The worker.

@@ -1,14 +1,14 @@
 //! All workers' threads as seen from outside: they are asked, never locked.
 
-use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
-use std::time::Duration;
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::handover::Waker;
 use crate::lane::{Command, Lane};
 
-/// How long a worker may take over what it is asked.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// How long all workers together may take over what they are asked. charon waits for 2 s.
+const PATIENCE: Duration = Duration::from_millis(1500);
 
 struct Entrance {
     commands: Sender<Command>,
@@ -43,21 +43,167 @@ impl Lanes {
         entrance.waker.wake();
     }
 
-    /// Has every worker do something on its thread; what each answered, in order. One that does not answer in time is
-    /// left out.
+    /// Asks every worker, and waits for a time; what each answered, by its number. One that did not answer in time does not do
+    /// it any more, unless it is at it.
     pub(crate) fn ask<R: Send + 'static>(
         &self,
         what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
-    ) -> Vec<R> {
-        let asked: Vec<_> = (0..self.len())
-            .map(|worker| {
-                let (reply, answer) = channel();
-                let what = what.clone();
-                // Who asked may have given up by then.
-                self.send(worker, move |lane| drop(reply.send(what(lane))));
-                answer
-            })
-            .collect();
-        asked.into_iter().filter_map(|answer| answer.recv_timeout(PATIENCE).ok()).collect()
+    ) -> Vec<Option<R>> {
+        self.ask_or_undo(what, |_, _| ())
+    }
+
+    /// As [`ask`](Self::ask), and whoever was at it when it was given up undoes it: for each worker that is not among the answers
+    /// it is as if it had not been asked.
+    pub(crate) fn ask_or_undo<R: Send + 'static>(
+        &self,
+        what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
+        undo: impl Fn(&mut Lane, R) + Clone + Send + 'static,
+    ) -> Vec<Option<R>> {
+        let ask = |worker| {
+            let (question, what, undo) = (Question::new(), what.clone(), undo.clone());
+            let on_thread = OnThread(Arc::clone(&question));
+            self.send(worker, move |lane| {
+                if let Some(unwanted) = on_thread.answer(|| what(lane)) {
+                    undo(lane, unwanted);
+                }
+            });
+            question
+        };
+        let asked: Vec<_> = (0..self.len()).map(ask).collect();
+        let until = Instant::now() + PATIENCE;
+        asked.iter().map(|question| question.wait(until)).collect()
+    }
+
+    /// Has every worker do something, however late, and waits for a time; what each answered, by its number.
+    pub(crate) fn tell<R: Send + 'static>(
+        &self,
+        what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
+    ) -> Vec<Option<R>> {
+        let tell = |worker| {
+            let (question, what) = (Question::new(), what.clone());
+            let on_thread = OnThread(Arc::clone(&question));
+            self.send(worker, move |lane| {
+                let done = what(lane);
+                on_thread.answer(|| done);
+            });
+            question
+        };
+        let told: Vec<_> = (0..self.len()).map(tell).collect();
+        let until = Instant::now() + PATIENCE;
+        told.iter().map(|question| question.wait(until)).collect()
+    }
+}
+
+/// What one worker was asked.
+struct Question<R> {
+    answer: Mutex<Answer<R>>,
+    changed: Condvar,
+}
+
+enum Answer<R> {
+    Awaited,
+    Given(R),
+    /// Whoever asked has given up.
+    Unwanted,
+    /// The worker has ended.
+    Never,
+}
+
+impl<R> Question<R> {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { answer: Mutex::new(Answer::Awaited), changed: Condvar::new() })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Answer<R>> {
+        self.answer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The answer, if it is there by then; else it is not wanted any more.
+    fn wait(&self, until: Instant) -> Option<R> {
+        let mut answer = self.lock();
+        while matches!(*answer, Answer::Awaited) {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            answer = self.changed.wait_timeout(answer, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+        match std::mem::replace(&mut *answer, Answer::Unwanted) {
+            Answer::Given(given) => Some(given),
+            Answer::Awaited | Answer::Unwanted | Answer::Never => None,
+        }
+    }
+}
+
+/// The worker's end of a question.
+struct OnThread<R>(Arc<Question<R>>);
+
+impl<R> OnThread<R> {
+    /// Makes an answer if one is wanted. One that is not wanted any more by the time that it is made comes back.
+    fn answer(&self, make: impl FnOnce() -> R) -> Option<R> {
+        if matches!(*self.0.lock(), Answer::Unwanted) {
+            return None;
+        }
+        // The lock is not held meanwhile: whoever asked may give up.
+        let made = make();
+        let mut answer = self.0.lock();
+        if matches!(*answer, Answer::Unwanted) {
+            return Some(made);
+        }
+        *answer = Answer::Given(made);
+        self.0.changed.notify_one();
+        None
+    }
+}
+
+impl<R> Drop for OnThread<R> {
+    /// A worker that has ended, or ends by this very question, drops it unanswered.
+    fn drop(&mut self) {
+        let mut answer = self.0.lock();
+        if matches!(*answer, Answer::Awaited) {
+            *answer = Answer::Never;
+            self.0.changed.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(20);
+
+    #[test]
+    fn an_answer_in_time_is_heard() {
+        let question = Question::new();
+        let on_thread = OnThread(Arc::clone(&question));
+        let thread = std::thread::spawn(move || on_thread.answer(|| 7));
+        assert_eq!(question.wait(Instant::now() + Duration::from_secs(20)), Some(7));
+        assert_eq!(thread.join().expect("no panic"), None);
+    }
+
+    #[test]
+    fn who_comes_too_late_does_nothing_and_who_was_at_it_gets_it_back() {
+        let question = Question::new();
+        let on_thread = OnThread(Arc::clone(&question));
+        assert_eq!(question.wait(Instant::now() + SOON), None);
+        assert_eq!(on_thread.answer(|| panic!("nobody wants it")), None::<u8>);
+
+        let question = Question::new();
+        let on_thread = OnThread(Arc::clone(&question));
+        let unwanted = on_thread.answer(|| {
+            assert_eq!(question.wait(Instant::now() + SOON), None);
+            7
+        });
+        assert_eq!(unwanted, Some(7));
+    }
+
+    #[test]
+    fn a_worker_that_has_ended_is_not_waited_for() {
+        let question: Arc<Question<u8>> = Question::new();
+        drop(OnThread(Arc::clone(&question)));
+        let began = Instant::now();
+        assert_eq!(question.wait(began + Duration::from_secs(60)), None);
+        assert!(began.elapsed() < Duration::from_secs(30));
     }
 }

@@ -1,9 +1,7 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use convoy_port::PortError;
@@ -12,11 +10,12 @@ use crate::assemble::{self, AssembleError};
 use crate::charon::Charon;
 use crate::config::Config;
 use crate::costs::Costs;
+use crate::crew::Crew;
 use crate::handover::Handover;
-use crate::lane::{Common, Lane, Reloaded, Tell};
+use crate::lane::{Lane, Reloaded, Tell};
 use crate::lanes::Lanes;
 use crate::pipeline::Clock;
-use crate::ports;
+use crate::ports::{self, Opened};
 use crate::snapshot::Snapshot;
 use crate::worker::Worker;
 
@@ -28,12 +27,14 @@ pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
 /// What the operator wants of a running gateway.
 pub enum Order {
-    /// Let packets under way leave, then end.
+    /// Let packets under way leave, then end. A second one ends the gateway at once.
     Stop,
     /// Go over to this configuration; SAs that did not change stay.
     Reload(Box<Config>),
     /// Say what there is.
     Show(Reply<Snapshot>),
+    /// End: the thread of this name, without which the gateway would only seem to work, has ended by a fault.
+    Fault(String),
 }
 
 /// Why a gateway could not start, or ended.
@@ -52,21 +53,44 @@ pub enum RunError {
     #[error("charon's socket: {0}")]
     Charon(std::io::Error),
     /// A worker ended by a fault of the program.
-    #[error("worker {0} ended by a fault in convoy; please report what it said")]
-    Worker(usize),
+    #[error("worker {number} ended by a fault in convoy, please report it: {reason}")]
+    Worker {
+        /// Its number.
+        number: usize,
+        /// What its panic said.
+        reason: String,
+    },
+    /// Another thread ended by a fault of the program.
+    #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
+    Thread(String),
+    /// Workers did not end in time.
+    #[error("{} did not end in time; an engine or a port holds up what had packets there, which are lost", Workers(.0))]
+    Hung(Vec<usize>),
+    /// The operator did not want to wait.
+    #[error("told a second time to stop: {} had not ended, and packets under way are lost", Workers(.0))]
+    Hurried(Vec<usize>),
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
     Privileges(#[from] crate::privileges::PrivilegeError),
 }
 
+/// Workers by their numbers, for people.
+struct Workers<'a>(&'a [usize]);
+
+impl std::fmt::Display for Workers<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        write!(f, "worker{} {}", if self.0.len() == 1 { "" } else { "s" }, numbers.join(", "))
+    }
+}
+
 /// A gateway with its ports open.
 pub struct Gateway {
     lanes: Lanes,
-    threads: Vec<JoinHandle<Result<(), PortError>>>,
+    crew: Crew,
     config: Config,
-    common: Arc<Common>,
     tell: Tell,
-    _charon: Option<Charon>,
+    charon: Option<Charon>,
 }
 
 impl Gateway {
@@ -78,8 +102,12 @@ impl Gateway {
     pub fn start(config: Config, tell: impl Fn(String) + Send + Sync + 'static) -> Result<Self, RunError> {
         let ports = ports::open_all(&config)?;
         crate::privileges::drop_all()?;
+        Self::over(config, ports, Costs::new(), Arc::new(tell))
+    }
+
+    /// A gateway over these ports.
+    fn over(config: Config, ports: Opened, mut costs: Costs, tell: Tell) -> Result<Self, RunError> {
         let mut charon = config.charon.as_ref().map(|path| Charon::new(path, &config));
-        let mut costs = Costs::new();
         let mut engines = assemble::engines(&config, &mut costs)?;
         for (engine, cost) in ports.engines {
             costs.state(&engine.description().name, cost);
@@ -100,56 +128,53 @@ impl Gateway {
             assembled.push((worker, installed, handover));
         }
         let costs = Arc::new(Mutex::new(costs));
-        let (common, tell): (_, Tell) = (Arc::new(Common::default()), Arc::new(tell));
-        let (mut entrances, mut threads) = (Vec::new(), Vec::new());
+        let (mut entrances, mut lanes) = (Vec::new(), Vec::new());
         let shared = Arc::new(config.clone());
-        for (number, (worker, installed, handover)) in assembled.into_iter().enumerate() {
+        for (worker, installed, handover) in assembled {
             let (commands, received) = channel();
             entrances.push((commands, handover.waker()));
-            let mut lane =
-                Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
-            let (common, tell) = (Arc::clone(&common), Arc::clone(&tell));
-            let thread = std::thread::Builder::new().name(format!("worker {number}"));
-            threads.push(thread.spawn(move || lane.work(&received, &common, &tell))?);
+            let lane = Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
+            lanes.push((lane, received));
         }
-        let lanes = Lanes::new(entrances);
+        let (crew, lanes) = (Crew::start(lanes, &tell)?, Lanes::new(entrances));
         if let Some(charon) = &mut charon {
             charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
-        Ok(Self { lanes, threads, config, common, tell, _charon: charon })
+        Ok(Self { lanes, crew, config, tell, charon })
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
     ///
     /// # Errors
-    /// [`RunError::Port`] if a port failed as a whole.
+    /// [`RunError`] if a port failed as a whole, a thread ended by a fault, or a worker does not end.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
-        while !self.threads.iter().any(JoinHandle::is_finished) {
+        let mut result = Ok(());
+        while result.is_ok() && !self.crew.has_gap() {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config)) => self.reload(*config),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
+                Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if let Some(thread) = self.charon.as_ref().and_then(Charon::fallen) {
+                result = Err(RunError::Thread(thread.to_owned()));
+            }
         }
-        self.stop()
-    }
-
-    fn stop(&mut self) -> Result<(), RunError> {
-        self.common.is_stopping.store(true, Ordering::Release);
-        self.lanes.wake();
-        let mut result = Ok(());
-        for (number, thread) in self.threads.drain(..).enumerate() {
-            let ended =
-                thread.join().map_or(Err(RunError::Worker(number)), |ended| ended.map_err(RunError::Port));
-            result = result.and(ended);
-        }
-        result
+        let stopped = self.crew.stop(&self.lanes, &mut |pause| is_hurried(orders, pause));
+        result.and(stopped)
     }
 
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
-        Snapshot::merge(self.lanes.ask(|lane| lane.snapshot()))
+        let answers = self.lanes.ask(|lane| lane.snapshot());
+        let silent = (0..).zip(&answers).filter(|(_, answer)| answer.is_none());
+        let silent_workers = silent.map(|(worker, _)| worker).collect();
+        Snapshot {
+            silent_workers,
+            charon: self.charon.as_ref().map(Charon::row),
+            ..Snapshot::merge(answers.into_iter().flatten().collect())
+        }
     }
 
     fn reload(&mut self, config: Config) {
@@ -157,7 +182,13 @@ impl Gateway {
             (self.tell)(format!("reload: a change of {what} needs a restart; it was left as it was"));
         }
         let tunnels = Arc::new(config.clone());
-        let mut all = self.lanes.ask(move |lane| lane.reload(&tunnels)).into_iter();
+        let answers = self.lanes.tell(move |lane| lane.reload(&tunnels));
+        let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
+        if !silent.is_empty() {
+            let workers = Workers(&silent);
+            (self.tell)(format!("reload: {workers} did not answer in time; the change is made there later"));
+        }
+        let mut all = answers.into_iter().flatten();
         let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
         refused.extend(all.flat_map(|other| other.refused));
         refused.sort();
@@ -179,7 +210,22 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         // Whatever ended the program has been told.
-        let _ = self.stop();
+        let _ = self.crew.stop(&self.lanes, &mut |pause| {
+            std::thread::sleep(pause);
+            false
+        });
+    }
+}
+
+/// Waits for `pause`, and says whether the operator wants the gateway to end sooner.
+fn is_hurried(orders: &Receiver<Order>, pause: Duration) -> bool {
+    match orders.recv_timeout(pause) {
+        Ok(Order::Stop) => true,
+        Err(RecvTimeoutError::Disconnected) => {
+            std::thread::sleep(pause);
+            false
+        }
+        Ok(_) | Err(RecvTimeoutError::Timeout) => false,
     }
 }
 
@@ -201,3 +247,6 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     ];
     changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }
+
+#[cfg(test)]
+mod tests;

@@ -43,6 +43,28 @@ pub struct Snapshot {
     pub opened: u64,
     /// Packets that one worker received and another served.
     pub handed_over: u64,
+    /// Workers that did not answer in time, of which nothing is here.
+    #[serde(default)]
+    pub silent_workers: Vec<u16>,
+    /// The way to charon, where the gateway has one.
+    #[serde(default)]
+    pub charon: Option<CharonRow>,
+}
+
+/// The way to charon.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CharonRow {
+    /// Whether a charon is connected.
+    pub is_connected: bool,
+    /// SAs that charon was asked for.
+    pub acquires: u64,
+    /// SAs that charon was not asked for as the queue to it was full, or it was not there. They are asked for again.
+    pub acquires_lost: u64,
+    /// IKE messages for which charon's socket had no room, or it was not there. `ike_queue_full` of the drops counts those that did
+    /// not come so far.
+    pub ike_lost: u64,
+    /// Lifetimes and moved peers that charon is still to be told of.
+    pub events_waiting: u64,
 }
 
 /// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway runs.
@@ -251,6 +273,7 @@ impl Snapshot {
             protected: counters.protected,
             opened: counters.opened,
             handed_over: worker.handed_over(),
+            ..Self::default()
         }
     }
 

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use convoy_ipsec::{LifetimeEvent, MappingChange};
+use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::{Frame, FramePool, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::daemon::Daemon;
-use crate::handover::{Handover, Waker};
+use crate::handover::{Given, Handover, Waker};
 use crate::pipeline::{FleetEvent, Pipeline};
 
 /// Packets read from a port at a time.
@@ -51,7 +51,8 @@ pub struct Worker {
     handover: Option<Handover>,
     handed_over: u64,
     daemon: Option<Arc<dyn Daemon>>,
-    mappings: Vec<MappingChange>,
+    /// Of lifetimes, what the daemon is still to be told: at most its two limits for each SA.
+    untold: Vec<LifetimeEvent>,
     burst: Vec<Frame>,
     handed: [Vec<Frame>; 2],
     lifetimes: Vec<LifetimeEvent>,
@@ -72,7 +73,7 @@ impl Worker {
             handover: None,
             handed_over: 0,
             daemon: None,
-            mappings: Vec::new(),
+            untold: Vec::new(),
             burst: Vec::with_capacity(BURST),
             handed: Default::default(),
             lifetimes: Vec::new(),
@@ -127,8 +128,7 @@ impl Worker {
 
     /// Whether no packet is under way.
     pub fn is_drained(&self) -> bool {
-        self.has_handed_all()
-            && self.handover.as_ref().is_none_or(Handover::is_empty)
+        self.handover.as_ref().is_none_or(Handover::is_empty)
             && self.pipeline.is_empty()
             && self.leaving.iter().flatten().all(Vec::is_empty)
     }
@@ -136,11 +136,6 @@ impl Worker {
     /// Packets that were handed to other workers.
     pub fn handed_over(&self) -> u64 {
         self.handed_over
-    }
-
-    /// Whether no packet waits to be handed to another worker.
-    pub fn has_handed_all(&self) -> bool {
-        self.pipeline.departures.foreign.is_empty()
     }
 
     /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is false
@@ -171,7 +166,7 @@ impl Worker {
     /// Packets are read only where there is room for them all the way: in the window, at the ports that
     /// they will leave by, and in the pool, where engines that may vanish need a copy of each. Each side
     /// looks at the other's ports alone, so that two gateways with a full link between them cannot both
-    /// stop reading it.
+    /// stop reading it. Other workers are not looked at: one that is overloaded would stop this one too.
     fn may_read(&mut self, side: Side) -> bool {
         let ways_out = match side {
             Side::Inside => &self.leaving[1],
@@ -181,11 +176,10 @@ impl Worker {
         let pool = self.pipeline.pool_mut();
         let reserve = pool.total(FrameSize::Small) / 4;
         let has_frames = pool.available(FrameSize::Small) > reserve;
-        !blocked && has_frames && self.has_handed_all() && self.pipeline.has_room()
+        !blocked && has_frames && self.pipeline.has_room()
     }
 
-    /// Takes in what other workers received of our SAs. It never waits for what we hand to them, so no two can wait for
-    /// each other.
+    /// Takes in what other workers received of our SAs.
     fn take_handed(&mut self) -> bool {
         let Some(handover) = self.handover.as_mut().filter(|_| self.pipeline.has_room()) else {
             return false;
@@ -232,16 +226,20 @@ impl Worker {
         for frame in departures.to_inside.drain(..).chain(departures.bypass_in.drain(..)) {
             unsealed += queue(frame, self.inside.first().map(Box::as_ref), self.leaving[0].first_mut(), pool);
         }
+        let mut unheard = 0;
         if let Some(daemon) = &self.daemon {
-            departures.ike.iter().for_each(|frame| daemon.ike(frame));
-            departures.acquires.drain(..).for_each(|acquire| daemon.acquire(acquire));
+            unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
+            // The daemon counts what is lost: an acquire is no packet.
+            for acquire in departures.acquires.drain(..) {
+                daemon.acquire(acquire);
+            }
         }
         pool.give_back_burst(&mut departures.ike);
-        if let Some(handover) = &mut self.handover {
-            let before = departures.foreign.len();
-            handover.give(&mut departures.foreign);
-            self.handed_over += (before - departures.foreign.len()) as u64;
-        }
+        let given = match &mut self.handover {
+            Some(handover) => handover.give(&mut departures.foreign, pool),
+            None => Given::default(),
+        };
+        self.handed_over += given.handed_over;
         let mut sent = 0;
         let [to_inside, to_outside] = &mut self.leaving;
         let ways = self.inside.iter_mut().zip(to_inside).chain(self.outside.iter_mut().zip(to_outside));
@@ -250,8 +248,13 @@ impl Worker {
                 sent += port.send(pool, queue)?;
             }
         }
-        if unsealed > 0 {
-            self.pipeline.ipsec_mut().count_unsealed(unsealed);
+        let lost = [
+            (DropReason::Unsealed, unsealed),
+            (DropReason::IkeQueueFull, unheard),
+            (DropReason::HandoverFull, given.dropped),
+        ];
+        for (reason, packets) in lost.into_iter().filter(|(_, packets)| *packets > 0) {
+            self.pipeline.ipsec_mut().count_dropped(reason, packets);
         }
         Ok(sent > 0)
     }
@@ -275,12 +278,18 @@ impl Worker {
             }
         }
         self.pipeline.tick(&mut self.lifetimes);
-        self.pipeline.ipsec_mut().mapping_changes(&mut self.mappings);
         if let Some(daemon) = &self.daemon {
-            self.lifetimes.iter().for_each(|event| daemon.expire(event));
-            self.mappings.iter().for_each(|change| daemon.mapping(change));
+            let ipsec = self.pipeline.ipsec_mut();
+            self.untold.extend_from_slice(&self.lifetimes);
+            // An SA that was taken out meanwhile is known to have ended, and its place may be another's.
+            let is_there = |event: &LifetimeEvent| {
+                ipsec.sa(event.sa).is_some_and(|sa| {
+                    (sa.name.spi, sa.name.direction) == (event.name.spi, event.name.direction)
+                })
+            };
+            self.untold.retain(|event| is_there(event) && !daemon.expire(event));
+            ipsec.mapping_changes(&mut |change| daemon.mapping(&change));
         }
-        self.mappings.clear();
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));

@@ -54,6 +54,8 @@ drop_reasons! {
     NoFrame = "no_frame",
     /// The frame has no room for what had to be written.
     NoRoom = "no_room",
+    /// The worker that its SA belongs to is overloaded: as many packets as may wait for it do.
+    HandoverFull = "handover_full",
 
     // Inbound, before the crypto job.
     /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short (`XfrmInHdrError`).
@@ -68,6 +70,8 @@ drop_reasons! {
     OpenedElsewhere = "opened_elsewhere",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
     Keepalive = "keepalive",
+    /// An IKE message for which the queue to charon had no room; its sender sends it again (RFC 7296 section 2.1).
+    IkeQueueFull = "ike_queue_full",
     /// An ICMP error about one of our SAs: absorbed, not lost.
     IcmpError = "icmp_error",
     /// An ICMP error that quotes one of our SAs, but no packet that it sent lately: forged, or far too late.

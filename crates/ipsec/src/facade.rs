@@ -133,7 +133,6 @@ pub struct Ipsec {
     now_ns: u64,
     /// Sorted: addresses of inbound SAs and of the configuration.
     own: Vec<IpAddr>,
-    mapping_changes: Vec<MappingChange>,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
 }
@@ -170,7 +169,6 @@ impl Ipsec {
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
             now_ns: 0,
             own: Vec::new(),
-            mapping_changes: Vec::new(),
             pieces: Vec::new(),
             config,
         };
@@ -253,9 +251,9 @@ impl Ipsec {
         self.count_drop(sa, reason);
     }
 
-    /// Counts packets that were to be sealed in flight by a port that does not, and were dropped for that.
-    pub fn count_unsealed(&mut self, packets: u64) {
-        self.drops.add(DropReason::Unsealed, packets);
+    /// Counts packets of no SA in particular that were dropped outside of this crate.
+    pub fn count_dropped(&mut self, reason: DropReason, packets: u64) {
+        self.drops.add(reason, packets);
     }
 
     fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {

@@ -119,6 +119,8 @@ pub(crate) struct Slot {
     pub(crate) last_sent_ns: u64,
     /// When a packet last left or came in, if one did; keep-alives do not count.
     pub(crate) last_used_ns: Option<u64>,
+    /// Where the peer was and where it has moved, until that is told; inbound.
+    pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
 }
 
 /// All SAs of one worker, its own and the others'.
@@ -180,6 +182,7 @@ impl Sad {
             drops: DropCounters::default(),
             last_sent_ns: now_ns,
             last_used_ns: None,
+            moved: None,
         };
         if self.free.pop_front().is_none() {
             self.slots.push(None);

@@ -5,10 +5,11 @@ use std::collections::HashMap;
 use convoy_ike::state::{Backend, ChildName, Ends, Refusal, SaUsage};
 use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 
+use crate::lane::Lane;
 use crate::lanes::Lanes;
 
 /// The workers, as charon's state sees them. Its numbers for SAs are this one's own; each worker has a place for each.
-pub(super) struct Workers {
+pub(crate) struct Workers {
     lanes: Lanes,
     /// By number: the SA's place in each worker.
     places: HashMap<SaIndex, Vec<SaIndex>>,
@@ -19,7 +20,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
-    pub(super) fn new(lanes: Lanes) -> Self {
+    pub(crate) fn new(lanes: Lanes) -> Self {
         Self {
             lanes,
             places: HashMap::new(),
@@ -52,40 +53,42 @@ impl Workers {
 
     fn tell_policies(&self) {
         let (policies, names) = (self.policies.clone(), self.names.clone());
-        self.lanes.ask(move |lane| lane.set_policies(policies.clone(), names.clone()));
+        self.lanes.tell(move |lane| lane.set_policies(policies.clone(), names.clone()));
     }
 }
 
 impl Backend for Workers {
     fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
-        let results = self.lanes.ask(move |lane| lane.install(&sa).map_err(|error| error.to_string()));
-        let is_whole = results.len() == self.lanes.len();
+        let install = move |lane: &mut Lane| lane.install(&sa).map_err(|error| error.to_string());
+        let answers =
+            self.lanes.ask_or_undo(install, |lane, done| done.into_iter().for_each(|sa| lane.retire(sa)));
         let mut places = Vec::new();
         let mut refused = None;
-        for (worker, result) in results.into_iter().enumerate() {
-            match result {
-                Ok(place) => places.push((worker, place)),
-                Err(reason) => refused = Some(reason),
+        for (worker, answer) in answers.into_iter().enumerate() {
+            match answer {
+                Some(Ok(place)) => places.push((worker, place)),
+                Some(Err(reason)) => refused = Some(reason),
+                None => refused = Some(format!("worker {worker} did not answer in time")),
             }
         }
-        if refused.is_none() && is_whole {
-            let number = SaIndex(self.next);
-            self.next = self.next.wrapping_add(1);
-            self.numbers.extend(places.iter().map(|(worker, place)| ((*worker as u16, *place), number)));
-            self.places.insert(number, places.into_iter().map(|(_, place)| place).collect());
-            return Ok(number);
+        if let Some(reason) = refused {
+            for (worker, place) in places {
+                self.lanes.send(worker, move |lane| lane.retire(place));
+            }
+            return Err(Refusal(reason));
         }
-        for (worker, place) in places {
-            self.lanes.send(worker, move |lane| lane.worker_mut().pipeline_mut().retire(place));
-        }
-        Err(Refusal(refused.unwrap_or_else(|| "a worker did not answer in time".to_owned())))
+        let number = SaIndex(self.next);
+        self.next = self.next.wrapping_add(1);
+        self.numbers.extend(places.iter().map(|(worker, place)| ((*worker as u16, *place), number)));
+        self.places.insert(number, places.into_iter().map(|(_, place)| place).collect());
+        Ok(number)
     }
 
     fn remove(&mut self, sa: SaIndex) {
         let Some(places) = self.places.remove(&sa) else { return };
         for (worker, place) in places.into_iter().enumerate() {
             self.numbers.remove(&(worker as u16, place));
-            self.lanes.send(worker, move |lane| lane.worker_mut().pipeline_mut().retire(place));
+            self.lanes.send(worker, move |lane| lane.retire(place));
         }
     }
 
@@ -99,29 +102,38 @@ impl Backend for Workers {
             return Err(Refusal("no such SA".to_owned()));
         };
         let ends = SaEnds { local: ends.local, remote: ends.remote, encap: ends.encap };
-        let moved = self.lanes.ask(move |lane| {
-            let worker = usize::from(lane.worker_mut().pipeline().ipsec().worker());
-            lane.worker_mut().pipeline_mut().ipsec_mut().move_sa(places[worker], &ends)
-        });
-        if moved.len() == self.lanes.len() && moved.iter().all(|has_moved| *has_moved) {
-            Ok(())
-        } else {
-            Err(Refusal("the SA cannot go there".to_owned()))
+        let there = places.clone();
+        let move_it = move |lane: &mut Lane| lane.move_sa(there[lane.number()], &ends);
+        let there = places.clone();
+        let back = move |lane: &mut Lane, old: Option<SaEnds>| {
+            if let Some(old) = old {
+                lane.move_sa(there[lane.number()], &old);
+            }
+        };
+        let answers = self.lanes.ask_or_undo(move_it, back.clone());
+        if answers.iter().all(|answer| matches!(answer, Some(Some(_)))) {
+            return Ok(());
         }
+        let silent = answers.iter().position(Option::is_none);
+        for (worker, old) in answers.into_iter().enumerate() {
+            let back = back.clone();
+            self.lanes.send(worker, move |lane| back(lane, old.flatten()));
+        }
+        Err(Refusal(match silent {
+            Some(worker) => format!("worker {worker} did not answer in time"),
+            None => "the SA cannot go there".to_owned(),
+        }))
     }
 
     fn usage(&mut self, sa: SaIndex) -> Option<SaUsage> {
         let places = self.places.get(&sa)?.clone();
         let views = self.lanes.ask(move |lane| {
-            let worker = usize::from(lane.worker_mut().pipeline().ipsec().worker());
-            lane.worker_mut()
-                .pipeline()
-                .ipsec()
-                .sa(places[worker])
-                .filter(|view| usize::from(view.owner) == worker)
+            let worker = lane.number();
+            let ipsec = lane.worker_mut().pipeline().ipsec();
+            ipsec.sa(places[worker]).filter(|view| usize::from(view.owner) == worker)
         });
         // The workers that do not own it have counted nothing.
-        let view = views.into_iter().flatten().next()?;
+        let view = views.into_iter().flatten().flatten().next()?;
         Some(SaUsage {
             bytes: view.usage.bytes(),
             packets: view.usage.packets(),

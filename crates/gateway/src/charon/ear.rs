@@ -1,16 +1,26 @@
-//! What one worker tells charon: notes in a queue, so that the worker never waits.
+//! What one worker tells charon, by queues, so that the worker never waits.
+//!
+//! IKE messages have a queue of their own, as anyone may send them in any number. What happens to SAs goes by another, in which
+//! acquires may take a part of the room alone: what charon hears only once always finds the rest.
 
-use std::sync::mpsc::SyncSender;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use convoy_ipsec::{LifetimeEvent, MappingChange};
 
 use crate::daemon::Daemon;
 use crate::pipeline::Acquire;
 
-/// One thing that a worker has to say; SAs are the worker's own places.
+/// IKE messages that may wait.
+const MESSAGES: usize = 1024;
+/// Of the rest, what may wait.
+const NOTES: usize = 4096;
+/// Acquires among these.
+const ACQUIRES: usize = 1024;
+
+/// One thing that happened in a worker; SAs are the worker's own places.
 pub(super) enum Note {
-    /// A whole IP packet with an IKE message.
-    Ike(Vec<u8>),
     /// An SA is wanted.
     Acquire(Acquire),
     /// An SA has reached a limit.
@@ -19,37 +29,134 @@ pub(super) enum Note {
     Mapping(u16, MappingChange),
 }
 
+/// The other ends of all ears.
+pub(super) struct Heard {
+    /// Whole IP packets with IKE messages.
+    pub(super) messages: Receiver<Vec<u8>>,
+    pub(super) notes: Receiver<Note>,
+}
+
+/// What all ears count.
+#[derive(Default)]
+pub(super) struct Counts {
+    /// Acquires that wait.
+    acquires: AtomicUsize,
+    lost_acquires: AtomicU64,
+    /// Lifetimes and mappings that wait.
+    waiting: AtomicUsize,
+}
+
+impl Counts {
+    /// To be called with each note that was heard.
+    pub(super) fn heard(&self, note: &Note) {
+        match note {
+            Note::Acquire(_) => &self.acquires,
+            Note::Expire(..) | Note::Mapping(..) => &self.waiting,
+        }
+        .fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// An acquire did not reach charon.
+    pub(super) fn lost_acquire(&self) {
+        self.lost_acquires.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(super) fn lost_acquires(&self) -> u64 {
+        self.lost_acquires.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed) as u64
+    }
+}
+
 /// A worker's ear for charon.
 pub(super) struct Ear {
     worker: u16,
+    messages: SyncSender<Vec<u8>>,
     notes: SyncSender<Note>,
+    counts: Arc<Counts>,
 }
 
 impl Ear {
-    pub(super) fn new(worker: u16, notes: SyncSender<Note>) -> Self {
-        Self { worker, notes }
+    /// An ear for each worker, and the other ends.
+    pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, Heard) {
+        let (message_sender, messages) = sync_channel(MESSAGES);
+        let (note_sender, notes) = sync_channel(NOTES);
+        let ear = |worker| {
+            let (messages, notes) = (message_sender.clone(), note_sender.clone());
+            Arc::new(Self { worker, messages, notes, counts: Arc::clone(counts) })
+        };
+        ((0..workers).map(ear).collect(), Heard { messages, notes })
     }
 
-    fn note(&self, note: Note) {
-        // Under a flood of IKE messages some are lost; charon's peers send them again, and workers ask again for SAs.
-        let _ = self.notes.try_send(note);
+    fn note(&self, note: Note, waiting: &AtomicUsize) -> bool {
+        // Counted before, as it may be heard at once.
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let has_room = self.notes.try_send(note).is_ok();
+        if !has_room {
+            waiting.fetch_sub(1, Ordering::Relaxed);
+        }
+        has_room
     }
 }
 
 impl Daemon for Ear {
-    fn ike(&self, packet: &[u8]) {
-        self.note(Note::Ike(packet.to_vec()));
+    fn ike(&self, packet: &[u8]) -> bool {
+        self.messages.try_send(packet.to_vec()).is_ok()
     }
 
-    fn acquire(&self, acquire: Acquire) {
-        self.note(Note::Acquire(acquire));
+    fn acquire(&self, acquire: Acquire) -> bool {
+        let acquires = &self.counts.acquires;
+        let has_room =
+            acquires.load(Ordering::Relaxed) < ACQUIRES && self.note(Note::Acquire(acquire), acquires);
+        if !has_room {
+            self.counts.lost_acquire();
+        }
+        has_room
     }
 
-    fn expire(&self, event: &LifetimeEvent) {
-        self.note(Note::Expire(self.worker, *event));
+    fn expire(&self, event: &LifetimeEvent) -> bool {
+        self.note(Note::Expire(self.worker, *event), &self.counts.waiting)
     }
 
-    fn mapping(&self, change: &MappingChange) {
-        self.note(Note::Mapping(self.worker, *change));
+    fn mapping(&self, change: &MappingChange) -> bool {
+        self.note(Note::Mapping(self.worker, *change), &self.counts.waiting)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_ipsec::{Expiry, FlowKey, SaDirection, SaIndex, SaName, SaProtocol, TunnelId};
+
+    use super::*;
+
+    fn event(sa: u32) -> LifetimeEvent {
+        let (local, remote) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
+        let name =
+            SaName { spi: sa, direction: SaDirection::Inbound, protocol: SaProtocol::Esp, local, remote };
+        LifetimeEvent { sa: SaIndex(sa), name, tunnel: TunnelId(0), expiry: Expiry::Soft }
+    }
+
+    fn acquire() -> Acquire {
+        let address = [10, 0, 0, 1].into();
+        Acquire { tunnel: TunnelId(0), flow: FlowKey::new(address, address, 17, None) }
+    }
+
+    #[test]
+    fn floods_of_ike_messages_and_acquires_leave_room_for_what_is_told_once() {
+        let counts = Arc::default();
+        let (ears, heard) = Ear::for_each(2, &counts);
+        assert_eq!((0..5_000).filter(|_| ears[0].ike(b"a message")).count(), MESSAGES);
+        assert_eq!((0..5_000).filter(|_| ears[0].acquire(acquire())).count(), ACQUIRES);
+        assert_eq!(counts.lost_acquires(), 5_000 - ACQUIRES as u64);
+        let told = (0..5_000).filter(|sa| ears[1].expire(&event(*sa))).count();
+        assert_eq!(told, NOTES - ACQUIRES);
+        assert_eq!(counts.waiting(), told as u64);
+        for note in heard.notes.try_iter() {
+            counts.heard(&note);
+        }
+        assert_eq!((counts.waiting(), heard.messages.try_iter().count()), (0, MESSAGES));
+        assert!(ears[0].acquire(acquire()) && ears[0].expire(&event(1)) && ears[0].ike(b"a message"));
     }
 }

@@ -7,9 +7,10 @@ mod ear;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
 
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
@@ -22,8 +23,9 @@ use crate::config::Config;
 use crate::daemon::Daemon;
 use crate::lanes::Lanes;
 use crate::pipeline::{Acquire, Clock};
-use backend::Workers;
-use ear::{Ear, Note};
+use crate::snapshot::CharonRow;
+pub(crate) use backend::Workers;
+use ear::{Counts, Ear, Heard, Note};
 
 /// Where charon's plugin looks for the gateway unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
@@ -31,8 +33,8 @@ pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
 pub const IKE_PORT: u16 = 500;
 /// Tunnels of charon's; those below are the configuration's.
 const FIRST_TUNNEL: u32 = 1 << 30;
-/// What workers may have told that charon has not heard; what more there is, is lost.
-const NOTES: usize = 1024;
+/// Between two tries to tell what found no room on the way to charon.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// State and workers, which are changed together.
 struct Installed {
@@ -46,6 +48,9 @@ struct Desk {
     lanes: Mutex<Option<Lanes>>,
     /// The source of what charon sends from no address in particular.
     sources: Vec<IpAddr>,
+    counts: Arc<Counts>,
+    /// SAs that charon was asked for.
+    acquires: AtomicU64,
 }
 
 /// A charon's place at the gateway; it ends when this is dropped.
@@ -53,9 +58,9 @@ pub(crate) struct Charon {
     path: PathBuf,
     server: Option<Server>,
     desk: Arc<Desk>,
-    notes: Option<Receiver<Note>>,
+    heard: Option<Heard>,
     ears: Vec<Arc<Ear>>,
-    thread: Option<JoinHandle<()>>,
+    threads: Vec<JoinHandle<()>>,
 }
 
 impl Charon {
@@ -66,10 +71,11 @@ impl Charon {
             installed: Mutex::new(None),
             lanes: Mutex::new(None),
             sources: outside.map(|(address, _)| *address).collect(),
+            counts: Arc::default(),
+            acquires: AtomicU64::new(0),
         });
-        let (sender, notes) = sync_channel(NOTES);
-        let ears = (0..config.workers).map(|worker| Arc::new(Ear::new(worker, sender.clone()))).collect();
-        Self { path: path.to_owned(), server: None, desk, notes: Some(notes), ears, thread: None }
+        let (ears, heard) = Ear::for_each(config.workers, &desk.counts);
+        Self { path: path.to_owned(), server: None, desk, heard: Some(heard), ears, threads: Vec::new() }
     }
 
     /// What a worker tells.
@@ -91,24 +97,55 @@ impl Charon {
         let workers = Workers::new(lanes.clone());
         *lock(&self.desk.lanes) = Some(lanes);
         *lock(&self.desk.installed) = Some(Installed { state, workers });
-        let Some(notes) = self.notes.take() else { return Ok(()) };
+        let Some(Heard { messages, notes }) = self.heard.take() else { return Ok(()) };
         let handler: Arc<dyn Handler> = Arc::clone(&self.desk) as Arc<dyn Handler>;
         let server = Server::start(ServerConfig::new(&self.path, rand::rng().next_u64()), handler)?;
         let (desk, outlet) = (Arc::clone(&self.desk), server.outlet());
         self.server = Some(server);
-        let thread = std::thread::Builder::new().name("charon's ear".to_owned());
-        self.thread = Some(thread.spawn(move || {
+        let to_charon = outlet.clone();
+        let thread = Builder::new().name("charon's messages".to_owned());
+        self.threads.push(thread.spawn(move || {
+            for datagram in messages.iter().filter_map(|packet| datagram_of(&packet)) {
+                // Without room it is lost, as on any network, and counted: IKE sends it again.
+                to_charon.datagram(&datagram);
+            }
+        })?);
+        let thread = Builder::new().name("charon's events".to_owned());
+        self.threads.push(thread.spawn(move || {
             for note in notes {
+                desk.counts.heard(&note);
                 desk.hear(note, &outlet, clock);
             }
         })?);
         Ok(())
     }
+
+    /// A thread of this place that has ended, for which there is no reason but a fault.
+    pub(crate) fn fallen(&self) -> Option<&str> {
+        let has_ended = |thread: &&JoinHandle<()>| thread.is_finished();
+        let own =
+            self.threads.iter().find(has_ended).map(|thread| thread.thread().name().unwrap_or_default());
+        let is_deaf = self.server.as_ref().is_some_and(|server| !server.is_listening());
+        own.or(is_deaf.then_some("charon's socket"))
+    }
+
+    /// What there is to show.
+    pub(crate) fn row(&self) -> CharonRow {
+        let outlet = self.server.as_ref().map(Server::outlet);
+        let counts = &self.desk.counts;
+        CharonRow {
+            is_connected: outlet.as_ref().is_some_and(Outlet::is_connected),
+            acquires: self.desk.acquires.load(Ordering::Relaxed),
+            acquires_lost: counts.lost_acquires(),
+            ike_lost: outlet.as_ref().map_or(0, |outlet| outlet.losses().datagrams),
+            events_waiting: counts.waiting() + outlet.map_or(0, |outlet| outlet.waiting() as u64),
+        }
+    }
 }
 
 impl Drop for Charon {
     fn drop(&mut self) {
-        // Workers have ended by now, and with the last ear the thread does.
+        // Workers have ended by now, and with the last ear the threads do.
         self.ears.clear();
         *lock(&self.desk.lanes) = None;
         *lock(&self.desk.installed) = None;
@@ -120,29 +157,34 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Desk {
-    /// Tells charon what a worker has told.
+    /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue behind it fills, and then
+    /// workers keep what they have to tell.
     fn hear(&self, note: Note, outlet: &Outlet, clock: Clock) {
-        if let Note::Ike(packet) = note {
-            if let Some(datagram) = datagram_of(&packet) {
-                // Without room it is lost, as on any network: IKE sends it again.
-                outlet.datagram(&datagram);
+        let Some(event) = self.event_of(&note, clock) else { return };
+        if let Note::Acquire(_) = note {
+            match outlet.event(event) {
+                true => drop(self.acquires.fetch_add(1, Ordering::Relaxed)),
+                false => self.counts.lost_acquire(),
             }
             return;
         }
+        while !outlet.event(event) && lock(&self.installed).is_some() {
+            std::thread::sleep(AGAIN);
+        }
+    }
+
+    /// What charon is to hear of it.
+    fn event_of(&self, note: &Note, clock: Clock) -> Option<Event> {
         let mut installed = lock(&self.installed);
-        let Some(Installed { state, workers }) = installed.as_mut() else { return };
-        let event = match note {
-            Note::Ike(_) => None,
-            Note::Acquire(acquire) => self::acquire(state, &acquire, clock.now_ns()),
+        let Installed { state, workers } = installed.as_mut()?;
+        match note {
+            Note::Acquire(acquire) => self::acquire(state, acquire, clock.now_ns()),
             Note::Expire(worker, event) => {
-                workers.handle(worker, event.sa).and_then(|sa| state.expired(sa, event.expiry, workers))
+                workers.handle(*worker, event.sa).and_then(|sa| state.expired(sa, event.expiry, workers))
             }
             Note::Mapping(worker, change) => {
-                workers.handle(worker, change.sa).and_then(|sa| state.mapped(sa, change.new))
+                workers.handle(*worker, change.sa).and_then(|sa| state.mapped(sa, change.new))
             }
-        };
-        if let Some(event) = event {
-            outlet.event(event);
         }
     }
 }

@@ -25,6 +25,7 @@ use tokio::time::{sleep, timeout};
 use super::text;
 use crate::run::Order;
 use crate::snapshot::Snapshot;
+use crate::supervise;
 
 /// The page.
 const PATH: &str = "/metrics";
@@ -75,9 +76,8 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
         let _context = runtime.enter();
         tokio::net::TcpListener::from_std(listener)?
     };
-    let thread = std::thread::Builder::new().name("metrics".to_owned());
-    thread.spawn(move || runtime.block_on(accept(listener, orders, limits)))?;
-    Ok(())
+    let told = orders.clone();
+    supervise::spawn("metrics", told, move || runtime.block_on(accept(listener, orders, limits))).map(drop)
 }
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {

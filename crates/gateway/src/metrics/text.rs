@@ -10,7 +10,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::{MetricType, TypedMetric};
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::snapshot::{Buckets, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use crate::snapshot::{Buckets, CharonRow, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 
 /// What [`text`] is, for HTTP.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -135,6 +135,15 @@ impl prometheus_client::collector::Collector for Collector {
         let version = [label("version", &snapshot.version)];
         infos(encoder, "build", "The version of the program", [version])?;
         packets_in_all(encoder, snapshot)?;
+        single_gauge(
+            encoder,
+            "silent_workers",
+            "Workers that do not answer",
+            snapshot.silent_workers.len() as f64,
+        )?;
+        if let Some(row) = &snapshot.charon {
+            way_to_charon(encoder, row)?;
+        }
         tunnels(encoder, &snapshot.tunnels)?;
         associations(encoder, &snapshot.sas)?;
         engines(encoder, &snapshot.engines)?;
@@ -154,6 +163,28 @@ fn infos<L: EncodeLabelSet>(
     rows.into_iter().try_for_each(|labels| family.encode_family(&none)?.encode_info(&labels))
 }
 
+/// A gauge of the gateway as a whole.
+fn single_gauge(encoder: &mut Encoder<'_>, name: &str, help: &str, value: f64) -> std::fmt::Result {
+    ConstGauge::new(value).encode(encoder.encode_descriptor(name, help, None, ConstGauge::<f64>::TYPE)?)
+}
+
+/// A counter of the gateway as a whole.
+fn single_counter(encoder: &mut Encoder<'_>, name: &str, help: &str, value: u64) -> std::fmt::Result {
+    ConstCounter::new(value).encode(encoder.encode_descriptor(name, help, None, ConstCounter::<u64>::TYPE)?)
+}
+
+fn way_to_charon(encoder: &mut Encoder<'_>, row: &CharonRow) -> std::fmt::Result {
+    let connected = f64::from(u8::from(row.is_connected));
+    single_gauge(encoder, "charon_connected", "1 while a charon is connected", connected)?;
+    single_counter(encoder, "charon_acquires", "SAs that charon was asked for", row.acquires)?;
+    let help = "SAs that charon could not be asked for";
+    single_counter(encoder, "charon_acquires_lost", help, row.acquires_lost)?;
+    let help = "IKE messages for which charon had no room";
+    single_counter(encoder, "charon_ike_lost_messages", help, row.ike_lost)?;
+    let help = "Lifetimes and moved peers that charon has not heard of";
+    single_gauge(encoder, "charon_waiting_events", help, row.events_waiting as f64)
+}
+
 fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {
     let totals = [
         ("protected_packets", "Packets prepared for sealing", snapshot.protected),
@@ -161,8 +192,7 @@ fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::R
         ("handed_over_packets", "Packets that one worker received and another served", snapshot.handed_over),
     ];
     for (name, help, count) in totals {
-        let counter = ConstCounter::new(count);
-        counter.encode(encoder.encode_descriptor(name, help, None, ConstCounter::<u64>::TYPE)?)?;
+        single_counter(encoder, name, help, count)?;
     }
     // Those that were not met too: a rate needs a beginning.
     let drops = DropReason::ALL.iter().map(|reason| {
@@ -298,6 +328,8 @@ mod tests {
             engines: vec![engine],
             ports: vec![port],
             drops: [("replayed".to_owned(), 3)].into(),
+            charon: Some(CharonRow { is_connected: true, acquires_lost: 9, ..CharonRow::default() }),
+            silent_workers: vec![1],
             schedulers: vec![SchedulerRow {
                 wait_ns: Buckets { buckets: vec![(Some(1), 4), (Some(512), 1)], sum: 300 },
                 ..SchedulerRow::default()
@@ -318,6 +350,9 @@ mod tests {
                 "convoy_dropped_packets_total{reason=\"replayed\"} 3",
                 "convoy_port_device_total{port=\"outside\",counter=\"sealed\"} 5",
                 "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
+                "convoy_silent_workers 1.0",
+                "convoy_charon_connected 1.0",
+                "convoy_charon_acquires_lost_total 9",
                 "# EOF",
             ],
         );

@@ -6,7 +6,7 @@ use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp, ip};
 
-use super::{Ipsec, MappingChange, Verdict};
+use super::{Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
@@ -355,8 +355,9 @@ impl Ipsec {
             return;
         };
         self.sad.move_peer(index, source);
-        let tunnel = self.tunnels.id(number);
-        self.report_mapping(MappingChange { sa: index, tunnel, old, new: source });
+        if let Some(slot) = self.sad.get_mut(index) {
+            slot.moved = Some((slot.moved.map_or(old, |(first, _)| first), source));
+        }
         if self.config.follow_mapping {
             for outbound in self.tunnels.outbound(number).to_vec() {
                 if self.sad.get(outbound).is_some_and(|slot| slot.facts.peer() == old) {

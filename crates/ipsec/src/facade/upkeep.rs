@@ -18,10 +18,6 @@ use crate::sa_config::SaEnds;
 use crate::sad::{Sa, SaFacts, SaName, Slot};
 use crate::spd::TunnelId;
 
-/// Mapping changes that are kept until they are asked for; later ones are lost, as each tells only that
-/// the SA's view is worth a look.
-const MAPPING_CHANGES: usize = 1024;
-
 /// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingChange {
@@ -97,9 +93,16 @@ impl Ipsec {
         }
     }
 
-    /// Appends the mapping changes since the last call.
-    pub fn mapping_changes(&mut self, changes: &mut Vec<MappingChange>) {
-        changes.append(&mut self.mapping_changes);
+    /// Tells of every inbound SA of ours whose peer has moved since `tell` last took its move, which it says by `true`. What it
+    /// does not take it is told again, with where the peer is by then. To be called about once a second.
+    pub fn mapping_changes(&mut self, tell: &mut dyn FnMut(MappingChange) -> bool) {
+        for (sa, slot) in self.sad.iter_mut() {
+            let Some((old, new)) = slot.moved else { continue };
+            let tunnel = self.tunnels.id(slot.tunnel);
+            if old == new || tell(MappingChange { sa, tunnel, old, new }) {
+                slot.moved = None;
+            }
+        }
     }
 
     /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
@@ -130,6 +133,12 @@ impl Ipsec {
         }
         self.note_own_addresses();
         has_moved
+    }
+
+    /// The ends of an SA as [`move_sa`](Self::move_sa) takes them; `None` if it is unknown.
+    pub fn ends(&self, index: SaIndex) -> Option<SaEnds> {
+        let facts = self.sad.get(index)?.facts;
+        Some(SaEnds { local: facts.name.local, remote: facts.name.remote, encap: facts.encap })
     }
 
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after
@@ -164,12 +173,6 @@ impl Ipsec {
                 self.drop_frame(pool, frame, Some(index), reason);
                 None
             }
-        }
-    }
-
-    pub(super) fn report_mapping(&mut self, change: MappingChange) {
-        if self.mapping_changes.len() < MAPPING_CHANGES {
-            self.mapping_changes.push(change);
         }
     }
 }

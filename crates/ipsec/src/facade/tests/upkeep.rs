@@ -10,6 +10,16 @@ fn keepalives(gateway: &mut Gateway, now_ns: u64) -> Vec<Vec<u8>> {
     gateway.copied(&mut out)
 }
 
+/// All changes of mappings, which are taken.
+fn mapping_changes(gateway: &mut Gateway) -> Vec<MappingChange> {
+    let mut changes = Vec::new();
+    gateway.ipsec.mapping_changes(&mut |change| {
+        changes.push(change);
+        true
+    });
+    changes
+}
+
 #[test]
 fn a_silent_encapsulated_tunnel_is_kept_alive_and_the_peer_absorbs_it() {
     for outer_v6 in [false, true] {
@@ -57,8 +67,7 @@ fn a_moved_peer_is_reported_once_and_followed_where_asked() {
             ipv4::fill_checksum(packet);
         }
         assert_eq!(b.receive(&outer).len(), 3);
-        let mut changes = Vec::new();
-        b.ipsec.mapping_changes(&mut changes);
+        let changes = mapping_changes(&mut b);
         let new = "198.51.100.9:40000".parse().expect("an address");
         let old = "192.0.2.1:4500".parse().expect("an address");
         assert_eq!(changes, [MappingChange { sa: IN, tunnel: TunnelId(7), old, new }]);
@@ -68,6 +77,30 @@ fn a_moved_peer_is_reported_once_and_followed_where_asked() {
         assert_eq!(to_new, follow_mapping);
         b.assert_no_leak();
     }
+}
+
+#[test]
+fn a_move_that_nobody_takes_is_told_again_as_it_is_by_then() {
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let mut outer = a.send(&vec![link.packet(false, 100); 2]);
+    for (packet, host) in outer.iter_mut().zip([8, 9]) {
+        packet[15] = host;
+        ipv4::fill_checksum(packet);
+    }
+    let mut refused = 0;
+    for packet in &outer {
+        assert_eq!(b.receive(std::slice::from_ref(packet)).len(), 1);
+        b.ipsec.mapping_changes(&mut |_| {
+            refused += 1;
+            false
+        });
+    }
+    assert_eq!(refused, 2);
+    let [change] = mapping_changes(&mut b)[..] else { panic!("one SA has moved") };
+    assert_eq!(change.old, "192.0.2.1:4500".parse().expect("an address"));
+    assert_eq!(change.new, "192.0.2.9:4500".parse().expect("an address"));
+    assert_eq!(mapping_changes(&mut b), []);
 }
 
 #[test]
@@ -81,8 +114,7 @@ fn a_late_or_forged_packet_from_elsewhere_moves_nobody() {
     outer[2][last] ^= 1;
     outer.swap(0, 1);
     assert_eq!(b.receive(&outer).len(), 2);
-    let mut changes = Vec::new();
-    b.ipsec.mapping_changes(&mut changes);
+    let changes = mapping_changes(&mut b);
     assert_eq!(changes, []);
 }
 
@@ -97,8 +129,7 @@ fn without_a_window_a_replay_from_elsewhere_moves_nobody() {
     assert_eq!(b.receive(&outer).len(), 1);
     outer[0][15] = 99;
     assert_eq!(b.receive(&outer).len(), 1, "nothing is checked");
-    let mut changes = Vec::new();
-    b.ipsec.mapping_changes(&mut changes);
+    let changes = mapping_changes(&mut b);
     assert_eq!(changes, []);
 }
 

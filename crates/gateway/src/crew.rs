@@ -1,0 +1,93 @@
+//! The workers' threads: begun together, and ended together within a bounded time.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use convoy_port::PortError;
+
+use crate::lane::{Command, Common, DRAIN, Lane, Tell};
+use crate::lanes::Lanes;
+use crate::run::RunError;
+use crate::supervise::words;
+
+/// How much longer than its packets may take a worker may take to end.
+const GRACE: Duration = Duration::from_secs(2);
+/// Between two looks at who has ended.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// The threads of all workers.
+pub(crate) struct Crew {
+    /// By number; one that was left behind or has ended is no more here.
+    threads: Vec<(usize, JoinHandle<Result<(), PortError>>)>,
+    common: Arc<Common>,
+}
+
+impl Crew {
+    /// Starts a thread for each worker.
+    ///
+    /// # Errors
+    /// The system's, if it gives no thread; those that were begun end then.
+    pub(crate) fn start(lanes: Vec<(Lane, Receiver<Command>)>, tell: &Tell) -> io::Result<Self> {
+        let mut crew = Self { threads: Vec::new(), common: Arc::default() };
+        for (number, (mut lane, commands)) in lanes.into_iter().enumerate() {
+            let (common, tell) = (Arc::clone(&crew.common), Arc::clone(tell));
+            let thread = Builder::new().name(format!("worker {number}"));
+            let spawned = thread.spawn(move || lane.work(&commands, &common, &tell));
+            match spawned {
+                Ok(thread) => crew.threads.push((number, thread)),
+                Err(error) => {
+                    crew.common.is_stopping.store(true, Ordering::Release);
+                    return Err(error);
+                }
+            }
+        }
+        Ok(crew)
+    }
+
+    /// Whether a worker has ended, for which there is no reason but a fault or the end of its captures.
+    pub(crate) fn has_gap(&self) -> bool {
+        self.threads.iter().any(|(_, thread)| thread.is_finished())
+    }
+
+    /// Lets packets under way leave, and ends all. `pause` waits for the time that it is given, and says whether there is no
+    /// time for that.
+    ///
+    /// # Errors
+    /// The first worker's that ended by an error; the workers that do not end, which are left behind.
+    pub(crate) fn stop(
+        &mut self,
+        lanes: &Lanes,
+        pause: &mut dyn FnMut(Duration) -> bool,
+    ) -> Result<(), RunError> {
+        self.common.is_stopping.store(true, Ordering::Release);
+        lanes.wake();
+        let until = Instant::now() + DRAIN + GRACE;
+        let mut result = Ok(());
+        while !self.threads.is_empty() {
+            for (number, thread) in self.threads.extract_if(.., |(_, thread)| thread.is_finished()) {
+                result = result.and(outcome(number, thread));
+            }
+            let left: Vec<usize> = self.threads.iter().map(|(number, _)| *number).collect();
+            if Instant::now() >= until {
+                self.threads.clear();
+                return result.and(Err(RunError::Hung(left)));
+            }
+            if !left.is_empty() && pause(PAUSE) {
+                self.threads.clear();
+                return result.and(Err(RunError::Hurried(left)));
+            }
+        }
+        result
+    }
+}
+
+fn outcome(number: usize, thread: JoinHandle<Result<(), PortError>>) -> Result<(), RunError> {
+    match thread.join() {
+        Ok(ended) => ended.map_err(RunError::Port),
+        Err(panic) => Err(RunError::Worker { number, reason: words(&*panic).to_owned() }),
+    }
+}

@@ -1,0 +1,290 @@
+//! A gateway of two workers over ports in memory: workers that stand still, and workers that panic.
+
+use std::sync::mpsc::Sender;
+use std::time::Instant;
+
+use convoy_ike::state::Backend as _;
+use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection};
+use convoy_packet::{Frame, FramePool};
+use convoy_port::Port;
+use convoy_port::memory::{Memory, link};
+use convoy_scheduler::{CostModel, Input};
+
+use super::*;
+use crate::charon::Workers as CharonsWorkers;
+use crate::lane::DRAIN;
+use crate::pipeline::Pipeline;
+
+const WORKERS: u16 = 2;
+/// Packets that a link holds.
+const LINK: usize = 256;
+/// A loaded machine may take so long over anything.
+const SLACK: Duration = Duration::from_secs(20);
+
+/// Two tunnels, of which worker 0 has the first and worker 1 the other.
+fn config(site: u8, workers: u16) -> Config {
+    let peer = 3 - site;
+    let mut text = format!("[gateway]\nworkers = {workers}\n");
+    for tunnel in 0..2_u32 {
+        let spi = |site: u8| u32::from(site) * 0x1000 + tunnel;
+        let key = |site: u8| hex::encode([site * 16 + tunnel as u8; 20]);
+        text += &format!(
+            "[[tunnel]]\nname = \"t{tunnel}\"\nlocal = \"192.0.2.{site}\"\nremote = \"192.0.2.{peer}\"\n\
+             local_ts = [\"10.{site}.{tunnel}.0/24\"]\nremote_ts = [\"10.{peer}.{tunnel}.0/24\"]\n\
+             esp_proposal = \"aes128gcm16\"\nencap = \"udp\"\n[tunnel.manual]\nspi_in = {}\nspi_out = {}\n\
+             key_in = \"{}\"\nkey_out = \"{}\"\n",
+            spi(site),
+            spi(peer),
+            key(site),
+            key(peer)
+        );
+    }
+    Config::parse("test.toml", &text).expect("good")
+}
+
+/// No engine is measured: a cache on this machine is not the test's.
+fn costs() -> Costs {
+    let mut costs = Costs::new();
+    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    costs
+}
+
+struct Bench {
+    gateway: Gateway,
+    orders: Sender<Order>,
+    received: Receiver<Order>,
+    /// The test's ends of each worker's ports.
+    inside: Vec<Memory>,
+    outside: Vec<Memory>,
+    peer: Pipeline,
+}
+
+fn bench() -> Bench {
+    let (mut inside, mut outside, mut queues) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..WORKERS {
+        let ((in_port, in_end), (out_port, out_end)) =
+            (link("inside", "hosts", LINK, 1_500), link("outside", "network", LINK, 1_500));
+        queues.push([vec![Box::new(in_port) as Box<dyn Port>], vec![Box::new(out_port) as _]]);
+        inside.push(in_end);
+        outside.push(out_end);
+    }
+    let ports = Opened { queues, engines: Vec::new() };
+    let gateway = Gateway::over(config(1, WORKERS), ports, costs(), Arc::new(|_| ())).expect("good");
+    let (peers, mut costs) = (config(2, 1), costs());
+    let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
+    let (peer, _) = assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start()).expect("good");
+    let (orders, received) = channel();
+    Bench { gateway, orders, received, inside, outside, peer }
+}
+
+/// A UDP packet from a host behind the peer to one behind the gateway.
+fn inner(tunnel: u8, mark: u8) -> Vec<u8> {
+    let mut packet = vec![0; 64];
+    let header = convoy_packet::IpHeader::new(17, [10, 2, tunnel, 9].into(), [10, 1, tunnel, 9].into());
+    header.write(&mut packet);
+    convoy_packet::udp::write(&mut packet[header.header_len()..], 7, 7);
+    packet[63] = mark;
+    packet
+}
+
+impl Bench {
+    /// What the peer sends for an inner packet, in frames of its own.
+    fn sealed(&mut self, inner: &[u8]) -> Vec<Frame> {
+        let frame = self.peer.pool_mut().take_filled(inner, 64).expect("a frame");
+        self.peer.outbound(&mut vec![frame]);
+        while self.peer.pump(Input::Ended) || !self.peer.is_empty() {}
+        std::mem::take(&mut self.peer.departures.to_outside)
+    }
+
+    /// Has a packet arrive at a worker's queue outside.
+    fn arrive(&mut self, worker: usize, mut frames: Vec<Frame>) {
+        let until = Instant::now() + SLACK;
+        while !frames.is_empty() {
+            self.outside[worker].send(self.peer.pool_mut(), &mut frames).expect("memory does not fail");
+            assert!(Instant::now() < until, "worker {worker} reads no more");
+            std::thread::yield_now();
+        }
+    }
+
+    /// Whether the packet with this mark comes out inside, at any worker.
+    fn delivered(&mut self, mark: u8) -> bool {
+        let (until, mut burst) = (Instant::now() + SLACK, Vec::new());
+        while Instant::now() < until {
+            for port in &mut self.inside {
+                port.receive(self.peer.pool_mut(), 64, &mut burst).expect("memory does not fail");
+            }
+            if burst.iter().any(|frame| frame.len() == 64 && frame[63] == mark) {
+                self.peer.pool_mut().give_back_burst(&mut burst);
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        false
+    }
+
+    /// Has a worker stand still until what is returned is dropped.
+    fn hang(&self, worker: usize) -> Sender<()> {
+        let (entered, is_there) = channel();
+        let (release, released) = channel::<()>();
+        self.gateway.lanes.send(worker, move |_| {
+            entered.send(()).expect("the test waits");
+            let _ = released.recv();
+        });
+        is_there.recv_timeout(SLACK).expect("the worker works");
+        release
+    }
+
+    /// How many SAs each worker knows.
+    fn sas(&self) -> Vec<usize> {
+        let count = |lane: &mut Lane| lane.worker_mut().pipeline().ipsec().sas().count();
+        self.gateway.lanes.ask(count).into_iter().map(|count| count.expect("it works")).collect()
+    }
+}
+
+fn sa(spi: u32) -> SaConfig {
+    let proposal: Proposal = "aes128gcm16".parse().expect("a proposal");
+    let keys = KeyMaterial::new(proposal.transform, vec![1; 20]).expect("its length");
+    let ends = [[192, 0, 2, 1], [192, 0, 2, 2]].map(Into::into);
+    SaConfig {
+        tunnel: convoy_ipsec::TunnelId(1 << 30),
+        ..SaConfig::new(spi, SaDirection::Inbound, ends[0], ends[1], keys)
+    }
+}
+
+#[test]
+fn an_overloaded_tunnel_stops_no_tunnel_of_another_worker() {
+    let mut bench = bench();
+    let hung = bench.hang(1);
+    let [junk] = &bench.sealed(&inner(1, 0))[..] else { panic!("one packet") };
+    let mut junk = junk.to_vec();
+    *junk.last_mut().expect("an ICV") ^= 1;
+    let mut pool = FramePool::new(3_100, 0);
+    for _ in 0..3_000 {
+        let until = Instant::now() + SLACK;
+        let frame = loop {
+            match pool.take_filled(&junk, 0) {
+                Some(frame) => break frame,
+                None => assert!(Instant::now() < until, "the flooded queue is read no more"),
+            }
+            std::thread::yield_now();
+        };
+        bench.arrive(0, vec![frame]);
+    }
+    let answered = (1..=30).filter(|mark| {
+        let sealed = bench.sealed(&inner(0, *mark));
+        bench.arrive(0, sealed);
+        bench.delivered(*mark)
+    });
+    assert_eq!(answered.count(), 30);
+    let drops = bench.gateway.snapshot().drops;
+    assert!(drops.iter().any(|(reason, count)| reason == "handover_full" && *count > 1_000), "{drops:?}");
+    drop(hung);
+    let sealed = bench.sealed(&inner(1, 77));
+    bench.arrive(0, sealed);
+    assert!(bench.delivered(77), "the overloaded tunnel works again");
+    bench.orders.send(Order::Stop).expect("received");
+    bench.gateway.work(&bench.received).expect("all workers end");
+}
+
+#[test]
+fn a_worker_that_panics_ends_the_gateway_with_its_number_and_what_it_said() {
+    let mut bench = bench();
+    bench.gateway.lanes.send(1, |_| panic!("provoked by a test"));
+    let began = Instant::now();
+    let error = bench.gateway.work(&bench.received).expect_err("a worker is gone");
+    assert!(began.elapsed() < DRAIN, "the others do not wait for it");
+    assert_eq!(
+        error.to_string(),
+        "worker 1 ended by a fault in convoy, please report it: provoked by a test"
+    );
+}
+
+#[test]
+fn a_thread_that_ended_by_a_fault_ends_the_gateway() {
+    let mut bench = bench();
+    bench.orders.send(Order::Fault("signals".to_owned())).expect("received");
+    let error = bench.gateway.work(&bench.received).expect_err("nobody hears signals any more");
+    assert!(matches!(error, RunError::Thread(name) if name == "signals"));
+}
+
+#[test]
+fn a_hung_worker_is_shown_and_does_not_keep_the_gateway_from_ending() {
+    let mut bench = bench();
+    let hung = bench.hang(1);
+    let snapshot = bench.gateway.snapshot();
+    assert_eq!((snapshot.silent_workers, snapshot.sas.len()), (vec![1], 2));
+    bench.orders.send(Order::Stop).expect("received");
+    let error = bench.gateway.work(&bench.received).expect_err("a worker does not end");
+    assert!(matches!(&error, RunError::Hung(workers) if *workers == [1]), "{error}");
+    assert!(error.to_string().starts_with("worker 1 did not end in time"), "{error}");
+    drop(hung);
+}
+
+#[test]
+fn a_second_order_to_stop_ends_the_gateway_at_once() {
+    let mut bench = bench();
+    let hung = bench.hang(0);
+    bench.orders.send(Order::Stop).expect("received");
+    bench.orders.send(Order::Stop).expect("received");
+    let began = Instant::now();
+    let error = bench.gateway.work(&bench.received).expect_err("a worker does not end");
+    assert!(began.elapsed() < DRAIN, "{:?}", began.elapsed());
+    assert!(matches!(&error, RunError::Hurried(workers) if workers.contains(&0)), "{error}");
+    drop(hung);
+}
+
+#[test]
+fn an_sa_that_a_worker_did_not_install_in_time_stands_nowhere() {
+    let bench = bench();
+    let mut workers = CharonsWorkers::new(bench.gateway.lanes.clone());
+    for worker in 0..usize::from(WORKERS) {
+        let hung = bench.hang(worker);
+        let refusal = workers.install(sa(0x7001)).expect_err("a worker does not answer");
+        assert_eq!(refusal.0, format!("worker {worker} did not answer in time"));
+        drop(hung);
+        assert_eq!(bench.sas(), [4, 4], "not even late, and nobody's else");
+    }
+    let index = workers.install(sa(0x7001)).expect("all answer");
+    assert_eq!(bench.sas(), [5, 5]);
+    workers.remove(index);
+    assert_eq!(bench.sas(), [4, 4]);
+}
+
+#[test]
+fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
+    let bench = bench();
+    let (done, is_done) = channel();
+    let install = move |lane: &mut Lane| {
+        let installed = lane.install(&sa(0x7001)).expect("good");
+        if lane.number() == 0 {
+            std::thread::sleep(Duration::from_secs(3));
+            done.send(()).expect("the test waits");
+        }
+        installed
+    };
+    let answers = bench.gateway.lanes.ask_or_undo(install, |lane, sa| lane.retire(sa));
+    assert_eq!((answers[0], answers[1].is_some()), (None, true));
+    is_done.recv_timeout(SLACK).expect("it was done");
+    assert_eq!(bench.sas(), [4, 5], "worker 0 undid its own; worker 1's is for whoever asked to take out");
+}
+
+#[test]
+fn policies_reach_a_worker_however_late_it_is() {
+    let bench = bench();
+    let mut workers = CharonsWorkers::new(bench.gateway.lanes.clone());
+    let hung = bench.hang(1);
+    let policy = Policy {
+        name: "charon's".to_owned(),
+        priority: 1,
+        direction: convoy_ipsec::PolicyDirection::Both,
+        selector: convoy_ipsec::Selector {
+            local: "10.1.9.0/24".parse().expect("a selector"),
+            remote: "10.2.9.0/24".parse().expect("a selector"),
+        },
+        action: convoy_ipsec::Action::Discard,
+    };
+    workers.set_policies(&[policy]);
+    drop(hung);
+    let counts = bench.gateway.lanes.ask(|lane| lane.worker_mut().pipeline().ipsec().policies().count());
+    assert_eq!(counts, [Some(3), Some(3)]);
+}

@@ -1,0 +1,70 @@
+//! Threads that live as long as the gateway. One that ends by a fault of the program ends the gateway in good order: a gateway that
+//! nobody can stop, or that charon cannot reach, is worse than one that the service manager starts again.
+
+use std::any::Any;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::Sender;
+use std::thread::{Builder, JoinHandle};
+
+use crate::run::Order;
+
+/// Starts a thread whose panic ends the gateway.
+///
+/// # Errors
+/// The system's, if it gives no thread.
+pub fn spawn(
+    name: &str,
+    orders: Sender<Order>,
+    body: impl FnOnce() + Send + 'static,
+) -> io::Result<JoinHandle<()>> {
+    let thread = name.to_owned();
+    Builder::new().name(name.to_owned()).spawn(move || {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(body)) {
+            tracing::error!("thread {thread} ended by a fault in convoy: {}", words(&*panic));
+            // A gateway that has ended needs no telling.
+            let _ = orders.send(Order::Fault(thread));
+        }
+    })
+}
+
+/// Serves one client; its panic ends that client's service alone. `false` if there was one.
+pub(crate) fn survive(what: &str, serve: impl FnOnce()) -> bool {
+    let outcome = catch_unwind(AssertUnwindSafe(serve));
+    if let Err(panic) = &outcome {
+        tracing::error!("{what} ended by a fault in convoy, please report it: {}", words(&**panic));
+    }
+    outcome.is_ok()
+}
+
+/// What a panic said.
+pub(crate) fn words(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("it said nothing")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_panics_is_told_of_by_name_and_one_that_ends_is_not() {
+        let (orders, received) = channel();
+        spawn("good", orders.clone(), || ()).expect("a thread").join().expect("no panic");
+        let bad = spawn("bad", orders, || panic!("provoked by a test")).expect("a thread");
+        bad.join().expect("the panic was caught");
+        assert!(matches!(received.try_recv(), Ok(Order::Fault(name)) if name == "bad"));
+        assert!(received.try_recv().is_err());
+    }
+
+    #[test]
+    fn what_a_panic_said_is_kept() {
+        let said = |panic: Box<dyn Any + Send>| words(&*panic).to_owned();
+        let number = 7;
+        assert_eq!(said(catch_unwind(|| panic!("plain")).expect_err("a panic")), "plain");
+        assert_eq!(said(catch_unwind(|| panic!("number {number}")).expect_err("a panic")), "number 7");
+        assert!(survive("a client", || ()) && !survive("a client", || panic!("provoked by a test")));
+    }
+}
