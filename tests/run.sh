@@ -27,6 +27,7 @@ run "rekeying under load, restarts of gateway and charon, strangers at charon's 
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
+run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
@@ -34,6 +35,7 @@ for port in udp raw; do
   run "two workers over $port" tests/workers.sh "$convoy" $port
   for outer in 4 6; do
     run "the tunnel over $port, IPv$outer" tests/outer.sh "$convoy" $port $outer
+    run "path MTU discovery over $port, IPv$outer: hosts behind, routers between, forged ICMP" tests/path-mtu.sh "$convoy" $port $outer
   done
 done
 echo "system tests: $passed passed, $failed failed"

@@ -121,6 +121,8 @@ pub struct SaRow {
     pub bytes: u64,
     /// The last sequence number sent, or the highest received.
     pub sequence: u64,
+    /// The largest outer packet that the path to the peer carries, in bytes, as far as it is known; outbound SAs have one.
+    pub path_mtu: Option<u16>,
     /// Its age in seconds.
     pub age_s: f64,
     /// How many seconds ago its last packet left or came; nothing if there was none.
@@ -391,6 +393,7 @@ fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView
         packets: view.usage.packets(),
         bytes: view.usage.bytes(),
         sequence: view.sequence,
+        path_mtu: view.path_mtu,
         age_s: view.age_ns as f64 * 1e-9,
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
         in_flight_by: stage.bound_to(view.index).map(by).unwrap_or_default(),

@@ -245,6 +245,8 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
     gauges(encoder, "sa_age_seconds", "Time since an SA was installed", each(|row| row.age_s))?;
     let used = rows.iter().filter_map(|row| Some((sa(row), row.last_used_s?)));
     gauges(encoder, "sa_idle_seconds", "Time since an SA's last packet", used)?;
+    let path_mtus = rows.iter().filter_map(|row| Some((sa(row), f64::from(row.path_mtu?))));
+    gauges(encoder, "sa_path_mtu_bytes", "The largest outer packet that an SA's path carries", path_mtus)?;
     let sequence = "Last sequence number sent, or highest received";
     gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))
 }
@@ -381,6 +383,7 @@ mod tests {
             remote_port: Some(1024),
             transform: "aes128gcm16".to_owned(),
             sequence: 77,
+            path_mtu: Some(1300),
             age_s: 1.5,
             last_used_s: Some(0.25),
             ..SaRow::default()
@@ -419,6 +422,7 @@ mod tests {
                 &format!("convoy_sa_age_seconds{{{spi}}} 1.5"),
                 &format!("convoy_sa_idle_seconds{{{spi}}} 0.25"),
                 &format!("convoy_sa_sequence_number{{{spi}}} 77.0"),
+                &format!("convoy_sa_path_mtu_bytes{{{spi}}} 1300.0"),
                 "convoy_protected_packets_total 4",
                 "convoy_opened_packets_total 5",
                 "convoy_handed_over_packets_total 6",

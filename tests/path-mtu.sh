@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# Path MTU discovery between hosts behind two gateways, with routers between, and ICMP that somebody forges. Needs root.
+# usage: path-mtu.sh CONVOY PORT OUTER    where PORT is udp or raw, and OUTER 4 or 6
+set -euo pipefail
+convoy=$(realpath "$1") PORT=$2 OUTER=$3
+here=$(dirname "$(realpath "$0")")
+python=$here/../target/test-venv/bin/python
+source "$here/hosts.sh"
+sites
+serve
+outer_a=192.0.2.1 outer_b=198.51.100.1
+[ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
+encap=udp; [ "$PORT" = udp ] || encap=none
+key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
+gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out key_in key_out
+  in_ns "$1" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+  (umask 077; cat >"$work/$1.toml" <<CONF
+[gateway]
+control = "$work/$1.sock"
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.$2.0.1/32", "fd00:$2::1/128"]
+[[port]]
+name = "outside"
+kind = "$PORT"
+address = ["$4"]
+[[tunnel]]
+name = "site-$3"
+local = "$4"
+remote = "$5"
+local_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
+remote_ts = ["10.$3.0.0/24", "fd00:$3::/64"]
+esp_proposal = "aes128gcm16"
+encap = "$encap"
+[tunnel.manual]
+spi_in = $6
+spi_out = $7
+key_in = "$8"
+key_out = "$9"
+CONF
+  )
+  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & running+=($!)
+  wait_for "the gateway $1 does not start" test -S "$work/$1.sock"
+}
+gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
+gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+ask() { "$convoy" show "$2" --json --control "$work/$1.sock"; } # namespace what
+path_mtu() { ask "$1" sa | $python -c 'import json, sys; print(*{sa["path_mtu"] for sa in json.load(sys.stdin)} - {None})'; } # namespace
+drops() { ask "$1" stats | $python -c 'import json, sys; print(dict(json.load(sys.stdin)["drops"]).get(sys.argv[1], 0))' "$2"; } # namespace reason
+expect_mtu() { # namespace bytes when
+  [ "$(path_mtu "$1")" = "$2" ] || fail "$3, $1 says of its path that it carries $(path_mtu "$1") bytes, not $2"
+}
+for ns in $ga $gb; do
+  for setting in rp_filter accept_local; do
+    in_ns $ns sysctl -n net.ipv4.conf.{all,wan0,convoy0}.$setting | xargs echo "$ns: $setting of all, wan0, convoy0:"
+  done
+done
+
+# A wide path, on which somebody forges: no SPI at all, another SPI, a number that was not sent lately. The kernel believes each.
+fetch_all
+for ns in $ga $gb; do expect_mtu $ns 1500 "on a wide path"; done
+forge() { # what
+  # From the far router, as a router on the path would, to gateway a about its packets to gateway b.
+  in_ns $far $python -W ignore "$here/forge.py" "$PORT" $outer_a $outer_b "$1" 0x5b000002
+}
+for what in no-spi wrong-spi wrong-sequence; do
+  forge $what
+  fetch_all
+  expect_mtu $ga 1500 "after a forged report ($what)"
+done
+believed=$(in_ns $ga ip route get $outer_b from $outer_a | grep -o 'mtu [0-9]*' || true)
+# IPv6 raw sockets tell the kernel nothing of it.
+[ -n "$believed" ] || [ "$PORT$OUTER" = raw6 ] || fail "the kernel of $ga believes none of it: what was forged is no test"
+[ "$(drops $ga icmp_unbelieved)" -gt 0 ] || fail "what quotes a number that was never sent is not counted"
+echo "three forged reports (${believed:-nothing}, says the kernel's cache): 12 files carried after them, path MTU 1500 as before"
+
+# The path becomes narrow, and its routers tell.
+between 1300
+fetch_all
+for ns in $ga $gb; do expect_mtu $ns 1300 "on a narrow path"; done
+# told FILE: the MTU of which ping says that it was told.
+told() { sed -n 's/.*(mtu = \([0-9]*\)).*/\1/p; s/.*Packet too big: mtu=\([0-9]*\).*/\1/p; s/.*message too long, mtu[=:] *\([0-9]*\).*/\1/p' "$1" | sort -u; }
+# payload ADDRESS BYTES: of a ping in an IP packet of so many bytes.
+payload() { case $1 in *:*) echo $(($2 - 48)) ;; *) echo $(($2 - 28)) ;; esac }
+for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; do
+  read -r host address <<<"$ends"
+  # TCP has learned already, and the host's kernel with it.
+  ip -n "$host" route flush cache; ip -n "$host" -6 route flush cache
+  ! in_ns "$host" ping -c 2 -i 0.3 -W 2 -M "do" -s 1300 "$address" >"$work/ping.log" 2>&1 || fail "1,300 bytes and more come through"
+  mtu=$(told "$work/ping.log")
+  [[ $mtu =~ ^[0-9]+$ ]] || fail "$host was told no MTU, or several: $(cat "$work/ping.log")"
+  IN="ip netns exec $host" pings "$work/ping.log" 3 -M "do" -s "$(payload "$address" "$mtu")" "$address" ||
+    fail "$host was told $mtu bytes, which do not come through: $(cat "$work/ping.log")"
+  ! in_ns "$host" ping -c 1 -W 1 -M "do" -s "$(payload "$address" $((mtu + 1)))" "$address" >"$work/ping.log" 2>&1 ||
+    fail "$host was told $mtu bytes, and more come through"
+  echo "$host to $address: told $mtu, which pass"
+done
+echo "path MTU over $PORT, IPv$OUTER: 20 files of 5,000,000 bytes the same, 4 of them over a path of 1,300 bytes"
