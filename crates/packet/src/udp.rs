@@ -1,7 +1,8 @@
 //! UDP (RFC 768, RFC 8200 section 8.1).
 
 use crate::field::{fixed, length, put_u16, u16_at};
-use crate::{HeaderError, checksum};
+use crate::protocol::UDP;
+use crate::{HeaderError, Layout, checksum};
 
 /// Length of the header, in bytes.
 pub const HEADER_BYTES: usize = 8;
@@ -82,6 +83,21 @@ pub fn fill_checksum(datagram: &mut [u8], pseudo: u64) {
     put_u16(datagram, CHECKSUM_AT, sum);
 }
 
+/// Gives an IPv6 packet's UDP datagram a checksum if it has none, as RFC 8200 section 8.1 demands of all but some
+/// tunnels (RFC 6935). All else stays as it is: IPv4, where there need be none, fragments, and what is malformed.
+pub fn complete_checksum(packet: &mut [u8]) {
+    let Ok(layout) = Layout::parse(packet) else { return };
+    if !layout.is_v6 || layout.protocol != UDP || layout.fragment.is_some() {
+        return;
+    }
+    let Ok(datagram) = Udp::parse(layout.body(packet)) else { return };
+    if datagram.checksum() == 0 {
+        let len = usize::from(datagram.length());
+        let pseudo = checksum::pseudo_header(packet, UDP, len);
+        fill_checksum(&mut packet[layout.payload..layout.payload + len], pseudo);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -114,6 +130,27 @@ mod tests {
         fill_checksum(&mut bytes, 0);
         let view = Udp::parse(&bytes).expect("whole");
         assert_eq!((view.checksum(), view.is_checksum_valid(0)), (0xffff, true));
+    }
+
+    #[test]
+    fn only_udp_over_ipv6_without_a_checksum_is_given_one() {
+        let datagram = |checksum: u8| [0x11, 0x94, 0x11, 0x94, 0, 12, 0, checksum, 1, 2, 3, 4];
+        let v6 = |checksum| {
+            let header = [&[0x60, 0, 0, 0, 0, 12, 17, 64][..], &[7; 32]].concat();
+            [&header[..], &datagram(checksum)].concat()
+        };
+        let mut packet = v6(0);
+        complete_checksum(&mut packet);
+        let pseudo = checksum::pseudo_header(&packet, UDP, 12);
+        assert!(Udp::parse(&packet[40..]).expect("whole").is_checksum_valid(pseudo));
+        assert_eq!(packet[..46], v6(0)[..46]);
+        let v4 = [&[0x45, 0, 0, 32, 0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2][..], &datagram(0)]
+            .concat();
+        for untouched in [v6(1), v6(0)[..51].to_vec(), v4] {
+            let mut packet = untouched.clone();
+            complete_checksum(&mut packet);
+            assert_eq!(packet, untouched);
+        }
     }
 
     proptest! {

@@ -39,11 +39,12 @@ pub struct InboundBurst {
 /// What the headers of an outside packet say it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// ESP or AH; the header stands at `at`.
+    /// ESP or AH; the header stands at `at`, and what it protects ends at `end`.
     Protected {
         protocol: SaProtocol,
         spi: u32,
         at: usize,
+        end: usize,
         in_udp: bool,
     },
     Ike,
@@ -57,7 +58,8 @@ impl Kind {
     /// Of a packet to one of our own addresses.
     fn of(packet: &[u8], layout: &Layout) -> Self {
         let (at, body) = (layout.payload, layout.body(packet));
-        let protected = |protocol, spi| Self::Protected { protocol, spi, at, in_udp: false };
+        let end = layout.total_len;
+        let protected = |protocol, spi| Self::Protected { protocol, spi, at, end, in_udp: false };
         match layout.protocol {
             ESP => Esp::parse(body).map_or(Self::Short, |esp| protected(SaProtocol::Esp, esp.spi())),
             AH => Ah::parse(body).map_or(Self::Short, |ah| protected(SaProtocol::Ah, ah.spi())),
@@ -74,7 +76,9 @@ impl Kind {
                 (Carried::Ike, _) => Self::Ike,
                 (Carried::Esp, Ok(esp)) => {
                     let (protocol, spi) = (SaProtocol::Esp, esp.spi());
-                    Self::Protected { protocol, spi, at: at + UDP_HEADER, in_udp: true }
+                    // The datagram's own length counts: IP may carry more behind it.
+                    let end = at + usize::from(datagram.length());
+                    Self::Protected { protocol, spi, at: at + UDP_HEADER, end, in_udp: true }
                 }
                 (Carried::Esp | Carried::Malformed, _) => Self::Short,
             },
@@ -122,10 +126,13 @@ impl Ipsec {
             }
         }
         match Kind::of(&frame, &layout) {
-            Kind::Protected { protocol, spi, at, in_udp } => {
+            Kind::Protected { protocol, spi, at, end, in_udp } => {
                 match self.inbound_sa(&frame, &layout, protocol, spi, in_udp) {
                     Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
-                    Ok((index, _)) => self.open(frame, &layout, at, index, pool, out),
+                    Ok((index, _)) => {
+                        frame.truncate(end);
+                        self.open(frame, &layout, at, index, pool, out);
+                    }
                     Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
                 }
             }
@@ -162,7 +169,7 @@ impl Ipsec {
         layout: &Layout,
     ) -> Result<(SaIndex, usize), (Option<SaIndex>, DropReason)> {
         let is_ours = layout.fragment.is_none() && self.is_own(layout.addresses(frame).1);
-        let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp }, true) =
+        let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
             (Kind::of(frame, layout), is_ours)
         else {
             return Err((None, DropReason::OpenedElsewhere));

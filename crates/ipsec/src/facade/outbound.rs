@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use convoy_packet::{Frame, FramePool, Layout, ip};
+use convoy_packet::{Frame, FramePool, Layout, ip, udp};
 
 use super::{FragmentPlace, Ipsec, Verdict};
 use crate::drops::DropReason;
@@ -387,6 +387,8 @@ impl Ipsec {
         if frame.len() <= path_mtu {
             return out.push(frame);
         }
+        // Whoever sends the fragments sees no datagram to compute it of.
+        udp::complete_checksum(&mut frame);
         // IPv4's identification stays where AH covers it, and where the header is the sender's own.
         let is_esp_tunnel = facts.name.protocol == SaProtocol::Esp && facts.mode == Mode::Tunnel;
         let keeps_id = !facts.name.remote.is_ipv6() && !is_esp_tunnel;

@@ -154,3 +154,33 @@ fn the_iv_of_a_counter_cipher_counts_up_from_where_it_was_told() {
     assert_eq!(sealed[0][24..28], [0, 0, 0, 1], "the sequence number begins at 1");
     assert_eq!(b.receive(&sealed).len(), 3);
 }
+
+#[test]
+fn esp_in_udp_is_as_long_as_udp_says_and_what_ip_carries_behind_it_is_nobodys() {
+    for (outer_v6, transform) in [(false, GCM), (false, CBC_SHA256), (true, GCM)] {
+        let link = Link { encap: Some(ENCAP), outer_v6, transform, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packet = link.packet(false, 300);
+        let mut outer = a.send(std::slice::from_ref(&packet)).remove(0);
+        outer.extend([0xee; 12]);
+        ip::set_length(&mut outer);
+        assert_eq!(b.receive(&[outer]), [packet]);
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn a_datagram_over_ipv6_that_is_cut_has_a_checksum() {
+    let fragment = FragmentPlace::AfterEncapsulation;
+    let link = Link { encap: Some(ENCAP), outer_v6: true, fragment, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let packet = link.packet(false, 2_000);
+    let mut outer = a.send(std::slice::from_ref(&packet));
+    assert_eq!(outer.len(), 2);
+    // Behind the IPv6 and the fragment header.
+    let datagram: Vec<u8> = outer.iter().flat_map(|piece| &piece[48..]).copied().collect();
+    let pseudo = checksum::pseudo_header(&outer[0], 17, datagram.len());
+    assert!(convoy_packet::Udp::parse(&datagram).expect("whole").is_checksum_valid(pseudo));
+    outer.reverse();
+    assert_eq!(b.receive(&outer), [packet]);
+}
