@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(headers inbound outbound configuration control ike charon)
+[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound configuration control ike charon)
 seeds=fuzz/corpus/charon-seeds
 # The gateway's own messages; the plugin has to understand each.
 prepare_charon() {
@@ -16,6 +16,15 @@ prepare_charon() {
   CONVOY_MUST_UNDERSTAND=1 target/charon/fuzz "$seeds"/*
   mkdir -p fuzz/corpus/charon fuzz/artifacts/charon
 }
+# The same packets in every format, whole and with a snap length.
+prepare_captures() {
+  scripts/install.sh test
+  mkdir -p fuzz/corpus/captures
+  for format in pcap nsecpcap modpcap pcapng; do
+    editcap -r -F "$format" demo/traffic.pcap "fuzz/corpus/captures/seed-$format" 1-8
+    editcap -r -s 60 -F "$format" demo/traffic.pcap "fuzz/corpus/captures/seed-$format-snapped" 1-8
+  done
+}
 fuzz_target() {
   local options=(-max_total_time="$seconds" -max_len=4096 -print_final_stats=1)
   case $1 in
@@ -24,6 +33,7 @@ fuzz_target() {
   esac
 }
 [[ " ${targets[*]} " != *" charon "* ]] || prepare_charon >/dev/null
+[[ " ${targets[*]} " != *" captures "* ]] || prepare_captures >/dev/null
 [ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers are not on the stable channel; this lets the same compiler use them.
 export RUSTC_BOOTSTRAP=1

@@ -1,13 +1,11 @@
 //! What is to be run, free of Python.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use convoy_scheduler::Policy;
 use convoy_sim::{
-    Arrivals, Capture, CaptureLength, Pattern, Platform, Report, Simulation, SimulationError, SyntheticSpec,
-    TextTrace, Traffic, TrafficError,
+    Arrivals, CaptureLength, Pattern, Platform, Report, Simulation, SimulationError, SyntheticSpec,
+    TraceFile, by_destination,
 };
 
 /// Packets of a pattern where nobody says how many, as in the paper.
@@ -88,30 +86,10 @@ impl Request {
                 let packets = self.simulation.packets.unwrap_or(PATTERN_PACKETS);
                 self.simulation.run_pattern(*pattern, spec, packets)
             }
-            Source::Trace(path) => self.simulation.run(open(path)?),
+            Source::Trace(path) => {
+                let trace = TraceFile::open(path, CaptureLength::default(), by_destination())?;
+                self.simulation.run(trace)
+            }
         }
     }
-}
-
-/// Opens a trace as what its first bytes say it is; what begins as no capture is text, which may come from a pipe.
-fn open(path: &Path) -> Result<Box<dyn Traffic>, TrafficError> {
-    let name = path.display().to_string();
-    let unreadable = |error: std::io::Error| TrafficError { place: name.clone(), what: error.to_string() };
-    let mut reader = BufReader::with_capacity(1 << 20, File::open(path).map_err(unreadable)?);
-    if is_capture(reader.fill_buf().map_err(unreadable)?) {
-        return Ok(Box::new(Capture::open(path, CaptureLength::default())?));
-    }
-    Ok(Box::new(TextTrace::new(&name, reader)))
-}
-
-/// pcap with microseconds and with nanoseconds, either way round, and pcapng.
-fn is_capture(start: &[u8]) -> bool {
-    matches!(
-        start,
-        [0xa1, 0xb2, 0xc3, 0xd4, ..]
-            | [0xd4, 0xc3, 0xb2, 0xa1, ..]
-            | [0xa1, 0xb2, 0x3c, 0x4d, ..]
-            | [0x4d, 0x3c, 0xb2, 0xa1, ..]
-            | [0x0a, 0x0d, 0x0d, 0x0a, ..]
-    )
 }

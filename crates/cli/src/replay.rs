@@ -25,6 +25,9 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let report = replay(&config, direction, &args.input, &args.output, &mut |read| bar.set_position(read));
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
+    if let Some(damage) = &report.damage {
+        eprintln!("convoy: warning: {damage}");
+    }
     if args.json {
         println!(
             "{}",
@@ -38,8 +41,10 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
 
 fn print(report: &ReplayReport) {
     println!("read {}, written {}", report.read, report.written);
+    for (reason, count) in report.unreadable.iter() {
+        println!("  {count} left out: {reason}");
+    }
     let lines = [
-        ("not IP or cut short", report.unreadable),
         ("without a policy that protects them", report.unprotected),
         ("ICMP errors", report.icmp),
         ("IKE messages", report.ike),

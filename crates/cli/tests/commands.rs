@@ -116,6 +116,86 @@ fn what_one_side_seals_the_other_opens_byte_for_byte() {
     assert!(text(&refused.stderr).contains("broken.pcap"));
 }
 
+/// A capture as Wireshark's `editcap` makes it of another.
+fn edited(arguments: &[&str], from: &Path, to: &Path) {
+    let output = Command::new("editcap").args(arguments).args([from, to]).output();
+    let output = output.expect("editcap, which scripts/install.sh test installs");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+}
+
+#[test]
+fn a_capture_with_a_snap_length_is_replayed_and_what_it_truncated_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, _] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let packets: Vec<Vec<u8>> = (0..200).map(packet).collect();
+    let short = packets.iter().filter(|packet| packet.len() <= 96).count();
+    assert!(short > 5 && short < 195);
+    std::fs::write(at("plain.pcap"), capture(&packets)).expect("writable");
+    for format in ["pcap", "nsecpcap", "pcapng"] {
+        edited(&["-s", "96", "-F", format], &at("plain.pcap"), &at("snapped"));
+        let report = replay(&a, "out", &at("snapped"), &at("sealed.pcap"));
+        assert_eq!((&report["read"], &report["written"]), (&short.into(), &short.into()), "{format}");
+        assert_eq!(report["unreadable"], serde_json::json!({ "truncated": 200 - short }), "{format}");
+    }
+    let [config, from, to] = [&a, &at("snapped"), &at("sealed.pcap")].map(|path| as_str(path).to_owned());
+    let told = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
+    let line = format!("{} left out: truncated in the capture, by a snap length", 200 - short);
+    assert!(text(&told.stdout).contains(&line), "{}", text(&told.stdout));
+}
+
+#[test]
+fn a_capture_that_is_cut_off_is_replayed_up_to_there_with_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, _] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    let mut file = capture(&(1..11).map(packet).collect::<Vec<_>>());
+    let last_at = file.len() - 16 - packet(10).len();
+    file.truncate(file.len() - 9);
+    std::fs::write(at("cut.pcap"), &file).expect("writable");
+    let [config, from, to] = [&a, &at("cut.pcap"), &at("sealed.pcap")].map(|path| as_str(path).to_owned());
+    let told = convoy(&["replay", "-c", &config, "--direction", "out", "--in", &from, "--out", &to]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    assert!(text(&told.stdout).starts_with("read 9, written 9\n"), "{}", text(&told.stdout));
+    let warning = format!(
+        "cut.pcap: byte {last_at}: the file ends at byte {}, inside the record that begins here",
+        file.len()
+    );
+    assert!(text(&told.stderr).contains(&warning), "{}", text(&told.stderr));
+    let report = replay(&a, "out", &at("cut.pcap"), &at("sealed.pcap"));
+    assert!(report["damage"].as_str().is_some_and(|damage| damage.contains("cut.pcap")), "{report}");
+}
+
+#[test]
+fn esp_in_udp_over_ipv6_has_a_checksum_that_others_find_right() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    for (config, ends) in [(&a, ["::1", "::2"]), (&b, ["::2", "::1"])] {
+        let text = std::fs::read_to_string(config).expect("readable");
+        let text: String = text
+            .lines()
+            .map(|line| match line.split_once(" = ") {
+                Some(("local", _)) => format!("local = \"2001:db8{}\"\nencap = \"udp\"\n", ends[0]),
+                Some(("remote", _)) => format!("remote = \"2001:db8{}\"\n", ends[1]),
+                _ => format!("{line}\n"),
+            })
+            .collect();
+        std::fs::write(config, text).expect("writable");
+    }
+    let packets: Vec<Vec<u8>> = (0..40).map(packet).collect();
+    std::fs::write(at("plain.pcap"), capture(&packets)).expect("writable");
+    replay(&a, "out", &at("plain.pcap"), &at("sealed.pcap"));
+    let tshark = Command::new("tshark")
+        .args(["-r", as_str(&at("sealed.pcap")), "-o", "udp.check_checksum:TRUE"])
+        .args(["-Y", "udp.port == 4500 && udp.checksum.status == good"])
+        .output()
+        .expect("tshark, which scripts/install.sh test installs");
+    assert_eq!(text(&tshark.stdout).lines().count(), 40, "{}", text(&tshark.stdout));
+    replay(&b, "in", &at("sealed.pcap"), &at("opened.pcap"));
+    assert_eq!(contents(&std::fs::read(at("opened.pcap")).expect("written")), packets);
+}
+
 /// Sends a capture through a gateway; the report.
 fn replay(config: &Path, way: &str, from: &Path, to: &Path) -> serde_json::Value {
     let [config, from, to] = [config, from, to].map(as_str);

@@ -191,7 +191,35 @@ fn policies_of_a_gateway_say_which_sa_and_leave_the_rest_out() {
     std::fs::write(&config, tunnel.replace("10.1.0.0", "10.77.0.0")).expect("writable");
     let (status, told) = refused(&[&["run", "pci-accelerators"], &arguments[..]].concat());
     assert_eq!(status, Some(1));
-    assert!(told.contains("90 were left out"), "{told}");
+    assert!(told.contains("90 were left out: 90 no SA protects them"), "{told}");
+}
+
+#[test]
+fn a_trace_with_a_snap_length_counts_as_a_whole_one_does_and_one_that_is_cut_off_up_to_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let whole = capture();
+    std::fs::write(at("whole.pcap"), &whole).expect("writable");
+    let editcap = |arguments: &[&str]| {
+        let output = Command::new("editcap").args(arguments).current_dir(folder.path()).output();
+        let output = output.expect("editcap, which scripts/install.sh test installs");
+        assert!(output.status.success(), "{}", text(&output.stderr));
+    };
+    editcap(&["-s", "40", "-F", "pcap", "whole.pcap", "snapped.pcap"]);
+    editcap(&["-s", "40", "-F", "pcapng", "whole.pcap", "snapped.pcapng"]);
+    let of = |name: &str| {
+        let mut told = report(&["--trace", as_str(&at(name)), "--as-captured"]);
+        told["trace"].take();
+        told
+    };
+    assert_eq!(of("snapped.pcap"), of("whole.pcap"));
+    assert_eq!(of("snapped.pcapng"), of("whole.pcap"));
+    std::fs::write(at("cut.pcap"), &whole[..whole.len() - 50]).expect("writable");
+    let told = sim(&["run", "pci-accelerators", "--trace", as_str(&at("cut.pcap"))]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    assert!(text(&told.stdout).contains(": 89 packets"), "{}", text(&told.stdout));
+    let warning = format!("warning: {}: byte {}: ", as_str(&at("cut.pcap")), whole.len() - 116);
+    assert!(text(&told.stderr).contains(&warning), "{}", text(&told.stderr));
 }
 
 /// 90 packets of 100 bytes of raw IP, from 10.0.0.1 to 10.0.0.2, 10.1.0.2 and 10.2.0.2 in turn.
@@ -272,6 +300,18 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     };
     assert!(gain("with another card-model") > Some(1.3), "{told}");
     assert_eq!(told["measured"]["packets"], told["packets"][0]);
+    // A plan is made of sizes and addresses, which a snap length leaves.
+    let snapped = folder.path().join("snapped.pcapng");
+    let edited = Command::new("editcap").args(["-s", "60", capture, as_str(&snapped)]).status();
+    assert!(edited.expect("editcap, which scripts/install.sh test installs").success());
+    let of_snapped = sim(&["plan", "-c", as_str(&config), "--trace", as_str(&snapped), "--json"]);
+    let of_snapped: serde_json::Value =
+        serde_json::from_slice(&of_snapped.stdout).unwrap_or_else(|_| panic!("{}", text(&of_snapped.stderr)));
+    assert_eq!(of_snapped["packets"], told["packets"]);
+    assert_eq!(
+        of_snapped["as_configured"]["packets_per_multipacket"].as_f64().map(|it| it > 1.0),
+        Some(true)
+    );
     let (status, error) = refused(&["plan", "-c", as_str(&config), "--trace", "/nowhere.pcap"]);
     assert!(status == Some(1) && error.contains("/nowhere.pcap"), "{error}");
 }

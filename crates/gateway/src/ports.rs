@@ -83,7 +83,11 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
         .map(boxed),
         PortKind::Pcap => {
             let (read, write) = &port.files;
-            Pcap::open(&port.name, read.as_deref(), write.as_deref()).map(|port| boxed(vec![port]))
+            let mut pcap = Pcap::open(&port.name, read.as_deref(), write.as_deref())?;
+            if port.is_outside {
+                pcap = pcap.completing_udp_checksums();
+            }
+            Ok(boxed(vec![pcap]))
         }
         PortKind::Raw => Raw::bind(&port.name, &addresses(), config.mtu.into(), queues).map(boxed),
         PortKind::Card => open_card(port, config, engines),

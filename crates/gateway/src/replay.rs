@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use convoy_capture::Unread;
 use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize};
 use convoy_port::{Pcap, Port, PortError};
@@ -30,8 +31,10 @@ pub enum ReplayDirection {
 pub struct ReplayReport {
     /// Packets read.
     pub read: u64,
-    /// Packets of the capture that were not IP or not captured whole.
-    pub unreadable: u64,
+    /// Packets of the capture that could not be used, by reason.
+    pub unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    pub damage: Option<String>,
     /// Packets written.
     pub written: u64,
     /// Packets that no policy protects; they were not written.
@@ -82,6 +85,9 @@ pub fn replay(
 ) -> Result<ReplayReport, ReplayError> {
     let mut source = Pcap::open("in", Some(input), None)?;
     let mut sink = Pcap::open("out", None, Some(output))?;
+    if direction == ReplayDirection::Out {
+        sink = sink.completing_udp_checksums();
+    }
     let mut costs = Costs::new();
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
@@ -101,7 +107,9 @@ pub fn replay(
         write(&mut pipeline, direction, &mut sink, &mut report)?;
     }
     sink.flush()?;
-    finish(&pipeline, &source, &sink, report)
+    report.unreadable = source.unread();
+    report.damage = source.damage().map(|damage| format!("{}: {damage}", input.display()));
+    Ok(finish(&pipeline, &source, &sink, report))
 }
 
 fn has_frames(pipeline: &mut Pipeline) -> bool {
@@ -132,15 +140,9 @@ fn write(
     Ok(())
 }
 
-fn finish(
-    pipeline: &Pipeline,
-    source: &Pcap,
-    sink: &Pcap,
-    mut report: ReplayReport,
-) -> Result<ReplayReport, ReplayError> {
+fn finish(pipeline: &Pipeline, source: &Pcap, sink: &Pcap, mut report: ReplayReport) -> ReplayReport {
     let counters = pipeline.ipsec().counters();
     report.read = source.counters().received_packets;
-    report.unreadable = source.counters().receive_dropped;
     report.written = sink.counters().sent_packets;
     report.unprotected += counters.drops.get(DropReason::OutboundNoPolicy);
     report.unprotected += counters.drops.get(DropReason::InboundNoPolicy);
@@ -157,5 +159,5 @@ fn finish(
             multi_packets: engine.multi_packets,
         })
         .collect();
-    Ok(report)
+    report
 }

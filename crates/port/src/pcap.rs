@@ -1,129 +1,99 @@
 //! Captures as ports: one is read, another is written.
 
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Read, Write};
+use std::io::{BufReader, BufWriter};
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use convoy_packet::{Frame, FramePool, FrameSize, ethernet};
-use pcap_file::DataLink;
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapReader, PcapWriter};
-use pcap_file::pcapng::{Block, PcapNgReader};
+use convoy_capture::{CaptureError, Damage, Packet, Packets, Reason, Unread, Writer};
+use convoy_packet::{Frame, FramePool, FrameSize, Layout, udp};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
-/// The first bytes of a pcapng file.
-const PCAPNG_MAGIC: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
 
-enum Reader {
-    Pcap(PcapReader<BufReader<File>>),
-    PcapNg(PcapNgReader<BufReader<File>>),
-}
-
-/// A port over captures, pcap or pcapng, of Ethernet, Linux "cooked" or raw IP packets.
+/// A port over captures: it hands out the IP packets of one, and writes what it sends to another, as raw IP.
 pub struct Pcap {
     description: PortDescription,
     counters: PortCounters,
-    reader: Option<Reader>,
-    writer: Option<PcapWriter<BufWriter<File>>>,
-    /// Of the packet that is read next, for errors.
-    number: u64,
-    path: String,
+    reader: Option<Packets<BufReader<File>>>,
+    writer: Option<Writer<BufWriter<File>>>,
+    fills_up: bool,
+    completes_checksums: bool,
     packet: Vec<u8>,
     /// Read, but no frame was free for it.
     has_pending: bool,
 }
 
 impl Pcap {
-    /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP packets.
+    /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP packets. What cannot be
+    /// handed out, because it is not IP or a snap length truncated it, is counted ([`Self::unread`]).
     ///
     /// # Errors
     /// [`PortError`] names the file and what is wrong with it.
     pub fn open(name: &str, read: Option<&Path>, write: Option<&Path>) -> Result<Self, PortError> {
         let description = PortDescription { name: name.to_owned(), kind: PortKind::Pcap, mtu: 65_535 };
-        let mut port = Self {
+        let create = |path: &Path| {
+            let writer = File::create(path).and_then(|file| Writer::new(BufWriter::new(file)));
+            writer.map_err(|source| PortError::Io {
+                port: name.to_owned(),
+                action: format!("write {}", path.display()),
+                source,
+            })
+        };
+        Ok(Self {
             description,
             counters: PortCounters::default(),
-            reader: None,
-            writer: None,
-            number: 1,
-            path: read.map(|path| path.display().to_string()).unwrap_or_default(),
+            reader: read.map(Packets::open).transpose().map_err(|error| refused(name, error))?,
+            writer: write.map(create).transpose()?,
+            fills_up: false,
+            completes_checksums: false,
             packet: Vec::new(),
             has_pending: false,
-        };
-        if let Some(path) = read {
-            port.reader = Some(port.open_reader(path)?);
-        }
-        if let Some(path) = write {
-            let io = |source| port.io(format!("write {}", path.display()), source);
-            let file = File::create(path).map_err(io)?;
-            let header = PcapHeader { datalink: DataLink::RAW, snaplen: 65_535, ..PcapHeader::default() };
-            let writer = PcapWriter::with_header(BufWriter::new(file), header);
-            port.writer = Some(writer.map_err(|error| port.invalid(path, &error.to_string()))?);
-        }
-        Ok(port)
+        })
     }
 
-    fn open_reader(&self, path: &Path) -> Result<Reader, PortError> {
-        let open = || File::open(path).map_err(|source| self.io(format!("read {}", path.display()), source));
-        let mut magic = Vec::new();
-        open()?
-            .take(4)
-            .read_to_end(&mut magic)
-            .map_err(|source| self.io(format!("read {}", path.display()), source))?;
-        let file = BufReader::with_capacity(1 << 20, open()?);
-        if magic == PCAPNG_MAGIC {
-            let reader = PcapNgReader::new(file).map_err(|error| self.invalid(path, &error.to_string()))?;
-            return Ok(Reader::PcapNg(reader));
-        }
-        let reader = PcapReader::new(file).map_err(|error| {
-            self.invalid(path, &format!("neither pcap nor pcapng ({error}); tcpdump -w makes one"))
-        })?;
-        Ok(Reader::Pcap(reader))
+    /// Hands out packets that a snap length truncated behind their IP headers, too, filled up with zeros to their original
+    /// length: for those who look at sizes and addresses.
+    #[must_use]
+    pub fn filling_up_truncated(mut self) -> Self {
+        self.fills_up = true;
+        self
     }
 
-    fn io(&self, action: String, source: std::io::Error) -> PortError {
-        PortError::Io { port: self.description.name.clone(), action, source }
+    /// Writes no UDP over IPv6 without a checksum, but computes it, as the kernel does behind port `udp`: for what is sent
+    /// outside, where ESP in UDP arrives here without one.
+    #[must_use]
+    pub fn completing_udp_checksums(mut self) -> Self {
+        self.completes_checksums = true;
+        self
     }
 
-    fn invalid(&self, path: &Path, reason: &str) -> PortError {
-        let reason = format!("{}: {reason}", path.display());
-        PortError::Invalid { port: self.description.name.clone(), reason }
+    /// Packets of the capture that were not handed out so far, by reason.
+    pub fn unread(&self) -> Unread {
+        self.reader.as_ref().map(|reader| reader.unread().clone()).unwrap_or_default()
     }
 
-    /// Reads the next IP packet into `self.packet`; `false` at the end of the capture.
-    fn read_packet(&mut self) -> Result<bool, PortError> {
+    /// What ended the capture before its end, once that has been reached.
+    pub fn damage(&self) -> Option<&Damage> {
+        self.reader.as_ref().and_then(Packets::damage)
+    }
+
+    /// Reads the next packet that can be handed out into `self.packet`; its frame's size, or `None` at the end of the capture.
+    fn read_packet(&mut self) -> Result<Option<FrameSize>, PortError> {
+        let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {
-            let number = self.number;
-            let next = match &mut self.reader {
-                None => return Ok(false),
-                Some(Reader::Pcap(reader)) => next_pcap(reader, &mut self.packet),
-                Some(Reader::PcapNg(reader)) => next_pcapng(reader, &mut self.packet),
+            let next = reader.next_packet().map_err(|error| refused(&self.description.name, error))?;
+            let Some(packet) = next else { return Ok(None) };
+            let reason = match take(&packet, self.fills_up, &mut self.packet) {
+                Ok(()) => match FrameSize::for_packet(self.packet.len(), TAILROOM) {
+                    Some(size) => return Ok(Some(size)),
+                    None => Reason::TooLarge,
+                },
+                Err(reason) => reason,
             };
-            let Some(next) = next else {
-                self.reader = None;
-                return Ok(false);
-            };
-            match next {
-                Ok(Found::Packet(link, is_whole)) => {
-                    self.number += 1;
-                    match ip_start(link, &self.packet) {
-                        Some(start) if is_whole => {
-                            self.packet.drain(..start);
-                            return Ok(true);
-                        }
-                        _ => self.counters.receive_dropped += 1,
-                    }
-                }
-                Ok(Found::Other) => {}
-                Err(reason) => {
-                    self.reader = None;
-                    let reason = format!("{}: packet {number}: {reason}", self.path);
-                    return Err(PortError::Invalid { port: self.description.name.clone(), reason });
-                }
-            }
+            reader.unread_mut().count(reason);
         }
     }
 
@@ -132,68 +102,30 @@ impl Pcap {
     /// # Errors
     /// [`PortError::Io`] if the system refuses, for instance because the disk is full.
     pub fn flush(&mut self) -> Result<(), PortError> {
-        let Some(writer) = self.writer.take() else { return Ok(()) };
-        writer.into_writer().flush().map_err(|source| self.io("write the capture".to_owned(), source))
+        let Some(mut writer) = self.writer.take() else { return Ok(()) };
+        writer.flush().map_err(|source| self.not_written(source))
+    }
+
+    fn not_written(&self, source: std::io::Error) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action: "write the capture".to_owned(), source }
     }
 }
 
-enum Found {
-    /// A packet is in the buffer: its link type, and whether it was captured whole.
-    Packet(DataLink, bool),
-    /// A block that is no packet.
-    Other,
+fn refused(port: &str, error: CaptureError) -> PortError {
+    PortError::Invalid { port: port.to_owned(), reason: error.to_string() }
 }
 
-fn next_pcap(reader: &mut PcapReader<BufReader<File>>, into: &mut Vec<u8>) -> Option<Result<Found, String>> {
-    let link = reader.header().datalink;
-    let packet = match reader.next_packet()? {
-        Ok(packet) => packet,
-        Err(error) => return Some(Err(error.to_string())),
-    };
+/// Copies a captured packet, if it is whole or can be filled up.
+fn take(packet: &Packet<'_>, fills_up: bool, into: &mut Vec<u8>) -> Result<(), Reason> {
+    if packet.is_truncated() && !(fills_up && Layout::parse_quoted(packet.bytes).is_ok()) {
+        return Err(Reason::Truncated);
+    }
+    // Whatever the file says: no IP packet is longer.
+    let len = packet.original_len.min(usize::from(u16::MAX)).max(packet.bytes.len());
     into.clear();
-    into.extend_from_slice(&packet.data);
-    Some(Ok(Found::Packet(link, packet.orig_len as usize <= packet.data.len())))
-}
-
-fn next_pcapng(
-    reader: &mut PcapNgReader<BufReader<File>>,
-    into: &mut Vec<u8>,
-) -> Option<Result<Found, String>> {
-    let block = match reader.next_block()? {
-        Ok(block) => block,
-        Err(error) => return Some(Err(error.to_string())),
-    };
-    let (interface, original_len) = match block {
-        Block::EnhancedPacket(packet) => {
-            into.clear();
-            into.extend_from_slice(&packet.data);
-            (packet.interface_id, packet.original_len)
-        }
-        Block::SimplePacket(packet) => {
-            into.clear();
-            into.extend_from_slice(&packet.data);
-            (0, packet.original_len)
-        }
-        _ => return Some(Ok(Found::Other)),
-    };
-    let Some(interface) = reader.interfaces().get(interface as usize) else {
-        return Some(Err(format!("it names interface {interface}, which the file does not describe")));
-    };
-    Some(Ok(Found::Packet(interface.linktype, original_len as usize <= into.len())))
-}
-
-/// Where the EtherType stands in a Linux "cooked" header, in bytes.
-const COOKED_ETHERTYPE_AT: usize = 14;
-
-/// Where the IP header starts behind a link's own header; `None` for what is not IP.
-fn ip_start(link: DataLink, packet: &[u8]) -> Option<usize> {
-    match link {
-        DataLink::ETHERNET => ethernet::ip_start(packet, ethernet::ETHERTYPE_AT),
-        DataLink::LINUX_SLL => ethernet::ip_start(packet, COOKED_ETHERTYPE_AT),
-        DataLink::NULL | DataLink::LOOP => Some(4),
-        DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 | DataLink::Unknown(12 | 14) => Some(0),
-        _ => None,
-    }
+    into.extend_from_slice(packet.bytes);
+    into.resize(len, 0);
+    Ok(())
 }
 
 impl Port for Pcap {
@@ -209,14 +141,12 @@ impl Port for Pcap {
     ) -> Result<usize, PortError> {
         let mut count = 0;
         while count < limit {
-            if !self.has_pending && !self.read_packet()? {
-                break;
-            }
-            let Some(size) = FrameSize::for_packet(self.packet.len(), TAILROOM) else {
-                self.has_pending = false;
-                self.counters.receive_dropped += 1;
-                continue;
+            let size = if self.has_pending {
+                FrameSize::for_packet(self.packet.len(), TAILROOM)
+            } else {
+                self.read_packet()?
             };
+            let Some(size) = size else { break };
             self.has_pending = true;
             let Some(mut frame) = pool.take(size) else { break };
             self.has_pending = false;
@@ -234,14 +164,13 @@ impl Port for Pcap {
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         let count = burst.len();
-        for frame in burst.drain(..) {
+        for mut frame in burst.drain(..) {
             if let Some(writer) = &mut self.writer {
-                let timestamp = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let packet = PcapPacket::new(timestamp, frame.len() as u32, &frame);
-                writer.write_packet(&packet).map_err(|error| PortError::Invalid {
-                    port: self.description.name.clone(),
-                    reason: format!("the capture cannot be written: {error}"),
-                })?;
+                if self.completes_checksums {
+                    udp::complete_checksum(&mut frame);
+                }
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                writer.write(now, &frame).map_err(|source| self.not_written(source))?;
             }
             self.counters.sent_packets += 1;
             self.counters.sent_bytes += frame.len() as u64;
@@ -251,11 +180,18 @@ impl Port for Pcap {
     }
 
     fn is_ended(&self) -> bool {
-        self.reader.is_none() && !self.has_pending
+        self.reader.as_ref().is_none_or(Packets::is_ended) && !self.has_pending
     }
 
     fn counters(&self) -> PortCounters {
-        self.counters
+        let receive_dropped = self.reader.as_ref().map_or(0, |reader| reader.unread().total());
+        PortCounters { receive_dropped, ..self.counters }
+    }
+
+    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+        let Some(reader) = &self.reader else { return Vec::new() };
+        let damaged = ("damaged", u64::from(reader.damage().is_some()));
+        reader.unread().by_name().into_iter().chain([damaged]).collect()
     }
 }
 

@@ -12,7 +12,7 @@
 //! | rule 2, equations 6 and 7 | [`Reference`], [`ProcessorSpec`] |
 //! | rules 4 and 5, equation 5 | `machine/processor.rs`, `machine/bus.rs`, [`BusSpec`] |
 //! | what is measured | [`Report`] |
-//! | patterns | [`Pattern`], [`SyntheticSpec`], [`Capture`], [`TextTrace`] |
+//! | patterns | [`Pattern`], [`SyntheticSpec`], [`TraceFile`]: [`Capture`], [`TextTrace`] |
 //! | what must come out | `tests/claims.rs` |
 //!
 //! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler forms multi-packets
@@ -69,5 +69,6 @@ pub use sweep::{Sweep, SweepError, Swept};
 pub use time::TICKS_PER_SECOND;
 pub use traffic::{
     Arrivals, Capture, CaptureLength, Classify, FITTED_TRACE_LOCALITY, Header, Hosts, Packet, Pattern,
-    PatternError, Synthetic, SyntheticSpec, TextTrace, ToSa, Traffic, TrafficError,
+    PatternError, Synthetic, SyntheticSpec, TextTrace, ToSa, TraceFile, Traffic, TrafficError,
+    by_destination,
 };

@@ -1,16 +1,10 @@
-//! Captures, written here and read back.
+//! Captures, written here and read back; which formats there are is `convoy-capture`'s to test.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
-use convoy_sim::{Capture, CaptureLength, Packet, ToSa, Traffic, TrafficError};
-use pcap_file::DataLink;
-use pcap_file::pcap::{PcapHeader, PcapPacket, PcapWriter};
-use pcap_file::pcapng::PcapNgWriter;
-use pcap_file::pcapng::blocks::enhanced_packet::EnhancedPacketBlock;
-use pcap_file::pcapng::blocks::interface_description::{
-    InterfaceDescriptionBlock, InterfaceDescriptionOption,
-};
+use convoy_capture::{Reason, Writer};
+use convoy_sim::{Capture, CaptureLength, Packet, ToSa, TraceFile, Traffic, TrafficError, by_destination};
 
 /// A TCP packet with so much payload, to 10.0.0.`host`.
 fn tcp(host: u8, payload: u8) -> Vec<u8> {
@@ -48,51 +42,57 @@ fn written(bytes: &[u8]) -> Written {
 }
 
 fn pcap() -> Vec<u8> {
-    let header = PcapHeader { datalink: DataLink::RAW, ..PcapHeader::default() };
-    let mut writer = PcapWriter::with_header(Vec::new(), header).expect("a header");
-    for (time_us, data) in content() {
-        let packet = PcapPacket::new(Duration::from_micros(time_us), data.len() as u32, &data);
-        writer.write_packet(&packet).expect("written");
-    }
-    writer.into_writer()
-}
-
-/// With timestamps in units of 10^-`resolution` s; none is the default of a microsecond.
-fn pcapng(resolution: Option<u8>) -> Vec<u8> {
-    let mut writer = PcapNgWriter::new(Vec::new()).expect("a header");
-    let options = resolution.map(InterfaceDescriptionOption::IfTsResol).into_iter().collect();
-    let interface = InterfaceDescriptionBlock { linktype: DataLink::RAW, snaplen: 0, options };
-    writer.write_pcapng_block(interface).expect("written");
-    for (time_us, data) in content() {
-        let units = if resolution == Some(9) { time_us * 1000 } else { time_us };
-        let block = EnhancedPacketBlock {
-            interface_id: 0,
-            // The library writes and reads units as if they were nanoseconds.
-            timestamp: Duration::from_nanos(units),
-            original_len: data.len() as u32,
-            data: data.into(),
-            options: Vec::new(),
-        };
-        writer.write_pcapng_block(block).expect("written");
+    let mut writer = Writer::new(Vec::new()).expect("a header");
+    for (time_us, packet) in content() {
+        writer.write(Duration::from_micros(time_us), &packet).expect("written");
     }
     writer.into_inner()
 }
 
-fn read(mut capture: Capture) -> Result<(Vec<Packet>, u64), TrafficError> {
-    let packets: Result<Vec<_>, _> = std::iter::from_fn(|| capture.next_packet().transpose()).collect();
-    Ok((packets?, capture.skipped()))
+/// The same with a snap length: only so many bytes of each packet.
+fn snapped(snap_len: usize) -> Vec<u8> {
+    let whole = pcap();
+    let (mut file, mut at) = (whole[..24].to_vec(), 24);
+    while at < whole.len() {
+        let len = u32::from_le_bytes(whole[at + 8..at + 12].try_into().expect("four bytes")) as usize;
+        let kept = len.min(snap_len);
+        file.extend(&whole[at..at + 8]);
+        file.extend((kept as u32).to_le_bytes());
+        file.extend(&whole[at + 12..at + 16 + kept]);
+        at += 16 + len;
+    }
+    file
+}
+
+fn open(file: &Written) -> Capture {
+    Capture::open(&file.path, CaptureLength::Payload, by_destination()).expect("a capture")
+}
+
+fn read(capture: &mut Capture) -> Result<Vec<Packet>, TrafficError> {
+    std::iter::from_fn(|| capture.next_packet().transpose()).collect()
 }
 
 #[test]
-fn pcap_and_pcapng_give_sizes_destinations_and_times() {
-    for (bytes, skipped) in [(pcap(), 1), (pcapng(None), 1), (pcapng(Some(6)), 1), (pcapng(Some(9)), 1)] {
-        let file = written(&bytes);
-        let capture = Capture::open(&file.path, CaptureLength::Payload).expect("a capture");
-        let (packets, left_out) = read(capture).expect("whole");
-        assert_eq!(packets, expected());
-        // pcapng's own blocks are no packets.
-        assert!(left_out >= skipped);
+fn a_capture_gives_sizes_destinations_and_times() {
+    let file = written(&pcap());
+    let mut capture = open(&file);
+    assert_eq!(read(&mut capture).expect("whole"), expected());
+    assert_eq!(capture.unread().iter().collect::<Vec<_>>(), [(Reason::NotIp, 1)]);
+    assert_eq!((capture.without_sa(), capture.damage()), (0, None));
+}
+
+#[test]
+fn what_a_snap_length_leaves_of_a_packet_is_enough_for_its_original_size() {
+    // IP headers, and the first bytes of TCP's.
+    for snap_len in [24, 40, 60] {
+        let file = written(&snapped(snap_len));
+        assert_eq!(read(&mut open(&file)).expect("whole"), expected(), "{snap_len}");
     }
+    let file = written(&snapped(16));
+    let mut capture = open(&file);
+    assert_eq!(read(&mut capture).expect("whole"), []);
+    let reasons = [(Reason::NotIp, 1), (Reason::HeaderCutOff, 3)];
+    assert_eq!(capture.unread().iter().collect::<Vec<_>>(), reasons);
 }
 
 #[test]
@@ -101,24 +101,45 @@ fn policies_say_the_sa_and_leave_packets_out() {
     let classify = |header: &convoy_sim::Header| {
         (header.payload_bytes > 0).then_some(ToSa { sa: header.payload_bytes * 2, class: 3 })
     };
-    let capture =
-        Capture::open_with(&file.path, CaptureLength::Packet, Box::new(classify)).expect("a capture");
-    let (packets, skipped) = read(capture).expect("whole");
+    let mut capture =
+        Capture::open(&file.path, CaptureLength::Packet, Box::new(classify)).expect("a capture");
+    let packets = read(&mut capture).expect("whole");
     let of = |packet: &Packet| (packet.payload_bytes, packet.sa, packet.class);
     assert_eq!(packets.iter().map(of).collect::<Vec<_>>(), [(100, 200, 3), (7, 14, 3)]);
-    assert_eq!(skipped, 2);
+    assert_eq!((capture.without_sa(), capture.unread().total()), (1, 1));
 }
 
 #[test]
-fn what_is_no_capture_is_refused_and_a_cut_one_says_where() {
+fn what_is_no_capture_is_refused_and_a_cut_one_gives_what_came_before() {
     let file = written(b"no capture at all, only text");
-    let Err(error) = Capture::open(&file.path, CaptureLength::Payload) else { panic!("refused") };
+    let Err(error) = Capture::open(&file.path, CaptureLength::Payload, by_destination()) else {
+        panic!("refused")
+    };
     assert!(error.what.contains("neither pcap nor pcapng"), "{error}");
     let mut bytes = pcap();
+    let last_at = bytes.len() - tcp(9, 7).len() - 16;
     bytes.truncate(bytes.len() - 3);
     let file = written(&bytes);
-    let capture = Capture::open(&file.path, CaptureLength::Payload).expect("its start is whole");
-    let error = read(capture).expect_err("cut");
-    assert!(error.place.ends_with("packet 4"), "{error}");
-    assert!(Capture::open("/nowhere".as_ref(), CaptureLength::Payload).is_err());
+    let mut capture = open(&file);
+    assert_eq!(read(&mut capture).expect("what is there"), expected()[..2]);
+    let damage = capture.damage().expect("cut off");
+    assert!(damage.contains(&format!("byte {last_at}")) && damage.contains("capture"), "{damage}");
+    assert!(Capture::open("/nowhere".as_ref(), CaptureLength::Payload, by_destination()).is_err());
+}
+
+#[test]
+fn a_trace_is_told_by_how_it_begins() {
+    let capture = written(&pcap());
+    let text = written(b"0.5 1 2 3 4 5\n");
+    let open = |file: &Written| {
+        TraceFile::open(&file.path, CaptureLength::Payload, by_destination()).expect("a trace")
+    };
+    assert!(matches!(open(&capture), TraceFile::Capture(_)));
+    assert!(matches!(open(&text), TraceFile::Text(_)));
+    let packets = |mut trace: TraceFile| {
+        let mut packets = Vec::new();
+        trace.fill(&mut packets, 10).expect("good");
+        packets.len()
+    };
+    assert_eq!((packets(open(&capture)), packets(open(&text))), (3, 1));
 }

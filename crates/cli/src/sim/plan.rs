@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 
+use convoy_capture::Unread;
 use convoy_gateway::plan::{Machine, Measured, Outcome, Plan, PlanError, Trace, measure, plan};
 use serde::Serialize;
 
@@ -16,6 +17,10 @@ use crate::table::new_table;
 struct Told {
     #[serde(flatten)]
     plan: Plan,
+    /// Packets of the capture that could not be used, by reason.
+    unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    damage: Option<String>,
     /// The gateway itself, as configured.
     #[serde(skip_serializing_if = "Option::is_none")]
     measured: Option<Measured>,
@@ -37,7 +42,15 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     drop(progress);
     let rounds = args.measure.map(|rounds| rounds.max(1));
     let measured = rounds.map(|rounds| measure(&config, &args.trace, args.packets, rounds)).transpose();
-    let told = Told { plan, measured: measured.map_err(failed)? };
+    let told = Told {
+        plan,
+        unreadable: trace.unreadable,
+        damage: trace.damage,
+        measured: measured.map_err(failed)?,
+    };
+    if let Some(damage) = &told.damage {
+        eprintln!("convoy: warning: {damage}");
+    }
     if args.json {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
@@ -49,6 +62,9 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
 
 fn print(told: &Told) {
     let plan = &told.plan;
+    for (reason, count) in told.unreadable.iter() {
+        println!("{count} packets of the capture were left out: {reason}");
+    }
     let (protected, others) = plan.packets;
     println!(
         "{protected} packets of the capture are protected, {others} are not. A worker spends {:.0} ns on each beside",

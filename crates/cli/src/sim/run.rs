@@ -1,6 +1,7 @@
 //! `convoy sim run`.
 
-use convoy_sim::{Arrivals, Percentiles, Report, Setting};
+use convoy_capture::Unread;
+use convoy_sim::{Arrivals, Capture, Percentiles, Report, Setting};
 use serde::Serialize;
 
 use super::args::{ArrivalArgs, RunArgs, SaBy};
@@ -16,8 +17,12 @@ struct Told<'a> {
     setting: &'a Setting,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
-    /// Packets of a capture that are no IP packets or that no policy protects.
+    /// Packets of a capture that are left out: those that no policy protects, and those that cannot be used.
     skipped: u64,
+    without_sa: u64,
+    unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    damage: Option<String>,
     #[serde(flatten)]
     report: &'a Report,
 }
@@ -31,15 +36,17 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut simulation = setting.simulation(&base).map_err(failure)?;
     simulation.arrivals = arrivals(&args.arrivals);
     simulation.packets = args.traffic.packets;
-    let traffic = Watched::open(args, &setting)?;
-    let skipped = traffic.skipped();
-    let report = simulation.run(traffic).map_err(failure)?;
-    let trace = args.traffic.trace.as_ref().map(|path| path.display().to_string());
-    let told =
-        Told { platform: &base.name, setting: &setting, trace, skipped: skipped.get(), report: &report };
-    if report.packets == 0 && told.trace.is_some() {
-        let what = format!("no packet of it counts; {} were left out: no IP, or of no SA", told.skipped);
-        return Err(Failure::Failed(format!("{}: {what}", told.trace.unwrap_or_default())));
+    let mut traffic = Watched::open(args, &setting)?;
+    let report = simulation.run(&mut traffic).map_err(failure)?;
+    let told = told(&base.name, &setting, args, &traffic, &report);
+    if let Some(damage) = &told.damage {
+        eprintln!("convoy: warning: {damage}");
+    }
+    if let (0, Some(trace)) = (report.packets, &told.trace) {
+        let reasons: Vec<String> = left_out(&told).map(|(count, why)| format!("{count} {why}")).collect();
+        let reasons = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };
+        let what = format!("no packet of it counts; {} were left out: {reasons}", told.skipped);
+        return Err(Failure::Failed(format!("{trace}: {what}")));
     }
     if args.json {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -48,6 +55,35 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         print(&told);
     }
     Ok(())
+}
+
+fn told<'a>(
+    platform: &'a str,
+    setting: &'a Setting,
+    args: &RunArgs,
+    traffic: &Watched,
+    report: &'a Report,
+) -> Told<'a> {
+    let capture = traffic.capture();
+    let unreadable = capture.map(|capture| capture.unread().clone()).unwrap_or_default();
+    let without_sa = capture.map_or(0, Capture::without_sa);
+    Told {
+        platform,
+        setting,
+        trace: args.traffic.trace.as_ref().map(|path| path.display().to_string()),
+        skipped: unreadable.total() + without_sa,
+        without_sa,
+        unreadable,
+        damage: capture.and_then(Capture::damage),
+        report,
+    }
+}
+
+/// How many packets of a capture were left out, and why.
+fn left_out<'a>(told: &'a Told<'_>) -> impl Iterator<Item = (u64, String)> + 'a {
+    let without_sa = (told.without_sa, "no SA protects them".to_owned());
+    let unreadable = told.unreadable.iter().map(|(reason, count)| (count, reason.to_string()));
+    std::iter::once(without_sa).filter(|(count, _)| *count > 0).chain(unreadable)
 }
 
 fn arrivals(args: &ArrivalArgs) -> Arrivals {
@@ -71,8 +107,8 @@ fn print(told: &Told<'_>) {
         report.packets,
         told.setting.seed.unwrap_or(1)
     );
-    if told.skipped > 0 {
-        println!("{} packets of the trace were left out: no IP, or of no SA", told.skipped);
+    for (count, why) in left_out(told) {
+        println!("{count} packets of the trace were left out: {why}");
     }
     println!();
     print_processors(report);

@@ -63,7 +63,7 @@ fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
 }
 
 fn read(pipeline: &mut Pipeline, capture: &Path, limit: usize) -> Result<Vec<Vec<u8>>, PlanError> {
-    let mut port = Pcap::open("the capture", Some(capture), None)?;
+    let mut port = Pcap::open("the capture", Some(capture), None)?.filling_up_truncated();
     let mut packets: Vec<Vec<u8>> = Vec::new();
     let mut burst: Vec<Frame> = Vec::with_capacity(BURST);
     while packets.len() < limit {

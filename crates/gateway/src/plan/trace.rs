@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use convoy_capture::Unread;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
@@ -27,6 +28,10 @@ pub struct Trace {
     pub packets: Vec<Packet>,
     /// Packets that no policy protects, or that were dropped.
     pub unprotected: u64,
+    /// Packets of the capture that could not be used, by reason.
+    pub unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    pub damage: Option<String>,
     /// Bytes ciphered under each transform.
     pub transforms: HashMap<Transform, u64>,
     /// The first of them as they came, for measurements.
@@ -42,7 +47,8 @@ impl Trace {
     pub fn read(config: &Config, capture: &Path, limit: usize) -> Result<Self, PlanError> {
         let config = with_keys(config);
         let mut pipeline = pipeline(&config)?;
-        let mut port = Pcap::open("the capture", Some(capture), None)?;
+        // Sizes and addresses are all that counts, so packets that a snap length truncated are as good as others.
+        let mut port = Pcap::open("the capture", Some(capture), None)?.filling_up_truncated();
         let (mut trace, mut read) = (Self::default(), 0);
         let mut frames: Vec<Frame> = Vec::with_capacity(BURST);
         while trace.packets.len() < limit {
@@ -61,6 +67,8 @@ impl Trace {
             return Err(PlanError::Unprotected(capture.display().to_string(), read));
         }
         trace.unprotected = read.saturating_sub(protected);
+        trace.unreadable = port.unread();
+        trace.damage = port.damage().map(|damage| format!("{}: {damage}", capture.display()));
         Ok(trace)
     }
 

@@ -2,10 +2,8 @@
 
 use std::net::IpAddr;
 
-use convoy_packet::ethernet::{ETHERTYPE_AT, ip_start};
 use convoy_packet::protocol::{TCP, UDP};
 use convoy_packet::{Layout, tcp, udp};
-use pcap_file::DataLink;
 
 /// What a policy may look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,27 +24,9 @@ pub struct Header {
     pub payload_bytes: u32,
 }
 
-/// The EtherType of Linux "cooked" captures, versions 1 and 2, and what they have before the IP packet.
-const SLL_ETHERTYPE_AT: usize = 14;
-const SLL2_HEADER_BYTES: usize = 20;
-/// BSD's loopback: the address family.
-const LOOPBACK_HEADER_BYTES: usize = 4;
-
 impl Header {
-    /// Reads the headers behind a link's own; `None` for what is not IP or is cut off in its IP header.
-    pub(crate) fn parse(link: DataLink, frame: &[u8]) -> Option<Self> {
-        let start = match link {
-            DataLink::ETHERNET => ip_start(frame, ETHERTYPE_AT)?,
-            DataLink::LINUX_SLL => ip_start(frame, SLL_ETHERTYPE_AT)?,
-            DataLink::LINUX_SLL2 => SLL2_HEADER_BYTES,
-            DataLink::NULL | DataLink::LOOP => LOOPBACK_HEADER_BYTES,
-            DataLink::RAW | DataLink::IPV4 | DataLink::IPV6 | DataLink::Unknown(12 | 14) => 0,
-            _ => return None,
-        };
-        Self::of_packet(frame.get(start..)?)
-    }
-
-    fn of_packet(packet: &[u8]) -> Option<Self> {
+    /// Reads the headers of a packet that may be cut off behind them; `None` if they are not whole, or not IP's.
+    pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let layout = Layout::parse_quoted(packet).ok()?;
         let (source, destination) = layout.addresses(packet);
         let segment = packet.get(layout.payload..layout.total_len.min(packet.len())).unwrap_or(&[]);
@@ -88,46 +68,25 @@ mod tests {
     fn a_packet_that_is_cut_off_behind_its_headers_tells_all_that_is_needed() {
         let mut transport = [0u8; 20];
         (transport[1], transport[3], transport[12]) = (80, 90, 8 << 4);
-        let header = Header::parse(DataLink::RAW, &packet(TCP, &transport)).expect("IP");
+        let header = Header::parse(&packet(TCP, &transport)).expect("IP");
         assert_eq!((header.packet_bytes, header.payload_bytes, header.dscp), (80, 28, 46));
         assert_eq!(header.ports, Some((80, 90)));
         assert_eq!(header.destination, IpAddr::from([10, 2, 0, 9]));
-        let header = Header::parse(DataLink::RAW, &packet(UDP, &transport[..4])).expect("IP");
+        let header = Header::parse(&packet(UDP, &transport[..4])).expect("IP");
         assert_eq!((header.payload_bytes, header.ports), (52, Some((80, 90))));
-        let header = Header::parse(DataLink::RAW, &packet(TCP, &[])).expect("IP");
+        let header = Header::parse(&packet(TCP, &[])).expect("IP");
         assert_eq!((header.payload_bytes, header.ports), (40, None));
         // No protocol with a header that is known: what IP carries.
-        let header = Header::parse(DataLink::RAW, &packet(50, &transport)).expect("IP");
+        let header = Header::parse(&packet(50, &transport)).expect("IP");
         assert_eq!(header.payload_bytes, 60);
-    }
-
-    #[test]
-    fn links_have_their_own_headers() {
-        let ip = packet(UDP, &[0; 8]);
-        let behind = |header: &[u8]| [header, &ip].concat();
-        let ethernet = [&[0; 12][..], &[0x81, 0, 0, 5, 8, 0]].concat();
-        let cooked = [&[0; 14][..], &[8, 0]].concat();
-        for (link, header) in [
-            (DataLink::ETHERNET, &ethernet[..]),
-            (DataLink::LINUX_SLL, &cooked),
-            (DataLink::LINUX_SLL2, &[0; 20]),
-            (DataLink::NULL, &[2, 0, 0, 0]),
-            (DataLink::IPV4, &[]),
-        ] {
-            assert!(Header::parse(link, &behind(header)).is_some(), "{link:?}");
-        }
-        assert_eq!(Header::parse(DataLink::ETHERNET, &[&[0; 12][..], &[8, 6], &ip].concat()), None);
-        assert_eq!(Header::parse(DataLink::IEEE802_11, &ip), None);
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused(mut bytes in proptest::collection::vec(any::<u8>(), 1..120), version in 3u8..8) {
             bytes[0] = version << 4 | bytes[0] & 15;
-            for link in [DataLink::RAW, DataLink::ETHERNET, DataLink::LINUX_SLL2, DataLink::NULL] {
-                if let Some(header) = Header::parse(link, &bytes) {
-                    prop_assert!(header.payload_bytes <= header.packet_bytes);
-                }
+            if let Some(header) = Header::parse(&bytes) {
+                prop_assert!(header.payload_bytes <= header.packet_bytes);
             }
         }
     }

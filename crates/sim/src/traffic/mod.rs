@@ -9,15 +9,17 @@ mod hosts;
 mod pattern;
 mod synthetic;
 mod text;
+mod trace_file;
 
 pub use arrivals::Arrivals;
 pub(crate) use arrivals::Gaps;
-pub use capture::{Capture, CaptureLength, Classify, ToSa};
+pub use capture::{Capture, CaptureLength, Classify, ToSa, by_destination};
 pub use header::Header;
 pub use hosts::Hosts;
 pub use pattern::{Pattern, PatternError};
 pub use synthetic::{FITTED_TRACE_LOCALITY, Synthetic, SyntheticSpec};
 pub use text::TextTrace;
+pub use trace_file::TraceFile;
 
 /// One packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -50,6 +52,17 @@ pub trait Traffic {
             packets.push(packet);
         }
         Ok(())
+    }
+}
+
+/// So that traffic can be asked, after a run, what became of it.
+impl<T: Traffic + ?Sized> Traffic for &mut T {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        (**self).next_packet()
+    }
+
+    fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
+        (**self).fill(packets, most)
     }
 }
 

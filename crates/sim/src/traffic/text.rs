@@ -1,9 +1,7 @@
 //! The six columns of the Internet Traffic Archive's TCP traces: timestamp in seconds, source, destination, source
 //! port, destination port, payload bytes.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::io::BufRead;
 
 use super::{Hosts, Packet, Traffic, TrafficError};
 use crate::time::ticks;
@@ -20,20 +18,6 @@ pub struct TextTrace<R> {
 
 /// Longer than any line of six numbers; what is longer is no trace, and would only fill memory.
 const LINE_MAX: u64 = 4096;
-
-impl TextTrace<BufReader<File>> {
-    /// A trace in a file.
-    ///
-    /// # Errors
-    /// [`TrafficError`] if it cannot be opened.
-    pub fn open(path: &Path) -> Result<Self, TrafficError> {
-        let name = path.display().to_string();
-        match File::open(path) {
-            Ok(file) => Ok(Self::new(&name, BufReader::with_capacity(1 << 20, file))),
-            Err(error) => Err(TrafficError { place: name, what: error.to_string() }),
-        }
-    }
-}
 
 impl<R: BufRead> TextTrace<R> {
     /// A trace from any reader; `name` stands for it in errors.

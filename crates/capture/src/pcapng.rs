@@ -1,0 +1,204 @@
+//! The block format, pcapng (draft-ietf-opsawg-pcapng).
+
+use std::io::Read;
+use std::time::Duration;
+
+use pcap_parser::pcapng::{Block, InterfaceDescriptionBlock, parse_block_be, parse_block_le};
+use pcap_parser::traits::PcapNGPacketBlock;
+
+use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
+use crate::unread::Reason;
+
+/// The type of a Section Header Block, which is the same in both orders of bytes.
+pub(crate) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
+/// The type of the Packet Block, which the Enhanced Packet Block has replaced; `pcap-parser` leaves it to its caller.
+const PACKET_BLOCK: u32 = 2;
+/// The shortest block, in bytes: type, length, length. In a section's header a byte-order mark follows the first two.
+const SHORTEST_BLOCK: u32 = 12;
+const BYTE_ORDER_MARK: u32 = 0x1a2b_3c4d;
+
+/// Where a frame begins in an Enhanced Packet Block and in a Packet Block, and in a Simple Packet Block.
+const PACKET_AT: usize = 28;
+const SIMPLE_PACKET_AT: usize = 12;
+
+/// What the present section says about its blocks.
+pub(crate) struct Section {
+    order: ByteOrder,
+    interfaces: Vec<Interface>,
+}
+
+impl Section {
+    /// What holds before the first section's header has been read.
+    pub(crate) fn none() -> Self {
+        Self { order: ByteOrder::Little, interfaces: Vec::new() }
+    }
+
+    /// Reads the next block into `block`.
+    pub(crate) fn next<R: Read>(
+        &mut self,
+        source: &mut Source<R>,
+        block: &mut Vec<u8>,
+    ) -> Result<Step, Stop> {
+        source.begin(SHORTEST_BLOCK as usize, block)?;
+        if block.starts_with(&SECTION_HEADER) {
+            self.order = match [ByteOrder::Little, ByteOrder::Big]
+                .into_iter()
+                .find(|order| order.u32(block, 8) == BYTE_ORDER_MARK)
+            {
+                Some(order) => order,
+                None => return Err(source.damaged("a section without a byte-order mark")),
+            };
+        }
+        let len = self.order.u32(block, 4);
+        if !(SHORTEST_BLOCK..=LONGEST_RECORD).contains(&len) || !len.is_multiple_of(4) {
+            let what = format!(
+                "a block of {len} bytes, where multiples of 4 from {SHORTEST_BLOCK} to {LONGEST_RECORD} are possible"
+            );
+            return Err(source.damaged(what));
+        }
+        source.append((len - SHORTEST_BLOCK) as usize, block)?;
+        let again = self.order.u32(block, block.len() - 4);
+        if again != len {
+            let what = format!("a block of {len} bytes that ends with a length of {again}");
+            return Err(source.damaged(what));
+        }
+        Ok(self.step(block))
+    }
+
+    /// What a whole block is.
+    fn step(&mut self, block: &[u8]) -> Step {
+        let parsed = match self.order {
+            ByteOrder::Little => parse_block_le(block),
+            ByteOrder::Big => parse_block_be(block),
+        };
+        let Ok((_, parsed)) = parsed else { return Step::Unread(Reason::MalformedBlock) };
+        match &parsed {
+            Block::SectionHeader(_) => self.interfaces.clear(),
+            Block::InterfaceDescription(interface) => {
+                self.interfaces.push(Interface::new(interface, self.order));
+            }
+            Block::EnhancedPacket(packet) => {
+                let units = u64::from(packet.ts_high) << 32 | u64::from(packet.ts_low);
+                let bytes = PACKET_AT..PACKET_AT + packet.packet_data().len();
+                return self.frame(packet.if_id, |interface| Frame {
+                    link: interface.link,
+                    bytes,
+                    original_len: packet.origlen,
+                    time: interface.time(units),
+                });
+            }
+            Block::SimplePacket(packet) => {
+                let captured = packet.packet_data().len();
+                return self.frame(0, |interface| Frame {
+                    link: interface.link,
+                    bytes: SIMPLE_PACKET_AT..SIMPLE_PACKET_AT + captured.min(interface.snap_len),
+                    original_len: packet.origlen,
+                    time: None,
+                });
+            }
+            Block::Unknown(_) if self.order.u32(block, 0) == PACKET_BLOCK => return self.packet_block(block),
+            _ => {}
+        }
+        Step::Other
+    }
+
+    /// Interface and drops (16 bits each), a time, captured and original length, the frame, options.
+    fn packet_block(&self, block: &[u8]) -> Step {
+        // The length at the end of the block is no part of what stands in front of it.
+        let Some(frames) = block.len().checked_sub(PACKET_AT + 4) else {
+            return Step::Unread(Reason::MalformedBlock);
+        };
+        let [high, low, captured, original_len] = [12, 16, 20, 24].map(|at| self.order.u32(block, at));
+        if captured as usize > frames {
+            return Step::Unread(Reason::MalformedBlock);
+        }
+        self.frame(self.order.u16(block, 8).into(), |interface| Frame {
+            link: interface.link,
+            bytes: PACKET_AT..PACKET_AT + captured as usize,
+            original_len,
+            time: interface.time(u64::from(high) << 32 | u64::from(low)),
+        })
+    }
+
+    fn frame(&self, interface: u32, of: impl FnOnce(&Interface) -> Frame) -> Step {
+        match self.interfaces.get(interface as usize) {
+            Some(interface) => Step::Frame(of(interface)),
+            None => Step::Unread(Reason::UnknownInterface),
+        }
+    }
+}
+
+/// What an Interface Description Block says.
+struct Interface {
+    link: u16,
+    /// The most bytes that are kept of a frame.
+    snap_len: usize,
+    /// Units of time in a second; `None` where they are too many to be counted.
+    units: Option<u128>,
+    /// What is added to each time, in seconds.
+    offset_s: i64,
+}
+
+impl Interface {
+    fn new(block: &InterfaceDescriptionBlock<'_>, order: ByteOrder) -> Self {
+        let exponent = u32::from(block.if_tsresol & 0x7f);
+        let is_binary = block.if_tsresol & 0x80 != 0;
+        Self {
+            link: block.linktype.0 as u16,
+            snap_len: if block.snaplen == 0 { usize::MAX } else { block.snaplen as usize },
+            units: if is_binary { 1u128.checked_shl(exponent) } else { 10u128.checked_pow(exponent) },
+            // The library reads it as little-endian, always.
+            offset_s: if order == ByteOrder::Big {
+                block.if_tsoffset.swap_bytes()
+            } else {
+                block.if_tsoffset
+            },
+        }
+    }
+
+    fn time(&self, units: u64) -> Option<Duration> {
+        let per_second = self.units?;
+        let seconds = (u128::from(units) / per_second) as u64;
+        let rest = u128::from(units) % per_second;
+        // The product has its 30 bits to spare, or the unit is far below a nanosecond.
+        let nanoseconds = rest.checked_mul(1_000_000_000).map_or(0, |product| product / per_second);
+        Some(Duration::new(seconds.saturating_add_signed(self.offset_s), nanoseconds as u32))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn interface(if_tsresol: u8) -> Interface {
+        let mut block = 1u32.to_le_bytes().to_vec();
+        block.extend(32u32.to_le_bytes());
+        block.extend([101, 0, 0, 0, 0, 0, 0, 0]);
+        block.extend([9, 0, 1, 0, if_tsresol, 0, 0, 0, 0, 0, 0, 0]);
+        block.extend(32u32.to_le_bytes());
+        let Ok((_, Block::InterfaceDescription(block))) = parse_block_le(&block) else {
+            panic!("an interface")
+        };
+        Interface::new(&block, ByteOrder::Little)
+    }
+
+    #[test]
+    fn units_of_time_are_powers_of_ten_or_of_two() {
+        let seven = Duration::from_secs(7);
+        let half = Duration::from_millis(500);
+        assert_eq!(interface(6).time(7_500_000), Some(seven + half));
+        assert_eq!(interface(9).time(7_500_000_000), Some(seven + half));
+        assert_eq!(interface(0).time(7), Some(seven));
+        assert_eq!(interface(12).time(7_500_000_000_999), Some(seven + half));
+        assert_eq!(interface(0x80 | 10).time(7 << 10 | 512), Some(seven + half));
+        assert_eq!(interface(0x80 | 127).time(u64::MAX).map(|time| time.as_secs()), Some(0));
+        assert_eq!(interface(127).time(1), None, "10^127 units a second");
+    }
+
+    #[test]
+    fn a_time_of_any_unit_is_exact_to_the_nanosecond() {
+        let now = 1_700_000_000_123_456_789u64;
+        assert_eq!(interface(9).time(now), Some(Duration::from_nanos(now)));
+        assert_eq!(interface(6).time(now / 1000), Some(Duration::from_micros(now / 1000)));
+    }
+}
