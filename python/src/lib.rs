@@ -3,7 +3,7 @@
 mod request;
 
 use std::fmt::Display;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use convoy_sim::Platform;
 use pyo3::exceptions::PyValueError;
@@ -11,14 +11,14 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use pythonize::{depythonize, pythonize};
 
-use request::{Request, Source};
+use request::{Ended, Request, Source};
 
 /// convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on a bus.
 ///
 /// A run is a function of its arguments: the same ones give the same report on every machine.
 ///
 ///     import convoy_sim
-///     report = convoy_sim.simulate("platforms/pci-accelerators.toml", pattern="trace", window=30, accelerators=2)
+///     report = convoy_sim.simulate("pci-accelerators", pattern="trace", window=30, accelerators=2)
 ///     report["throughput_mbps"], report["share"]
 #[pymodule(name = "convoy_sim")]
 mod module {
@@ -26,19 +26,19 @@ mod module {
     use super::{load_platform, simulate};
 }
 
-/// Reads and checks a platform's TOML file.
+/// Reads and checks a platform: a TOML file, or the name of one that comes with the module, grip or pci-accelerators.
 ///
 /// What comes back are plain dicts, lists and numbers: change them, or send them to machines that lack the file.
 /// ValueError names the file, line and key of what is wrong.
 #[pyfunction]
 fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
-    let platform = Platform::load(&path).map_err(bad)?;
-    Ok(pythonize(py, &platform)?)
+    Ok(pythonize(py, &open_platform(&path)?)?)
 }
 
 /// Simulates a platform under a pattern or a trace, and returns what `convoy sim run --json` prints, as dicts.
 ///
-/// platform is a TOML file's path, or what load_platform() returned. Give either pattern (exponential, uniform, trace,
+/// platform is a TOML file's path, the name of a platform that comes with the module (grip, pci-accelerators), or what
+/// load_platform() returned. Give either pattern (exponential, uniform, trace,
 /// imix, or a fixed payload size in bytes) or trace (a file: pcap, pcapng, or six columns of text).
 ///
 /// packets: how many; 500,000 of a pattern and all of a trace if not given.
@@ -48,7 +48,7 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// has the SA of the one before it; if not given, 100, 0 and the paper's, which is 0 but for pattern trace.
 /// arrivals: back-to-back, paced, poisson (both at `rate` packets a second) or captured.
 ///
-/// The interpreter's lock is free while it runs. ValueError says which argument is wrong and what was expected.
+/// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt. ValueError says which argument is wrong and what was expected.
 #[pyfunction]
 #[pyo3(signature = (platform, *, pattern=None, trace=None, packets=None, window=None, accelerators=None,
     init_ratio=None, enc_ratio=None, depth=None, policy=None, seed=1, sas=None, popularity=None, locality=None,
@@ -104,7 +104,12 @@ fn simulate<'py>(
         .with_arrivals(arrivals, rate)
         .and_then(|request| request.with_policy(policy))
         .map_err(bad)?;
-    let report = py.detach(|| request.run()).map_err(bad)?;
+    // A handler of a signal may raise, as Ctrl-C's does.
+    let run = py.detach(|| request.run(|| Python::attach(|py| py.check_signals())));
+    let report = run.map_err(|ended| match ended {
+        Ended::Stopped(exception) => exception,
+        Ended::Failed(error) => bad(error),
+    })?;
     Ok(pythonize(py, &report)?)
 }
 
@@ -112,7 +117,16 @@ fn platform_of(given: &Bound<'_, PyAny>) -> PyResult<Platform> {
     if given.is_instance_of::<PyDict>() {
         return depythonize(given).map_err(|error| bad(format!("platform: {error}")));
     }
-    Platform::load(&given.extract::<PathBuf>()?).map_err(bad)
+    open_platform(&given.extract::<PathBuf>()?)
+}
+
+/// Only a name in UTF-8 can be a built-in platform's.
+fn open_platform(path: &Path) -> PyResult<Platform> {
+    match path.to_str() {
+        Some(name) => Platform::open(name),
+        None => Platform::load(path),
+    }
+    .map_err(bad)
 }
 
 /// An integer of Python's, which may be below 0 or too large.

@@ -1,11 +1,12 @@
 //! What is to be run, free of Python.
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use convoy_scheduler::Policy;
 use convoy_sim::{
-    Arrivals, CaptureLength, Pattern, Platform, Report, Simulation, SimulationError, SyntheticSpec,
-    TraceFile, by_destination,
+    Arrivals, CaptureLength, Packet, Pattern, Platform, Report, Simulation, SimulationError, Synthetic,
+    SyntheticSpec, TraceFile, Traffic, TrafficError, by_destination,
 };
 
 /// Packets of a pattern where nobody says how many, as in the paper.
@@ -80,16 +81,67 @@ impl Request {
         Ok(self)
     }
 
-    pub(crate) fn run(&self) -> Result<Report, SimulationError> {
+    /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason not to.
+    pub(crate) fn run<E>(&self, go_on: impl FnMut() -> Result<(), E>) -> Result<Report, Ended<E>> {
         match &self.source {
             Source::Pattern(pattern, spec) => {
                 let packets = self.simulation.packets.unwrap_or(PATTERN_PACKETS);
-                self.simulation.run_pattern(*pattern, spec, packets)
+                let traffic = Synthetic::new(*pattern, spec, self.simulation.seed, packets);
+                self.run_over(traffic.map_err(|error| Ended::Failed(error.into()))?, go_on)
             }
             Source::Trace(path) => {
-                let trace = TraceFile::open(path, CaptureLength::default(), by_destination())?;
-                self.simulation.run(trace)
+                let traffic = TraceFile::open(path, CaptureLength::default(), by_destination());
+                self.run_over(traffic.map_err(|error| Ended::Failed(error.into()))?, go_on)
             }
         }
+    }
+
+    fn run_over<T: Traffic, E>(
+        &self,
+        traffic: T,
+        go_on: impl FnMut() -> Result<(), E>,
+    ) -> Result<Report, Ended<E>> {
+        let mut watched = Watched { traffic, go_on, asked: Instant::now(), stopped: None };
+        let report = self.simulation.run(&mut watched);
+        match watched.stopped {
+            Some(reason) => Err(Ended::Stopped(reason)),
+            None => report.map_err(Ended::Failed),
+        }
+    }
+}
+
+/// Why there is no report.
+pub(crate) enum Ended<E> {
+    /// Something is out of range or cannot be read.
+    Failed(SimulationError),
+    /// It was told not to go on.
+    Stopped(E),
+}
+
+/// How often is asked whether to go on.
+const ASKED_EVERY: Duration = Duration::from_millis(100);
+
+/// Traffic that ends as soon as there is a reason to.
+struct Watched<T, F, E> {
+    traffic: T,
+    go_on: F,
+    asked: Instant,
+    stopped: Option<E>,
+}
+
+impl<T: Traffic, F: FnMut() -> Result<(), E>, E> Traffic for Watched<T, F, E> {
+    fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError> {
+        let mut packets = Vec::with_capacity(1);
+        self.fill(&mut packets, 1)?;
+        Ok(packets.pop())
+    }
+
+    /// The simulator takes some hundred packets at a time: often enough to ask, and seldom enough to read a clock.
+    fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
+        if self.stopped.is_none() && self.asked.elapsed() >= ASKED_EVERY {
+            self.stopped = (self.go_on)().err();
+            self.asked = Instant::now();
+        }
+        if self.stopped.is_some() { Ok(()) } else { self.traffic.fill(packets, most) }
     }
 }

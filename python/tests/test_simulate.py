@@ -3,7 +3,11 @@
 import ast
 import inspect
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -176,3 +180,73 @@ def test_other_threads_run_while_one_simulates(tmp_path):
         trace.write(TRACE)
     thread.join()
     assert reports[0]["packets"] == 1000
+
+
+def test_built_in_platforms_have_names():
+    built_in = sorted(file.stem for file in PLATFORM.parent.glob("*.toml"))
+    assert built_in == ["grip", "pci-accelerators"]
+    for name in built_in:
+        assert convoy_sim.load_platform(name) == convoy_sim.load_platform(PLATFORM.parent / f"{name}.toml")
+    assert convoy_sim.simulate("pci-accelerators", pattern="trace", packets=2000) == simulate()
+    with pytest.raises(ValueError, match="no such file; without one there is grip, pci-accelerators"):
+        convoy_sim.simulate("pci-accelerator", pattern="0")
+
+
+LONG_RUN = """
+import convoy_sim
+print("begins", flush=True)
+try:
+    convoy_sim.simulate("pci-accelerators", pattern="trace", packets=100_000_000_000)
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+"""
+
+
+def test_control_c_ends_a_run():
+    with subprocess.Popen([sys.executable, "-c", LONG_RUN], stdout=subprocess.PIPE, text=True) as run:
+        try:
+            assert run.stdout.readline() == "begins\n"
+            time.sleep(0.5)
+            run.send_signal(signal.SIGINT)
+            # Ten times what it takes at most, since the machine may be busy.
+            assert run.communicate(timeout=10)[0] == "interrupted\n"
+            assert run.returncode == 0
+        finally:
+            run.kill()
+
+
+def test_a_signal_handler_that_raises_ends_a_run_with_its_exception():
+    def handler(*_):
+        raise RuntimeError("enough")
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.3)
+        with pytest.raises(RuntimeError, match="enough"):
+            convoy_sim.simulate(PLATFORM, pattern="trace", packets=100_000_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_a_handler_that_returns_ends_nothing():
+    heard = []
+    before = signal.signal(signal.SIGALRM, lambda *_: heard.append(True))
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        report = convoy_sim.simulate(PLATFORM, pattern="trace", packets=3_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert heard and report["packets"] == 3_000_000
+
+
+def test_a_trace_with_a_snap_length_counts_with_its_original_sizes(tmp_path):
+    header = bytes.fromhex("d4c3b2a1020004000000000000000000" "28000000" "65000000")
+    ipv4 = bytes.fromhex("450003e8000000004011000001020304050607080001000203d40000")
+    record = bytes(8) + len(ipv4).to_bytes(4, "little") + (1000).to_bytes(4, "little") + ipv4
+    file = tmp_path / "snapped.pcap"
+    file.write_bytes(header + 3 * record + record[:20])
+    report = convoy_sim.simulate(PLATFORM, trace=file)
+    # 972 bytes of payload, and the 40 of the platform's header; the fourth record is cut off.
+    assert (report["packets"], report["bytes"]) == (3, 3 * 1012)
