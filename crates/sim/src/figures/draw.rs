@@ -1,12 +1,15 @@
 //! Figures as pictures: the same drawing as SVG and, larger, as PNG. Series differ in marker and dash as well as in
 //! colour, so that a print without colours is read as well.
 
+use std::fs::File;
+use std::io::BufWriter;
 use std::path::Path;
 
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::FontStyle;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
+use png::{PixelDimensions, Unit};
 
 use super::axes::{Axes, chart};
 use super::marks::{Look, looks};
@@ -19,6 +22,8 @@ const SIZE: (u32, u32) = (620, 430);
 const PANEL_WIDTH: u32 = 330;
 /// A PNG has so many times the pixels: 300 dpi at a print of 16 cm.
 const PNG_SCALE: u32 = 3;
+const PIXELS_PER_METRE: u32 = 11_811;
+const BYTES_PER_PIXEL: usize = 3;
 /// Half the width of a deviation's ends, on the axis of ratios.
 const CAP: f64 = 0.07;
 
@@ -49,7 +54,22 @@ pub(super) fn draw(figure: &Figure, stem: &Path) -> Result<(), FigureError> {
     std::fs::write(&svg, text).map_err(|error| failed(&svg, error.to_string()))?;
     let png = stem.with_extension("png");
     let size = (width * PNG_SCALE, SIZE.1 * PNG_SCALE);
-    picture(BitMapBackend::new(&png, size), figure, PNG_SCALE).map_err(|what| failed(&png, what))
+    let mut pixels = vec![0; BYTES_PER_PIXEL * size.0 as usize * size.1 as usize];
+    picture(BitMapBackend::with_buffer(&mut pixels, size), figure, PNG_SCALE)
+        .map_err(|what| failed(&png, what))?;
+    write_png(&png, size, &pixels).map_err(|error| failed(&png, error.to_string()))
+}
+
+/// Writes pixels of red, green and blue. The library's own way would bring decoders of several formats along, for nothing.
+fn write_png(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), png::EncodingError> {
+    let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), width, height);
+    encoder.set_color(png::ColorType::Rgb);
+    encoder.set_depth(png::BitDepth::Eight);
+    let resolution = PixelDimensions { xppu: PIXELS_PER_METRE, yppu: PIXELS_PER_METRE, unit: Unit::Meter };
+    encoder.set_pixel_dims(Some(resolution));
+    let mut writer = encoder.write_header()?;
+    writer.write_image_data(pixels)?;
+    writer.finish()
 }
 
 fn picture<B: DrawingBackend>(backend: B, figure: &Figure, scale: u32) -> Drawn {

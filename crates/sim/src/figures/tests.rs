@@ -18,7 +18,14 @@ fn every_figure_is_there_as_svg_png_and_csv_and_the_report_holds_them_all() {
         let svg = String::from_utf8(read("svg")).expect("text");
         assert!(svg.contains(&format!("Figure {number}.")), "a heading that is text");
         assert!(svg.contains("T_enc ratio of the CPU") || svg.contains("pattern (sizes: payload)"));
-        assert_eq!(&read("png")[1..4], b"PNG");
+        let drawn = png::Decoder::new(std::io::Cursor::new(read("png"))).read_info().expect("a PNG");
+        let (width, height) = drawn.info().size();
+        assert!(width >= 3 * 620 && height == 3 * 430, "{width} x {height}");
+        let mut pixels = vec![0; drawn.output_buffer_size().expect("it fits")];
+        let mut drawn = drawn;
+        drawn.next_frame(&mut pixels).expect("whole");
+        let is_drawn = |pixel: &&[u8]| **pixel != [255; 3];
+        assert!(pixels.chunks(3).filter(is_drawn).count() > 10_000, "axes, curves and text on white");
         assert!(String::from_utf8(read("csv")).expect("text").lines().count() > 8);
     }
     let html = std::fs::read_to_string(folder.path().join("report.html")).expect("it was made");
