@@ -1,8 +1,10 @@
 //! Work that falls into independent pieces, over all cores.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
+
+use rayon::ThreadPoolBuilder;
+use rayon::iter::{ParallelBridge, ParallelIterator};
 
 /// Threads that the machine runs at once.
 pub fn cores() -> usize {
@@ -14,30 +16,24 @@ pub fn cores() -> usize {
 ///
 /// # Errors
 /// The first error of `done`; items that nobody has begun are then left.
+///
+/// # Panics
+/// If the system has no more threads to give.
 pub fn for_each<T: Sync, R: Send, E>(
     items: &[T],
     threads: usize,
     work: impl Fn(&T) -> R + Sync,
     mut done: impl FnMut(usize, R) -> Result<(), E>,
 ) -> Result<(), E> {
-    let next = AtomicUsize::new(0);
+    let threads = threads.clamp(1, items.len().max(1));
+    let pool = ThreadPoolBuilder::new().num_threads(threads).build().expect("the system has threads to give");
     let (sender, receiver) = mpsc::channel();
-    thread::scope(|scope| {
-        for _ in 0..threads.clamp(1, items.len().max(1)) {
-            let (sender, next, work) = (sender.clone(), &next, &work);
-            scope.spawn(move || {
-                loop {
-                    let place = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(item) = items.get(place) else { break };
-                    // Nobody listens after an error.
-                    if sender.send((place, work(item))).is_err() {
-                        break;
-                    }
-                }
-            });
-        }
-        drop(sender);
-        // Taken by value: with the receiver gone, the threads stop at their next result.
+    pool.in_place_scope(|scope| {
+        scope.spawn(|_| {
+            let items = items.iter().enumerate().par_bridge();
+            // Nobody listens after an error: with the receiver gone, the work stops.
+            let _ = items.try_for_each_with(sender, |sender, (place, item)| sender.send((place, work(item))));
+        });
         receiver.into_iter().try_for_each(|(place, result)| done(place, result))
     })
 }
