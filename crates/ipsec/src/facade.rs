@@ -49,6 +49,8 @@ pub struct IpsecConfig {
     pub inside_v6: Option<Ipv6Addr>,
     /// Addresses that are ours outside, beside the SAs': IKE and fragments are taken from the traffic to them.
     pub outside: Vec<IpAddr>,
+    /// Our UDP port for ESP in UDP, which IKE shares (RFC 3948).
+    pub natt_port: u16,
     /// Traffic class by DSCP.
     pub classes: ClassMap,
     /// Flows whose policy is remembered, per direction.
@@ -81,6 +83,7 @@ impl Default for IpsecConfig {
             inside_v4: None,
             inside_v6: None,
             outside: Vec::new(),
+            natt_port: 4500,
             classes: ClassMap::default(),
             flow_cache: 4096,
             seed: 0,

@@ -46,7 +46,7 @@ pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
-pub use proposal::{Proposal, ProposalError};
+pub use proposal::{PROPOSAL_WORDS, Proposal, ProposalError};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;

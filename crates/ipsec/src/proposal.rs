@@ -49,6 +49,39 @@ const CIPHERS: &str = "aes{128,192,256}gcm{8,12,16}, aes{128,192,256}gmac, aes{1
                        chacha20poly1305, 3des, des, null";
 const INTEGRITY: &str = "sha1, sha256, sha384, sha512, md5";
 
+/// The words of proposals, those first that are best taken: for whoever guesses what a wrong one was meant to be.
+pub const PROPOSAL_WORDS: [&str; 29] = [
+    "aes128gcm16",
+    "aes256gcm16",
+    "aes192gcm16",
+    "chacha20poly1305",
+    "aes128",
+    "aes192",
+    "aes256",
+    "aes128ctr",
+    "aes192ctr",
+    "aes256ctr",
+    "sha256",
+    "sha384",
+    "sha512",
+    "sha1",
+    "aes128gmac",
+    "aes192gmac",
+    "aes256gmac",
+    "aes128gcm12",
+    "aes192gcm12",
+    "aes256gcm12",
+    "aes128gcm8",
+    "aes192gcm8",
+    "aes256gcm8",
+    "esn",
+    "noesn",
+    "3des",
+    "des",
+    "md5",
+    "null",
+];
+
 enum Word {
     Aead(Aead),
     Cipher(Cipher),
@@ -193,6 +226,11 @@ mod tests {
         assert_eq!(other("aes256gcm128"), "aes256gcm16");
         assert_eq!(other("aes128-sha2_256-noesn"), "aes128-sha256");
         assert_eq!(other("sha256"), "null-sha256");
+    }
+
+    #[test]
+    fn each_word_that_is_listed_is_one() {
+        assert!(PROPOSAL_WORDS.iter().all(|text| word(text).is_some()));
     }
 
     #[test]

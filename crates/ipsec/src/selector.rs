@@ -68,6 +68,11 @@ impl AddressRange {
         address.is_ipv6() == self.is_v6 && self.holds(address_number(address))
     }
 
+    /// Whether all of `other` are among them.
+    pub const fn covers(&self, other: &Self) -> bool {
+        self.is_v6 == other.is_v6 && self.first <= other.first && other.last <= self.last
+    }
+
     const fn holds(&self, number: u128) -> bool {
         self.first <= number && number <= self.last
     }
@@ -124,6 +129,15 @@ pub enum Ports {
 }
 
 impl Ports {
+    /// Whether these match whatever `other` matches.
+    const fn covers(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Any, _) | (Self::Opaque, Self::Opaque) => true,
+            (Self::Range(first, last), Self::Range(low, high)) => first <= low && high <= last,
+            _ => false,
+        }
+    }
+
     const fn matches(self, known: bool, port: u16) -> bool {
         match self {
             Self::Any => true,
@@ -148,6 +162,18 @@ pub struct TrafficSelector {
     pub protocol: Option<u8>,
     /// The ports.
     pub ports: Ports,
+}
+
+impl TrafficSelector {
+    /// Whether this admits whatever `other` admits.
+    pub const fn covers(&self, other: &Self) -> bool {
+        let protocol = match (self.protocol, other.protocol) {
+            (None, _) => true,
+            (Some(own), Some(number)) => own == number,
+            (Some(_), None) => false,
+        };
+        protocol && self.addresses.covers(&other.addresses) && self.ports.covers(other.ports)
+    }
 }
 
 /// Local and remote side of the traffic that a policy is about.
@@ -181,6 +207,11 @@ impl Selector {
             && remote.addresses.holds(flow.destination)
             && admits(local.protocol, flow.protocol)
             && admits(remote.protocol, flow.protocol)
+    }
+
+    /// Whether this admits each flow that `other` admits, each side held against its like.
+    pub const fn covers(&self, other: &Self) -> bool {
+        self.local.covers(&other.local) && self.remote.covers(&other.remote)
     }
 
     /// Whether an inbound packet's flow is admitted.

@@ -18,8 +18,6 @@ use crate::sad::{Sa, Slot};
 
 /// Where IKE listens (RFC 7296 section 2).
 const IKE_PORT: u16 = 500;
-/// Where IKE and ESP in UDP share a port (RFC 3948).
-const NAT_PORT: u16 = 4500;
 
 /// What became of a burst from the outside.
 #[derive(Debug, Default)]
@@ -28,7 +26,7 @@ pub struct InboundBurst {
     pub open: Vec<Prepared>,
     /// For the inside as they are.
     pub bypass: Vec<Frame>,
-    /// IKE messages: whole IP packets to UDP port 500, or to 4500 with the non-ESP marker.
+    /// IKE messages: whole IP packets to UDP port 500, or with the non-ESP marker to that of ESP in UDP.
     pub ike: Vec<Frame>,
     /// For the worker that owns their SA, in its `inbound`.
     pub foreign: Vec<(u16, Frame)>,
@@ -56,22 +54,23 @@ enum Kind {
 
 impl Kind {
     /// Of a packet to one of our own addresses.
-    fn of(packet: &[u8], layout: &Layout) -> Self {
+    fn of(packet: &[u8], layout: &Layout, natt_port: u16) -> Self {
         let (at, body) = (layout.payload, layout.body(packet));
         let end = layout.total_len;
         let protected = |protocol, spi| Self::Protected { protocol, spi, at, end, in_udp: false };
         match layout.protocol {
             ESP => Esp::parse(body).map_or(Self::Short, |esp| protected(SaProtocol::Esp, esp.spi())),
             AH => Ah::parse(body).map_or(Self::Short, |ah| protected(SaProtocol::Ah, ah.spi())),
-            UDP => Udp::parse(body).map_or(Self::Short, |udp| Self::of_udp(udp, at)),
+            UDP => Udp::parse(body).map_or(Self::Short, |udp| Self::of_udp(udp, at, natt_port)),
             _ => Self::Plain,
         }
     }
 
-    fn of_udp(datagram: Udp<'_>, at: usize) -> Self {
+    fn of_udp(datagram: Udp<'_>, at: usize, natt_port: u16) -> Self {
         match datagram.destination_port() {
             IKE_PORT => Self::Ike,
-            NAT_PORT => match (classify(datagram.payload()), Esp::parse(datagram.payload())) {
+            port if port == natt_port => match (classify(datagram.payload()), Esp::parse(datagram.payload()))
+            {
                 (Carried::Keepalive, _) => Self::Keepalive,
                 (Carried::Ike, _) => Self::Ike,
                 (Carried::Esp, Ok(esp)) => {
@@ -125,7 +124,7 @@ impl Ipsec {
                 _ => return self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
             }
         }
-        match Kind::of(&frame, &layout) {
+        match Kind::of(&frame, &layout, self.config.natt_port) {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
                 match self.inbound_sa(&frame, &layout, protocol, spi, in_udp) {
                     Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
@@ -170,7 +169,7 @@ impl Ipsec {
     ) -> Result<(SaIndex, usize), (Option<SaIndex>, DropReason)> {
         let is_ours = layout.fragment.is_none() && self.is_own(layout.addresses(frame).1);
         let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
-            (Kind::of(frame, layout), is_ours)
+            (Kind::of(frame, layout, self.config.natt_port), is_ours)
         else {
             return Err((None, DropReason::OpenedElsewhere));
         };

@@ -56,6 +56,20 @@ fn ike_on_both_ports_is_set_apart() {
 }
 
 #[test]
+fn esp_in_udp_comes_and_goes_by_the_port_that_is_ours() {
+    let encap = UdpEncap { local_port: 5500, remote_port: 5501 };
+    let link = Link { encap: Some(encap), ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let outer = a.send(&[link.packet(false, 100), link.packet(false, 200)]);
+    assert_eq!(outer[0][20..24], [5500_u16.to_be_bytes(), 5501_u16.to_be_bytes()].concat());
+    b.ipsec.config.natt_port = 5501;
+    assert_eq!(b.receive(&outer[..1]).len(), 1);
+    b.ipsec.config.natt_port = 4500;
+    assert!(b.receive(&outer[1..]).is_empty(), "it is a datagram like any other");
+    b.assert_no_leak();
+}
+
+#[test]
 fn a_moved_peer_is_reported_once_and_followed_where_asked() {
     for follow_mapping in [false, true] {
         let link = Link { encap: Some(ENCAP), follow_mapping, ..Link::default() };
