@@ -1,23 +1,37 @@
 //! `convoy check`.
 
-use convoy_gateway::config::Config;
+use std::path::Path;
+
+use convoy_gateway::choice;
+use convoy_gateway::config::{Config, Problem};
 
 use crate::Failure;
 use crate::args::CheckArgs;
 
 pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     let config = load(&args.config)?;
+    tell(&config.warnings);
+    let count = |number: usize, what: &str| format!("{number} {what}{}", if number == 1 { "" } else { "s" });
     println!(
-        "{}: good: {} engines, {} ports, {} tunnels",
+        "{}: good: {}, {}, {}",
         args.config.display(),
-        config.engines.len().max(1),
-        config.ports.len(),
-        config.tunnels.len()
+        count(config.ports.len(), "port"),
+        count(config.tunnels.len(), "tunnel"),
+        count(config.warnings.len(), "warning")
     );
+    match choice::overview(&config) {
+        Ok(engines) => println!("{engines}"),
+        // Another machine may have it.
+        Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
+    }
     Ok(())
 }
 
 /// Reads a configuration for any command.
-pub(crate) fn load(path: &std::path::Path) -> Result<Config, Failure> {
+pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
     Config::load(path).map_err(|errors| Failure::Config(errors.to_string()))
+}
+
+fn tell(warnings: &[Problem]) {
+    warnings.iter().for_each(|warning| eprintln!("{warning}"));
 }

@@ -18,6 +18,11 @@ use crate::check::load;
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
     let config = load(&args.config)?;
+    warn(&config);
+    if config.ports.is_empty() {
+        let what = "there is no [[port]]; a gateway needs one inside and one outside";
+        return Err(Failure::Config(format!("{}: error: {what}", args.config.display())));
+    }
     let (control, metrics) = (config.control.clone(), config.metrics);
     let (orders, received) = channel();
     // Before the gateway gives up the right to a port below 1024.
@@ -44,6 +49,11 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Logs what is hardly meant so.
+fn warn(config: &Config) {
+    config.warnings.iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
+}
+
 /// The gateway goes on if its service manager is deaf, which then ends it or not.
 fn tell_manager(progress: Progress) {
     if let Err(error) = notify::tell(progress) {
@@ -58,7 +68,10 @@ fn listen_to_signals(path: PathBuf, orders: Sender<Order>) -> std::io::Result<()
         for signal in signals.forever() {
             let order = match signal {
                 SIGHUP => match Config::load(&path) {
-                    Ok(config) => Order::Reload(Box::new(config)),
+                    Ok(config) => {
+                        warn(&config);
+                        Order::Reload(Box::new(config))
+                    }
                     Err(errors) => {
                         tracing::error!("reload: the configuration stays as it was:\n{errors}");
                         continue;

@@ -17,6 +17,20 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// The ports of one side.
+fn ports(local: &str, more: &str) -> String {
+    format!(
+        "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoytest0\"\n[[port]]\nname = \"outside\"\n\
+         kind = \"udp\"\n{more}address = [\"192.0.2.{local}\"]\n"
+    )
+}
+
+/// Adds lines to a file.
+fn append(path: &Path, lines: &str) {
+    let text = std::fs::read_to_string(path).expect("readable");
+    std::fs::write(path, format!("{text}{lines}")).expect("writable");
+}
+
 /// A configuration of one side, as only its owner may read it.
 fn site(folder: &Path, name: &str, ends: [&str; 2], spis: [u32; 2], keys: [&str; 2]) -> PathBuf {
     let [local, remote] = ends;
@@ -59,6 +73,7 @@ fn wrong_usage_is_2_and_help_is_0() {
 fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
     let folder = tempfile::tempdir().expect("a folder");
     let [good, _] = both_sites(folder.path());
+    append(&good, &ports("1", ""));
     let checked = convoy(&["check", "-c", as_str(&good)]);
     assert_eq!((checked.status.code(), text(&checked.stderr)), (Some(0), String::new()));
     let wrong = std::fs::read_to_string(&good).expect("readable").replace("aes128gcm16", "aes128gcm17");
@@ -67,7 +82,7 @@ fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
         let refused = convoy(arguments);
         assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(2), String::new()));
         assert!(
-            text(&refused.stderr).contains("a.toml:7:16: tunnel.esp_proposal"),
+            text(&refused.stderr).contains("a.toml:7:16: error: tunnel.esp_proposal"),
             "{}",
             text(&refused.stderr)
         );
@@ -75,6 +90,78 @@ fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
     let missing = convoy(&["check", "-c", "/nowhere/site.toml"]);
     assert_eq!(missing.status.code(), Some(2));
     assert!(text(&missing.stderr).contains("/nowhere/site.toml"));
+}
+
+#[test]
+fn check_says_which_engines_there_will_be_and_what_they_cost() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [good, _] = both_sites(folder.path());
+    append(&good, &ports("1", ""));
+    let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
+    let [first, engines] = told.lines().collect::<Vec<_>>()[..] else { panic!("two lines: {told}") };
+    assert!(first.ends_with("a.toml: good: 2 ports, 1 tunnel, 0 warnings"), "{first}");
+    assert!(engines.starts_with("engines, chosen for this machine: "), "{engines}");
+    assert!(engines.contains("software (aes128gcm16: "), "{engines}");
+    append(&good, "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");
+    let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
+    assert!(told.lines().any(|line| line.starts_with("engines: mine (aes128gcm16: ")), "{told}");
+}
+
+#[test]
+fn a_peers_name_is_asked_of_the_system() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [named, _] = both_sites(folder.path());
+    let text_of = std::fs::read_to_string(&named).expect("readable");
+    let at_home = |remote: &str| {
+        let local = text_of.replace("local = \"192.0.2.1\"", "local = \"127.0.0.1\"");
+        std::fs::write(&named, local.replace("192.0.2.2", remote)).expect("writable");
+        convoy(&["check", "-c", as_str(&named)])
+    };
+    let known = at_home("localhost");
+    assert_eq!(known.status.code(), Some(0), "{}", text(&known.stderr));
+    let wrong = at_home("..localhost");
+    assert!(text(&wrong.stderr).contains("a.toml:4:10: error: tunnel.remote: "), "{}", text(&wrong.stderr));
+}
+
+#[test]
+fn a_warning_is_told_and_is_no_failure_but_without_ports_nothing_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [portless, _] = both_sites(folder.path());
+    let checked = convoy(&["check", "-c", as_str(&portless)]);
+    assert_eq!(checked.status.code(), Some(0));
+    assert!(
+        text(&checked.stderr).contains("a.toml: warning: there is no [[port]]"),
+        "{}",
+        text(&checked.stderr)
+    );
+    let run = convoy(&["run", "-c", as_str(&portless)]);
+    assert_eq!(run.status.code(), Some(2));
+    assert!(text(&run.stderr).contains("there is no [[port]]; a gateway needs one inside and one outside"));
+}
+
+#[test]
+fn esp_in_udp_leaves_and_is_opened_on_a_port_of_ones_own() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [a, b] = both_sites(folder.path());
+    append(&a, &ports("1", "udp_port = 5501\n"));
+    append(&b, &ports("2", "udp_port = 5502\n"));
+    let remote_port = |path: &Path, port: u16| {
+        let text = std::fs::read_to_string(path).expect("readable");
+        let text = text.replace("[tunnel.manual]", &format!("remote_port = {port}\n[tunnel.manual]"));
+        std::fs::write(path, text).expect("writable");
+    };
+    remote_port(&a, 5502);
+    remote_port(&b, 5501);
+    let at = |name: &str| folder.path().join(name);
+    let (plain, sealed, opened) = (at("plain.pcap"), at("sealed.pcap"), at("opened.pcap"));
+    let packets: Vec<Vec<u8>> = (0..20).map(packet).collect();
+    std::fs::write(&plain, capture(&packets)).expect("writable");
+    replay(&a, "out", &plain, &sealed);
+    for packet in contents(&std::fs::read(&sealed).expect("written")) {
+        assert_eq!(packet[20..24], [5501_u16.to_be_bytes(), 5502_u16.to_be_bytes()].concat());
+    }
+    replay(&b, "in", &sealed, &opened);
+    assert_eq!(contents(&std::fs::read(&opened).expect("written")), packets);
 }
 
 #[test]

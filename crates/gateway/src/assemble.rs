@@ -15,6 +15,7 @@ use convoy_packet::FramePool;
 use convoy_scheduler::CostModel;
 use rand::RngCore;
 
+use crate::choice::choose;
 use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
@@ -56,21 +57,14 @@ pub struct Installed {
     pub sas: Vec<SaIndex>,
 }
 
-/// Makes the engines of each worker; `software` alone where none is named. One that works on its caller's core is made
+/// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
 /// for every worker. One with a thread or a device of its own serves one worker, so that the finishing time of its queue
 /// is known exactly. What a modelled engine costs is stated to `costs`.
 ///
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
 pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Engine>>>, AssembleError> {
-    let software = [EngineConfig {
-        name: "software0".to_owned(),
-        kind: EngineKindName::Software,
-        core: None,
-        worker: None,
-        model: None,
-    }];
-    let wanted = if config.engines.is_empty() { &software[..] } else { &config.engines };
+    let wanted = if config.engines.is_empty() { &choose(config, costs)[..] } else { &config.engines };
     let mut buses = HashMap::new();
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
     for engine in wanted {
@@ -141,11 +135,12 @@ fn shared_bus(
     }
     let timing = match model.bus.as_ref().and_then(|name| config.buses.get(name)) {
         Some(bus) => BusTiming {
-            t_cycle_ns: bus.cycle_ns,
+            t_cycle_ns: 1e3 / bus.clock_mhz,
             c_address: bus.address_cycles,
             width_bytes: bus.width_bytes,
+            packet_bytes: bus.packet_bytes,
         },
-        None => BusTiming { t_cycle_ns: 0.0, ..BusTiming::PCI },
+        None => BusTiming::FREE,
     };
     let bus = SharedBus::new(timing).map_err(|error| format!("its bus's thread: {error}"))?;
     buses.insert(name, bus.clone());
@@ -186,7 +181,7 @@ pub fn pipeline(
     let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
     let mut installed = Vec::new();
     for (at, tunnel) in config.tunnels.iter().enumerate() {
-        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), config.workers, costs)?);
+        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), config, costs)?);
     }
     pipeline.ipsec_mut().set_policies(policies(config, &installed));
     costs.save();
@@ -208,6 +203,7 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
             IpAddr::V4(_) => None,
         }),
         outside: outside.map(|(address, _)| *address).collect(),
+        natt_port: config.natt_port(),
         classes: config.classes,
         seed: rand::rng().next_u64(),
         acquire: config.charon.is_some(),
@@ -230,7 +226,7 @@ pub fn install(
     pipeline: &mut Pipeline,
     tunnel: &TunnelConfig,
     id: TunnelId,
-    workers: u16,
+    config: &Config,
     costs: &mut Costs,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
@@ -247,7 +243,7 @@ pub fn install(
                 mode: tunnel.mode,
                 encap: tunnel
                     .is_encapsulated
-                    .then_some(UdpEncap { local_port: 4500, remote_port: tunnel.remote_port }),
+                    .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),
                 esn: tunnel.esn,
                 iv_start: wall_clock_ns(),
                 replay_window: tunnel.replay_window,
@@ -257,7 +253,7 @@ pub fn install(
                 df: tunnel.df,
                 tfc_bytes: tunnel.tfc_bytes,
                 tunnel: id,
-                owner: (id.0 % u32::from(workers)) as u16,
+                owner: (id.0 % u32::from(config.workers)) as u16,
                 ..base
             };
             match pipeline.install(&sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform)) {

@@ -217,7 +217,7 @@ impl Lane {
         for tunnel in new {
             let id = TunnelId(self.next_tunnel);
             self.next_tunnel += 1;
-            match assemble::install(pipeline, &tunnel, id, self.workers, &mut costs) {
+            match assemble::install(pipeline, &tunnel, id, config, &mut costs) {
                 Ok(installed) => {
                     self.installed.push(installed);
                     done.came += 1;

@@ -2,6 +2,7 @@
 
 pub mod assemble;
 pub mod charon;
+pub mod choice;
 pub mod config;
 pub mod control;
 pub mod costs;

@@ -8,6 +8,7 @@ use convoy_port::PortError;
 
 use crate::assemble::{self, AssembleError};
 use crate::charon::Charon;
+use crate::choice;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::crew::Crew;
@@ -113,6 +114,7 @@ impl Gateway {
             costs.state(&engine.description().name, cost);
             engines[0].push(engine);
         }
+        tracing::info!("{}", choice::summary(&config, &mut engines, &mut costs));
         let handovers = Handover::between(usize::from(config.workers))?;
         let clock = Clock::start();
         let mut assembled = Vec::new();
@@ -181,7 +183,8 @@ impl Gateway {
         for what in needs_restart(&self.config, &config) {
             (self.tell)(format!("reload: a change of {what} needs a restart; it was left as it was"));
         }
-        let tunnels = Arc::new(config.clone());
+        let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
+        let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let answers = self.lanes.tell(move |lane| lane.reload(&tunnels));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {

@@ -19,13 +19,20 @@ pub struct BusTiming {
     pub c_address: u32,
     /// Bytes moved in one cycle; 0 counts as 1.
     pub width_bytes: u32,
+    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on.
+    pub packet_bytes: u32,
 }
 
 impl BusTiming {
     /// PCI at 66 MHz, 32 bits wide.
-    pub const PCI: Self = Self { t_cycle_ns: 1_000.0 / 66.0, c_address: 1, width_bytes: 4 };
+    pub const PCI: Self = Self { t_cycle_ns: 1_000.0 / 66.0, c_address: 1, width_bytes: 4, packet_bytes: 0 };
     /// Costs nothing: a device in the memory itself.
-    pub const FREE: Self = Self { t_cycle_ns: 0.0, c_address: 0, width_bytes: 1 };
+    pub const FREE: Self = Self { t_cycle_ns: 0.0, c_address: 0, width_bytes: 1, packet_bytes: 0 };
+
+    /// What crosses each way with so many packets of `bytes` in all.
+    pub(super) fn crossing(&self, packets: usize, bytes: u64) -> u64 {
+        bytes + u64::from(self.packet_bytes) * packets as u64
+    }
 
     /// How long a transfer of `bytes` holds the bus, in ps.
     pub(super) fn transfer_ps(&self, bytes: u64) -> u64 {

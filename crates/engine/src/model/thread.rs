@@ -36,6 +36,7 @@ pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
     wake_on_time();
     let mut follower = Follower {
         platform: Platform::new(bus),
+        bus,
         done: Vec::new(),
         finished: Vec::new(),
         epoch: Instant::now(),
@@ -59,6 +60,7 @@ fn wake_on_time() {
 
 struct Follower {
     platform: Platform<Job>,
+    bus: BusTiming,
     /// By device.
     done: Vec<Sender<Completion>>,
     finished: Vec<Finished<Job>>,
@@ -114,6 +116,7 @@ impl Follower {
                 let jobs = || job.multi_packet.packets.iter().map(|packet| &packet.job);
                 let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
                 let bytes = jobs().map(|job| u64::from(job.cipher_len.max(job.auth_len))).sum();
+                let bytes = self.bus.crossing(job.multi_packet.packets.len(), bytes);
                 let work = Work::new(blocks, bytes, job);
                 self.platform.submit(at_ps, device, work, &mut compute, &mut self.finished);
             }

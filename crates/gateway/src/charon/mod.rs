@@ -99,7 +99,9 @@ impl Charon {
         *lock(&self.desk.installed) = Some(Installed { state, workers });
         let Some(Heard { messages, notes }) = self.heard.take() else { return Ok(()) };
         let handler: Arc<dyn Handler> = Arc::clone(&self.desk) as Arc<dyn Handler>;
-        let server = Server::start(ServerConfig::new(&self.path, rand::rng().next_u64()), handler)?;
+        let natt_port = config.natt_port();
+        let server = ServerConfig { natt_port, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
+        let server = Server::start(server, handler)?;
         let (desk, outlet) = (Arc::clone(&self.desk), server.outlet());
         self.server = Some(server);
         let to_charon = outlet.clone();

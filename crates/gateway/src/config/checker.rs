@@ -1,6 +1,6 @@
 //! Reads single values, and keeps every problem.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::net::IpAddr;
 use std::ops::Range;
@@ -9,21 +9,43 @@ use std::str::FromStr;
 use toml::Spanned;
 
 use super::error::{Problem, Source};
-use super::file::Text;
+use super::file::{At, Text};
+use super::suggest::unknown_value;
+use super::surroundings::Surroundings;
 
 /// Collects problems while values are read.
 pub(super) struct Checker<'a> {
     source: &'a Source<'a>,
+    surroundings: &'a dyn Surroundings,
+    /// What names resolved to, so that each is asked for once.
+    resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
     pub(super) problems: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn new(source: &'a Source<'a>, problems: Vec<Problem>) -> Self {
-        Self { source, problems }
+    pub(super) fn new(
+        source: &'a Source<'a>,
+        surroundings: &'a dyn Surroundings,
+        problems: Vec<Problem>,
+    ) -> Self {
+        Self { source, surroundings, resolved: HashMap::new(), problems }
+    }
+
+    pub(super) fn surroundings(&self) -> &'a dyn Surroundings {
+        self.surroundings
     }
 
     pub(super) fn add(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
         self.problems.push(self.source.problem(span, key, &what.to_string()));
+    }
+
+    pub(super) fn warn(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
+        self.problems.push(self.source.problem(span, key, &what.to_string()).as_warning());
+    }
+
+    /// A warning about the file as a whole.
+    pub(super) fn warn_whole(&mut self, what: &str) {
+        self.problems.push(self.source.whole_problem(what).as_warning());
     }
 
     /// Reads a value from its text.
@@ -37,6 +59,21 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// A setting that must be there; `example` says how it is written.
+    pub(super) fn needed<'b, T>(
+        &mut self,
+        at: &At,
+        value: Option<&'b Spanned<T>>,
+        key: &str,
+        example: &str,
+    ) -> Option<&'b Spanned<T>> {
+        let name = key.rsplit('.').next().unwrap_or(key);
+        if value.is_none() && !at.unread.contains(&name) {
+            self.add(&at.span, key, format!("it is missing; add {name} = {example}"));
+        }
+        value
+    }
+
     pub(super) fn address(&mut self, text: &Text, key: &str) -> Option<IpAddr> {
         let address = text.get_ref().parse().ok();
         if address.is_none() {
@@ -46,15 +83,26 @@ impl<'a> Checker<'a> {
         address
     }
 
-    /// One of a few words.
-    pub(super) fn one_of<T: Copy>(&mut self, text: Option<&Text>, key: &str, words: &[(&str, T)]) -> T {
-        let Some(text) = text else { return words[0].1 };
-        if let Some((_, value)) = words.iter().find(|(word, _)| word == text.get_ref()) {
-            return *value;
+    /// The addresses of a name.
+    pub(super) fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
+        let ask = || self.surroundings.resolve(name).map_err(|error| error.to_string());
+        self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
+    }
+
+    /// One of a few words, the first where nothing is said; `None` for another.
+    pub(super) fn one_of<T: Copy>(
+        &mut self,
+        text: Option<&Text>,
+        key: &str,
+        words: &[(&str, T)],
+    ) -> Option<T> {
+        let Some(text) = text else { return Some(words[0].1) };
+        let found = words.iter().find(|(word, _)| word == text.get_ref()).map(|(_, value)| *value);
+        if found.is_none() {
+            let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+            self.add(&text.span(), key, unknown_value(text.get_ref(), &known));
         }
-        let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
-        self.add(&text.span(), key, format!("unknown {:?}; one of {}", text.get_ref(), known.join(", ")));
-        words[0].1
+        found
     }
 
     pub(super) fn in_range<T: PartialOrd + Display + Copy>(
@@ -81,9 +129,27 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn unique<'b>(&mut self, names: impl Iterator<Item = &'b Text>, key: &str) {
+    /// The kernel's name of an interface (IFNAMSIZ, and what its names may not hold).
+    pub(super) fn interface(&mut self, text: Option<&Text>, key: &str) -> Option<String> {
+        const MOST_BYTES: usize = 15;
+        let text = text?;
+        let name = text.get_ref();
+        if name.len() > MOST_BYTES {
+            let what =
+                format!("{name:?} has {} bytes; an interface's name has {MOST_BYTES} at most", name.len());
+            self.add(&text.span(), key, what);
+        }
+        let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
+        if name.is_empty() || name == "." || name == ".." || name.contains(is_forbidden) {
+            let what = format!("{name:?} is no name of an interface, such as convoy0");
+            self.add(&text.span(), key, what);
+        }
+        Some(name.clone())
+    }
+
+    pub(super) fn unique<'b>(&mut self, names: impl Iterator<Item = Option<&'b Text>>, key: &str) {
         let mut seen = HashSet::new();
-        for name in names {
+        for name in names.flatten() {
             if name.get_ref().trim().is_empty() {
                 self.add(&name.span(), key, "a name is needed");
             } else if !seen.insert(name.get_ref()) {

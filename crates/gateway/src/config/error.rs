@@ -1,30 +1,43 @@
-//! Errors that say where they are.
+//! Errors and warnings that say where they are.
 
 use std::fmt;
 use std::ops::Range;
 
-use zeroize::Zeroize;
+use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The configuration cannot be used.
+    Error,
+    /// It can, but will hardly do what was meant.
+    Warning,
+}
 
 /// One thing that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
+    /// How bad it is.
+    pub severity: Severity,
     /// File, line and column, as far as they are known.
     pub place: String,
     /// The key, for example `tunnel.esp_proposal`; empty where the whole file is meant.
     pub key: String,
     /// What is wrong, what was expected, what to do.
     pub what: String,
-    /// The line with a mark under it; empty where there is none, or where it would show a key.
+    /// The lines that are meant, marked, with everything that may be a key left out; empty where there are none.
     pub excerpt: String,
+    /// Where in the file it is, in bytes, so that several can be told in order.
+    start: usize,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: ", self.place)?;
-        if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
-        }
-        write!(f, "{}", self.what)?;
+        let severity = match self.severity {
+            Severity::Error => "error",
+            Severity::Warning => "warning",
+        };
+        write!(f, "{}: {severity}: {}", self.place, self.key_and_what())?;
         if !self.excerpt.is_empty() {
             write!(f, "\n{}", self.excerpt)?;
         }
@@ -32,7 +45,35 @@ impl fmt::Display for Problem {
     }
 }
 
-/// All that is wrong with a configuration.
+impl Problem {
+    /// Place, key and what is wrong, without excerpt and severity: for a log, which has levels of its own.
+    pub fn in_one_line(&self) -> String {
+        format!("{}: {}", self.place, self.key_and_what())
+    }
+
+    fn key_and_what(&self) -> String {
+        if self.key.is_empty() { self.what.clone() } else { format!("{}: {}", self.key, self.what) }
+    }
+
+    /// About a file as a whole.
+    fn whole_file(name: &str, what: &str) -> Self {
+        Self {
+            severity: Severity::Error,
+            place: name.to_owned(),
+            key: String::new(),
+            what: what.to_owned(),
+            excerpt: String::new(),
+            start: 0,
+        }
+    }
+
+    /// The same as a warning.
+    pub(super) fn as_warning(self) -> Self {
+        Self { severity: Severity::Warning, ..self }
+    }
+}
+
+/// All that is wrong with a configuration, in the order of the file; one at least is an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigErrors(pub Vec<Problem>);
 
@@ -52,57 +93,65 @@ impl std::error::Error for ConfigErrors {}
 
 impl ConfigErrors {
     pub(super) fn whole_file(name: &str, what: &str) -> Self {
-        let (place, what) = (name.to_owned(), what.to_owned());
-        Self(vec![Problem { place, key: String::new(), what, excerpt: String::new() }])
+        Self(vec![Problem::whole_file(name, what)])
     }
+}
+
+/// Puts problems into the order of the file.
+pub(super) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort_by_key(|problem| problem.start);
+    problems
 }
 
 /// The text that errors point into.
 pub(super) struct Source<'a> {
     name: &'a str,
     text: &'a str,
+    /// The text with whatever may be a key replaced, byte for byte, so that the same places mean the same.
+    shown: String,
 }
 
 impl<'a> Source<'a> {
     pub(super) fn new(name: &'a str, text: &'a str) -> Self {
-        Self { name, text }
+        Self { name, text, shown: without_keys(text) }
     }
 
     pub(super) fn text(&self) -> &'a str {
         self.text
     }
 
-    /// A problem at `span`. The line is shown unless it holds a secret.
+    /// An error at `span`.
     pub(super) fn problem(&self, span: &Range<usize>, key: &str, what: &str) -> Problem {
-        let (line_start, content) = self.line_at(span.start);
-        let before = &self.text[..line_start];
-        let into_line = self.text.get(line_start..span.start).unwrap_or("");
-        let (line, column) = (before.matches('\n').count() + 1, into_line.chars().count() + 1);
-        let has_key = content.contains("key_in") || content.contains("key_out");
-        let excerpt = if has_key || content.trim().is_empty() || without_keys(content) != content {
-            String::new()
-        } else {
-            let width = span.len().clamp(1, content.chars().count().saturating_sub(column - 1).max(1));
-            format!("  | {content}\n  | {}{}", " ".repeat(column - 1), "^".repeat(width))
-        };
-        let place = format!("{}:{line}:{column}", self.name);
-        Problem { place, key: without_keys(key), what: without_keys(what), excerpt }
+        let start = span.start.min(self.text.len());
+        let line_start = self.line_start(start);
+        let line = self.text[..line_start].matches('\n').count() + 1;
+        let column = self.text.get(line_start..start).unwrap_or("").chars().count() + 1;
+        let hide = |text| without_digits(text, |_| "...".to_owned());
+        Problem {
+            severity: Severity::Error,
+            place: format!("{}:{line}:{column}", self.name),
+            key: hide(key),
+            what: hide(what),
+            excerpt: self.excerpt(span),
+            start,
+        }
+    }
+
+    /// An error of the file as a whole.
+    pub(super) fn whole_problem(&self, what: &str) -> Problem {
+        Problem::whole_file(self.name, what)
     }
 
     /// What the TOML reader found. The key is the one of its line, under the header above it.
     pub(super) fn toml_problem(&self, error: &toml::de::Error) -> Problem {
         let what = error.message().trim();
         let Some(span) = error.span() else {
-            return Problem {
-                place: self.name.to_owned(),
-                key: String::new(),
-                what: without_keys(what),
-                excerpt: String::new(),
-            };
+            return Problem::whole_file(self.name, &without_digits(what, |_| "...".to_owned()));
         };
-        let (line_start, content) = self.line_at(span.start);
+        let (before, rest) = self.text.split_at(self.line_start(span.start));
+        let content = rest.lines().next().unwrap_or("");
         let is_header = |line: &&str| line.trim_start().starts_with('[');
-        let header = [content].into_iter().chain(self.text[..line_start].lines().rev()).find(is_header);
+        let header = [content].into_iter().chain(before.lines().rev()).find(is_header);
         let header =
             header.map(|line| line.trim_matches(|c: char| c == '[' || c == ']' || c.is_whitespace()));
         let key = content.split_once('=').map(|(key, _)| key.trim());
@@ -110,31 +159,65 @@ impl<'a> Source<'a> {
         self.problem(&span, &path.join("."), what)
     }
 
-    /// The line that holds the byte `at`, and where it starts.
-    fn line_at(&self, at: usize) -> (usize, &'a str) {
-        let before = self.text.get(..at.min(self.text.len())).unwrap_or("");
-        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        (start, self.text[start..].lines().next().unwrap_or(""))
+    /// The first line of `span`, marked.
+    fn excerpt(&self, span: &Range<usize>) -> String {
+        let start = span.start.min(self.shown.len());
+        let line_start = self.line_start(start);
+        let line = self.shown[line_start..].lines().next().unwrap_or("");
+        if line.trim().is_empty() {
+            return String::new();
+        }
+        let marked = start - line_start..(span.end.saturating_sub(line_start)).min(line.len());
+        let number = self.shown[..line_start].matches('\n').count() + 1;
+        let snippet =
+            Snippet::source(line).line_start(number).annotation(AnnotationKind::Primary.span(marked));
+        Renderer::plain().render(&[Group::with_level(Level::ERROR).element(snippet)])
+    }
+
+    /// Where the line of the byte `at` starts.
+    fn line_start(&self, at: usize) -> usize {
+        self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
     }
 }
 
 /// As many hexadecimal digits in a row may be a key.
 const SECRET_DIGITS: usize = 16;
+/// What follows these on their line is a key, whatever it looks like.
+const SECRET_KEYS: [&str; 2] = ["key_in", "key_out"];
 
-/// `text` with whatever may be a key left out.
+/// A file's text with a star for each byte that may be of a key.
 fn without_keys(text: &str) -> String {
-    let mut shown = String::new();
-    let mut run = String::new();
-    for character in text.chars().chain(['\0']) {
-        if character.is_ascii_hexdigit() {
-            run.push(character);
-            continue;
+    let mut shown = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let secret = SECRET_KEYS.iter().filter_map(|key| line.find(key).map(|at| at + key.len())).min();
+        let (open, hidden) = line.split_at(secret.unwrap_or(line.len()));
+        shown += &without_digits(open, |digits| "*".repeat(digits));
+        for character in hidden.chars() {
+            match character {
+                ' ' | '\t' | '\r' | '\n' | '=' | '"' => shown.push(character),
+                _ => shown += &"*".repeat(character.len_utf8()),
+            }
         }
-        shown.push_str(if run.len() < SECRET_DIGITS { &run } else { "..." });
-        run.zeroize();
-        if character != '\0' {
-            shown.push(character);
+    }
+    shown
+}
+
+/// `text` with something else for as many hexadecimal digits in a row as may be a key.
+fn without_digits(text: &str, instead: impl Fn(usize) -> String) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while !rest.is_empty() {
+        let is_digit = |character: char| character.is_ascii_hexdigit();
+        let digits = rest.find(|character| !is_digit(character)).unwrap_or(rest.len());
+        let (run, others) = rest.split_at(digits);
+        if digits < SECRET_DIGITS {
+            shown += run;
+        } else {
+            shown += &instead(digits);
         }
+        let (others, next) = others.split_at(others.find(is_digit).unwrap_or(others.len()));
+        shown += others;
+        rest = next;
     }
     shown
 }

@@ -1,7 +1,8 @@
-//! The file as it is written. Unknown keys are errors.
+//! The file as it is written. Each key is read by itself, so that what is wrong with one hides nothing of the others.
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -10,6 +11,7 @@ use toml::de::{DeTable, DeValue, ValueDeserializer};
 use zeroize::Zeroizing;
 
 use super::error::{Problem, Source};
+use super::suggest::{nearest, unknown};
 
 pub(super) type Text = Spanned<String>;
 
@@ -18,6 +20,181 @@ pub(super) type Text = Spanned<String>;
 #[serde(transparent)]
 pub(super) struct Secret(pub(super) Zeroizing<String>);
 
+/// Reads tables and keeps what is wrong with them.
+struct Reader<'a> {
+    source: &'a Source<'a>,
+    problems: Vec<Problem>,
+}
+
+/// One table while it is read: what is left in it is unknown.
+struct Entries<'a, 'r, 't> {
+    reader: &'a mut Reader<'r>,
+    path: &'a str,
+    left: DeTable<'t>,
+    unread: Vec<&'static str>,
+}
+
+/// Where a table stands in the file.
+#[derive(Default)]
+pub(super) struct At {
+    pub(super) span: Range<usize>,
+    /// Keys that are there, but misspelt or so wrong that they could not be read; that was told.
+    pub(super) unread: Vec<&'static str>,
+}
+
+/// A table of the file.
+trait Table: Sized {
+    /// The keys that may stand in it.
+    const KEYS: &'static [&'static str];
+
+    /// Takes each key out.
+    fn take(entries: &mut Entries<'_, '_, '_>) -> Self;
+
+    /// Where it stands.
+    fn at(&mut self) -> &mut At;
+}
+
+/// Declares tables: each key and what it holds, and behind `with` the tables inside. A key that is not in the file, or is
+/// wrong there, is `None`; what must be there is the checker's to say.
+macro_rules! tables {
+    ($($(#[$doc:meta])* $name:ident { $($key:ident: $kind:ty,)* } with { $($inner:ident: $table:ty,)* })*) => { $(
+        $(#[$doc])*
+        #[derive(Default)]
+        pub(super) struct $name {
+            pub(super) at: At,
+            $(pub(super) $key: Option<Spanned<$kind>>,)*
+            $(pub(super) $inner: Option<$table>,)*
+        }
+
+        impl Table for $name {
+            const KEYS: &'static [&'static str] = &[$(stringify!($key),)* $(stringify!($inner),)*];
+
+            fn take(entries: &mut Entries<'_, '_, '_>) -> Self {
+                Self {
+                    at: At::default(),
+                    $($key: entries.value(stringify!($key)),)*
+                    $($inner: entries.table(stringify!($inner)),)*
+                }
+            }
+
+            fn at(&mut self) -> &mut At {
+                &mut self.at
+            }
+        }
+    )* };
+}
+
+tables! {
+    /// `[gateway]`.
+    Gateway {
+        control: String,
+        charon: String,
+        metrics: String,
+        workers: u16,
+        mtu: u16,
+        allow_weak: bool,
+        check_icmp: bool,
+    } with {}
+
+    /// `[scheduler]`.
+    Scheduler {
+        policy: String,
+        packet_size_threshold: u32,
+        window: usize,
+        window_min: usize,
+        window_max: usize,
+        max_wait_us: u64,
+        byte_limit: u32,
+        order: String,
+        classes: usize,
+        weights: Vec<u32>,
+        dscp: BTreeMap<Text, Spanned<u8>>,
+    } with {}
+
+    /// `[[engine]]`.
+    Engine {
+        kind: String,
+        name: String,
+        core: usize,
+        worker: u16,
+        depth: usize,
+        t_init_us: f64,
+        t_block_ns: f64,
+        bus: String,
+    } with {}
+
+    /// `[[bus]]`.
+    Bus {
+        name: String,
+        clock_mhz: f64,
+        address_cycles: u32,
+        width_bytes: u32,
+        packet_bytes: u32,
+    } with {}
+
+    /// `[[port]]`.
+    Port {
+        name: String,
+        kind: String,
+        side: String,
+        device: String,
+        address: Vec<Text>,
+        udp_port: u16,
+        interface: String,
+        gateway: String,
+        mac: String,
+        read: String,
+        write: String,
+    } with {}
+
+    /// `[[tunnel]]`.
+    Tunnel {
+        name: String,
+        protocol: String,
+        mode: String,
+        local: String,
+        remote: String,
+        local_ts: Vec<Text>,
+        remote_ts: Vec<Text>,
+        esp_proposal: String,
+        encap: String,
+        remote_port: u16,
+        esn: bool,
+        replay_window: u32,
+        df: String,
+        dscp: String,
+        ecn: bool,
+        tfc_bytes: u16,
+        priority: u32,
+    } with {
+        soft: Limits,
+        hard: Limits,
+        manual: Manual,
+    }
+
+    /// A tunnel's `soft` and `hard`.
+    Limits {
+        bytes: u64,
+        packets: u64,
+        seconds: u64,
+    } with {}
+
+    /// `[tunnel.manual]`.
+    Manual {
+        spi_in: u32,
+        spi_out: u32,
+        key_in: Secret,
+        key_out: Secret,
+    } with {}
+
+    /// `[[bypass]]`.
+    Bypass {
+        local_ts: String,
+        remote_ts: String,
+    } with {}
+}
+
+/// All tables.
 #[derive(Default)]
 pub(super) struct File {
     pub(super) gateway: Gateway,
@@ -30,99 +207,109 @@ pub(super) struct File {
 }
 
 impl File {
-    /// Reads what can be understood. Each table is read on its own, so that an error in one hides none in others.
-    pub(super) fn read(source: &Source<'_>) -> (Self, Vec<Problem>) {
+    /// What may stand at the top.
+    const TABLES: [&'static str; 7] = ["gateway", "scheduler", "engine", "bus", "port", "tunnel", "bypass"];
+
+    /// Every key of every table.
+    #[cfg(test)]
+    pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+        let tables = [
+            Gateway::KEYS,
+            Scheduler::KEYS,
+            Engine::KEYS,
+            Bus::KEYS,
+            Port::KEYS,
+            Tunnel::KEYS,
+            Limits::KEYS,
+            Manual::KEYS,
+            Bypass::KEYS,
+        ];
+        tables.into_iter().flatten().copied()
+    }
+
+    /// Reads what can be understood, and says what cannot.
+    ///
+    /// # Errors
+    /// All that keeps the text from being TOML; then nothing else is told.
+    pub(super) fn read(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
         let (table, errors) = DeTable::parse_recoverable(source.text());
-        let mut file = Self::default();
-        let mut tables =
-            Tables { source, problems: errors.iter().map(|error| source.toml_problem(error)).collect() };
-        if !tables.problems.is_empty() {
-            return (file, tables.problems);
+        if !errors.is_empty() {
+            return Err(errors.iter().map(|error| source.toml_problem(error)).collect());
         }
+        let (mut file, mut reader) = (Self::default(), Reader { source, problems: Vec::new() });
         for (key, value) in table.into_inner() {
             match key.get_ref().as_ref() {
-                "gateway" => file.gateway = tables.one(value).unwrap_or_default(),
-                "scheduler" => file.scheduler = tables.one(value).unwrap_or_default(),
-                "engine" => file.engine = tables.list("engine", value),
-                "bus" => file.bus = tables.list("bus", value),
-                "port" => file.port = tables.list("port", value),
-                "tunnel" => file.tunnel = tables.list("tunnel", value),
-                "bypass" => file.bypass = tables.list("bypass", value),
-                other => {
-                    let what = "unknown; there are [gateway], [scheduler], [[engine]], [[bus]], [[port]], \
-                                [[tunnel]] and [[bypass]]";
-                    tables.problems.push(source.problem(&key.span(), other, what));
-                }
+                "gateway" => file.gateway = reader.table("gateway", value).unwrap_or_default(),
+                "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
+                "engine" => file.engine = reader.list("engine", value),
+                "bus" => file.bus = reader.list("bus", value),
+                "port" => file.port = reader.list("port", value),
+                "tunnel" => file.tunnel = reader.list("tunnel", value),
+                "bypass" => file.bypass = reader.list("bypass", value),
+                other => reader.add(&key.span(), other, &unknown("table", other, &Self::TABLES)),
             }
         }
-        (file, tables.problems)
+        Ok((file, reader.problems))
     }
 }
 
-/// Reads tables and keeps what was wrong with them.
-struct Tables<'a> {
-    source: &'a Source<'a>,
-    problems: Vec<Problem>,
-}
-
-impl Tables<'_> {
-    fn one<T: DeserializeOwned>(&mut self, value: Spanned<DeValue<'_>>) -> Option<T> {
-        let read = T::deserialize(ValueDeserializer::from(value));
-        read.map_err(|error| self.problems.push(self.source.toml_problem(&error))).ok()
+impl Reader<'_> {
+    fn add(&mut self, span: &Range<usize>, key: &str, what: &str) {
+        self.problems.push(self.source.problem(span, key, what));
     }
 
-    fn list<T: DeserializeOwned>(&mut self, name: &str, value: Spanned<DeValue<'_>>) -> Vec<T> {
+    fn table<T: Table>(&mut self, path: &str, value: Spanned<DeValue<'_>>) -> Option<T> {
+        let span = value.span();
+        let DeValue::Table(left) = value.into_inner() else {
+            let name = path.rsplit('.').next().unwrap_or(path);
+            self.add(&span, path, &format!("it is a table; write [{path}], or {name} = {{ ... }}"));
+            return None;
+        };
+        let mut entries = Entries { reader: self, path, left, unread: Vec::new() };
+        let mut table = T::take(&mut entries);
+        let Entries { left, mut unread, .. } = entries;
+        unread.extend(left.keys().filter_map(|key| nearest(key.get_ref(), T::KEYS)));
+        *table.at() = At { span, unread };
+        for (key, _) in left {
+            let what = unknown("key", key.get_ref(), T::KEYS);
+            self.add(&key.span(), &format!("{path}.{}", key.get_ref()), &what);
+        }
+        Some(table)
+    }
+
+    fn list<T: Table>(&mut self, name: &str, value: Spanned<DeValue<'_>>) -> Vec<T> {
         let span = value.span();
         let DeValue::Array(items) = value.into_inner() else {
-            let what = format!("there may be several; write [[{name}]], with two brackets");
-            self.problems.push(self.source.problem(&span, name, &what));
+            self.add(&span, name, &format!("there may be several; write [[{name}]], with two brackets"));
             return Vec::new();
         };
-        items.into_iter().filter_map(|item| self.one(item)).collect()
+        items.into_iter().filter_map(|item| self.table(name, item)).collect()
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Gateway {
-    pub(super) control: String,
-    pub(super) charon: Option<Text>,
-    pub(super) metrics: Option<Text>,
-    pub(super) workers: Option<Spanned<u16>>,
-    pub(super) mtu: Option<Spanned<u16>>,
-    pub(super) allow_weak: bool,
-    pub(super) check_icmp: bool,
-}
-
-impl Default for Gateway {
-    fn default() -> Self {
-        let control = "/run/convoy/control.sock".to_owned();
-        Self {
-            control,
-            charon: None,
-            metrics: None,
-            workers: None,
-            mtu: None,
-            allow_weak: false,
-            check_icmp: true,
+impl Entries<'_, '_, '_> {
+    fn value<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Spanned<T>> {
+        let value = self.left.remove(key)?;
+        let span = value.span();
+        match Spanned::deserialize(ValueDeserializer::from(value)) {
+            Ok(read) => Some(read),
+            Err(error) => {
+                let path = format!("{}.{key}", self.path);
+                self.reader.add(&error.span().unwrap_or(span), &path, error.message().trim());
+                self.unread.push(key);
+                None
+            }
         }
     }
-}
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Scheduler {
-    pub(super) policy: Option<Text>,
-    pub(super) packet_size_threshold: Option<Spanned<u32>>,
-    pub(super) window: Option<Spanned<usize>>,
-    pub(super) window_min: Option<Spanned<usize>>,
-    pub(super) window_max: Option<Spanned<usize>>,
-    pub(super) max_wait_us: Option<Spanned<u64>>,
-    pub(super) byte_limit: Option<Spanned<u32>>,
-    pub(super) order: Option<Text>,
-    pub(super) classes: Option<Spanned<usize>>,
-    pub(super) weights: Option<Spanned<Vec<u32>>>,
-    pub(super) dscp: BTreeMap<Text, Spanned<u8>>,
+    fn table<T: Table>(&mut self, key: &'static str) -> Option<T> {
+        let value = self.left.remove(key)?;
+        let table = self.reader.table(&format!("{}.{key}", self.path), value);
+        if table.is_none() {
+            self.unread.push(key);
+        }
+        table
+    }
 }
 
 /// The kinds of engine that can be configured.
@@ -152,94 +339,4 @@ impl fmt::Display for EngineKindName {
             Self::Card => "card",
         })
     }
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Engine {
-    pub(super) kind: Text,
-    pub(super) name: Option<Text>,
-    pub(super) core: Option<Spanned<usize>>,
-    pub(super) worker: Option<Spanned<u16>>,
-    pub(super) depth: Option<Spanned<usize>>,
-    pub(super) t_init_us: Option<Spanned<f64>>,
-    pub(super) t_block_ns: Option<Spanned<f64>>,
-    pub(super) bus: Option<Text>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Bus {
-    pub(super) name: Text,
-    pub(super) cycle_ns: Spanned<f64>,
-    #[serde(default)]
-    pub(super) address_cycles: u32,
-    pub(super) width_bytes: Spanned<u32>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Port {
-    pub(super) name: Text,
-    pub(super) kind: Text,
-    pub(super) side: Option<Text>,
-    pub(super) device: Option<Text>,
-    #[serde(default)]
-    pub(super) address: Vec<Text>,
-    pub(super) udp_port: Option<Spanned<u16>>,
-    pub(super) interface: Option<Text>,
-    pub(super) gateway: Option<Text>,
-    pub(super) mac: Option<Text>,
-    pub(super) read: Option<Text>,
-    pub(super) write: Option<Text>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Tunnel {
-    pub(super) name: Text,
-    pub(super) protocol: Option<Text>,
-    pub(super) mode: Option<Text>,
-    pub(super) local: Text,
-    pub(super) remote: Text,
-    pub(super) local_ts: Spanned<Vec<Text>>,
-    pub(super) remote_ts: Spanned<Vec<Text>>,
-    pub(super) esp_proposal: Text,
-    pub(super) encap: Option<Text>,
-    pub(super) remote_port: Option<Spanned<u16>>,
-    #[serde(default)]
-    pub(super) esn: bool,
-    pub(super) replay_window: Option<Spanned<u32>>,
-    pub(super) df: Option<Text>,
-    pub(super) dscp: Option<Text>,
-    pub(super) ecn: Option<Spanned<bool>>,
-    pub(super) tfc_bytes: Option<Spanned<u16>>,
-    pub(super) priority: Option<u32>,
-    pub(super) soft: Option<Spanned<Limits>>,
-    pub(super) hard: Option<Spanned<Limits>>,
-    pub(super) manual: Option<Manual>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Limits {
-    pub(super) bytes: Option<u64>,
-    pub(super) packets: Option<u64>,
-    pub(super) seconds: Option<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Manual {
-    pub(super) spi_in: Spanned<u32>,
-    pub(super) spi_out: Spanned<u32>,
-    pub(super) key_in: Spanned<Secret>,
-    pub(super) key_out: Spanned<Secret>,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Bypass {
-    pub(super) local_ts: Text,
-    pub(super) remote_ts: Text,
 }

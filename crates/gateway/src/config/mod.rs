@@ -1,16 +1,22 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
 
 mod checker;
+mod ends;
 mod engine;
 mod error;
 mod file;
+mod keys;
+mod overlap;
 mod port;
 mod scheduler;
+mod suggest;
+mod surroundings;
 mod tunnel;
 mod values;
 
-pub use error::{ConfigErrors, Problem};
+pub use error::{ConfigErrors, Problem, Severity};
 pub use file::EngineKindName;
+pub use surroundings::{Nowhere, Surroundings, ThisMachine};
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -24,6 +30,7 @@ use convoy_ipsec::{
 use convoy_packet::MacAddress;
 use convoy_port::PortKind;
 use convoy_scheduler::SchedulerConfig;
+use convoy_sim::BusSpec;
 
 use error::Source;
 use zeroize::Zeroizing;
@@ -54,16 +61,18 @@ pub struct Config {
     pub classes: ClassMap,
     /// Whether packets of one SA leave in order.
     pub ordered: bool,
-    /// Engines, in order.
+    /// Engines, in order; none leaves the choice to the machine ([`crate::choice`]).
     pub engines: Vec<EngineConfig>,
-    /// Buses that modelled engines share.
-    pub buses: HashMap<String, BusConfig>,
+    /// Buses that modelled engines share, by name.
+    pub buses: HashMap<String, BusSpec>,
     /// Ports, in order.
     pub ports: Vec<PortConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
     /// Selectors, local and remote, of traffic that passes unprotected; they come before all tunnels.
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
+    /// What is possible, but hardly meant.
+    pub warnings: Vec<Problem>,
 }
 
 /// One engine.
@@ -82,6 +91,11 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// One on its caller's core, named after its kind.
+    pub fn inline(kind: EngineKindName) -> Self {
+        Self { name: kind.to_string(), kind, core: None, worker: None, model: None }
+    }
+
     /// Whether it works on its caller's core.
     pub fn is_inline(&self) -> bool {
         self.core.is_none() && self.model.is_none() && self.kind != EngineKindName::Card
@@ -104,17 +118,6 @@ pub struct ModelConfig {
     pub depth: usize,
     /// The bus by which it is reached, by name; `None` costs nothing.
     pub bus: Option<String>,
-}
-
-/// A modelled bus.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct BusConfig {
-    /// One cycle, in ns.
-    pub cycle_ns: f64,
-    /// Cycles to assert the address.
-    pub address_cycles: u32,
-    /// Bytes per cycle.
-    pub width_bytes: u32,
 }
 
 /// One port.
@@ -178,15 +181,15 @@ pub struct TunnelConfig {
     pub protocol: SaProtocol,
     /// Tunnel or transport.
     pub mode: Mode,
-    /// This side's outer address.
+    /// This side's outer address; unspecified where a daemon negotiates and the file does not say.
     pub local: IpAddr,
-    /// The peer's.
+    /// The peer's, also where the file has its name; unspecified as `local` may be.
     pub remote: IpAddr,
     /// What is protected, this side.
     pub local_ts: Vec<TrafficSelector>,
     /// What is protected, the peer's side.
     pub remote_ts: Vec<TrafficSelector>,
-    /// The algorithms.
+    /// The algorithms; where a daemon negotiates, those that are assumed.
     pub proposal: Proposal,
     /// Whether ESP travels in UDP.
     pub is_encapsulated: bool,
@@ -212,6 +215,33 @@ pub struct TunnelConfig {
     pub manual: Option<ManualKeys>,
 }
 
+impl TunnelConfig {
+    /// A tunnel between two ends that has everything else by default, and neither name nor selectors nor keys.
+    fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
+        Self {
+            name: String::new(),
+            protocol: SaProtocol::Esp,
+            mode: Mode::Tunnel,
+            local,
+            remote,
+            local_ts: Vec::new(),
+            remote_ts: Vec::new(),
+            proposal,
+            is_encapsulated: true,
+            remote_port: NAT_PORT,
+            esn: proposal.esn,
+            replay_window: 1024,
+            lifetime: Lifetime::default(),
+            df: OuterDf::Copy,
+            dscp: OuterDscp::Copy,
+            ecn: EcnMode::Normal,
+            tfc_bytes: 0,
+            priority: 1000,
+            manual: None,
+        }
+    }
+}
+
 impl Default for ModelConfig {
     /// The accelerator of the small-packets paper: 2 us (open there) and 230 Mbit/s.
     fn default() -> Self {
@@ -220,7 +250,8 @@ impl Default for ModelConfig {
 }
 
 impl Config {
-    /// Reads and checks a file. One with keys that others than its owner may read is refused.
+    /// Reads and checks a file, on this machine. One with keys that others than its owner may read is refused. Names are
+    /// resolved now, so that this may wait for the network.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
@@ -232,7 +263,7 @@ impl Config {
         let mode = file.metadata().map_err(cannot)?.permissions().mode();
         let mut text = Zeroizing::new(String::new());
         file.read_to_string(&mut text).map_err(cannot)?;
-        let config = Self::parse(&name, &text)?;
+        let config = Self::parse_at(&name, &text, &ThisMachine)?;
         if mode & 0o077 != 0 && config.tunnels.iter().any(|tunnel| tunnel.manual.is_some()) {
             return Err(fail(format!(
                 "holds keys and may be read by others (mode {:04o}); run: chmod 600 {name}",
@@ -242,20 +273,35 @@ impl Config {
         Ok(config)
     }
 
+    /// Our UDP port for ESP in UDP.
+    pub fn natt_port(&self) -> u16 {
+        let udp = self.ports.iter().find(|port| port.kind == PortKind::Udp);
+        udp.map_or(NAT_PORT, |port| port.udp_port)
+    }
+
     /// The same gateway with a single worker, which has all engines: for captures, which come in one piece.
     pub fn with_one_worker(&self) -> Self {
         let engines = self.engines.iter().cloned().map(|engine| EngineConfig { worker: None, ..engine });
         Self { workers: 1, engines: engines.collect(), ..self.clone() }
     }
 
-    /// Checks a configuration given as text; `name` stands for its file in errors.
+    /// Checks a configuration given as text; `name` stands for its file in errors. It knows of no machine: a peer's name
+    /// does not resolve.
     ///
     /// # Errors
     /// [`ConfigErrors`], as [`load`](Self::load).
     pub fn parse(name: &str, text: &str) -> Result<Self, ConfigErrors> {
+        Self::parse_at(name, text, &Nowhere)
+    }
+
+    /// The same in these surroundings.
+    ///
+    /// # Errors
+    /// [`ConfigErrors`], as [`load`](Self::load).
+    pub fn parse_at(name: &str, text: &str, surroundings: &dyn Surroundings) -> Result<Self, ConfigErrors> {
         let source = Source::new(name, text);
-        let (file, problems) = file::File::read(&source);
-        values::check(file, problems, &source)
+        let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
+        values::check(&file, problems, &source, surroundings)
     }
 }
 

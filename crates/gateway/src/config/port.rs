@@ -4,65 +4,125 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_packet::MacAddress;
 use convoy_port::PortKind;
+use ipnet::IpNet;
+use toml::Spanned;
 
 use super::checker::Checker;
 use super::file::{self, Text};
 use super::{EngineConfig, NAT_PORT, PortConfig};
+use crate::charon::IKE_PORT;
+
+const KINDS: [(&str, PortKind); 5] = [
+    ("tun", PortKind::Tun),
+    ("udp", PortKind::Udp),
+    ("raw", PortKind::Raw),
+    ("pcap", PortKind::Pcap),
+    ("card", PortKind::Card),
+];
 
 pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig> {
-    let kinds = [
-        ("tun", PortKind::Tun),
-        ("udp", PortKind::Udp),
-        ("raw", PortKind::Raw),
-        ("pcap", PortKind::Pcap),
-        ("card", PortKind::Card),
-    ];
-    let kind = c.one_of(Some(&file.kind), "port.kind", &kinds);
-    let by_kind = match kind {
-        PortKind::Tun => Some(false),
-        PortKind::Udp | PortKind::Raw | PortKind::Card => Some(true),
-        PortKind::Pcap | PortKind::Memory => match file.name.get_ref().as_str() {
-            "inside" => Some(false),
-            "outside" => Some(true),
-            _ => None,
-        },
-    };
-    let side = file
-        .side
-        .as_ref()
-        .map(|text| c.one_of(Some(text), "port.side", &[("inside", false), ("outside", true)]));
-    let Some(is_outside) = side.or(by_kind) else {
-        let what = "is it plaintext or protected? Add side = \"inside\" or side = \"outside\"";
-        c.add(&file.name.span(), "port.side", what);
-        return None;
-    };
-    settings_fit(c, file, kind);
-    let mut addresses = Vec::new();
-    for text in &file.address {
-        let Some(address) = address_with_prefix(c, text) else { continue };
-        if kind == PortKind::Raw && address.0.is_unspecified() {
-            let what = "name the address itself; only a port of kind \"udp\" takes every address";
-            c.add(&text.span(), "port.address", what);
-        }
-        if kind == PortKind::Card && (address.0.is_ipv6() || address.0.is_unspecified()) {
-            c.add(&text.span(), "port.address", "a card has IPv4 addresses of its own, such as 192.0.2.1/24");
-        }
-        addresses.push(address);
+    let name = c.needed(&file.at, file.name.as_ref(), "port.name", "\"outside\"");
+    let kind = c.needed(&file.at, file.kind.as_ref(), "port.kind", "\"udp\"");
+    let kind = kind.and_then(|kind| c.one_of(Some(kind), "port.kind", &KINDS));
+    let addresses: Vec<(&Text, IpNet)> = file
+        .address
+        .iter()
+        .flat_map(Spanned::get_ref)
+        .filter_map(|text| address_with_prefix(c, text).map(|address| (text, address)))
+        .collect();
+    let device = c.interface(file.device.as_ref(), "port.device");
+    let interface = c.interface(file.interface.as_ref(), "port.interface");
+    let gateway = file.gateway.as_ref().and_then(|text| gateway(c, text));
+    let mac = file.mac.as_ref().and_then(|text| mac(c, text));
+    let udp_port = c.in_range(file.udp_port.as_ref(), "port.udp_port", NAT_PORT, (1, u16::MAX));
+    if let Some(text) = file.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
+        c.add(&text.span(), "port.udp_port", "port 500 is IKE's, where no ESP may come (RFC 3948)");
     }
-    let udp_port = file.udp_port.as_ref();
+    let (name, kind) = (name?, kind?);
+    settings_fit(c, file, kind);
+    addresses_fit(c, &addresses, kind);
+    let is_outside = side(c, file, name, kind)?;
     let path = |text: &Option<Text>| text.as_ref().map(|text| text.get_ref().into());
     Some(PortConfig {
-        name: file.name.get_ref().clone(),
+        name: name.get_ref().clone(),
         kind,
         is_outside,
-        device: file.device.as_ref().map(|text| text.get_ref().clone()),
-        addresses,
-        udp_port: c.in_range(udp_port, "port.udp_port", NAT_PORT, (1, u16::MAX)),
-        interface: file.interface.as_ref().map(|text| text.get_ref().clone()),
-        gateway: file.gateway.as_ref().and_then(|text| gateway(c, text)),
-        mac: file.mac.as_ref().and_then(|text| mac(c, text)),
+        device,
+        addresses: addresses.iter().map(|(_, address)| (address.addr(), address.prefix_len())).collect(),
+        udp_port,
+        interface,
+        gateway,
+        mac,
         files: (path(&file.read), path(&file.write)),
     })
+}
+
+/// Whether it is outside, by its kind, or where that may be either by its key or name.
+fn side(c: &mut Checker<'_>, file: &file::Port, name: &Text, kind: PortKind) -> Option<bool> {
+    if let Some(text) = &file.side {
+        return c.one_of(Some(text), "port.side", &[("inside", false), ("outside", true)]);
+    }
+    match (kind, name.get_ref().as_str()) {
+        (PortKind::Tun, _) | (PortKind::Pcap, "inside") => Some(false),
+        (PortKind::Udp | PortKind::Raw | PortKind::Card, _) | (PortKind::Pcap, "outside") => Some(true),
+        _ if file.at.unread.contains(&"side") => None,
+        _ => {
+            let what = "is it plaintext or protected? Add side = \"inside\" or side = \"outside\"";
+            c.add(&name.span(), "port.side", what);
+            None
+        }
+    }
+}
+
+/// Which addresses a port of this kind can have.
+fn addresses_fit(c: &mut Checker<'_>, addresses: &[(&Text, IpNet)], kind: PortKind) {
+    for (text, address) in addresses {
+        let ip = address.addr();
+        let what = match kind {
+            PortKind::Udp | PortKind::Raw if text.get_ref().contains('/') => &format!(
+                "write {ip} alone: packets leave with this address, and the prefix is the interface's"
+            ),
+            PortKind::Raw if ip.is_unspecified() => {
+                "name the address itself; only a port of kind \"udp\" takes every address"
+            }
+            PortKind::Card if ip.is_ipv6() || ip.is_unspecified() => {
+                "a card has IPv4 addresses of its own, such as 192.0.2.1/24"
+            }
+            _ => continue,
+        };
+        c.add(&text.span(), "port.address", what);
+    }
+}
+
+/// Warns of an address inside whose prefix is also an interface's: the kernel then has two routes to it, and when the
+/// interface's link goes down and up, the one to the gateway is left.
+pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[file::Port]) {
+    let tuns = file.iter().filter(|port| is(port, "tun"));
+    let networks = c.surroundings().networks();
+    for port in tuns {
+        let device = port.device.as_ref().map(Spanned::get_ref);
+        for text in port.address.iter().flat_map(Spanned::get_ref) {
+            let Some(address) =
+                parse_address(text.get_ref()).filter(|it| it.prefix_len() < it.max_prefix_len())
+            else {
+                continue;
+            };
+            let holds = |(name, other): &&(String, IpNet)| {
+                Some(name) != device
+                    && (address.contains(&other.network()) || other.contains(&address.network()))
+            };
+            if let Some((name, network)) = networks.iter().find(holds) {
+                let what = format!(
+                    "{address} gives the tunnels {}, which overlaps {} of interface {name}; write {}/{}",
+                    address.trunc(),
+                    network.trunc(),
+                    address.addr(),
+                    address.max_prefix_len()
+                );
+                c.warn(&text.span(), "port.address", what);
+            }
+        }
+    }
 }
 
 /// Whether a port of this kind has what it needs, and nothing that it would ignore.
@@ -77,28 +137,37 @@ fn settings_fit(c: &mut Checker<'_>, file: &file::Port, kind: PortKind) {
     for (text, key) in card {
         c.only(text.as_ref(), is(PortKind::Card), key, "it is for kind = \"card\"");
     }
+    let lacks = |key: &str, is_there: bool| !is_there && !file.at.unread.contains(&key);
+    let lacks_address =
+        lacks("address", file.address.as_ref().is_some_and(|list| !list.get_ref().is_empty()));
     let missing = match kind {
-        PortKind::Tun if file.device.is_none() => "a tun port needs device = \"convoy0\"",
-        PortKind::Udp | PortKind::Raw if file.address.is_empty() => {
+        PortKind::Tun if lacks("device", file.device.is_some()) => "a tun port needs device = \"convoy0\"",
+        PortKind::Udp | PortKind::Raw if lacks_address => {
             "this kind of port needs address = [\"192.0.2.1\"], the tunnels' local address"
         }
-        PortKind::Card if file.address.is_empty() || file.interface.is_none() => {
+        PortKind::Card if lacks_address || lacks("interface", file.interface.is_some()) => {
             "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]"
         }
-        PortKind::Pcap if file.read.is_none() && file.write.is_none() => {
+        PortKind::Pcap if lacks("read", file.read.is_some()) && lacks("write", file.write.is_some()) => {
             "a pcap port needs read = \"A.pcap\", write = \"B.pcap\", or both"
         }
         _ => return,
     };
-    c.add(&file.kind.span(), "port.kind", missing);
+    let span = file.kind.as_ref().map_or_else(|| file.at.span.clone(), Spanned::span);
+    c.add(&span, "port.kind", missing);
 }
 
 /// Whether the ports are enough for a gateway: one inside, and outside at most one of a kind. No ports at all are good
-/// for `replay`.
+/// for `replay` and `sim plan`.
 pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortConfig]) {
-    let Some(last) = file.last() else { return };
+    let Some(last) = file.last() else {
+        let what = "there is no [[port]]: this is for `convoy replay` and `convoy sim plan` alone; `convoy run` needs \
+                    one inside and one outside";
+        return c.warn_whole(what);
+    };
+    let span = last.name.as_ref().map_or_else(|| last.at.span.clone(), Spanned::span);
     let inside = ports.iter().filter(|port| !port.is_outside).count();
-    let mut add = |what: &str| c.add(&last.name.span(), "port", what);
+    let mut add = |what: &str| c.add(&span, "port", what);
     if inside == 0 {
         add("there is no port inside; add one with kind = \"tun\"");
     } else if inside > 1 {
@@ -119,22 +188,27 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
 
 /// A card port is an engine as well, under its own name.
 pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[file::Port], engines: &[EngineConfig]) {
-    for port in ports.iter().filter(|port| port.kind.get_ref() == "card") {
-        let name = port.name.get_ref();
-        if engines.iter().any(|engine| engine.name == *name) {
-            let what =
-                format!("{name:?} is an engine's name too, and a card port is an engine; names must differ");
-            c.add(&port.name.span(), "port.name", what);
+    for name in ports.iter().filter(|port| is(port, "card")).filter_map(|port| port.name.as_ref()) {
+        if engines.iter().any(|engine| engine.name == *name.get_ref()) {
+            let what = format!(
+                "{:?} is an engine's name too, and a card port is an engine; names must differ",
+                name.get_ref()
+            );
+            c.add(&name.span(), "port.name", what);
         }
     }
 }
 
 /// Only the kernel's ports have a queue for each worker.
 pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &file::File, workers: u16) {
-    let is_other = |port: &&file::Port| matches!(port.kind.get_ref().as_str(), "pcap" | "card");
-    if let (Some(port), true) = (file.port.iter().find(is_other), workers > 1) {
-        c.add(&port.kind.span(), "port.kind", "it has one queue; take it with workers = 1");
+    let other = file.port.iter().find(|port| is(port, "pcap") || is(port, "card"));
+    if let Some(kind) = other.and_then(|port| port.kind.as_ref()).filter(|_| workers > 1) {
+        c.add(&kind.span(), "port.kind", "it has one queue; take it with workers = 1");
     }
+}
+
+fn is(port: &file::Port, kind: &str) -> bool {
+    port.kind.as_ref().is_some_and(|text| text.get_ref() == kind)
 }
 
 fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
@@ -157,19 +231,16 @@ fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
     parsed
 }
 
-fn address_with_prefix(c: &mut Checker<'_>, text: &Text) -> Option<(IpAddr, u8)> {
-    let (address, bits) = match text.get_ref().split_once('/') {
-        Some((address, bits)) => (address, Some(bits)),
-        None => (text.get_ref().as_str(), None),
-    };
-    let parsed = address.parse::<IpAddr>().ok().and_then(|address| {
-        let most = if address.is_ipv4() { 32 } else { 128 };
-        let bits = bits.map_or(Some(most), |bits| bits.parse().ok()).filter(|bits| *bits <= most)?;
-        Some((address, bits))
-    });
+fn address_with_prefix(c: &mut Checker<'_>, text: &Text) -> Option<IpNet> {
+    let parsed = parse_address(text.get_ref());
     if parsed.is_none() {
-        let what = format!("{:?} is no address, such as 10.1.0.1/24 or 2001:db8::1/64", text.get_ref());
+        let what = format!("{:?} is no address, such as 10.1.0.1/32 or 2001:db8::1/128", text.get_ref());
         c.add(&text.span(), "port.address", what);
     }
     parsed
+}
+
+/// An address with the length of its prefix; without one it is all of it.
+fn parse_address(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }

@@ -37,7 +37,7 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         correct: true,
         measure: true,
     };
-    (config, class_map(c, &file.dscp, classes))
+    (config, class_map(c, file.dscp.as_ref().map(Spanned::get_ref), classes))
 }
 
 fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {
@@ -71,10 +71,10 @@ fn classes(c: &mut Checker<'_>, file: &file::Scheduler) -> (usize, ClassDiscipli
 }
 
 /// What is not named belongs to the lowest class.
-fn class_map(c: &mut Checker<'_>, dscps: &BTreeMap<Text, Spanned<u8>>, classes: usize) -> ClassMap {
+fn class_map(c: &mut Checker<'_>, dscps: Option<&BTreeMap<Text, Spanned<u8>>>, classes: usize) -> ClassMap {
     let lowest = classes as u8 - 1;
     let mut map = ClassMap::uniform(lowest);
-    for (dscp, class) in dscps {
+    for (dscp, class) in dscps.into_iter().flatten() {
         let key = format!("scheduler.dscp.{}", dscp.get_ref());
         let number = dscp.get_ref().parse().ok().filter(|number| usize::from(*number) < DSCP_VALUES);
         let class_number = c.in_range(Some(class), &key, lowest, (0, lowest));

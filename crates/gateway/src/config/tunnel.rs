@@ -1,101 +1,207 @@
 //! `[[tunnel]]` and its keys.
 
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    EcnMode, Integrity, KeyMaterial, Lifetime, Limits, Mode, OuterDf, OuterDscp, Proposal, SaProtocol,
-    TrafficSelector, Transform,
+    AddressRange, EcnMode, Integrity, Lifetime, Limits, Mode, OuterDf, OuterDscp, PROPOSAL_WORDS, Ports,
+    Proposal, ProposalError, SaProtocol, TrafficSelector, Transform,
 };
 use convoy_port::PortKind;
 use toml::Spanned;
 
 use super::checker::Checker;
+use super::ends::{local_address_fits, remote};
 use super::file::{self, Text};
-use super::{ManualKeys, NAT_PORT, PortConfig, TunnelConfig};
+use super::keys::keys;
+use super::suggest::nearest;
+use super::{NAT_PORT, PortConfig, TunnelConfig};
 
-pub(super) fn tunnel(
-    c: &mut Checker<'_>,
-    file: file::Tunnel,
-    ports: &[PortConfig],
-    allow_weak: bool,
-) -> Option<TunnelConfig> {
+/// What a tunnel is held against.
+pub(super) struct Around<'a> {
+    /// The ports; none where they could not all be understood.
+    pub(super) ports: &'a [PortConfig],
+    pub(super) allow_weak: bool,
+    pub(super) has_charon: bool,
+}
+
+/// One tunnel; `None` if what is needed of it could not be understood.
+pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'_>) -> Option<TunnelConfig> {
+    let name = c.needed(&file.at, file.name.as_ref(), "tunnel.name", "\"site-b\"");
     let protocols = [("esp", SaProtocol::Esp), ("ah", SaProtocol::Ah)];
     let protocol = c.one_of(file.protocol.as_ref(), "tunnel.protocol", &protocols);
-    let mode = c.one_of(
-        file.mode.as_ref(),
-        "tunnel.mode",
-        &[("tunnel", Mode::Tunnel), ("transport", Mode::Transport)],
-    );
+    let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
+    let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
+    let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
+    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts");
+    let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
+    let rest = if has_keys {
+        with_keys(c, file, around, (protocol, mode, &remote_ts))
+    } else {
+        without_keys(c, file, around, protocol)
+    };
+    let rest = rest?;
+    Some(TunnelConfig {
+        name: name?.get_ref().clone(),
+        protocol: protocol?,
+        mode: mode?,
+        remote_ts,
+        priority: file.priority.as_ref().map_or(1000, |priority| *priority.get_ref()),
+        ..rest
+    })
+}
+
+/// All but the name, protocol, mode and remote selectors of a tunnel with keys by hand.
+fn with_keys(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    around: &Around<'_>,
+    (protocol, mode, remote_ts): (Option<SaProtocol>, Option<Mode>, &[TrafficSelector]),
+) -> Option<TunnelConfig> {
+    let proposal_text =
+        c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
+    let proposal = proposal_text.and_then(|text| proposal(c, text, protocol, around.allow_weak));
+    let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
+    let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
+    let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
+    let remote = remote_text.and_then(|text| remote(c, text, local));
+    let local_ts = c.needed(&file.at, file.local_ts.as_ref(), "tunnel.local_ts", "[\"10.1.0.0/24\"]");
+    let local_ts = selectors(c, local_ts, "tunnel.local_ts");
+    let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, around.ports));
+    if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
+        local_address_fits(c, text, local, is_encapsulated, around.ports);
+    }
+    if mode == Some(Mode::Transport) {
+        transport_selectors(c, file.local_ts.as_ref(), &local_ts, local, "tunnel.local_ts");
+        transport_selectors(c, file.remote_ts.as_ref(), remote_ts, remote, "tunnel.remote_ts");
+    }
+    if let Some(mode) = mode {
+        outer_header_is_made(c, file, mode);
+        let can_pad = mode == Mode::Tunnel && protocol.is_none_or(|protocol| protocol == SaProtocol::Esp);
+        c.only(file.tfc_bytes.as_ref(), can_pad, "tunnel.tfc_bytes", "padding is for ESP in tunnel mode");
+    }
+    let is_in_udp = is_encapsulated.unwrap_or(true);
+    c.only(file.remote_port.as_ref(), is_in_udp, "tunnel.remote_port", "it is for encap = \"udp\"");
+    let (esn, replay_window) = anti_replay(c, file, proposal);
     let dfs = [("copy", OuterDf::Copy), ("set", OuterDf::Set), ("clear", OuterDf::Clear)];
     let df = c.one_of(file.df.as_ref(), "tunnel.df", &dfs);
     let dscp = outer_dscp(c, file.dscp.as_ref());
-    let replay_window = c.in_range(file.replay_window.as_ref(), "tunnel.replay_window", 1024, (0, 65_536));
-    if let Some(text) = file.replay_window.as_ref().filter(|_| (1..32).contains(&replay_window)) {
-        c.add(&text.span(), "tunnel.replay_window", "0 (no check) or 32 to 65536 packets are possible");
-    }
-    let esn = file.esn || file.esp_proposal.get_ref().split('-').any(|word| word == "esn");
-    c.only(
-        file.replay_window.as_ref(),
-        !esn || replay_window > 0,
-        "tunnel.replay_window",
-        "ESN needs the window",
-    );
-    let (local, remote) = (c.address(&file.local, "tunnel.local"), c.address(&file.remote, "tunnel.remote"));
-    if let (Some(local), Some(remote)) = (local, remote)
-        && local.is_ipv4() != remote.is_ipv4()
-    {
-        c.add(&file.remote.span(), "tunnel.remote", format!("it is not of the family of local = {local}"));
-    }
-    let local_ts = selectors(c, &file.local_ts, "tunnel.local_ts");
-    let remote_ts = selectors(c, &file.remote_ts, "tunnel.remote_ts");
-    let proposal = proposal(c, &file, protocol, allow_weak);
-    let is_encapsulated = encapsulation(c, &file, protocol, ports);
-    if let Some(local) = local {
-        local_address_fits(c, &file.local, local, is_encapsulated, ports);
-    }
-    if mode == Mode::Transport {
-        transport_selectors(c, &file.local_ts, &local_ts, local, "tunnel.local_ts");
-        transport_selectors(c, &file.remote_ts, &remote_ts, remote, "tunnel.remote_ts");
-    }
-    let can_pad = mode == Mode::Tunnel && protocol == SaProtocol::Esp;
-    c.only(file.tfc_bytes.as_ref(), can_pad, "tunnel.tfc_bytes", "padding is for ESP in tunnel mode");
-    outer_header_is_made(c, &file, mode);
-    c.only(file.remote_port.as_ref(), is_encapsulated, "tunnel.remote_port", "it is for encap = \"udp\"");
-    let lifetime = lifetime(c, file.soft, file.hard);
-    let manual = file.manual.zip(proposal).and_then(|(manual, proposal)| keys(c, &manual, proposal));
-    let proposal = proposal?;
+    let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
+    let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NAT_PORT, (1, u16::MAX));
+    let manual = file.manual.as_ref().zip(proposal).and_then(|(manual, proposal)| keys(c, manual, proposal));
     Some(TunnelConfig {
-        name: file.name.get_ref().clone(),
-        protocol,
-        mode,
-        local: local?,
-        remote: remote?,
         local_ts,
-        remote_ts,
-        proposal,
-        is_encapsulated,
-        remote_port: c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NAT_PORT, (1, u16::MAX)),
+        is_encapsulated: is_encapsulated?,
+        remote_port,
         esn,
         replay_window,
         lifetime,
-        df,
+        df: df?,
         dscp,
-        ecn: if file.ecn.is_none_or(Spanned::into_inner) { EcnMode::Normal } else { EcnMode::Compatibility },
-        tfc_bytes: file.tfc_bytes.map_or(0, Spanned::into_inner),
-        priority: file.priority.unwrap_or(1000),
+        ecn: if is_set(file.ecn.as_ref(), true) { EcnMode::Normal } else { EcnMode::Compatibility },
+        tfc_bytes: file.tfc_bytes.as_ref().map_or(0, |bytes| *bytes.get_ref()),
         manual,
+        ..TunnelConfig::plain(local?, remote?, proposal?)
     })
+}
+
+/// What is assumed of a tunnel that names none.
+const PROPOSAL: &str = "aes128gcm16";
+
+/// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be named all the same: routes
+/// and `convoy sim plan` go by them.
+fn without_keys(
+    c: &mut Checker<'_>,
+    file: &file::Tunnel,
+    around: &Around<'_>,
+    protocol: Option<SaProtocol>,
+) -> Option<TunnelConfig> {
+    daemon_has_the_rest(c, file, around.has_charon);
+    let proposal_text = file.esp_proposal.as_ref();
+    let proposal = proposal_text.map(|text| proposal(c, text, protocol, around.allow_weak));
+    let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
+    // A name stays one: whoever negotiates resolves it.
+    let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
+    let (v4, v6) = (IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED));
+    let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
+    let unknown = if is_v6 { v6 } else { v4 };
+    let local_ts = match &file.local_ts {
+        Some(list) => selectors(c, Some(list), "tunnel.local_ts"),
+        None => [v4, v6].into_iter().filter_map(all_of).collect(),
+    };
+    let proposal = match proposal {
+        Some(proposal) => proposal?,
+        None => PROPOSAL.parse().ok()?,
+    };
+    let local = local.map_or(Some(unknown), |local| local)?;
+    Some(TunnelConfig { local_ts, ..TunnelConfig::plain(local, remote.unwrap_or(unknown), proposal) })
+}
+
+fn all_of(family: IpAddr) -> Option<TrafficSelector> {
+    let addresses = AddressRange::prefix(family, 0).ok()?;
+    Some(TrafficSelector { addresses, protocol: None, ports: Ports::Any })
+}
+
+/// What would be ignored where a daemon negotiates.
+fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: bool) {
+    let what =
+        "it is for a tunnel with keys by hand, [tunnel.manual]; what charon negotiates is in swanctl.conf";
+    c.only(file.encap.as_ref(), false, "tunnel.encap", what);
+    c.only(file.remote_port.as_ref(), false, "tunnel.remote_port", what);
+    c.only(file.esn.as_ref(), false, "tunnel.esn", what);
+    c.only(file.replay_window.as_ref(), false, "tunnel.replay_window", what);
+    c.only(file.df.as_ref(), false, "tunnel.df", what);
+    c.only(file.dscp.as_ref(), false, "tunnel.dscp", what);
+    c.only(file.ecn.as_ref(), false, "tunnel.ecn", what);
+    c.only(file.tfc_bytes.as_ref(), false, "tunnel.tfc_bytes", what);
+    c.only(file.priority.as_ref(), !has_charon, "tunnel.priority", what);
+    for (limits, key) in [(&file.soft, "tunnel.soft"), (&file.hard, "tunnel.hard")] {
+        if let Some(limits) = limits {
+            c.add(&limits.at.span, key, what);
+        }
+    }
+    if let Some(name) = file.name.as_ref().filter(|_| !has_charon) {
+        let what = "it has no keys, and what it selects is dropped; add [tunnel.manual], or charon = \
+                    \"/run/convoy/charon.sock\" in [gateway]";
+        c.warn(&name.span(), "tunnel.manual", what);
+    }
+}
+
+pub(super) fn is_set(value: Option<&Spanned<bool>>, default: bool) -> bool {
+    value.map_or(default, |value| *value.get_ref())
+}
+
+/// Whether sequence numbers have 64 bits, and how many packets the anti-replay window holds.
+fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Proposal>) -> (bool, u32) {
+    let (key, given) = ("tunnel.replay_window", file.replay_window.as_ref());
+    let packets = c.in_range(given, key, 1024, (0, 65_536));
+    if let Some(text) = given.filter(|_| (1..32).contains(&packets)) {
+        c.add(&text.span(), key, "0 (no check) or 32 to 65536 packets are possible");
+    }
+    let esn = is_set(file.esn.as_ref(), false) || proposal.is_some_and(|proposal| proposal.esn);
+    c.only(given, !esn || packets > 0, key, "ESN needs the window");
+    (esn, packets)
 }
 
 fn proposal(
     c: &mut Checker<'_>,
-    file: &file::Tunnel,
-    protocol: SaProtocol,
+    text: &Text,
+    protocol: Option<SaProtocol>,
     allow_weak: bool,
 ) -> Option<Proposal> {
-    let span = file.esp_proposal.span();
-    let proposal: Proposal = c.read(&file.esp_proposal, "tunnel.esp_proposal")?;
+    let (span, key) = (text.span(), "tunnel.esp_proposal");
+    let proposal = match text.get_ref().parse::<Proposal>() {
+        Ok(proposal) => proposal,
+        Err(error) => {
+            let meant = match &error {
+                ProposalError::UnknownWord { word, .. } => nearest(word, &PROPOSAL_WORDS),
+                ProposalError::Invalid { .. } => None,
+            };
+            let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant:?}? "));
+            c.add(&span, key, format!("{meant}{error}"));
+            return None;
+        }
+    };
+    let protocol = protocol?;
     // What AH needs is integrity alone.
     let is_weak = match (protocol, proposal.transform) {
         (SaProtocol::Ah, Transform::Chained { integrity, .. }) => integrity == Some(Integrity::HmacMd5_96),
@@ -106,16 +212,16 @@ fn proposal(
             "{proposal} is weak (no encryption, no integrity, or a broken algorithm); take aes128gcm16, or set \
              allow_weak = true in [gateway]"
         );
-        c.add(&span, "tunnel.esp_proposal", what);
+        c.add(&span, key, what);
     }
-    let is_integrity_alone = proposal.transform.cipher_key_len() == 0;
-    if protocol == SaProtocol::Ah && !is_integrity_alone {
-        c.add(&span, "tunnel.esp_proposal", "AH takes an integrity algorithm alone, such as sha256");
+    if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
+        c.add(&span, key, "AH takes an integrity algorithm alone, such as sha256");
     }
     Some(proposal)
 }
 
-fn selectors(c: &mut Checker<'_>, list: &Spanned<Vec<Text>>, key: &str) -> Vec<TrafficSelector> {
+fn selectors(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<TrafficSelector> {
+    let Some(list) = list else { return Vec::new() };
     if list.get_ref().is_empty() {
         c.add(&list.span(), key, "it is empty; name at least one, such as 10.1.0.0/24");
     }
@@ -125,12 +231,12 @@ fn selectors(c: &mut Checker<'_>, list: &Spanned<Vec<Text>>, key: &str) -> Vec<T
 /// In transport mode packets go between the two ends themselves.
 fn transport_selectors(
     c: &mut Checker<'_>,
-    list: &Spanned<Vec<Text>>,
+    list: Option<&Spanned<Vec<Text>>>,
     selectors: &[TrafficSelector],
     end: Option<IpAddr>,
     key: &str,
 ) {
-    let Some(end) = end else { return };
+    let (Some(list), Some(end)) = (list, end) else { return };
     if selectors.iter().any(|selector| !selector.addresses.contains(end)) {
         let what = format!("in transport mode packets go between the two ends themselves; write [\"{end}\"]");
         c.add(&list.span(), key, what);
@@ -167,10 +273,12 @@ fn encapsulation(
     let kinds = || ports.iter().filter(|port| port.is_outside).map(|port| port.kind);
     let is_only = |kind| kinds().next().is_some() && kinds().all(|other| other == kind);
     let words = [("auto", None), ("udp", Some(true)), ("none", Some(false))];
-    let asked = c.one_of(file.encap.as_ref(), "tunnel.encap", &words);
     let is_esp = protocol == SaProtocol::Esp;
-    let is_encapsulated = asked.unwrap_or(is_esp && !is_only(PortKind::Raw));
-    let span = file.encap.as_ref().map_or(file.name.span(), Spanned::span);
+    let by_ports = is_esp && !is_only(PortKind::Raw);
+    let Some(asked) = c.one_of(file.encap.as_ref(), "tunnel.encap", &words) else { return by_ports };
+    let is_encapsulated = asked.unwrap_or(by_ports);
+    let at = || file.name.as_ref().map_or_else(|| file.at.span.clone(), Spanned::span);
+    let span = file.encap.as_ref().map_or_else(at, Spanned::span);
     if is_encapsulated && !is_esp {
         c.add(&span, "tunnel.encap", "AH cannot travel in UDP; use \"none\"");
     } else if is_encapsulated && is_only(PortKind::Raw) {
@@ -182,104 +290,23 @@ fn encapsulation(
     is_encapsulated
 }
 
-/// Packets leave by the socket of their source address.
-fn local_address_fits(
-    c: &mut Checker<'_>,
-    text: &Text,
-    local: IpAddr,
-    is_encapsulated: bool,
-    ports: &[PortConfig],
-) {
-    let kind = if is_encapsulated { PortKind::Udp } else { PortKind::Raw };
-    let Some(port) = ports.iter().find(|port| port.is_outside && port.kind == kind) else { return };
-    let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
-    let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
-    if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
-        let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
-        let what = format!("port {:?} has no address {local}; it has {}", port.name, known.join(", "));
-        c.add(&text.span(), "tunnel.local", what);
-    }
-}
-
-fn lifetime(
-    c: &mut Checker<'_>,
-    soft: Option<Spanned<file::Limits>>,
-    hard: Option<Spanned<file::Limits>>,
-) -> Lifetime {
-    let span = soft.as_ref().map(Spanned::span);
+fn lifetime(c: &mut Checker<'_>, soft: Option<&file::Limits>, hard: Option<&file::Limits>) -> Lifetime {
+    let at = soft.map(|soft| &soft.at.span);
     let (soft, hard) = (limits(soft), limits(hard));
     let is_late =
         |soft: Option<u64>, hard: Option<u64>| soft.zip(hard).is_some_and(|(soft, hard)| soft >= hard);
     let late = is_late(soft.bytes, hard.bytes)
         || is_late(soft.packets, hard.packets)
         || is_late(soft.time_ns, hard.time_ns);
-    if let Some(span) = span.filter(|_| late) {
-        c.add(&span, "tunnel.soft", "each soft limit must be below the hard one, to leave time for a new SA");
+    if let Some(span) = at.filter(|_| late) {
+        c.add(span, "tunnel.soft", "each soft limit must be below the hard one, to leave time for a new SA");
     }
     Lifetime { soft, hard }
 }
 
-fn limits(file: Option<Spanned<file::Limits>>) -> Limits {
-    let file = file.map(Spanned::into_inner).unwrap_or_default();
-    let time_ns = file.seconds.map(|seconds| seconds.saturating_mul(1_000_000_000));
-    Limits { bytes: file.bytes, packets: file.packets, time_ns }
-}
-
-/// Inbound SAs are told apart by SPI and protocol, outbound ones also by their peer.
-pub(super) fn spis_differ(c: &mut Checker<'_>, tunnels: &[file::Tunnel]) {
-    let mut taken: HashMap<(u32, String, String), &str> = HashMap::new();
-    for tunnel in tunnels {
-        let Some(manual) = &tunnel.manual else { continue };
-        let protocol = tunnel.protocol.as_ref().map_or("esp", |text| text.get_ref().as_str());
-        let ways = [
-            (&manual.spi_in, "", "tunnel.manual.spi_in"),
-            (&manual.spi_out, tunnel.remote.get_ref().as_str(), "tunnel.manual.spi_out"),
-        ];
-        for (spi, peer, key) in ways {
-            let place = (*spi.get_ref(), protocol.to_owned(), peer.to_owned());
-            if let Some(other) = taken.insert(place, tunnel.name.get_ref()) {
-                let what = format!(
-                    "SPI {:#010x} of tunnel {:?} is also that of tunnel {other:?}; give one of them another",
-                    spi.get_ref(),
-                    tunnel.name.get_ref()
-                );
-                c.add(&spi.span(), key, what);
-            }
-        }
-    }
-}
-
-fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal) -> Option<ManualKeys> {
-    for (spi, key) in [(&file.spi_in, "tunnel.manual.spi_in"), (&file.spi_out, "tunnel.manual.spi_out")] {
-        if *spi.get_ref() < 256 {
-            let what = format!("SPI {:#010x} is reserved; take one above 0x000000ff", spi.get_ref());
-            c.add(&spi.span(), key, what);
-        }
-    }
-    let mut material = |secret: &Spanned<file::Secret>, key: &str| {
-        let bytes = match hex::decode(secret.get_ref().0.as_str()) {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                c.add(&secret.span(), key, format!("no hexadecimal number: {error}"));
-                return None;
-            }
-        };
-        KeyMaterial::new(proposal.transform, bytes)
-            .map_err(|error| c.add(&secret.span(), key, format!("{proposal}: {error}")))
-            .ok()
-    };
-    let keys_in = material(&file.key_in, "tunnel.manual.key_in");
-    let keys_out = material(&file.key_out, "tunnel.manual.key_out");
-    // The IVs of these count up at both ends, which know nothing of each other's.
-    if proposal.transform.salt_len() > 0 && *file.key_in.get_ref().0 == *file.key_out.get_ref().0 {
-        let what = "it is the same as key_in: both directions would use each nonce, which breaks this cipher; take \
-                    another key";
-        c.add(&file.key_out.span(), "tunnel.manual.key_out", what);
-    }
-    Some(ManualKeys {
-        spi_in: *file.spi_in.get_ref(),
-        spi_out: *file.spi_out.get_ref(),
-        keys_in: keys_in?,
-        keys_out: keys_out?,
-    })
+fn limits(file: Option<&file::Limits>) -> Limits {
+    let Some(file) = file else { return Limits::default() };
+    let number = |value: &Option<Spanned<u64>>| value.as_ref().map(|value| *value.get_ref());
+    let time_ns = number(&file.seconds).map(|seconds| seconds.saturating_mul(1_000_000_000));
+    Limits { bytes: number(&file.bytes), packets: number(&file.packets), time_ns }
 }

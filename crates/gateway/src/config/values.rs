@@ -2,79 +2,135 @@
 
 use std::path::PathBuf;
 
+use convoy_ipsec::Selector;
 use convoy_port::PortKind;
 
 use super::checker::Checker;
+use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
-use super::error::{ConfigErrors, Problem, Source};
-use super::file::File;
-use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit};
+use super::error::{ConfigErrors, Problem, Severity, Source, in_order};
+use super::file::{self, File};
+use super::keys::{keys_differ, spis_differ};
+use super::overlap::selectors_are_reached;
+use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
-use super::tunnel::{spis_differ, tunnel};
+use super::surroundings::Surroundings;
+use super::tunnel::{Around, is_set, tunnel};
 use super::{Config, PortConfig};
+use crate::assemble::inner_mtu;
 use crate::handover::MAX_WORKERS;
 
+/// Where the control socket is.
+const CONTROL: &str = "/run/convoy/control.sock";
+/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an interface with less.
+const LEAST_V6_MTU: u16 = 1280;
+
 /// Checks a whole file. `problems` are those that its reader had.
-pub(super) fn check(file: File, problems: Vec<Problem>, source: &Source<'_>) -> Result<Config, ConfigErrors> {
-    let is_whole = problems.is_empty();
-    let mut checker = Checker::new(source, problems);
-    let c = &mut checker;
-    c.unique(file.tunnel.iter().map(|tunnel| &tunnel.name), "tunnel.name");
-    c.unique(file.port.iter().map(|port| &port.name), "port.name");
-    c.unique(file.bus.iter().map(|bus| &bus.name), "bus.name");
+pub(super) fn check(
+    file: &File,
+    problems: Vec<Problem>,
+    source: &Source<'_>,
+    surroundings: &dyn Surroundings,
+) -> Result<Config, ConfigErrors> {
+    let mut checker = Checker::new(source, surroundings, problems);
+    let config = config(&mut checker, file);
+    let problems = in_order(checker.problems);
+    match config {
+        Some(config) if problems.iter().all(|problem| problem.severity == Severity::Warning) => {
+            Ok(Config { warnings: problems, ..config })
+        }
+        _ => Err(ConfigErrors(problems)),
+    }
+}
+
+fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
+    c.unique(file.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
+    c.unique(file.port.iter().map(|port| port.name.as_ref()), "port.name");
+    c.unique(file.bus.iter().map(|bus| bus.name.as_ref()), "bus.name");
     spis_differ(c, &file.tunnel);
     let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| port(c, entry)).collect();
-    if is_whole && ports.len() == file.port.len() {
+    let all_ports = ports.len() == file.port.len();
+    if all_ports {
         ports_fit(c, &file.port, &ports);
     }
+    prefixes_are_free(c, &file.port);
     let buses = buses(c, &file.bus);
-    if is_whole {
-        buses_are_used(c, &file);
-    }
+    buses_are_used(c, file);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
-    let allow_weak = file.gateway.allow_weak;
-    let workers = c.in_range(file.gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
-    others_have_one_queue(c, &file, workers);
+    let gateway = &file.gateway;
+    let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
+    others_have_one_queue(c, file, workers);
     let engines = engines(c, &file.engine, &buses, workers);
     names_are_no_engine_s(c, &file.port, &engines);
-    let config = Config {
-        charon: charon(c, &file, &ports),
-        control: file.gateway.control.into(),
+    let charon = charon(c, gateway, all_ports.then_some(&ports));
+    let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
+    let around = Around {
+        ports: if all_ports { &ports } else { &[] },
         allow_weak,
-        check_icmp: file.gateway.check_icmp,
-        metrics: file.gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
+        has_charon: charon.is_some() || gateway.at.unread.contains(&"charon"),
+    };
+    let entries = file.tunnel.iter();
+    let tunnels: Vec<_> =
+        entries.filter_map(|entry| tunnel(c, entry, &around).map(|tunnel| (entry, tunnel))).collect();
+    let bypass: Vec<Selector> = file.bypass.iter().filter_map(|entry| bypass(c, entry)).collect();
+    keys_differ(c, &tunnels);
+    selectors_are_reached(c, &tunnels, &bypass, around.has_charon);
+    for (entry, tunnel) in &tunnels {
+        peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
+    }
+    let orders = [("per-sa", true), ("none", false)];
+    let config = Config {
+        charon,
+        control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
+        allow_weak,
+        check_icmp: is_set(gateway.check_icmp.as_ref(), true),
+        metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
-        mtu: c.in_range(file.gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),
+        mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),
         scheduler,
         classes,
-        ordered: c.one_of(
-            file.scheduler.order.as_ref(),
-            "scheduler.order",
-            &[("per-sa", true), ("none", false)],
-        ),
+        ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
         engines,
         buses,
-        tunnels: file.tunnel.into_iter().filter_map(|entry| tunnel(c, entry, &ports, allow_weak)).collect(),
+        tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
         ports,
-        bypass: file
-            .bypass
-            .iter()
-            .filter_map(|entry| {
-                let local = c.read(&entry.local_ts, "bypass.local_ts");
-                local.zip(c.read(&entry.remote_ts, "bypass.remote_ts"))
-            })
-            .collect(),
+        bypass: bypass.iter().map(|selector| (selector.local, selector.remote)).collect(),
+        warnings: Vec::new(),
     };
-    if checker.problems.is_empty() { Ok(config) } else { Err(ConfigErrors(checker.problems)) }
+    ipv6_fits(c, gateway, &config);
+    Some(config)
+}
+
+fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
+    let local = c.needed(&file.at, file.local_ts.as_ref(), "bypass.local_ts", "\"192.0.2.1[tcp/22]\"");
+    let remote = c.needed(&file.at, file.remote_ts.as_ref(), "bypass.remote_ts", "\"0.0.0.0/0\"");
+    let local = local.and_then(|text| c.read(text, "bypass.local_ts"));
+    let remote = remote.and_then(|text| c.read(text, "bypass.remote_ts"));
+    Some(Selector { local: local?, remote: remote? })
 }
 
 /// IKE travels in UDP.
-fn charon(c: &mut Checker<'_>, file: &File, ports: &[PortConfig]) -> Option<PathBuf> {
-    let text = file.gateway.charon.as_ref()?;
-    let has_udp = ports.iter().any(|port| port.is_outside && port.kind == PortKind::Udp);
-    if !has_udp {
+fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConfig>>) -> Option<PathBuf> {
+    let text = file.charon.as_ref()?;
+    let is_udp = |port: &PortConfig| port.is_outside && port.kind == PortKind::Udp;
+    if ports.is_some_and(|ports| !ports.iter().any(is_udp)) {
         let what = "IKE needs a port of kind \"udp\" outside, and there is none";
         c.add(&text.span(), "gateway.charon", what);
     }
     Some(text.get_ref().into())
+}
+
+/// IPv6 inside needs an interface that is wide enough for it.
+fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
+    let inside = config.ports.iter().filter(|port| !port.is_outside && port.kind == PortKind::Tun);
+    let has_v6 = inside.flat_map(|port| &port.addresses).any(|(address, _)| address.is_ipv6());
+    let inner = inner_mtu(config);
+    if let Some(mtu) = file.mtu.as_ref().filter(|_| has_v6 && inner < LEAST_V6_MTU) {
+        let what = format!(
+            "it leaves {inner} bytes inside, and IPv6, of which a port inside has an address, needs {LEAST_V6_MTU}; \
+             {} or more are possible",
+            config.mtu + (LEAST_V6_MTU - inner)
+        );
+        c.add(&mtu.span(), "gateway.mtu", what);
+    }
 }

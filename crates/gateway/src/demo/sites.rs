@@ -14,7 +14,7 @@ pub(super) const TUNNELS: usize = 8;
 const MODELS: &str = r#"
 [[bus]]
 name = "pcie"
-cycle_ns = 1.0
+clock_mhz = 1000.0
 address_cycles = 20
 width_bytes = 4
 

@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::around::AroundWindows;
 use super::{PlanError, Trace, WINDOWS};
 use crate::assemble;
-use crate::config::{BusConfig, Config};
+use crate::config::Config;
 use crate::costs::Costs;
 
 /// A rate at which there are always more packets, in Mbit/s.
@@ -49,7 +49,7 @@ pub struct Machine {
     pub window: usize,
     /// What could be added, beside more of what there is.
     spare: Vec<EngineCost>,
-    buses: HashMap<String, BusConfig>,
+    buses: HashMap<String, BusSpec>,
     scheduler: SchedulerConfig,
     around: AroundWindows,
 }
@@ -164,7 +164,7 @@ impl Machine {
             },
             // 1 us and 1 us a block, so that ratios are times in us.
             reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
-            buses: self.buses.iter().map(|(name, bus)| bus_of(name, bus)).collect(),
+            buses: self.buses.values().cloned().collect(),
             processors,
             stages: stages.into_iter().filter(|stage| stage.packet_us > 0.0).collect(),
         }
@@ -187,16 +187,6 @@ fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
         enc_ratio: engine.t_block_ns * 1e-3,
         prefetch: false,
         write_buffer: false,
-    }
-}
-
-fn bus_of(name: &str, bus: &BusConfig) -> BusSpec {
-    BusSpec {
-        name: name.to_owned(),
-        clock_mhz: 1e3 / bus.cycle_ns,
-        address_cycles: bus.address_cycles,
-        width_bytes: bus.width_bytes,
-        packet_bytes: 0,
     }
 }
 

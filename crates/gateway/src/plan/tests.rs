@@ -15,7 +15,7 @@ const PACKETS: usize = 1_500;
 /// Three devices that are slow beside this machine, two of them on one bus, so that their queues are never empty however
 /// late a busy machine wakes a thread; all that is left to chance is when the scheduler sees a completion.
 fn config(window: usize) -> Config {
-    let mut text = format!("[scheduler]\nwindow = {window}\n[[bus]]\nname = \"slow\"\ncycle_ns = 4000.0\n");
+    let mut text = format!("[scheduler]\nwindow = {window}\n[[bus]]\nname = \"slow\"\nclock_mhz = 0.25\n");
     text += "address_cycles = 1\nwidth_bytes = 4\n";
     for (name, t_init_us, t_block_ns, bus) in [
         ("near", 6_000.0, 90_000.0, ""),

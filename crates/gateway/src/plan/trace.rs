@@ -12,7 +12,7 @@ use rand::RngCore;
 
 use super::PlanError;
 use crate::assemble;
-use crate::config::{Config, ManualKeys};
+use crate::config::{Config, EngineConfig, EngineKindName, ManualKeys};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
 
@@ -103,7 +103,8 @@ impl Trace {
 
 /// A pipeline whose engine is never asked.
 fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
-    let config = Config { engines: Vec::new(), ..config.with_one_worker() };
+    let software = EngineConfig::inline(EngineKindName::Software);
+    let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     Ok(assemble::pipeline(&config, 0, engines, &mut costs, Clock::start())?.0)

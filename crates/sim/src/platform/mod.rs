@@ -73,6 +73,7 @@ pub struct BusSpec {
     /// Clock in MHz: `t_cycle` is its inverse.
     pub clock_mhz: f64,
     /// `c_address`: cycles of each transfer that carry no data.
+    #[serde(default)]
     pub address_cycles: u32,
     /// Bytes of each cycle.
     pub width_bytes: u32,

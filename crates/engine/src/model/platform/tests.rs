@@ -1,7 +1,7 @@
 use super::*;
 
 /// 10 ps a cycle, one cycle for the address, 4 bytes a cycle: 84 bytes take 220 ps.
-const BUS: BusTiming = BusTiming { t_cycle_ns: 0.01, c_address: 1, width_bytes: 4 };
+const BUS: BusTiming = BusTiming { t_cycle_ns: 0.01, c_address: 1, width_bytes: 4, packet_bytes: 0 };
 const DEVICE: DeviceTiming = DeviceTiming { t_init_ps: 1_000.0, t_block_ps: 100.0, has_prefetch: false };
 
 /// Submits `(at, device, blocks)` with 84 bytes each and returns `(device, name, began, ended)`.
@@ -89,4 +89,10 @@ fn a_cleared_device_finishes_nothing_and_frees_the_bus() {
 fn the_pci_bus_of_the_paper_takes_333_ns_for_84_bytes() {
     assert_eq!(BusTiming::PCI.transfer_ps(84), 333_333);
     assert_eq!(BusTiming::FREE.transfer_ps(84), 0);
+}
+
+#[test]
+fn commands_and_status_cross_with_each_packet() {
+    let bus = BusTiming { packet_bytes: 80, ..BUS };
+    assert_eq!((bus.crossing(3, 1000), BUS.crossing(3, 1000)), (1240, 1000));
 }

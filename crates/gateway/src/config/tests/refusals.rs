@@ -4,11 +4,13 @@ use convoy_packet::MacAddress;
 
 use super::{GOOD, changed, errors};
 use crate::config::Config;
+use crate::config::file::File;
 
 /// The good configuration with one thing changed is refused with this message, first.
 fn refused(from: &str, to: &str, message: &str) {
     let text = errors(&changed(from, to));
-    assert!(text.starts_with(&format!("site-a.toml:{message}")), "{text}");
+    let (place, what) = message.split_once(": ").expect("a place");
+    assert!(text.starts_with(&format!("site-a.toml:{place}: error: {what}")), "{text}");
 }
 
 /// The same with lines at its end.
@@ -22,9 +24,9 @@ fn errors_in_several_tables_are_told_at_once() {
     let text = changed("device = ", "devise = ").replace("kind = \"software\"", "kind = 7");
     let text = errors(&format!("{text}[schedular]\nwindow = 1\n"));
     for what in [
-        "site-a.toml:10:1: port.devise: unknown field `devise`",
-        "site-a.toml:5:8: engine.kind: invalid type: integer `7`, expected a string",
-        "schedular: unknown; there are [gateway], [scheduler]",
+        "site-a.toml:10:1: error: port.devise: there is no such key; did you mean \"device\"?",
+        "site-a.toml:5:8: error: engine.kind: invalid type: integer `7`, expected a string",
+        "schedular: there is no such table; did you mean \"scheduler\"?",
     ] {
         assert!(text.contains(what), "{text}");
     }
@@ -61,22 +63,14 @@ fn keys_are_in_no_message_wherever_they_are_written() {
 }
 
 #[test]
-fn one_key_for_both_directions_is_refused_where_it_would_repeat_nonces() {
-    refused(
-        "ffeeddccbbaa99887766554433221100ffeeddcc",
-        "00112233445566778899aabbccddeeff00112233",
-        "30:11: tunnel.manual.key_out: it is the same as key_in: both directions would use each nonce",
-    );
-}
-
-#[test]
 fn outbound_spis_of_one_peer_must_differ_too() {
     let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
     let second = tunnel.replace("site-b", "site-c").replace("0x00001001", "0x00001003");
     let message = "tunnel.manual.spi_out: SPI 0x00001002 of tunnel \"site-c\" is also that of tunnel \"site-b\"; \
                    give one of them another";
     refused_with(&second, message);
-    let elsewhere = second.replace("192.0.2.2", "192.0.2.3");
+    let elsewhere = second.replace("192.0.2.2", "192.0.2.3").replace("10.2.0.0", "10.3.0.0");
+    let elsewhere = elsewhere.replace("001122", "101122").replace("ffeedd", "efeedd");
     assert!(Config::parse("site-a.toml", &format!("{GOOD}{elsewhere}")).is_ok());
 }
 
@@ -103,20 +97,20 @@ fn what_would_be_ignored_is_refused() {
         "22:12: tunnel.local_ts: in transport",
     );
     refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is for policy = \"packet-size\"");
-    let bus = "[[bus]]\nname = \"pci\"\ncycle_ns = 15.15\nwidth_bytes = 4\n";
+    let bus = "[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\nwidth_bytes = 4\n";
     refused_with(bus, "bus.name: no [[engine]] has bus = \"pci\"; put one on it, or take it away");
     for outer in ["df = \"set\"", "dscp = \"46\"", "ecn = false"] {
         let transport = format!("encap = \"udp\"\nmode = \"transport\"\n{outer}");
         let text = errors(&changed("encap = \"udp\"", &transport));
         let key = &outer[..outer.find(' ').expect("a key")];
-        let message = format!("27:{}: tunnel.{key}: it is for mode = \"tunnel\"", key.len() + 4);
+        let message = format!("27:{}: error: tunnel.{key}: it is for mode = \"tunnel\"", key.len() + 4);
         assert!(text.contains(&message), "{text}");
     }
 }
 
 #[test]
 fn a_port_in_memory_is_for_tests_alone() {
-    refused("kind = \"udp\"", "kind = \"memory\"", "15:8: port.kind: unknown \"memory\"; one of tun, udp");
+    refused("kind = \"udp\"", "kind = \"memory\"", "15:8: port.kind: unknown \"memory\"; there are tun, udp");
 }
 
 #[test]
@@ -149,7 +143,7 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
         (port.interface.as_deref(), port.mac),
         (Some("eth1"), Some(MacAddress([2, 0, 0x5e, 0x10, 0, 10])))
     );
-    holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: port.kind: a card port needs interface");
+    holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: error: port.kind: a card port needs interface");
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);
     assert!(text.contains("port.name: \"outside\" is an engine's name too"), "{text}");
@@ -298,17 +292,107 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (4, 3, 1));
     let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     Config::parse("configuration.md", &changed(udp, card)).expect("good");
-    let keys = include_str!("../file.rs").lines().filter_map(|line| line.trim().strip_prefix("pub(super) "));
-    let keys =
-        keys.filter_map(|line| line.split_once(": ")).map(|(key, _)| key).filter(|key| !key.contains(' '));
-    let pcap_and_tables =
-        ["read", "write", "side", "gateway", "scheduler", "engine", "bus", "port", "tunnel"];
-    for key in keys.filter(|key| !pcap_and_tables.contains(key)) {
+    let shown_elsewhere = ["read", "write", "side"];
+    for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
         let is_there = toml.lines().chain(card.lines()).any(|line| {
             line.starts_with(&format!("{key} = "))
                 || line.contains(&format!("{key}]"))
                 || line.contains(&format!(" {key} = "))
         });
         assert!(is_there, "{key} is not documented");
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_is_told_at_once() {
+    let text = changed("device = \"convoy0\"", "devise = \"convoy0\"\nside = 7")
+        .replace("kind = \"udp\"", "kind = \"udb\"")
+        .replace("encap = \"udp\"", "encap = \"upd\"\nesn = 1\nmod = \"tunnel\"")
+        .replace("spi_in = 0x00001001", "spi_in = 1")
+        .replace("remote = \"192.0.2.2\"\n", "");
+    let told = Config::parse("site-a.toml", &text).expect_err("many errors").0;
+    let shown: Vec<String> = told.iter().map(|it| format!("{} {}", it.key, it.what)).collect();
+    let expected = [
+        "port.devise there is no such key; did you mean \"device\"?",
+        "port.side invalid type: integer `7`, expected a string",
+        "port.kind unknown \"udb\"; did you mean \"udp\"?",
+        "tunnel.remote it is missing; add remote = \"192.0.2.2\"",
+        "tunnel.encap unknown \"upd\"; did you mean \"udp\"?",
+        "tunnel.esn invalid type: integer `1`, expected a boolean",
+        "tunnel.mod there is no such key; did you mean \"mode\"?",
+        "tunnel.manual.spi_in SPI 0x00000001 is reserved",
+    ];
+    assert_eq!(shown.len(), expected.len(), "{shown:#?}");
+    for (shown, expected) in shown.iter().zip(expected) {
+        assert!(shown.starts_with(expected), "{shown}\nwas to be\n{expected}");
+    }
+}
+
+#[test]
+fn a_wrong_kind_is_one_error() {
+    for (from, to) in
+        [("kind = \"tun\"", "kind = \"tum\""), ("kind = \"udp\"", "kind = 7"), ("kind = \"udp\"\n", "")]
+    {
+        let told = Config::parse("site-a.toml", &changed(from, to)).expect_err("one error").0;
+        assert!(told.len() == 1 && told[0].key == "port.kind", "{told:#?}");
+    }
+}
+
+#[test]
+fn an_interfaces_name_is_one_that_the_kernel_takes() {
+    let message = "10:10: port.device: \"convoy0123456789\" has 16 bytes; an interface's name has 15 at most";
+    refused("\"convoy0\"", "\"convoy0123456789\"", message);
+    for name in ["", "a b", "a/b", "..", "convoy%d"] {
+        refused("\"convoy0\"", &format!("{name:?}"), "10:10: port.device: ");
+    }
+}
+
+#[test]
+fn a_port_outside_has_addresses_without_prefix() {
+    let message =
+        "16:12: port.address: write 192.0.2.1 alone: packets leave with this address, and the prefix is the";
+    refused("[\"192.0.2.1\"]", "[\"192.0.2.1/24\"]", message);
+}
+
+#[test]
+fn ike_s_port_is_not_for_esp() {
+    refused("kind = \"udp\"", "kind = \"udp\"\nudp_port = 500", "16:12: port.udp_port: port 500 is IKE's");
+}
+
+#[test]
+fn ipv6_inside_needs_an_mtu_that_carries_it() {
+    let v6 = changed("10.1.0.1/24\"", "10.1.0.1/24\", \"fd00:1::1/64\"");
+    let with = |mtu: u16| v6.replacen("[gateway]\n", &format!("[gateway]\nmtu = {mtu}\n"), 1);
+    let text = errors(&with(1300));
+    assert!(text.starts_with("site-a.toml:2:7: error: gateway.mtu: it leaves "), "{text}");
+    let least = text.split("needs 1280; ").nth(1).and_then(|rest| rest.split(' ').next()).expect("the least");
+    let least: u16 = least.parse().expect("a number");
+    let config = Config::parse("site-a.toml", &with(least)).expect("enough");
+    assert_eq!(crate::assemble::inner_mtu(&config), 1280);
+    assert!(errors(&with(least - 1)).contains("needs 1280"));
+    let v4 = GOOD.replacen("[gateway]\n", "[gateway]\nmtu = 1300\n", 1);
+    assert!(Config::parse("site-a.toml", &v4).is_ok(), "IPv4 alone may have less");
+}
+
+#[test]
+fn a_file_without_ports_is_warned_of() {
+    let tunnel = &GOOD[GOOD.find("[[tunnel]]").expect("a tunnel")..];
+    let config = Config::parse("a.toml", tunnel).expect("good for replay");
+    let told = config.warnings[0].to_string();
+    assert!(told.starts_with("a.toml: warning: there is no [[port]]: this is for `convoy replay`"), "{told}");
+}
+
+#[test]
+fn a_bus_is_written_as_in_the_simulators_platforms() {
+    for text in [
+        include_str!("../../../../../platforms/grip.toml"),
+        include_str!("../../../../../platforms/pci-accelerators.toml"),
+    ] {
+        let platform = convoy_sim::Platform::from_toml("platform.toml", text).expect("good");
+        let start = text.find("[[bus]]").expect("a bus");
+        let bus = &text[start..start + text[start..].find("[[processor]]").expect("it ends")];
+        let engine = "[[engine]]\nkind = \"model\"\nname = \"far\"\nbus = \"pci\"\n";
+        let config = Config::parse("site-a.toml", &format!("{GOOD}{bus}{engine}")).expect("good");
+        assert_eq!(config.buses["pci"], platform.buses[0]);
     }
 }

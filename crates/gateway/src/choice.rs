@@ -1,0 +1,170 @@
+//! The engines of a gateway whose configuration names none, and what any gateway's engines cost.
+//!
+//! What works on the worker's own core is taken: `multibuffer` where Intel's library is there and calibration finds it
+//! faster for something that the tunnels need, and `software` always, which can do everything. The scheduler gives each
+//! multi-packet to the one that finishes first. Never taken are models and the simulated card, nor a crypto core: the cost
+//! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
+//! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
+
+use convoy_engine::{Engine, Multibuffer, Software};
+use convoy_ipsec::Transform;
+use convoy_scheduler::CostModel;
+
+use crate::assemble::{self, AssembleError};
+use crate::config::{Config, EngineConfig, EngineKindName};
+use crate::costs::Costs;
+
+/// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full packets: between them lies
+/// whatever it will be.
+const BLOCKS: [f64; 2] = [4.0, 32.0 * 91.0];
+/// Transforms whose cost one line tells.
+const TOLD: usize = 4;
+
+/// The engines that are useful for the tunnels of a configuration, on the worker's core.
+pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
+    let software = EngineConfig::inline(EngineKindName::Software);
+    let multibuffer = EngineConfig::inline(EngineKindName::Multibuffer);
+    let is_taken = match Multibuffer::inline(&multibuffer.name) {
+        Ok(mut engine) => is_useful(&mut engine, config, costs),
+        Err(error) => {
+            tracing::info!("{error}; `convoy engines` says how to get it");
+            false
+        }
+    };
+    is_taken.then_some(multibuffer).into_iter().chain([software]).collect()
+}
+
+/// Whether it is faster than `software` for a transform that is needed. What charon will negotiate is not known, so that
+/// there it is.
+fn is_useful(engine: &mut dyn Engine, config: &Config, costs: &mut Costs) -> bool {
+    let mut software = Software::new(&EngineKindName::Software.to_string());
+    let is_known = config.charon.is_none() && !config.tunnels.is_empty();
+    !is_known
+        || transforms(config).into_iter().any(|transform| {
+            let own = cost(engine, transform, costs);
+            let other = cost(&mut software, transform, costs);
+            own.is_some_and(|own| other.is_none_or(|other| is_faster(own, other)))
+        })
+}
+
+fn is_faster(own: CostModel, other: CostModel) -> bool {
+    let ns = |model: CostModel, blocks: f64| model.t_init + model.t_block * blocks;
+    BLOCKS.iter().any(|blocks| ns(own, *blocks) < ns(other, *blocks))
+}
+
+/// `None` of what it cannot do, or fails at.
+fn cost(engine: &mut dyn Engine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
+    let can = engine.description().transforms.contains(&transform);
+    can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
+        cost.inspect_err(|error| tracing::warn!("{error}; it is left out of the comparison")).ok()
+    })
+}
+
+/// The transforms of the tunnels, each once.
+fn transforms(config: &Config) -> Vec<Transform> {
+    let mut all = Vec::new();
+    for transform in config.tunnels.iter().map(|tunnel| tunnel.proposal.transform) {
+        if !all.contains(&transform) {
+            all.push(transform);
+        }
+    }
+    all
+}
+
+/// One line: the engines of all workers, and what each costs for the tunnels' transforms.
+pub fn summary(config: &Config, engines: &mut [Vec<Box<dyn Engine>>], costs: &mut Costs) -> String {
+    let transforms = transforms(config);
+    let mut told: Vec<String> = Vec::new();
+    for engine in engines.iter_mut().flatten() {
+        let mut rows = Vec::new();
+        for transform in transforms.iter().take(TOLD) {
+            if let Some(cost) = cost(engine.as_mut(), *transform, costs) {
+                rows.push(format!("{transform}: {:.0} + {:.1}", cost.t_init, cost.t_block));
+            }
+        }
+        let description = engine.description();
+        let model = if description.is_model { ", a model" } else { "" };
+        let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
+        let line = format!("{}{model}{rows}", description.name);
+        if !told.iter().any(|other| other.split(' ').next() == line.split(' ').next()) {
+            told.push(line);
+        }
+    }
+    let chosen = if config.engines.is_empty() { ", chosen for this machine" } else { "" };
+    format!("engines{chosen}: {}; ns a multi-packet + ns per 16 bytes", told.join("; "))
+}
+
+/// The same for a gateway that is not running.
+///
+/// # Errors
+/// [`AssembleError::Engine`] if an engine that the configuration names is not there.
+pub fn overview(config: &Config) -> Result<String, AssembleError> {
+    let mut costs = Costs::new();
+    let mut engines = assemble::engines(config, &mut costs)?;
+    let told = summary(config, &mut engines, &mut costs);
+    costs.save();
+    Ok(told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(proposal: &str, more: &str) -> Config {
+        let text = format!(
+            "{more}[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+             local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"{proposal}\"\n"
+        );
+        Config::parse("test.toml", &text).expect("good")
+    }
+
+    fn names(engines: &[Vec<Box<dyn Engine>>]) -> Vec<Vec<&str>> {
+        let workers = engines.iter().map(|engines| engines.iter());
+        workers.map(|engines| engines.map(|engine| engine.description().name.as_str()).collect()).collect()
+    }
+
+    #[test]
+    fn without_engines_each_worker_has_what_is_useful_here_and_software_last() {
+        let mut costs = Costs::new();
+        let config = config("aes128gcm16", "[gateway]\nworkers = 2\n");
+        let mut engines = assemble::engines(&config, &mut costs).expect("software is everywhere");
+        let one = match Multibuffer::inline("multibuffer") {
+            Ok(_) => vec!["multibuffer", "software"],
+            Err(_) => vec!["software"],
+        };
+        assert_eq!(names(&engines), [one.clone(), one.clone()]);
+        let told = summary(&config, &mut engines, &mut costs);
+        assert!(told.starts_with("engines, chosen for this machine: "), "{told}");
+        for name in one {
+            assert_eq!(told.matches(&format!("{name} (aes128gcm16: ")).count(), 1, "{told}");
+        }
+    }
+
+    #[test]
+    fn named_engines_are_what_there_is() {
+        let mut costs = Costs::new();
+        let named = config("aes128gcm16", "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");
+        let engines = assemble::engines(&named, &mut costs).expect("software is everywhere");
+        assert_eq!(names(&engines), [["mine"]]);
+    }
+
+    #[test]
+    fn an_engine_is_faster_if_it_is_for_some_multi_packet() {
+        let cost = |t_init, t_block| CostModel { t_init, t_block };
+        assert!(is_faster(cost(200.0, 5.0), cost(100.0, 10.0)), "for long ones");
+        assert!(is_faster(cost(50.0, 20.0), cost(100.0, 10.0)), "for short ones");
+        assert!(!is_faster(cost(200.0, 20.0), cost(100.0, 10.0)));
+    }
+
+    #[test]
+    fn what_software_does_better_is_left_to_it() {
+        let mut costs = Costs::new();
+        costs.state("multibuffer", CostModel { t_init: 1e9, t_block: 1e9 });
+        assert_eq!(choose(&config("aes128gcm16", ""), &mut costs).len(), 1);
+        let charon = "[gateway]\ncharon = \"/run/convoy/charon.sock\"\n[[port]]\nname = \"inside\"\nkind = \"tun\"\n\
+                      device = \"convoy0\"\n[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
+        let is_there = Multibuffer::inline("multibuffer").is_ok();
+        let chosen = choose(&config("aes128gcm16", charon), &mut costs);
+        assert_eq!(chosen.len(), 1 + usize::from(is_there), "what charon negotiates is not known");
+    }
+}

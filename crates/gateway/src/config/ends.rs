@@ -1,0 +1,98 @@
+//! The outer addresses of tunnels: ours, and the peer's by address or name.
+
+use std::net::IpAddr;
+
+use convoy_port::PortKind;
+
+use super::checker::Checker;
+use super::file::Text;
+use super::{PortConfig, TunnelConfig};
+
+/// The peer's address, of the family of ours. A name is resolved.
+pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) -> Option<IpAddr> {
+    let (name, key) = (text.get_ref(), "tunnel.remote");
+    if let Ok(remote) = name.parse::<IpAddr>() {
+        if let Some(local) = local.filter(|local| local.is_ipv4() != remote.is_ipv4()) {
+            c.add(&text.span(), key, format!("it is not of the family of local = {local}"));
+        }
+        return Some(remote);
+    }
+    if !is_host_name(name) {
+        let what = format!(
+            "{name:?} is no IP address and no name, such as 192.0.2.2, 2001:db8::2 or gateway.example.org"
+        );
+        c.add(&text.span(), key, what);
+        return None;
+    }
+    let found = match c.resolve(name) {
+        Ok(found) => found,
+        Err(error) => {
+            c.add(&text.span(), key, format!("{name:?} does not resolve: {error}"));
+            return None;
+        }
+    };
+    let fits = |address: &&IpAddr| local.is_none_or(|local| local.is_ipv4() == address.is_ipv4());
+    let fitting = found.iter().find(fits).copied();
+    if let (None, Some(local)) = (fitting, local) {
+        let family = if local.is_ipv4() { "IPv4" } else { "IPv6" };
+        let found: Vec<String> = found.iter().map(ToString::to_string).collect();
+        let what = format!(
+            "{name:?} has no {family} address, as local = {local} is one; it has {}",
+            if found.is_empty() { "none at all".to_owned() } else { found.join(", ") }
+        );
+        c.add(&text.span(), key, what);
+    }
+    fitting
+}
+
+/// A name of hosts (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is no number, so that a
+/// wrong IPv4 address is none.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let name = text.strip_suffix('.').unwrap_or(text);
+    let last = name.rsplit('.').next().unwrap_or(name);
+    name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// Packets leave by the socket of their source address.
+pub(super) fn local_address_fits(
+    c: &mut Checker<'_>,
+    text: &Text,
+    local: IpAddr,
+    is_encapsulated: bool,
+    ports: &[PortConfig],
+) {
+    let kind = if is_encapsulated { PortKind::Udp } else { PortKind::Raw };
+    let Some(port) = ports.iter().find(|port| port.is_outside && port.kind == kind) else { return };
+    let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
+    let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
+    if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
+        let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
+        let what = format!("port {:?} has no address {local}; it has {}", port.name, known.join(", "));
+        c.add(&text.span(), "tunnel.local", what);
+    }
+}
+
+/// Warns of a tunnel whose remote selectors hold the peer itself, unless they hold everything. What the gateway seals finds
+/// its way by its mark; but what this host and those behind it send to the peer's address goes through the tunnel.
+pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &TunnelConfig) {
+    if tunnel.mode == convoy_ipsec::Mode::Transport || tunnel.remote.is_unspecified() {
+        return;
+    }
+    for (text, selector) in list.iter().zip(&tunnel.remote_ts) {
+        let is_all = selector.addresses.as_prefix().is_some_and(|(_, bits)| bits == 0);
+        if !is_all && selector.addresses.contains(tunnel.remote) {
+            let what = format!(
+                "it holds the peer's own address {}: what is sent to the peer itself (ssh, ping) goes through the \
+                 tunnel as well; name the networks behind the peer",
+                tunnel.remote
+            );
+            c.warn(&text.span(), "tunnel.remote_ts", what);
+        }
+    }
+}

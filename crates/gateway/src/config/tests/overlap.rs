@@ -1,0 +1,102 @@
+//! Tunnels whose selectors stand in each other's way, and what would be swallowed.
+
+use std::io;
+use std::net::IpAddr;
+
+use ipnet::IpNet;
+
+use super::{GOOD, changed, errors};
+use crate::config::{Config, Surroundings};
+
+fn tunnel(name: &str, remote_ts: &str, more: &str) -> String {
+    format!(
+        "[[tunnel]]\nname = \"{name}\"\n{more}\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.9\"\n\
+         local_ts = [\"10.1.0.0/24\"]\nremote_ts = [{remote_ts}]\nesp_proposal = \"aes128gcm16\"\n"
+    )
+}
+
+/// What is warned of these tunnels, beside that they have no keys.
+fn warnings(tunnels: &[String]) -> Vec<String> {
+    let config = Config::parse("a.toml", &tunnels.concat()).expect("good but for warnings");
+    let about_policies = config.warnings.into_iter().filter(|problem| problem.key == "tunnel.remote_ts");
+    about_policies.map(|problem| problem.what).collect()
+}
+
+#[test]
+fn the_same_selectors_with_one_priority_are_refused() {
+    let text = errors(&[tunnel("a", "\"10.2.0.0/24\"", ""), tunnel("b", "\"10.2.0.0/24\"", "")].concat());
+    let what = "site-a.toml:15:13: error: tunnel.remote_ts: tunnels \"a\" and \"b\" both have 10.1.0.0/24 === 10.2.0.0/24 \
+                with priority 1000, so that \"b\" never gets a packet; change its selectors, or give one of them \
+                another priority";
+    assert!(text.contains(what), "{text}");
+}
+
+#[test]
+fn what_an_earlier_tunnel_has_whole_is_warned_of() {
+    let wide = |more| tunnel("wide", "\"10.2.0.0/16\"", more);
+    let narrow = |more| tunnel("narrow", "\"10.2.3.0/24\"", more);
+    let told = "tunnel \"narrow\" gets no packet by 10.1.0.0/24 === 10.2.3.0/24: tunnel \"wide\" comes before it, by its";
+    assert_eq!(
+        warnings(&[wide(""), narrow("")]),
+        [format!("{told} place in the file, and selects all of them")]
+    );
+    let before = warnings(&[narrow(""), wide("priority = 1")]);
+    assert_eq!(before, [format!("{told} priority, and selects all of them")]);
+    assert!(warnings(&[narrow(""), wide("")]).is_empty(), "the narrow one comes first");
+    assert!(warnings(&[wide(""), narrow("priority = 1")]).is_empty(), "by its priority");
+}
+
+#[test]
+fn protocols_and_ports_are_part_of_what_is_selected() {
+    let web = tunnel("web", "\"10.2.0.0/24[tcp/443]\"", "");
+    let all = tunnel("all", "\"10.2.0.0/24\"", "");
+    assert!(warnings(&[web.clone(), all.clone()]).is_empty());
+    assert_eq!(warnings(&[all, web]).len(), 1);
+}
+
+#[test]
+fn a_bypass_before_a_tunnel_is_told() {
+    let bypass = "[[bypass]]\nlocal_ts = \"10.0.0.0/8\"\nremote_ts = \"0.0.0.0/0\"\n".to_owned();
+    let told = warnings(&[tunnel("a", "\"10.2.0.0/24\"", ""), bypass]);
+    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] selects all of them"), "{told:?}");
+}
+
+#[test]
+fn a_peer_inside_its_own_tunnel_is_warned_of_unless_everything_is() {
+    let config = |remote_ts: &str| Config::parse("a.toml", &changed("10.2.0.0/24", remote_ts)).expect("good");
+    let [problem] = &config("192.0.2.0/24").warnings[..] else { panic!("one warning") };
+    assert!(
+        problem.to_string().starts_with("a.toml:23:14: warning: tunnel.remote_ts: it holds the peer's own")
+    );
+    assert!(config("0.0.0.0/0").warnings.is_empty());
+}
+
+/// A machine with one interface.
+struct Lan(&'static str, &'static str);
+
+impl Surroundings for Lan {
+    fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::Error::other("not asked for"))
+    }
+
+    fn networks(&self) -> Vec<(String, IpNet)> {
+        vec![(self.0.to_owned(), self.1.parse().expect("a network"))]
+    }
+}
+
+#[test]
+fn an_address_inside_whose_prefix_an_interface_has_is_warned_of() {
+    let warnings = |text: &str, lan| {
+        let config = Config::parse_at("a.toml", text, &lan).expect("good but for warnings");
+        config.warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let [told] = &warnings(GOOD, Lan("eth0", "10.1.0.254/24"))[..] else { panic!("one warning") };
+    let what = "a.toml:11:12: warning: port.address: 10.1.0.1/24 gives the tunnels 10.1.0.0/24, which overlaps 10.1.0.0/24 \
+                of interface eth0; write 10.1.0.1/32";
+    assert!(told.starts_with(what), "{told}");
+    assert!(warnings(GOOD, Lan("convoy0", "10.1.0.1/24")).is_empty(), "its own device at a reload");
+    assert!(warnings(GOOD, Lan("eth0", "10.9.0.1/24")).is_empty());
+    assert_eq!(warnings(GOOD, Lan("eth0", "10.0.0.0/8")).len(), 1);
+    let host = changed("10.1.0.1/24", "10.1.0.1/32");
+    assert!(warnings(&host, Lan("eth0", "10.1.0.254/24")).is_empty());
+}
