@@ -1,5 +1,5 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp, raw or card), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
+# PORT (udp, raw or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
 # tunnel) and EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
@@ -62,6 +62,7 @@ local_ts = ["10.$1.$3.0/24"$v6_local]
 remote_ts = ["10.$2.$3.0/24"$v6_remote]
 esp_proposal = "$(proposal "$3")"
 encap = "$encap"
+${UDP_PORT:+remote_port = $UDP_PORT}
 [tunnel.manual]
 spi_in = $4
 spi_out = $5
@@ -89,6 +90,7 @@ address = [$addresses]
 [[port]]
 name = "outside"
 kind = "${PORT:-udp}"
+${UDP_PORT:+udp_port = $UDP_PORT}
 $outside
 CONF
   )

@@ -15,4 +15,7 @@ head -c 3000000 /dev/urandom >"$work/file"
 for _ in $(seq 30); do ip netns exec $b curl -s -o /dev/null http://10.2.0.1:8000/ && break; sleep 0.1; done
 ip netns exec $a curl -s -m 20 -o "$work/copy" http://10.2.0.1:8000/file
 cmp "$work/file" "$work/copy"
+if [ -n "${UDP_PORT:-}" ]; then
+  ip netns exec $a ss -Hlun "sport = :$UDP_PORT" | grep -q . || { echo "nothing listens on UDP port $UDP_PORT" >&2; exit 1; }
+fi
 echo "outer $PORT over IPv$OUTER: 18 pings answered, 3,000,000 bytes over HTTP the same"

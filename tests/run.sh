@@ -38,5 +38,6 @@ for port in udp raw; do
     run "path MTU discovery over $port, IPv$outer: hosts behind, routers between, forged ICMP" tests/path-mtu.sh "$convoy" $port $outer
   done
 done
+run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
 echo "system tests: $passed passed, $failed failed"
 [ "$failed" = 0 ]
