@@ -97,4 +97,9 @@ for ends in "$ha 10.2.0.10" "$hb 10.1.0.10" "$ha fd00:2::10" "$hb fd00:1::10"; d
     fail "$host was told $mtu bytes, and more come through"
   echo "$host to $address: told $mtu, which pass"
 done
-echo "path MTU over $PORT, IPv$OUTER: 20 files of 5,000,000 bytes the same, 4 of them over a path of 1,300 bytes"
+
+# A gateway's own link becomes narrower still: no router tells it.
+ip -n $ga link set wan0 mtu 1290; ip -n $near link set site-a mtu 1290
+fetch_all
+for ns in $ga $gb; do expect_mtu $ns 1290 "with a narrow link of a gateway's own"; done
+echo "path MTU over $PORT, IPv$OUTER: 24 files of 5,000,000 bytes the same, 8 of them over narrow paths"

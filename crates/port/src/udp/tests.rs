@@ -2,8 +2,9 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use convoy_packet::FrameSize;
+use convoy_packet::{FrameSize, Layout};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use socket2::{Domain, Protocol, Socket, Type};
 
 use super::header::{Arrival, head, wrap};
 use super::*;
@@ -120,6 +121,27 @@ fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
         server.send(&mut pool, &mut burst).expect("loopback");
         let answer = receive(&mut client, &mut pool, 1);
         assert_eq!(head(&answer[0]).expect("a datagram").source, here);
+    }
+}
+
+#[test]
+fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
+    for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 2])), ("::", Ipv6Addr::LOCALHOST.into())] {
+        let (protocol, kind, code) = if here.is_ipv4() { (1, 3, 4) } else { (58, 2, 0) };
+        let mut port = bind(&[any], true);
+        let at = SocketAddr::new(here, 0);
+        let router = Socket::new(Domain::for_address(at), Type::RAW, Some(Protocol::from(protocol)));
+        let mut message = [7; 64];
+        // The kernel writes the checksum of ICMPv6 itself.
+        convoy_packet::icmp::write(&mut message, kind, code, 1_300, 0);
+        router.expect("root may").send_to(&message, &at.into()).expect("loopback");
+        let fd = port.readable_fd().expect("something to wait for");
+        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(5_000_u16)), Ok(1));
+        let mut pool = FramePool::new(8, 0);
+        let received = receive(&mut port, &mut pool, 1);
+        let layout = Layout::parse(&received[0]).expect("a whole packet");
+        assert_eq!((layout.addresses(&received[0]).1, layout.body(&received[0])[0]), (here, kind));
+        assert_eq!(receive(&mut port, &mut pool, 1).len(), 0);
     }
 }
 
