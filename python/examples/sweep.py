@@ -78,7 +78,7 @@ ENGINES = {"serial": serially, "dask": on_dask, "ray": on_ray}
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("platform", help="a platform's TOML file")
+    parser.add_argument("platform", help="a platform's TOML file, or the name of one that comes with convoy_sim")
     parser.add_argument("--engine", choices=ENGINES, default="serial")
     parser.add_argument("--address", help="a cluster that runs already; without it, one on this machine")
     parser.add_argument("--out", default="-", help="the CSV file; - is standard output")

@@ -13,6 +13,7 @@ pub(crate) const LONGEST_RECORD: u32 = 16 << 20;
 /// Where a capture ends before its end, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damage {
+    file: String,
     /// Where the record begins that cannot be read, in bytes from the start of the file.
     pub offset: u64,
     what: String,
@@ -20,7 +21,12 @@ pub struct Damage {
 
 impl Damage {
     pub(crate) fn new(offset: u64, what: impl Into<String>) -> Self {
-        Self { offset, what: what.into() }
+        Self { file: String::new(), offset, what: what.into() }
+    }
+
+    /// The same of a file with this name.
+    pub(crate) fn of(self, file: &str) -> Self {
+        Self { file: file.to_owned(), ..self }
     }
 
     fn cut_off(offset: u64, end: u64) -> Self {
@@ -30,7 +36,8 @@ impl Damage {
 
 impl fmt::Display for Damage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "byte {}: {}; only what comes before it was read", self.offset, self.what)
+        let Self { file, offset, what } = self;
+        write!(f, "{file}: byte {offset}: {what}; only what comes before it was read")
     }
 }
 

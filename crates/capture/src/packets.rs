@@ -157,7 +157,7 @@ impl<R: Read> Packets<R> {
                 Ok(Step::Other) => {}
                 Err(Stop::End) => self.is_ended = true,
                 Err(Stop::Damaged(damage)) => {
-                    self.damage = Some(damage);
+                    self.damage = Some(damage.of(&self.name));
                     self.is_ended = true;
                 }
                 Err(Stop::Io(source)) => {

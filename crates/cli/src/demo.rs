@@ -8,6 +8,7 @@ use convoy_gateway::demo::{DemoConfig, DemoReport, EngineReport, LiveView, Trial
 
 use crate::Failure;
 use crate::args::DemoArgs;
+use crate::output::warn_of;
 use crate::table::new_table;
 
 /// Part of the time that goes to the first, live part; the comparisons share the rest.
@@ -34,6 +35,7 @@ pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
         }
     });
     let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
+    warn_of(report.capture_damage.as_deref());
     if args.json {
         let text =
             serde_json::to_string_pretty(&report).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -101,7 +103,11 @@ fn engines(engines: &[EngineReport]) -> comfy_table::Table {
 fn print(report: &DemoReport) {
     let live = &report.live;
     println!("Two gateways in one process, 8 tunnels of aes128gcm16 in UDP between them, traffic both ways:");
-    println!("{} packets of real programs and a generated IMIX, over and over.\n", report.capture_packets);
+    println!("{} packets of real programs and a generated IMIX, over and over.", report.capture_packets);
+    for (reason, count) in report.capture_unreadable.iter() {
+        println!("{count} packets of the capture were left out: {reason}");
+    }
+    println!();
     println!("Policy {}, window {}:", live.policy, live.window);
     println!("{}", engines(&live.engines));
     for event in &live.events {

@@ -44,3 +44,10 @@ fn check(printed: io::Result<()>) {
         _ => {}
     }
 }
+
+/// Says on standard error where a capture is cut off or damaged, if it is.
+pub(crate) fn warn_of(damage: Option<&str>) {
+    if let Some(damage) = damage {
+        eprintln!("convoy: warning: {damage}");
+    }
+}

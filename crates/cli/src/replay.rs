@@ -9,6 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::Failure;
 use crate::args::{ReplayArgs, Way};
 use crate::check::load;
+use crate::output::warn_of;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let config = load(&args.config)?;
@@ -25,9 +26,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
     let report = replay(&config, direction, &args.input, &args.output, &mut |read| bar.set_position(read));
     bar.finish_and_clear();
     let report = report.map_err(|error| Failure::Failed(error.to_string()))?;
-    if let Some(damage) = &report.damage {
-        eprintln!("convoy: warning: {damage}");
-    }
+    warn_of(report.damage.as_deref());
     if args.json {
         println!(
             "{}",

@@ -232,6 +232,21 @@ fn a_capture_with_a_snap_length_is_replayed_and_what_it_truncated_is_told() {
 }
 
 #[test]
+fn the_demo_tells_what_it_cannot_use_of_a_capture() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let packets: Vec<Vec<u8>> = (0..200).map(packet).collect();
+    let short = packets.iter().filter(|packet| packet.len() <= 96).count();
+    std::fs::write(at("plain.pcap"), capture(&packets)).expect("writable");
+    edited(&["-s", "96"], &at("plain.pcap"), &at("snapped.pcapng"));
+    let told = convoy(&["demo", "--seconds", "1", "--json", "--capture", as_str(&at("snapped.pcapng"))]);
+    assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
+    assert_eq!(report["capture_packets"], short);
+    assert_eq!(report["capture_unreadable"], serde_json::json!({ "truncated": 200 - short }));
+}
+
+#[test]
 fn a_capture_that_is_cut_off_is_replayed_up_to_there_with_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let [a, _] = both_sites(folder.path());

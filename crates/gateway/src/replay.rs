@@ -108,7 +108,7 @@ pub fn replay(
     }
     sink.flush()?;
     report.unreadable = source.unread();
-    report.damage = source.damage().map(|damage| format!("{}: {damage}", input.display()));
+    report.damage = source.damage().map(ToString::to_string);
     Ok(finish(&pipeline, &source, &sink, report))
 }
 

@@ -10,6 +10,7 @@ use super::args::PlanArgs;
 use super::progress::Progress;
 use crate::Failure;
 use crate::check::load;
+use crate::output::warn_of;
 use crate::table::new_table;
 
 /// What is printed for machines.
@@ -48,9 +49,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
         damage: trace.damage,
         measured: measured.map_err(failed)?,
     };
-    if let Some(damage) = &told.damage {
-        eprintln!("convoy: warning: {damage}");
-    }
+    warn_of(told.damage.as_deref());
     if args.json {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");

@@ -8,6 +8,7 @@ use super::args::{ArrivalArgs, RunArgs, SaBy};
 use super::traffic::Watched;
 use super::{failure, platform};
 use crate::Failure;
+use crate::output::warn_of;
 use crate::table::new_table;
 
 /// What is printed for machines: the report, and what it is about.
@@ -39,9 +40,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
     let mut traffic = Watched::open(args, &setting)?;
     let report = simulation.run(&mut traffic).map_err(failure)?;
     let told = told(&base.name, &setting, args, &traffic, &report);
-    if let Some(damage) = &told.damage {
-        eprintln!("convoy: warning: {damage}");
-    }
+    warn_of(told.damage.as_deref());
     if let (0, Some(trace)) = (report.packets, &told.trace) {
         let reasons: Vec<String> = left_out(&told).map(|(count, why)| format!("{count} {why}")).collect();
         let reasons = if reasons.is_empty() { "it has none".to_owned() } else { reasons.join(", ") };

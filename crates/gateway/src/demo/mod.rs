@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_capture::Unread;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use convoy_scheduler::Policy;
@@ -51,6 +52,10 @@ pub struct DemoConfig {
 pub struct DemoReport {
     /// Packets of the capture that took part, both ways.
     pub capture_packets: usize,
+    /// Packets of the capture that could not be used, by reason.
+    pub capture_unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    pub capture_damage: Option<String>,
     /// The first part.
     pub live: TrialReport,
     /// Each policy with each window.
@@ -95,7 +100,8 @@ pub enum DemoError {
 /// # Errors
 /// [`DemoError`] says what could not be put together.
 pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoReport, DemoError> {
-    let capture = config.capture.as_deref().map(read_capture).transpose()?.unwrap_or_default();
+    let Captured { packets: capture, unreadable, damage } =
+        config.capture.as_deref().map(read_capture).transpose()?.unwrap_or_default();
     let capture_packets = capture.len();
     let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
     let mut costs = Costs::new();
@@ -116,7 +122,14 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         }
     }
     let card = on_card(config, &traffic, &mut costs, show)?;
-    Ok(DemoReport { capture_packets, live, comparisons, card })
+    Ok(DemoReport {
+        capture_packets,
+        capture_unreadable: unreadable,
+        capture_damage: damage,
+        live,
+        comparisons,
+        card,
+    })
 }
 
 #[cfg(feature = "card")]
@@ -149,7 +162,15 @@ fn on_card(
     Ok(Vec::new())
 }
 
-fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {
+/// What a capture has for the demo.
+#[derive(Default)]
+struct Captured {
+    packets: Vec<Vec<u8>>,
+    unreadable: Unread,
+    damage: Option<String>,
+}
+
+fn read_capture(path: &Path) -> Result<Captured, PortError> {
     let mut port = Pcap::open("capture", Some(path), None)?;
     let mut pool = FramePool::new(64, 64);
     let (mut packets, mut burst) = (Vec::new(), Vec::new());
@@ -157,5 +178,5 @@ fn read_capture(path: &Path) -> Result<Vec<Vec<u8>>, PortError> {
         packets.extend(burst.iter().map(|frame| frame.to_vec()));
         pool.give_back_burst(&mut burst);
     }
-    Ok(packets)
+    Ok(Captured { packets, unreadable: port.unread(), damage: port.damage().map(ToString::to_string) })
 }

@@ -68,7 +68,7 @@ impl Trace {
         }
         trace.unprotected = read.saturating_sub(protected);
         trace.unreadable = port.unread();
-        trace.damage = port.damage().map(|damage| format!("{}: {damage}", capture.display()));
+        trace.damage = port.damage().map(ToString::to_string);
         Ok(trace)
     }
 

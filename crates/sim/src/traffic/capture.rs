@@ -41,7 +41,6 @@ pub enum CaptureLength {
 /// A capture of Ethernet, Linux "cooked", BSD loopback or raw IP packets. A packet that a snap length truncated behind its
 /// IP header counts with its original length.
 pub struct Capture {
-    name: String,
     packets: Packets<BufReader<File>>,
     classify: Classify,
     length: CaptureLength,
@@ -56,7 +55,7 @@ impl Capture {
     /// [`TrafficError`] if the file cannot be read or is neither pcap nor pcapng.
     pub fn open(path: &Path, length: CaptureLength, classify: Classify) -> Result<Self, TrafficError> {
         let packets = Packets::open(path).map_err(wrong)?;
-        Ok(Self::over(&path.display().to_string(), packets, length, classify))
+        Ok(Self::over(packets, length, classify))
     }
 
     /// The same of a file that is open already.
@@ -67,16 +66,11 @@ impl Capture {
         classify: Classify,
     ) -> Result<Self, TrafficError> {
         let packets = Packets::new(name, file).map_err(wrong)?;
-        Ok(Self::over(name, packets, length, classify))
+        Ok(Self::over(packets, length, classify))
     }
 
-    fn over(
-        name: &str,
-        packets: Packets<BufReader<File>>,
-        length: CaptureLength,
-        classify: Classify,
-    ) -> Self {
-        Self { name: name.to_owned(), packets, classify, length, last: None, without_sa: 0 }
+    fn over(packets: Packets<BufReader<File>>, length: CaptureLength, classify: Classify) -> Self {
+        Self { packets, classify, length, last: None, without_sa: 0 }
     }
 
     /// Packets that were left out so far since no SA protects them.
@@ -91,7 +85,7 @@ impl Capture {
 
     /// Where the capture is cut off or damaged and why, once that has been reached; what follows is not read.
     pub fn damage(&self) -> Option<String> {
-        self.packets.damage().map(|damage| format!("{}: {damage}", self.name))
+        self.packets.damage().map(ToString::to_string)
     }
 
     /// How long after the packet before it one was captured, in ticks.
