@@ -364,23 +364,4 @@ fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use convoy_packet::Offload;
-    use convoy_port::memory;
-
-    #[test]
-    fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
-        let mut pool = FramePool::new(2, 0);
-        let (port, _peer) = memory::link("a", "b", 4, 1_500);
-        let mut leaving = Vec::new();
-        let frame = |pool: &mut FramePool| pool.take_filled(b"packet", 0).expect("a frame");
-        let mut plain = frame(&mut pool);
-        plain.set_offload(Offload::Seal { sa: 1, esp_start: 0, seq_high: None });
-        assert_eq!(queue(plain, Some(&port), Some(&mut leaving), &mut pool), 1);
-        assert_eq!((leaving.len(), pool.available(FrameSize::Small)), (0, 2));
-        let sealed = frame(&mut pool);
-        assert_eq!(queue(sealed, Some(&port), Some(&mut leaving), &mut pool), 0);
-        assert_eq!(leaving.len(), 1);
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use super::socket::Connection;
 use crate::protocol::{Datagram, Event, Role};
 
 /// Events that wait at most: both limits of each SA of a charon that is away ([`StateConfig`](crate::state::StateConfig)).
-const QUEUE_EVENTS: usize = 1 << 18;
+pub(super) const QUEUE_EVENTS: usize = 1 << 18;
 /// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for again.
 const QUEUE_ACQUIRES: usize = 1 << 10;
 

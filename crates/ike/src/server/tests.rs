@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
+use super::links::QUEUE_EVENTS;
 use super::socket::Connection;
 use super::*;
 use crate::protocol::{Hello, MESSAGE_BYTES, Role, SaProtocolId, Status, Welcome, WireSelector};
@@ -174,6 +175,22 @@ fn what_expired_is_told_when_charon_is_back_but_not_to_another_one() {
     let [_control, events, _ike] = bench.charon(6);
     assert!(outlet.event(expire(3)));
     assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(3)));
+}
+
+#[test]
+fn an_event_that_finds_the_queue_full_is_refused_and_finds_room_later() {
+    let bench = bench();
+    let outlet = bench.server.outlet();
+    let [control, events, ike] = bench.charon(5);
+    drop(control);
+    assert!(is_hung_up(&events) && is_hung_up(&ike));
+    let taken = (0..).take_while(|spi| outlet.event(expire(*spi))).count();
+    assert_eq!((taken, outlet.waiting(), outlet.losses().acquires), (QUEUE_EVENTS, QUEUE_EVENTS, 0));
+    let [_control, events, _ike] = bench.charon(5);
+    let mut buffer = [0; MESSAGE_BYTES + 1];
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(0)));
+    assert_eq!(Event::decode(events.receive(&mut buffer).expect("an event")), Ok(expire(1)));
+    assert!(outlet.event(expire(taken as u32)));
 }
 
 #[test]

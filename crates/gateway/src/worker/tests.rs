@@ -1,0 +1,94 @@
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use super::*;
+use crate::assemble;
+use crate::config::Config;
+use crate::costs::Costs;
+use crate::pipeline::{Acquire, Clock};
+use convoy_ipsec::MappingChange;
+use convoy_packet::Offload;
+use convoy_port::memory;
+use convoy_scheduler::CostModel;
+
+#[test]
+fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
+    let mut pool = FramePool::new(2, 0);
+    let (port, _peer) = memory::link("a", "b", 4, 1_500);
+    let mut leaving = Vec::new();
+    let frame = |pool: &mut FramePool| pool.take_filled(b"packet", 0).expect("a frame");
+    let mut plain = frame(&mut pool);
+    plain.set_offload(Offload::Seal { sa: 1, esp_start: 0, seq_high: None });
+    assert_eq!(queue(plain, Some(&port), Some(&mut leaving), &mut pool), 1);
+    assert_eq!((leaving.len(), pool.available(FrameSize::Small)), (0, 2));
+    let sealed = frame(&mut pool);
+    assert_eq!(queue(sealed, Some(&port), Some(&mut leaving), &mut pool), 0);
+    assert_eq!(leaving.len(), 1);
+}
+
+/// Refuses what it is told so many times, then takes it.
+#[derive(Default)]
+struct Busy {
+    refusals: AtomicU32,
+    told: Mutex<Vec<LifetimeEvent>>,
+}
+
+impl Daemon for Busy {
+    fn ike(&self, _: &[u8]) -> bool {
+        false
+    }
+
+    fn acquire(&self, _: Acquire) -> bool {
+        false
+    }
+
+    fn expire(&self, event: &LifetimeEvent) -> bool {
+        let is_busy = |left: u32| left.checked_sub(1);
+        if self.refusals.fetch_update(Ordering::Relaxed, Ordering::Relaxed, is_busy).is_ok() {
+            return false;
+        }
+        self.told.lock().expect("no panic").push(*event);
+        true
+    }
+
+    fn mapping(&self, _: &MappingChange) -> bool {
+        false
+    }
+}
+
+#[test]
+fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone() {
+    let text = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+        local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
+        [tunnel.manual]\nspi_in = 4097\nspi_out = 4098\n\
+        key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
+        key_out = \"ffeeddccbbaa99887766554433221100ffeeddcc\"\n";
+    let config = Config::parse("test.toml", text).expect("good");
+    let mut costs = Costs::new();
+    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
+    let clock = Clock::start();
+    let (pipeline, _) = assemble::pipeline(&config, 0, engines, &mut costs, clock).expect("good");
+    let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
+    let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
+    let views: Vec<_> = worker.pipeline.ipsec().sas().collect();
+    let event = |at: usize| LifetimeEvent {
+        sa: views[at].index,
+        name: views[at].name,
+        tunnel: views[at].tunnel,
+        expiry: convoy_ipsec::Expiry::Soft,
+    };
+    worker.untold.extend([event(0), event(1)]);
+    let tick = |worker: &mut Worker| {
+        worker.next_tick_ns = 0;
+        worker.tick();
+        daemon.told.lock().expect("no panic").len()
+    };
+    assert_eq!(tick(&mut worker), 0, "both were refused");
+    assert_eq!(tick(&mut worker), 1, "one more was refused");
+    worker.untold.push(event(0));
+    worker.pipeline.ipsec_mut().remove(views[0].index);
+    assert_eq!(tick(&mut worker), 1, "of an SA that is gone nothing is told");
+    assert!(worker.untold.is_empty());
+    assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
+}
