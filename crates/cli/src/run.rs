@@ -41,7 +41,8 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         convoy_gateway::metrics::serve(listener, orders.clone())
             .map_err(|error| Failure::Failed(format!("metrics: {error}")))?;
     }
-    listen_to_signals(args.config.clone(), orders).map_err(|error| failed(&error))?;
+    listen_to_signals(args.config.clone(), orders)
+        .map_err(|error| Failure::Failed(format!("signals: {error}")))?;
     tracing::info!("ready");
     tell_manager(Progress::Ready);
     gateway.work(&received).map_err(|error| failed(&error))?;

@@ -14,6 +14,7 @@ pub mod handover;
 mod lane;
 mod lanes;
 mod ledger;
+pub mod memory;
 pub mod metrics;
 pub mod notify;
 pub mod pipeline;

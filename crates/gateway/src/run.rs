@@ -70,6 +70,9 @@ pub enum RunError {
     /// The operator did not want to wait.
     #[error("told a second time to stop: {} had not ended, and packets under way are lost", Workers(.0))]
     Hurried(Vec<usize>),
+    /// There is not enough memory.
+    #[error(transparent)]
+    Memory(#[from] crate::memory::MemoryError),
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
     Privileges(#[from] crate::privileges::PrivilegeError),
@@ -108,6 +111,7 @@ impl Gateway {
 
     /// A gateway over these ports.
     fn over(config: Config, ports: Opened, mut costs: Costs, tell: Tell) -> Result<Self, RunError> {
+        crate::memory::check(config.workers)?;
         let mut charon = config.charon.as_ref().map(|path| Charon::new(path, &config));
         let mut engines = assemble::engines(&config, &mut costs)?;
         for (engine, cost) in ports.engines {
