@@ -28,6 +28,8 @@ run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
+run "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
+run "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh

@@ -1,0 +1,162 @@
+#!/usr/bin/env bash
+# What a running gateway outlives: nobody who reads its log, a flood on one tunnel, a full disk, little memory. Needs root.
+# usage: resilience.sh CONVOY [CASE...]
+set -euo pipefail
+convoy=$(realpath "$1") WORKERS=2 TUNNELS=2; shift
+cases=("${@:-log terminal flood disk memory}")
+# Engines that a flood can overload on any machine: some 1,400 packets/s each.
+EXTRA=$(for worker in 0 1; do printf '[[engine]]\nkind = "model"\nname = "slow%s"\nworker = %s\nt_init_us = 1.0\nt_block_ns = 100000.0\n' $worker $worker; done)
+here=$(dirname "$(realpath "$0")")
+source "$here/../demo/sites.sh"
+source "$here/pings.sh"
+mounts=()
+trap 'for at in "${mounts[@]}"; do umount -l "$at"; done; clean' EXIT
+fail() { echo "FAILED: $1" >&2; tail -n 20 "$work"/*.log >&2; exit 1; }
+passed() { printf '%-10s %s\n' "$1" "$2"; }
+pid_of() { pgrep -f "^$convoy run -c $work/site-$1.toml"; }
+answers() { "$convoy" show stats --control "${1:-$work/site-1.sock}" >/dev/null 2>&1; }
+# Waits until the gateway answers; fails once it has ended.
+answers_or_ended() {
+  for _ in $(seq 200); do
+    ! answers || return 0
+    kill -0 "$process" 2>/dev/null || return 1
+    sleep 0.1
+  done
+  return 1
+}
+await() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }
+ended() { ! kill -0 "$1" 2>/dev/null; }
+# stop: the gateway of site 1, with its exit status in $status.
+stop() {
+  local process; process=$(pid_of 1)
+  kill -TERM "$process"
+  await ended "$process" || fail "the gateway does not end"
+}
+# ping TUNNEL COUNT: from site 1.
+ping_through() { IN="ip netns exec $a" pings "$work/ping.log" "$2" "10.2.$1.1"; }
+stop
+# The peer begins anew with each gateway: to one that goes on, the static keys' first sequence numbers would be replays.
+fresh_peer() {
+  local peer; peer=$(pid_of 2)
+  kill -TERM "$peer"
+  await ended "$peer" || fail "the peer does not end"
+  start b.log $b "$convoy" run -c "$work/site-2.toml"
+  await test -S "$work/site-2.sock" || fail "the peer does not start"
+}
+begin() { # its standard error is this function's
+  fresh_peer
+  ip netns exec "$a" "$convoy" run -c "$work/site-1.toml" & process=$!
+  running+=("$process")
+  await answers || fail "the gateway does not start"
+}
+ends_well() {
+  local status=0
+  kill -TERM "$process"
+  wait "$process" || status=$?
+  [ "$status" = 0 ] || fail "$1: exit status $status"
+}
+
+log() { # A pipe whose reader goes: what is logged then must not harm.
+  mkfifo "$work/log"
+  head -n 1 "$work/log" >/dev/null & local reader=$!
+  begin 2>"$work/log"
+  wait "$reader"
+  for _ in 1 2 3; do kill -HUP "$process" || fail "the gateway is gone"; sleep 0.3; done
+  ping_through 0 3 || fail "no pings after the log's reader has gone"
+  ends_well "a log whose reader has gone"
+  passed log "reader gone, three reloads logged to nobody: 3 of 3 pings, exit status 0"
+}
+
+terminal() { # The terminal is closed, which sends SIGHUP too.
+  fresh_peer
+  ip netns exec "$a" python3 "$here/terminal.py" "$work/site-1.sock" "$convoy" run -c "$work/site-1.toml" & local session=$! status=0
+  await answers || fail "the gateway does not start on a terminal"
+  await test -e "$work/site-1.sock.closed" || fail "the terminal was not closed"
+  process=$(pid_of 1) || fail "the gateway is gone with its terminal"
+  kill -HUP "$process"
+  ping_through 0 3 || fail "no pings after the terminal was closed"
+  kill -TERM "$process"
+  wait "$session" || status=$?
+  [ "$status" = 0 ] || fail "a closed terminal: exit status $status"
+  passed terminal "closed: 3 of 3 pings, exit status 0"
+}
+
+stat_of() { "$convoy" show stats --json --control "$work/site-1.sock" | python3 -c 'import json, sys
+stats = json.load(sys.stdin)
+print(dict(stats["drops"]).get(sys.argv[1], stats.get(sys.argv[1], 0)))' "$1"; }
+junk() { # tunnel rate seconds: with its SPI, from the peer's own address and port
+  ip netns exec "$b" python3 "$here/junk.py" 192.0.2.2 192.0.2.1 $((0x1001 + 16 * $1)) "$2" "$3" >"$work/junk"
+}
+
+flood() { # Junk with the SPI of a tunnel of one worker, received by the other, whose own tunnel is used.
+  begin 2>"$work/flood.log"
+  # The kernel gives all packets from the peer to one worker's queue, by a hash with a secret.
+  junk 1 500 1
+  sleep 0.5
+  local used=1 flooded=0 flood
+  [ "$(stat_of handed_over)" -lt 300 ] || { used=0; flooded=1; }
+  junk $flooded 8000 9 & flood=$!
+  sleep 1
+  ip netns exec "$a" ping -q -i 0.2 -c 30 -W 5 "10.2.$used.1" >"$work/ping.log" 2>&1 || true
+  wait "$flood" || fail "junk: $(cat "$work/junk")"
+  local answered full; answered=$(grep -o '[0-9]* received' "$work/ping.log") full=$(stat_of handover_full)
+  [ "$answered" = "30 received" ] || fail "a flood of tunnel $flooded: of 30 pings in tunnel $used, worker $used's, $answered"
+  [ "$full" -gt 1000 ] || fail "only $full packets found the ring to the flooded worker full"
+  ends_well flood
+  passed flood "$(cat "$work/junk") for tunnel $flooded, $full dropped on the way to its worker: 30 of 30 pings in tunnel $used"
+}
+
+# A disk of 64 KiB with the control socket, the calibration cache and the log on it; full before the start, or afterwards.
+disk() {
+  local full; mkdir -p "$work/disk"
+  mount -t tmpfs -o size=64k,mode=0755 convoy-test "$work/disk"
+  mounts+=("$work/disk")
+  sed "s|^control = .*|control = \"$work/disk/site-1.sock\"|" "$work/site-1.toml" >"$work/disk.toml"
+  chmod 600 "$work/disk.toml"
+  for full in before after; do
+    fresh_peer
+    rm -rf "$work/disk"/*
+    [ $full = after ] || dd if=/dev/zero of="$work/disk/filler" bs=1k 2>/dev/null || true
+    XDG_CACHE_HOME=$work/disk/cache ip netns exec "$a" "$convoy" run -c "$work/disk.toml" 2>>"$work/disk/log" & process=$!
+    running+=("$process")
+    await answers "$work/disk/site-1.sock" || fail "with a disk that is full $full the start the gateway does not start"
+    if [ $full = after ]; then
+      dd if=/dev/zero of="$work/disk/filler" bs=1k 2>/dev/null || true
+      # The log's last page, too.
+      yes >>"$work/disk/log" 2>/dev/null || true
+    fi
+    for _ in $(seq 20); do kill -HUP "$process"; sleep 0.05; done
+    ping_through 0 3 || fail "no pings with a disk that is full $full the start"
+    rm -f "$work/disk/filler"
+    kill -HUP "$process"
+    await grep -aq 'could not be written' "$work/disk/log" || fail "the log does not say that lines were lost"
+    ends_well "a disk that is full $full the start"
+    passed disk "full $full the start: 3 of 3 pings, and the log goes on when there is room, saying what it lost"
+  done
+}
+
+memory() { # Too little at the start: told in words. Enough: it works; what it needs does not grow under a flood.
+  local limit status said works=0 refused=0
+  for limit in 40 60 80 100 120 160 240 320 480 640 960; do
+    fresh_peer
+    status=0
+    ip netns exec "$a" prlimit --as=$((limit << 20)) --core=0 "$convoy" run -c "$work/site-1.toml" 2>"$work/memory.log" & process=$!
+    running+=("$process")
+    if answers_or_ended; then
+      works=$((works + 1))
+      ping_through 0 3 || fail "with $limit MiB it runs, but no pings are answered"
+      kill -TERM "$process"
+      wait "$process" || fail "with $limit MiB: $(tail -n 1 "$work/memory.log")"
+      ! grep -q panicked "$work/memory.log" || fail "with $limit MiB a thread panicked, and it went on"
+    else
+      refused=$((refused + 1))
+      wait "$process" || status=$?
+      said=$(grep '^convoy: ' "$work/memory.log") || fail "with $limit MiB it does not say what is wrong (exit status $status): $(cat "$work/memory.log")"
+      [ "$status" = 1 ] || fail "with $limit MiB: exit status $status"
+    fi
+  done
+  [ $works -ge 1 ] && [ $refused -ge 1 ] || fail "$works limits were enough and $refused too low"
+  passed memory "$refused limits too low, each told in words ($said); $works enough: 3 of 3 pings, and a good end"
+}
+
+for one in ${cases[*]}; do "$one"; done
