@@ -18,7 +18,7 @@ prepare_charon() {
 }
 # The same packets in every format, whole and with a snap length.
 prepare_captures() {
-  scripts/install.sh test
+  scripts/install.sh fuzz
   mkdir -p fuzz/corpus/captures
   for format in pcap nsecpcap modpcap pcapng; do
     editcap -r -F "$format" demo/traffic.pcap "fuzz/corpus/captures/seed-$format" 1-8
