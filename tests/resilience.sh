@@ -26,20 +26,16 @@ answers_or_ended() {
 }
 await() { for _ in $(seq 200); do "$@" && return; sleep 0.1; done; return 1; }
 ended() { ! kill -0 "$1" 2>/dev/null; }
-# stop: the gateway of site 1, with its exit status in $status.
-stop() {
-  local process; process=$(pid_of 1)
-  kill -TERM "$process"
-  await ended "$process" || fail "the gateway does not end"
-}
-# ping TUNNEL COUNT: from site 1.
+# ping_through TUNNEL COUNT: from site 1, all at once.
 ping_through() { IN="ip netns exec $a" pings "$work/ping.log" "$2" "10.2.$1.1"; }
-stop
+end_of() { # site
+  local gateway; gateway=$(pid_of "$1")
+  kill -TERM "$gateway"
+  await ended "$gateway" || fail "the gateway of site $1 does not end"
+}
 # The peer begins anew with each gateway: to one that goes on, the static keys' first sequence numbers would be replays.
 fresh_peer() {
-  local peer; peer=$(pid_of 2)
-  kill -TERM "$peer"
-  await ended "$peer" || fail "the peer does not end"
+  end_of 2
   start b.log $b "$convoy" run -c "$work/site-2.toml"
   await test -S "$work/site-2.sock" || fail "the peer does not start"
 }
@@ -159,4 +155,5 @@ memory() { # Too little at the start: told in words. Enough: it works; what it n
   passed memory "$refused limits too low, each told in words ($said); $works enough: 3 of 3 pings, and a good end"
 }
 
+end_of 1
 for one in ${cases[*]}; do "$one"; done

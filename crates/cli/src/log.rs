@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::EnvFilter;
 
@@ -72,9 +73,11 @@ fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], patience_ms: u8) -> io
 
 /// Where the other end has gone there is room too: writing tells.
 fn await_room(destination: BorrowedFd<'_>, patience_ms: u8) -> io::Result<()> {
-    match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(patience_ms))? {
-        0 => Err(io::ErrorKind::WouldBlock.into()),
-        _ => Ok(()),
+    match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(patience_ms)) {
+        Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
+        // A signal, such as the one that asks for the reload that is logged, is no reason to lose a line.
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 

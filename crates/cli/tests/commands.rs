@@ -70,6 +70,15 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
+fn an_error_that_nobody_reads_is_still_told_by_the_exit_status() {
+    let (reader, writer) = std::io::pipe().expect("a pipe");
+    drop(reader);
+    let arguments = ["check", "-c", "/nowhere/site.toml"];
+    let status = Command::new(env!("CARGO_BIN_EXE_convoy")).args(arguments).stderr(writer).status();
+    assert_eq!(status.expect("the binary was built").code(), Some(2));
+}
+
+#[test]
 fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
     let folder = tempfile::tempdir().expect("a folder");
     let [good, _] = both_sites(folder.path());
