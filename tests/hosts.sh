@@ -65,6 +65,11 @@ sites() {
   done
   for ns in $near $far; do in_ns $ns sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1; done
 }
+# routed GATEWAY NUMBER: whether it has the routes to the other site, which come last at its start.
+routed() {
+  local address
+  for address in "10.$2.0.10" "fd00:$2::10"; do ip -n "$1" route get "$address" | grep -q 'dev convoy0' || return 1; done
+}
 # between BYTES: the MTU of the link between the routers.
 between() { ip -n $near link set far mtu "$1"; ip -n $far link set near mtu "$1"; }
 # serve: the file of each host, over HTTP.

@@ -43,6 +43,7 @@ CONF
   )
   in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & running+=($!)
   wait_for "the gateway $1 does not start" test -S "$work/$1.sock"
+  wait_for "the gateway $1 sets no routes" routed "$1" "$3"
 }
 gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
 gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"

@@ -35,12 +35,13 @@ mkdir "$work/bin"; ln -s "$convoy" "$work/bin/convoy"
 mkdir -p /etc/convoy /etc/sysctl.d; touch /etc/nftables.conf
 for ns in $ga $gb; do
   mkdir -p "$work/etc/$ns/convoy" "$work/etc/$ns/sysctl.d" "$work/etc/$ns/run"
-  side=cat; [ $ns = $ga ] || side=swapped
+  side=cat peer=2; [ $ns = $ga ] || side=swapped peer=1
   (umask 077; block configuration | $side >"$work/etc/$ns/convoy/convoy.toml")
   block firewall | $side >"$work/etc/$ns/nftables.conf"
   for step in forwarding firewall-on check; do run $ns $step >>"$work/$ns-$step.log" 2>&1 || fail "$ns: the step \"$step\""; done
   run $ns start >"$work/$ns-convoy.log" 2>&1 & running+=($!)
   wait_for "the gateway $ns does not start" test -S "$work/etc/$ns/run/convoy/control.sock"
+  wait_for "the gateway $ns sets no routes" routed $ns $peer
 done
 all_ping() { # when
   local ends ns address
