@@ -37,7 +37,7 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
 /// Whether it is faster than `software` for a transform that is needed. What charon will negotiate is not known, so that
 /// there it is.
 fn is_useful(engine: &mut dyn Engine, config: &Config, costs: &mut Costs) -> bool {
-    let mut software = Software::new(&EngineKindName::Software.to_string());
+    let mut software = Software::new(EngineKindName::Software.to_string());
     let is_known = config.charon.is_none() && !config.tunnels.is_empty();
     !is_known
         || transforms(config).into_iter().any(|transform| {

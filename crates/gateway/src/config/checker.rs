@@ -40,12 +40,12 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn warn(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
-        self.problems.push(self.source.problem(span, key, &what.to_string()).as_warning());
+        self.problems.push(self.source.problem(span, key, &what.to_string()).into_warning());
     }
 
     /// A warning about the file as a whole.
     pub(super) fn warn_whole(&mut self, what: &str) {
-        self.problems.push(self.source.whole_problem(what).as_warning());
+        self.problems.push(self.source.whole_problem(what).into_warning());
     }
 
     /// Reads a value from its text.

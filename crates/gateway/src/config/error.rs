@@ -68,7 +68,7 @@ impl Problem {
     }
 
     /// The same as a warning.
-    pub(super) fn as_warning(self) -> Self {
+    pub(super) fn into_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
 }
