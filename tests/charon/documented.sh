@@ -33,7 +33,7 @@ export SWANCTL_DIR=$folder/swanctl
 in_a swanctl --load-all --noprompt >"$folder/load" 2>&1 || fail "site.conf does not load: $(cat "$folder/load")"
 pings_from $A 5 -I 10.1.0.1 10.2.0.1 || fail "not all answered by B: $(cat "$folder/ping")"
 pings_from $B 5 -I 10.2.0.1 10.1.0.1 || fail "not all answered by A: $(cat "$folder/ping")"
-in_a "$convoy" show sa >"$folder/shown"
+in_a "$convoy" show sa --wide >"$folder/shown"
 grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
 # With charon connected: the threads that serve it are there.
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)

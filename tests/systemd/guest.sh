@@ -56,7 +56,7 @@ block sh | tail -n +3 | head -n -1 >commands
 bash -e commands || fail "the page's commands"
 in_order "docs/strongswan.md's commands"
 pings "the first packet makes the tunnel"
-convoy show sa >"$folder/shown"
+convoy show sa --wide >"$folder/shown"
 grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"
 grep -q "(enforce)" "/proc/$(process strongswan)/attr/apparmor/current" || fail "charon is not under AppArmor"
 ok "charon under its enforced AppArmor profile"

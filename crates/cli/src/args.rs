@@ -67,15 +67,28 @@ pub(crate) struct ReplayArgs {
     pub(crate) json: bool,
 }
 
+/// How the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    /// Lines for people, with colours on a terminal unless NO_COLOR is set
+    #[default]
+    Text,
+    /// An object of JSON in each line
+    Json,
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// The configuration
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
+    /// How the log is written
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
 }
 
 /// What can be shown.
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Shown {
     /// Security associations
     Sa,
@@ -98,9 +111,22 @@ pub(crate) struct ShowArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
-    /// Print JSON
+    /// Show everything in one line each; else tables fit 80 columns
     #[arg(long)]
+    pub(crate) wide: bool,
+    /// Show it again every so many seconds, with rates per second
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
+    pub(crate) watch: Option<f64>,
+    /// Print JSON
+    #[arg(long, conflicts_with_all = ["wide", "watch"])]
     pub(crate) json: bool,
+}
+
+/// Seconds between two looks at a gateway.
+fn seconds(text: &str) -> Result<f64, String> {
+    let expected = "a number of seconds from 0.1 to 3600 is expected";
+    let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;
+    if (0.1..=3600.0).contains(&seconds) { Ok(seconds) } else { Err(expected.to_owned()) }
 }
 
 #[derive(Args)]

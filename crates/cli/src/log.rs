@@ -1,6 +1,6 @@
 //! The log on standard error. The gateway never waits for its reader, and outlives it.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -8,16 +8,37 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::EnvFilter;
 
+use crate::args::LogFormat;
+
 /// What a pipe takes at once if it takes anything (`PIPE_BUF`), in bytes.
 const AT_ONCE: usize = 4096;
 /// How long a reader may keep a line waiting, in ms. A worker may be the one who waits.
 const PATIENCE_MS: u8 = 20;
 
 /// Sends the log of the whole program to standard error. `RUST_LOG` chooses what is logged.
-pub(crate) fn init() {
+pub(crate) fn init(format: LogFormat) {
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| "info".into());
-    let stderr = Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(Arc::new(stderr)).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    match format {
+        LogFormat::Text => {
+            let stderr =
+                Lossy::new(io::stderr(), |lost| format!("{lost} lines of the log could not be written\n"));
+            log.with_ansi(has_colors()).with_writer(Arc::new(stderr)).init();
+        }
+        LogFormat::Json => {
+            let stderr = Lossy::new(io::stderr(), |lost| {
+                format!(
+                    "{{\"level\":\"WARN\",\"message\":\"{lost} lines of the log could not be written\"}}\n"
+                )
+            });
+            log.json().flatten_event(true).with_writer(Arc::new(stderr)).init();
+        }
+    }
+}
+
+/// Colours are for people at a terminal who have not said otherwise (<https://no-color.org>).
+fn has_colors() -> bool {
+    io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// A destination that takes lines while it can, and loses them otherwise: its reader has gone or stands still, its terminal was

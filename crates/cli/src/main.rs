@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use args::{Cli, Command, LogFormat};
 
 /// Exit status for wrong usage or configuration, as clap's own.
 const USAGE: u8 = 2;
@@ -33,7 +33,11 @@ pub(crate) enum Failure {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    log::init();
+    let log_format = match &cli.command {
+        Command::Run(args) => args.log_format,
+        _ => LogFormat::Text,
+    };
+    log::init(log_format);
     let result = match cli.command {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),

@@ -1,0 +1,89 @@
+//! `convoy show`: asks a running gateway.
+
+mod tables;
+#[cfg(test)]
+mod tests;
+mod units;
+
+use std::io::{self, IsTerminal, Write};
+use std::time::Duration;
+
+use convoy_gateway::control::{Answer, Ask, ask};
+use convoy_gateway::snapshot::Snapshot;
+use serde::Serialize;
+
+use crate::Failure;
+use crate::args::{ShowArgs, Shown};
+use tables::{View, table};
+
+/// Clears a terminal.
+const CLEAR: &str = "\x1b[H\x1b[2J";
+
+pub(crate) fn run(args: &ShowArgs) -> Result<(), Failure> {
+    if let Some(seconds) = args.watch {
+        return watch(args, Duration::from_secs_f64(seconds));
+    }
+    let snapshot = fetch(args)?;
+    let text = if args.json {
+        json(args.what, &snapshot).map_err(|error| Failure::Failed(error.to_string()))?
+    } else {
+        let view = View { now: &snapshot, before: None, has_rates: false, is_wide: args.wide };
+        table(args.what, &view)
+    };
+    print(&mut io::stdout().lock(), &text).map(drop)
+}
+
+/// Shows it again and again, with rates, until its reader or the gateway has gone.
+fn watch(args: &ShowArgs, pause: Duration) -> Result<(), Failure> {
+    let mut out = io::stdout();
+    let clear = if out.is_terminal() { CLEAR } else { "" };
+    let mut before: Option<Snapshot> = None;
+    loop {
+        let now = fetch(args)?;
+        // A gateway that was started anew has counted anew.
+        let before_of_same_run = before.as_ref().filter(|before| before.started_s == now.started_s);
+        let view = View { now: &now, before: before_of_same_run, has_rates: true, is_wide: args.wide };
+        if !print(&mut out, &format!("{clear}{}", table(args.what, &view)))? {
+            return Ok(());
+        }
+        before = Some(now);
+        std::thread::sleep(pause);
+    }
+}
+
+fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
+    let answer = ask(&args.control, Ask::Snapshot).map_err(|error| {
+        let place = args.control.display();
+        Failure::Failed(format!(
+            "no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)"
+        ))
+    })?;
+    match answer {
+        Answer::Snapshot(snapshot) => Ok(*snapshot),
+        Answer::Refused(reason) => Err(Failure::Failed(reason)),
+        Answer::Good => Err(Failure::Failed("the gateway gave no snapshot".to_owned())),
+    }
+}
+
+/// Prints for a reader who may leave early, as `grep -q` does; `false` if it has left.
+fn print(out: &mut dyn Write, text: &str) -> Result<bool, Failure> {
+    match writeln!(out, "{text}").and_then(|()| out.flush()) {
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::Failed(error.to_string())),
+    }
+}
+
+fn json(what: Shown, snapshot: &Snapshot) -> Result<String, serde_json::Error> {
+    fn text<T: Serialize>(value: &T) -> Result<String, serde_json::Error> {
+        serde_json::to_string_pretty(value)
+    }
+    match what {
+        Shown::Sa => text(&snapshot.sas),
+        Shown::Policy => text(&snapshot.policies),
+        Shown::Engine => text(&snapshot.engines),
+        Shown::Scheduler => text(&snapshot.schedulers),
+        Shown::Port => text(&snapshot.ports),
+        Shown::Stats => text(snapshot),
+    }
+}

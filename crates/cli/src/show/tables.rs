@@ -1,0 +1,309 @@
+//! What `convoy show` says, as tables.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::Hash;
+
+use convoy_gateway::snapshot::{EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot};
+
+use super::units::{short, time};
+use crate::args::Shown;
+use crate::table::{Column, number, table_of, word, words};
+
+/// What tables may fill without `--wide`, in characters.
+const WIDTH: u16 = 80;
+
+/// What is shown, and how.
+pub(crate) struct View<'a> {
+    pub(crate) now: &'a Snapshot,
+    /// The snapshot before, if rates are wanted and there is one of the same run of the gateway.
+    pub(crate) before: Option<&'a Snapshot>,
+    /// Whether rates are shown.
+    pub(crate) has_rates: bool,
+    /// Whether everything is shown.
+    pub(crate) is_wide: bool,
+}
+
+pub(crate) fn table(what: Shown, view: &View<'_>) -> String {
+    match what {
+        Shown::Sa => sas(view),
+        Shown::Policy => policies(view),
+        Shown::Engine => engines(view),
+        Shown::Scheduler => schedulers(view),
+        Shown::Port => ports(view),
+        Shown::Stats => stats(view),
+    }
+}
+
+impl<'a> View<'a> {
+    fn table<R>(&self, columns: &[Column<'_, R>], rows: &[R]) -> String {
+        table_of(columns, rows, (!self.is_wide).then_some(WIDTH))
+    }
+
+    /// A count: in full in a wide table.
+    fn count(&self, count: u64) -> String {
+        if self.is_wide { count.to_string() } else { short(count as f64) }
+    }
+
+    /// Rates of rows, which are known again by `key`.
+    fn rates<R, K: Eq + Hash>(
+        &self,
+        rows: impl Fn(&'a Snapshot) -> &'a [R],
+        key: impl Fn(&'a R) -> K + 'a,
+    ) -> Rates<'a, R, K> {
+        let before = self.before.map(|before| {
+            let seconds = self.now.uptime_s - before.uptime_s;
+            (seconds, rows(before).iter().map(|row| (key(row), row)).collect())
+        });
+        Rates { before }
+    }
+}
+
+/// The rows of an earlier snapshot.
+struct Rates<'a, R, K> {
+    /// How many seconds earlier, and its rows.
+    before: Option<(f64, HashMap<K, &'a R>)>,
+}
+
+impl<R, K: Eq + Hash> Rates<'_, R, K> {
+    /// What came to a counter in each second, times `factor`; a row that is new began at 0.
+    fn of(&self, key: &K, now: u64, factor: f64, counter: impl Fn(&R) -> u64) -> String {
+        let Some((seconds, rows)) = &self.before else { return "-".to_owned() };
+        let before = rows.get(key).map_or(0, |row| counter(row));
+        short(now.saturating_sub(before) as f64 * factor / seconds.max(1e-3))
+    }
+}
+
+/// What was counted under each name.
+fn named(counts: &BTreeMap<String, u64>) -> String {
+    let met = counts.iter().filter(|(_, count)| **count > 0);
+    let words: Vec<String> = met.map(|(name, count)| format!("{name} {count}")).collect();
+    words.join(", ")
+}
+
+fn end(address: &str, port: Option<u16>) -> String {
+    match port {
+        Some(port) if address.contains(':') => format!("[{address}]:{port}"),
+        Some(port) => format!("{address}:{port}"),
+        None => address.to_owned(),
+    }
+}
+
+fn way(sa: &SaRow) -> String {
+    if sa.direction == "inbound" { "in" } else { "out" }.to_owned()
+}
+
+/// What tells an SA from all others.
+fn sa_key(sa: &SaRow) -> (&str, &str, u32, &str) {
+    (&sa.direction, &sa.protocol, sa.spi, &sa.remote)
+}
+
+fn sas(view: &View<'_>) -> String {
+    let rates = view.rates(|snapshot| &snapshot.sas[..], sa_key);
+    let packets = |sa: &SaRow| rates.of(&sa_key(sa), sa.packets, 1.0, |sa| sa.packets);
+    let bits = |sa: &SaRow| rates.of(&sa_key(sa), sa.bytes, 8.0, |sa| sa.bytes);
+    let used = |sa: &SaRow| sa.last_used_s.map_or_else(|| "never".to_owned(), time);
+    let mut columns = vec![words("tunnel", |sa: &SaRow| sa.tunnel.clone())];
+    if view.is_wide {
+        columns.push(words("child", |sa: &SaRow| sa.child.clone()));
+        columns.push(number("worker", |sa: &SaRow| sa.worker.to_string()));
+    }
+    columns.push(word("way", way));
+    columns.push(number("SPI", |sa: &SaRow| format!("{:#010x}", sa.spi)));
+    if view.is_wide {
+        columns.extend([
+            words("protocol", |sa: &SaRow| sa.protocol.clone()),
+            words("mode", |sa: &SaRow| sa.mode.clone()),
+            words("local", |sa: &SaRow| end(&sa.local, sa.local_port)),
+            words("remote", |sa: &SaRow| end(&sa.remote, sa.remote_port)),
+            words("encap", |sa: &SaRow| sa.encap.clone()),
+            words("algorithms", |sa: &SaRow| sa.transform.clone()),
+            words("ESN", |sa: &SaRow| if sa.esn { "yes" } else { "no" }.to_owned()),
+            number("window", |sa: &SaRow| sa.replay_window.map_or_else(String::new, |size| size.to_string())),
+        ]);
+    } else if !view.has_rates {
+        columns.push(words("remote", |sa: &SaRow| sa.remote.clone()));
+    }
+    if view.has_rates {
+        columns.extend([number("packets/s", packets), number("bit/s", bits)]);
+    }
+    columns.extend([
+        number("packets", |sa: &SaRow| view.count(sa.packets)),
+        number("bytes", |sa: &SaRow| view.count(sa.bytes)),
+    ]);
+    if view.is_wide {
+        columns.extend([
+            number("sequence", |sa: &SaRow| sa.sequence.to_string()),
+            number("age s", |sa: &SaRow| format!("{:.0}", sa.age_s)),
+            number("used s ago", |sa: &SaRow| {
+                sa.last_used_s.map_or_else(|| "never".to_owned(), |used_s| format!("{used_s:.0}"))
+            }),
+            words("in flight by", |sa: &SaRow| sa.in_flight_by.clone()),
+            words("dropped", |sa: &SaRow| named(&sa.drops)),
+        ]);
+    } else {
+        if !view.has_rates {
+            columns.push(number("used", used));
+        }
+        columns.push(number("dropped", |sa: &SaRow| view.count(sa.drops.values().sum())));
+    }
+    view.table(&columns, &view.now.sas)
+}
+
+fn policies(view: &View<'_>) -> String {
+    let key = |policy: &PolicyRow| (policy.name.clone(), policy.local.clone(), policy.remote.clone());
+    let rates = view.rates(|snapshot| &snapshot.policies[..], key);
+    let packets = |row: &PolicyRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
+    let bits = |row: &PolicyRow| rates.of(&key(row), row.bytes, 8.0, |row| row.bytes);
+    let mut columns = vec![words("policy", |policy: &PolicyRow| policy.name.clone())];
+    if view.is_wide {
+        columns.push(number("priority", |policy: &PolicyRow| policy.priority.to_string()));
+    }
+    columns.extend([
+        words("local", |policy: &PolicyRow| policy.local.clone()),
+        words("remote", |policy: &PolicyRow| policy.remote.clone()),
+        word("action", |policy: &PolicyRow| policy.action.clone()),
+    ]);
+    if view.has_rates {
+        columns.extend([number("packets/s", packets), number("bit/s", bits)]);
+    }
+    if view.is_wide || !view.has_rates {
+        columns.push(number("packets", |policy: &PolicyRow| view.count(policy.packets)));
+        columns.push(number("bytes", |policy: &PolicyRow| view.count(policy.bytes)));
+    }
+    view.table(&columns, &view.now.policies)
+}
+
+fn engines(view: &View<'_>) -> String {
+    let key = |engine: &EngineRow| (engine.name.clone(), engine.worker);
+    let rates = view.rates(|snapshot| &snapshot.engines[..], key);
+    let packets = |row: &EngineRow| rates.of(&key(row), row.packets, 1.0, |row| row.packets);
+    let kind = |row: &EngineRow| match row.is_model {
+        true if view.is_wide => format!("{} (modelled timing)", row.kind),
+        true if row.kind != "model" => format!("{} (model)", row.kind),
+        _ => row.kind.clone(),
+    };
+    let state =
+        |row: &EngineRow| if row.down.is_empty() { "up".to_owned() } else { format!("down: {}", row.down) };
+    let each = |row: &EngineRow| format!("{:.2}", row.packets as f64 / row.multi_packets.max(1) as f64);
+    let mut columns = vec![
+        words("engine", |row: &EngineRow| row.name.clone()),
+        number("worker", |row: &EngineRow| row.worker.to_string()),
+        words("kind", kind),
+        words("state", state),
+    ];
+    if view.has_rates {
+        columns.push(number("packets/s", packets));
+    }
+    columns.push(number("packets", |row: &EngineRow| view.count(row.packets)));
+    columns.push(number(if view.is_wide { "per multi-packet" } else { "each" }, each));
+    columns.push(number("queued", |row: &EngineRow| row.queued.to_string()));
+    if view.is_wide {
+        columns.push(number("predicted us", |row: &EngineRow| format!("{:.2}", row.predicted_ns / 1000.0)));
+        columns
+            .push(number("error us", |row: &EngineRow| format!("{:.2}", row.prediction_error_ns / 1000.0)));
+    }
+    if view.is_wide || !view.has_rates {
+        columns.push(number("failures", |row: &EngineRow| view.count(row.failures)));
+        columns.push(number("redone", |row: &EngineRow| view.count(row.redone_packets)));
+    }
+    view.table(&columns, &view.now.engines)
+}
+
+fn schedulers(view: &View<'_>) -> String {
+    let passed = |row: &SchedulerRow| row.wait_ns.buckets.iter().map(|(_, count)| count).sum::<u64>();
+    let rates = view.rates(|snapshot| &snapshot.schedulers[..], |row| row.worker);
+    let packets = |row: &SchedulerRow| rates.of(&row.worker, passed(row), 1.0, passed);
+    let mean =
+        |row: &SchedulerRow| format!("{:.1}", row.wait_ns.sum as f64 / passed(row).max(1) as f64 / 1000.0);
+    let mut columns = vec![
+        number("worker", |row: &SchedulerRow| row.worker.to_string()),
+        number("window", |row: &SchedulerRow| row.window.to_string()),
+        number("waiting", |row: &SchedulerRow| row.waiting.to_string()),
+        number("mean wait us", mean),
+    ];
+    if view.has_rates {
+        columns.push(number("packets/s", packets));
+    }
+    columns.push(number("packets", |row: &SchedulerRow| view.count(passed(row))));
+    view.table(&columns, &view.now.schedulers)
+}
+
+fn ports(view: &View<'_>) -> String {
+    let key = |port: &PortRow| port.name.clone();
+    let rates = view.rates(|snapshot| &snapshot.ports[..], key);
+    let rate = |row: &PortRow, factor: f64, counter: fn(&PortRow) -> u64| {
+        rates.of(&key(row), counter(row), factor, counter)
+    };
+    let mut columns = vec![
+        words("port", |port: &PortRow| port.name.clone()),
+        word("kind", |port: &PortRow| port.kind.clone()),
+    ];
+    if view.has_rates {
+        columns.extend([
+            number("received/s", |port: &PortRow| rate(port, 1.0, |port| port.received_packets)),
+            number("bit/s", |port: &PortRow| rate(port, 8.0, |port| port.received_bytes)),
+            number("sent/s", |port: &PortRow| rate(port, 1.0, |port| port.sent_packets)),
+            number("bit/s", |port: &PortRow| rate(port, 8.0, |port| port.sent_bytes)),
+        ]);
+    }
+    if view.is_wide || !view.has_rates {
+        columns.extend([
+            number("received", |port: &PortRow| view.count(port.received_packets)),
+            number("bytes", |port: &PortRow| view.count(port.received_bytes)),
+            number("sent", |port: &PortRow| view.count(port.sent_packets)),
+            number("bytes", |port: &PortRow| view.count(port.sent_bytes)),
+        ]);
+    }
+    if view.is_wide {
+        columns.extend([
+            number("dropped in", |port: &PortRow| port.receive_dropped.to_string()),
+            number("dropped out", |port: &PortRow| port.send_dropped.to_string()),
+            number("system calls", |port: &PortRow| port.system_calls.to_string()),
+            words("device", |port: &PortRow| named(&port.device)),
+        ]);
+    } else {
+        let dropped = |port: &PortRow| view.count(port.receive_dropped + port.send_dropped);
+        columns.push(number("dropped", dropped));
+    }
+    view.table(&columns, &view.now.ports)
+}
+
+fn stats(view: &View<'_>) -> String {
+    let before = view.before.map(|before| totals(before).into_iter().collect::<HashMap<String, u64>>());
+    let rate = |(what, count): &(String, u64)| {
+        let Some((earlier, before)) = view.before.zip(before.as_ref()) else { return "-".to_owned() };
+        let more = count.saturating_sub(before.get(what).copied().unwrap_or_default());
+        short(more as f64 / (view.now.uptime_s - earlier.uptime_s).max(1e-3))
+    };
+    let mut columns = vec![words("what", |(what, _): &(String, u64)| what.clone())];
+    if view.has_rates {
+        columns.push(number("each second", rate));
+    }
+    columns.push(number("count", |(_, count): &(String, u64)| count.to_string()));
+    let mut text = format!("convoy {}, running for {}\n", view.now.version, time(view.now.uptime_s));
+    if let Some(charon) = &view.now.charon {
+        text += if charon.is_connected { "charon is connected\n" } else { "charon is not connected\n" };
+    }
+    for worker in &view.now.silent_workers {
+        text += &format!("worker {worker} does not answer, and is not counted here\n");
+    }
+    text + &view.table(&columns, &totals(view.now))
+}
+
+fn totals(snapshot: &Snapshot) -> Vec<(String, u64)> {
+    let mut totals = vec![
+        ("packets protected".to_owned(), snapshot.protected),
+        ("packets opened".to_owned(), snapshot.opened),
+        ("handed to another worker".to_owned(), snapshot.handed_over),
+    ];
+    totals.extend(snapshot.drops.iter().map(|(reason, count)| (format!("dropped: {reason}"), *count)));
+    if let Some(charon) = &snapshot.charon {
+        totals.extend([
+            ("SAs asked of charon".to_owned(), charon.acquires),
+            ("SAs not asked of charon: no room".to_owned(), charon.acquires_lost),
+            ("IKE messages lost on the way to charon".to_owned(), charon.ike_lost),
+            ("lifetimes and moves charon has not heard of".to_owned(), charon.events_waiting),
+        ]);
+    }
+    totals
+}

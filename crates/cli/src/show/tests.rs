@@ -1,0 +1,217 @@
+//! What an operator sees, with values as long as they come.
+
+use convoy_gateway::snapshot::{Buckets, CharonRow, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow};
+
+use super::*;
+
+const ALL: [Shown; 6] =
+    [Shown::Sa, Shown::Policy, Shown::Engine, Shown::Scheduler, Shown::Port, Shown::Stats];
+
+fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
+    SaRow {
+        tunnel: tunnel.to_owned(),
+        child: "net".to_owned(),
+        worker: 3,
+        spi,
+        direction: direction.to_owned(),
+        protocol: "esp".to_owned(),
+        mode: "tunnel".to_owned(),
+        local: "192.0.2.1".to_owned(),
+        local_port: Some(4500),
+        remote: remote.to_owned(),
+        remote_port: Some(61_234),
+        encap: "udp".to_owned(),
+        transform: "aes256ctr-sha256".to_owned(),
+        esn: true,
+        replay_window: (direction == "inbound").then_some(65_536),
+        packets: 9_876_543_210,
+        bytes: 14_814_814_815_000,
+        sequence: 9_876_543_210,
+        age_s: 12_345.0,
+        last_used_s: Some(0.25),
+        in_flight_by: String::new(),
+        drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
+    }
+}
+
+fn policy(name: &str, local: &str, remote: &str) -> PolicyRow {
+    PolicyRow {
+        name: name.to_owned(),
+        priority: 4_294_967_295,
+        local: local.to_owned(),
+        remote: remote.to_owned(),
+        action: "protect".to_owned(),
+        packets: 9_876_543_210,
+        bytes: 14_814_814_815_000,
+    }
+}
+
+fn engine(name: &str, kind: &str, down: &str) -> EngineRow {
+    EngineRow {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        is_model: kind == "card",
+        down: down.to_owned(),
+        packets: 9_876_543_210,
+        multi_packets: 1_234_567_890,
+        queued: 10,
+        failures: 3,
+        redone_packets: 96,
+        predicted_ns: 12_345.6,
+        prediction_error_ns: 789.0,
+        ..EngineRow::default()
+    }
+}
+
+/// A busy gateway whose names, addresses and counters are long.
+fn busy() -> Snapshot {
+    let port = |name: &str, kind: &str| PortRow {
+        name: name.to_owned(),
+        kind: kind.to_owned(),
+        received_packets: 9_876_543_210,
+        received_bytes: 14_814_814_815_000,
+        sent_packets: 9_876_543_210,
+        sent_bytes: 14_814_814_815_000,
+        receive_dropped: 1_234_567_890,
+        system_calls: 1_234_567_890,
+        device: [("sealed".to_owned(), 9_876_543_210), ("wrong_icv".to_owned(), 0)].into(),
+        ..PortRow::default()
+    };
+    Snapshot {
+        version: "0.1.0".to_owned(),
+        started_s: 1_700_000_000.0,
+        uptime_s: 1_000_000.0,
+        sas: vec![
+            sa(
+                "headquarters-to-branch-office/servers",
+                "outbound",
+                0xc001_d00d,
+                "2001:db8:1111:2222:3333:4444:5555:6666",
+            ),
+            sa("site-b", "inbound", 0x1001, "192.0.2.2"),
+        ],
+        policies: vec![
+            policy("bypass", "192.0.2.1[tcp/22]", "0.0.0.0/0"),
+            policy(
+                "headquarters-to-branch-office/servers",
+                "2001:db8:1111:2222::/64[udp/5000-5999]",
+                "2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff[tcp/443]",
+            ),
+        ],
+        engines: vec![
+            engine("software0", "software", ""),
+            engine("the crypto card in slot 2", "card", "it did not answer before its deadline"),
+        ],
+        schedulers: vec![SchedulerRow {
+            worker: 1,
+            window: 1024,
+            waiting: 12,
+            wait_ns: Buckets { buckets: vec![(Some(512), 9_876_543_210)], sum: 9_876_543_210_000 },
+        }],
+        ports: vec![port("inside", "tun"), port("outside towards the provider", "udp")],
+        drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
+        protected: 9_876_543_210,
+        opened: 9_876_543_210,
+        handed_over: 1_234_567_890,
+        silent_workers: vec![7],
+        charon: Some(CharonRow { is_connected: true, acquires: 1_234_567_890, ..CharonRow::default() }),
+        ..Snapshot::default()
+    }
+}
+
+fn shown(what: Shown, now: &Snapshot, before: Option<&Snapshot>, is_wide: bool) -> String {
+    table(what, &View { now, before, has_rates: before.is_some(), is_wide })
+}
+
+/// [`busy`], some seconds earlier.
+fn earlier(seconds: f64) -> Snapshot {
+    let mut before = busy();
+    before.uptime_s -= seconds;
+    before.sas.remove(1);
+    before.sas[0].packets -= 2_000_000;
+    before.sas[0].bytes -= 3_000_000_000;
+    before.ports[0].received_packets -= 100;
+    before.policies[1].bytes -= 1_000;
+    before.engines[0].packets -= 1_000;
+    before.protected -= 50;
+    before.drops.insert("replayed".to_owned(), 1_234_567_880);
+    before
+}
+
+#[test]
+fn every_table_fits_80_columns_whatever_is_in_it() {
+    let (now, before) = (busy(), earlier(2.0));
+    for what in ALL {
+        for before in [None, Some(&before)] {
+            let text = shown(what, &now, before, false);
+            for line in text.lines() {
+                assert!(line.chars().count() <= 80, "{} characters:\n{text}", line.chars().count());
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_left_out_of_wide_tables() {
+    let text = shown(Shown::Sa, &busy(), None, true);
+    for word in [
+        "headquarters-to-branch-office/servers",
+        "0xc001d00d",
+        "[2001:db8:1111:2222:3333:4444:5555:6666]:61234",
+        "192.0.2.1:4500",
+        "aes256ctr-sha256",
+        "65536",
+        "9876543210",
+        "14814814815000",
+        "replayed 1234567890",
+    ] {
+        assert!(text.lines().any(|line| line.contains(word)), "{word} is missing in\n{text}");
+    }
+}
+
+#[test]
+fn tables() {
+    let now = busy();
+    for what in ALL {
+        insta::assert_snapshot!(format!("{what:?}").to_lowercase(), shown(what, &now, None, false));
+    }
+}
+
+#[test]
+fn tables_with_rates() {
+    let (now, before) = (busy(), earlier(2.0));
+    for what in ALL {
+        let name = format!("{what:?}_rates").to_lowercase();
+        insta::assert_snapshot!(name, shown(what, &now, Some(&before), false));
+    }
+}
+
+#[test]
+fn json_has_numbers_as_numbers_and_drops_as_an_object() {
+    let text = json(Shown::Sa, &busy()).expect("JSON");
+    let sas: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    let first = &sas[0];
+    assert_eq!(first["spi"], 0xc001_d00d_u32);
+    assert_eq!(first["drops"]["replayed"], 1_234_567_890);
+    assert_eq!((&first["local_port"], &first["remote_port"]), (&4500.into(), &61_234.into()));
+    assert!(first["replay_window"].is_null() && sas[1]["replay_window"] == 65_536);
+}
+
+struct Broken(io::ErrorKind);
+
+impl Write for Broken {
+    fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+        Err(self.0.into())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn a_reader_who_leaves_early_is_no_error_and_a_full_disk_is() {
+    assert!(matches!(print(&mut Broken(io::ErrorKind::BrokenPipe), "all"), Ok(false)));
+    assert!(print(&mut Broken(io::ErrorKind::StorageFull), "all").is_err());
+    assert!(matches!(print(&mut Vec::new(), "all"), Ok(true)));
+}

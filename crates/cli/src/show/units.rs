@@ -1,0 +1,66 @@
+//! Numbers that fit into a few characters.
+
+/// A count, in four digits or with a prefix of the SI: `9999`, `12.3k`, `1.23G`.
+pub(crate) fn short(count: f64) -> String {
+    const PREFIXES: [&str; 6] = ["k", "M", "G", "T", "P", "E"];
+    if count < 9_999.5 {
+        return format!("{count:.0}");
+    }
+    let mut scaled = count / 1000.0;
+    let mut prefixes = PREFIXES.iter();
+    let mut prefix = prefixes.next().copied().unwrap_or_default();
+    // What would be rounded to 1000 belongs to the next prefix.
+    while scaled >= 999.5 {
+        let Some(next) = prefixes.next() else { break };
+        (scaled, prefix) = (scaled / 1000.0, next);
+    }
+    let digits = if scaled < 9.995 {
+        2
+    } else if scaled < 99.95 {
+        1
+    } else {
+        0
+    };
+    format!("{scaled:.digits$}{prefix}")
+}
+
+/// A time, in seconds and then in the largest unit of which it has a few: `90s`, `15m`, `30h`, `12d`.
+pub(crate) fn time(seconds: f64) -> String {
+    let units = [(1.0, "s"), (60.0, "m"), (3_600.0, "h")];
+    let unit = units.into_iter().find(|(unit, _)| seconds < 100.0 * unit);
+    let (unit, name) = unit.unwrap_or((86_400.0, "d"));
+    format!("{:.0}{name}", (seconds / unit).floor())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_have_five_characters_at_most() {
+        let cases = [
+            (0.0, "0"),
+            (9_999.0, "9999"),
+            (9_999.6, "10.0k"),
+            (12_345.0, "12.3k"),
+            (999_499.0, "999k"),
+            (999_500.0, "1.00M"),
+            (1_234_567_890.0, "1.23G"),
+            (9_995_000_000.0, "10.0G"),
+            (u64::MAX as f64, "18.4E"),
+        ];
+        for (count, shown) in cases {
+            assert_eq!(short(count), shown);
+            assert!(short(count).len() <= 5, "{shown}");
+        }
+    }
+
+    #[test]
+    fn times_have_the_largest_unit_of_which_there_are_a_few() {
+        let cases =
+            [(0.4, "0s"), (99.9, "99s"), (100.0, "1m"), (5_999.0, "99m"), (7_200.0, "2h"), (1e6, "11d")];
+        for (seconds, shown) in cases {
+            assert_eq!(time(seconds), shown);
+        }
+    }
+}
