@@ -6,6 +6,7 @@ set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
 
+reload() { "$convoy" reload --control "$work/site-1.sock"; }
 tunnels() { "$convoy" show sa --json --control "$work/site-1.sock" | grep -c '"transform"'; }
 await() { # how many SAs
   for _ in $(seq 50); do [ "$(tunnels)" = "$1" ] && return; sleep 0.1; done
@@ -16,14 +17,18 @@ cp -p "$work/site-1.toml" "$work/before.toml"
 ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
 sleep 0.5
 sed -n '/^\[\[tunnel\]\]/,$p' "$work/before.toml" | sed 's/site-2/site-3/; s/10\.2\.0\.0/10.3.0.0/; s/fd00:2::/fd00:3::/; s/= 4097/= 8193/; s/= 4098/= 8194/' >>"$work/site-1.toml"
-kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
+reload | tee "$work/reload.log"
+grep -qx '1 tunnels stayed, 1 came, 0 went' "$work/reload.log" || { echo "the reload was not told of so" >&2; exit 1; }
 await 4
 grep -q 'run: ip route replace 10.3.0.0/24 src 10.1.0.1 dev convoy0' "$work/a.log" || { echo "the route was not told of" >&2; cat "$work/a.log" >&2; exit 1; }
 sleep 0.5
 echo 'nonsense = true' >>"$work/site-1.toml"
-kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"
-sleep 0.5
+! reload 2>"$work/refused" || { echo "a reload of a file with an error succeeded" >&2; exit 1; }
+cat "$work/refused"
 await 4
+for told in "$work/refused" "$work/a.log"; do
+  grep -q 'the configuration stays as it was' "$told" || { echo "the error was not told" >&2; cat "$told" >&2; exit 1; }
+done
 grep -q 'unknown field `nonsense`' "$work/a.log" || { echo "the error was not told" >&2; cat "$work/a.log" >&2; exit 1; }
 cp -p "$work/before.toml" "$work/site-1.toml"
 kill -HUP "$(pgrep -f "^$convoy run -c $work/site-1.toml")"

@@ -32,6 +32,7 @@ run "what a running gateway outlives: no reader of the log, floods, a full disk,
 run "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
+run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do
   run "two workers over $port" tests/workers.sh "$convoy" $port

@@ -70,6 +70,13 @@ ok "no thread of the gateway has a capability left; it began with no more than $
 
 systemctl reload convoy
 pings "reload"
+cp -a /etc/convoy/convoy.toml good.toml
+echo 'nonsense = true' >>/etc/convoy/convoy.toml
+! systemctl reload convoy 2>"$folder/reload" || fail "a reload of a wrong file succeeds"
+cp -a good.toml /etc/convoy/convoy.toml
+systemctl is-active --quiet convoy || fail "a reload that failed has ended the gateway"
+systemctl reload convoy || fail "no reload after one that failed"
+pings "a reload that failed, and one that did not"
 
 # traffic_again WHAT: how long the peer cannot be reached.
 traffic_again() {

@@ -22,6 +22,8 @@ pub(crate) enum Command {
     Engines(EnginesArgs),
     /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
     Run(RunArgs),
+    /// Have a running gateway read its configuration anew; fails, and changes nothing, if that has errors
+    Reload(ReloadArgs),
     /// Ask a running gateway
     Show(ShowArgs),
     /// Check a configuration: errors with file, line and key
@@ -102,6 +104,13 @@ pub(crate) enum Shown {
     Port,
     /// Totals and drops; with --json everything
     Stats,
+}
+
+#[derive(Args)]
+pub(crate) struct ReloadArgs {
+    /// The gateway's control socket
+    #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
+    pub(crate) control: PathBuf,
 }
 
 #[derive(Args)]

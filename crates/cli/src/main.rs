@@ -5,6 +5,7 @@ mod output;
 
 mod args;
 mod check;
+mod control;
 mod demo;
 mod engines;
 mod log;
@@ -12,6 +13,7 @@ mod replay;
 mod run;
 mod show;
 mod sim;
+mod summary;
 mod table;
 
 use std::process::ExitCode;
@@ -42,6 +44,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),
+        Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),

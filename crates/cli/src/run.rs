@@ -1,12 +1,12 @@
 //! `convoy run`.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use convoy_gateway::config::Config;
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::notify::{self, Progress};
-use convoy_gateway::run::{Gateway, Order};
+use convoy_gateway::run::{self, Gateway, Load, Order};
 use convoy_gateway::supervise;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -14,6 +14,7 @@ use signal_hook::iterator::Signals;
 use crate::Failure;
 use crate::args::RunArgs;
 use crate::check::load;
+use crate::summary::Summary;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
@@ -33,16 +34,19 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         ),
         None => None,
     };
+    let summary = Summary::of(&args.config, &config);
     let mut gateway =
         Gateway::start(config, |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
-    let _server = ControlServer::start(&control, orders.clone())
+    let path = args.config.clone();
+    let load: Load = Arc::new(move || Config::load(&path).map(Box::new).map_err(|errors| errors.to_string()));
+    let _server = ControlServer::start(&control, Arc::clone(&load), orders.clone())
         .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
     if let Some(listener) = metrics {
         convoy_gateway::metrics::serve(listener, orders.clone())
             .map_err(|error| Failure::Failed(format!("metrics: {error}")))?;
     }
-    listen_to_signals(args.config.clone(), orders)
-        .map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+    listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+    summary.log(&gateway.snapshot());
     tracing::info!("ready");
     tell_manager(Progress::Ready);
     gateway.work(&received).map_err(|error| failed(&error))?;
@@ -63,27 +67,17 @@ fn tell_manager(progress: Progress) {
 }
 
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
-fn listen_to_signals(path: PathBuf, orders: Sender<Order>) -> std::io::Result<()> {
+fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
     supervise::spawn("signals", orders.clone(), move || {
         for signal in signals.forever() {
-            let order = match signal {
-                SIGHUP => match Config::load(&path) {
-                    Ok(config) => {
-                        warn(&config);
-                        Order::Reload(Box::new(config))
-                    }
-                    Err(errors) => {
-                        tracing::error!("reload: the configuration stays as it was:\n{errors}");
-                        continue;
-                    }
-                },
-                _ => {
-                    tell_manager(Progress::Stopping);
-                    Order::Stop
-                }
-            };
-            if orders.send(order).is_err() {
+            if signal == SIGHUP {
+                // What comes of it is in the log.
+                let _ = run::reload(&load, &orders, Box::new(drop));
+                continue;
+            }
+            tell_manager(Progress::Stopping);
+            if orders.send(Order::Stop).is_err() {
                 break;
             }
         }

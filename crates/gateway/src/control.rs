@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 use socket2::Type;
 
-use crate::run::Order;
+use crate::run::{Load, Order, ReloadReport, reload};
 use crate::snapshot::Snapshot;
 use crate::supervise;
 
@@ -26,6 +26,9 @@ const BACKLOG: i32 = 16;
 /// How long a client may take over its request, and the gateway over its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a reload may take: a new tunnel's algorithm may have to be measured on all engines.
+const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
+
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -36,6 +39,18 @@ pub enum Ask {
     Ping,
     /// Drain and end.
     Stop,
+    /// Read the configuration anew and go over to it.
+    Reload,
+}
+
+impl Ask {
+    /// How long a client waits for the answer.
+    fn patience(self) -> Duration {
+        match self {
+            Self::Snapshot | Self::Ping | Self::Stop => PATIENCE * 2,
+            Self::Reload => RELOAD_PATIENCE + PATIENCE,
+        }
+    }
 }
 
 /// One request.
@@ -54,6 +69,8 @@ pub struct Request {
 pub enum Answer {
     /// To `snapshot`.
     Snapshot(Box<Snapshot>),
+    /// To `reload`; with [`ReloadReport::refused`] not all of it was done.
+    Reloaded(ReloadReport),
     /// Done.
     Good,
     /// Not done.
@@ -79,16 +96,17 @@ pub struct ControlServer {
 }
 
 impl ControlServer {
-    /// Listens at `path` on a thread of its own; a file that a dead gateway left there is replaced.
+    /// Listens at `path` on a thread of its own; a file that a dead gateway left there is replaced. `load` reads the
+    /// configuration for a reload.
     ///
     /// # Errors
     /// What the system refused, or that another gateway listens there.
-    pub fn start(path: &Path, orders: Sender<Order>) -> io::Result<Self> {
+    pub fn start(path: &Path, load: Load, orders: Sender<Order>) -> io::Result<Self> {
         let listener = UnixListener::from(OwnedFd::from(convoy_local::listen(path, Type::STREAM, BACKLOG)?));
         supervise::spawn("control", orders.clone(), move || {
             for client in listener.incoming().flatten() {
                 // A client that goes away early is its own affair.
-                supervise::survive("a client of the control socket", || drop(serve(client, &orders)));
+                supervise::survive("a client of the control socket", || drop(serve(client, &load, &orders)));
             }
         })?;
         Ok(Self { path: path.to_owned() })
@@ -101,7 +119,7 @@ impl Drop for ControlServer {
     }
 }
 
-fn serve(client: UnixStream, orders: &Sender<Order>) -> io::Result<()> {
+fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<()> {
     if convoy_local::trusted_peer(&client).is_none() {
         return Ok(());
     }
@@ -109,7 +127,7 @@ fn serve(client: UnixStream, orders: &Sender<Order>) -> io::Result<()> {
     let line = read_request(&client)?;
     let answer = match parse_request(&line) {
         Err(reason) => Answer::Refused(reason),
-        Ok(request) => answer(request.ask, orders),
+        Ok(request) => answer(request.ask, load, orders),
     };
     let mut text = serde_json::to_vec(&answer)?;
     text.push(b'\n');
@@ -136,10 +154,21 @@ fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-fn answer(ask: Ask, orders: &Sender<Order>) -> Answer {
+fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
     let gone = |_| Answer::Refused("the gateway is stopping".to_owned());
     match ask {
         Ask::Ping => Answer::Good,
+        Ask::Reload => {
+            let (reply, report) = channel();
+            let reply = Box::new(move |report| drop(reply.send(report)));
+            match reload(load, orders, reply).map(|()| report.recv_timeout(RELOAD_PATIENCE)) {
+                Ok(Ok(report)) => Answer::Reloaded(report),
+                Ok(Err(_)) => {
+                    Answer::Refused("the gateway did not answer in time; its log says more".to_owned())
+                }
+                Err(reason) => Answer::Refused(reason),
+            }
+        }
         Ask::Stop => orders.send(Order::Stop).map_or_else(|error| gone(error.to_string()), |()| Answer::Good),
         Ask::Snapshot => {
             let (reply, snapshot) = channel();
@@ -161,7 +190,7 @@ fn answer(ask: Ask, orders: &Sender<Order>) -> Answer {
 /// That none listens there, or what it answered instead.
 pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
     let client = UnixStream::connect(path)?;
-    client.set_read_timeout(Some(PATIENCE * 2))?;
+    client.set_read_timeout(Some(ask.patience()))?;
     let mut text = serde_json::to_vec(&Request { version: VERSION, ask })?;
     text.push(b'\n');
     (&client).write_all(&text)?;
@@ -173,8 +202,37 @@ pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::Arc;
 
     use super::*;
+
+    fn no_file() -> Load {
+        Arc::new(|| Err("site.toml:3: unknown key".to_owned()))
+    }
+
+    #[test]
+    fn a_reload_is_answered_with_what_came_of_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("control.sock");
+        let _refusing = ControlServer::start(&path, no_file(), channel().0).expect("listening");
+        let told = "the configuration stays as it was:\nsite.toml:3: unknown key".to_owned();
+        assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
+        let path = folder.path().join("other.sock");
+        let (orders, received) = channel();
+        let load: Load = Arc::new(|| {
+            crate::config::Config::parse("test.toml", "").map(Box::new).map_err(|errors| errors.to_string())
+        });
+        let _server = ControlServer::start(&path, load, orders).expect("listening");
+        let report =
+            ReloadReport { stayed: 2, came: 1, refused: vec!["why".to_owned()], ..Default::default() };
+        let answer = report.clone();
+        let gateway = std::thread::spawn(move || {
+            let Ok(Order::Reload(_, reply)) = received.recv() else { panic!("a reload was asked for") };
+            reply(answer);
+        });
+        assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Reloaded(report));
+        gateway.join().expect("no panic");
+    }
 
     #[test]
     fn requests_are_read_and_others_refused_with_a_reason() {
@@ -192,7 +250,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let (orders, received) = channel();
-        let server = ControlServer::start(&path, orders).expect("listening");
+        let server = ControlServer::start(&path, no_file(), orders).expect("listening");
         let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
@@ -206,7 +264,7 @@ mod tests {
         assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.opened == 7));
         worker.join().expect("no panic");
         assert_eq!(
-            ControlServer::start(&path, channel().0).err().map(|error| error.kind()),
+            ControlServer::start(&path, no_file(), channel().0).err().map(|error| error.kind()),
             Some(io::ErrorKind::AddrInUse)
         );
         drop(server);
@@ -231,7 +289,7 @@ mod tests {
     fn a_request_without_end_is_cut_off() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
-        let _server = ControlServer::start(&path, channel().0).expect("listening");
+        let _server = ControlServer::start(&path, no_file(), channel().0).expect("listening");
         let client = UnixStream::connect(&path).expect("listening");
         // The server may hang up while this is still being written.
         let _ = (&client).write_all(&[b'x'; 100_000]);

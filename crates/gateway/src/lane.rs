@@ -7,14 +7,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use convoy_ike::state::ChildName;
-use convoy_ipsec::{Policy, SaConfig, SaEnds, SaIndex, TunnelId};
+use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
 use crate::config::Config;
 use crate::costs::Costs;
+use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
-use crate::pipeline::InstallError;
+use crate::pipeline::{FleetEvent, InstallError};
 use crate::snapshot::{Snapshot, TunnelName};
 use crate::worker::{Worker, WorkerEvent};
 
@@ -83,6 +84,7 @@ pub(crate) struct Lane {
     names: HashMap<TunnelId, ChildName>,
     /// What the tunnels have done, whatever becomes of their SAs.
     ledger: Ledger,
+    drop_watch: DropWatch,
 }
 
 impl Lane {
@@ -104,6 +106,7 @@ impl Lane {
             policies: Vec::new(),
             names: HashMap::new(),
             ledger: Ledger::default(),
+            drop_watch: DropWatch::default(),
         }
     }
 
@@ -128,6 +131,7 @@ impl Lane {
                 continue;
             }
             self.tell_events(tell);
+            self.watch_drops();
             while let Ok(command) = commands.try_recv() {
                 command(self);
             }
@@ -157,12 +161,27 @@ impl Lane {
 
     fn tell_events(&mut self, tell: &Tell) {
         for event in self.worker.take_events() {
-            tell(match event {
-                WorkerEvent::Engine(event) => event.to_string(),
-                WorkerEvent::Lifetime(event) => {
-                    format!("SA {}: {:?} lifetime reached", event.name, event.expiry)
+            match event {
+                WorkerEvent::Engine(event @ FleetEvent::CameBack { .. }) => tracing::info!("{event}"),
+                WorkerEvent::Engine(event) => tell(event.to_string()),
+                WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Soft, .. }) => {
+                    tracing::info!("SA {name}: soft lifetime reached");
                 }
-            });
+                WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Hard, .. }) => {
+                    tell(format!("SA {name}: hard lifetime reached; it carries no packet any more"));
+                }
+            }
+        }
+    }
+
+    /// Tells the operator of packets that were dropped.
+    fn watch_drops(&mut self) {
+        let pipeline = self.worker.pipeline();
+        let now_ns = pipeline.clock().now_ns();
+        if self.drop_watch.is_due(now_ns, pipeline.ipsec().drops().met()) {
+            self.settle();
+            let drops = self.ledger.drops(self.worker.pipeline().ipsec().drops());
+            self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
         }
     }
 

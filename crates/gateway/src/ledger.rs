@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
+use crate::drop_watch::Place;
+
 /// What was counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -104,6 +106,23 @@ impl Ledger {
         self.accounts.get(&Source::Sa(sa)).map_or("", |account| &account.tunnel)
     }
 
+    /// Dropped packets by where and why: of each tunnel, and of `all` those that are of none.
+    pub(crate) fn drops(&self, all: &DropCounters) -> Vec<(Place, DropReason, u64)> {
+        let mut drops = Vec::new();
+        let mut of_tunnels = DropCounters::default();
+        for (tunnel, direction, tally) in self.totals() {
+            for (reason, count) in tally.drops.met() {
+                of_tunnels.add(reason, count);
+                let place = Place { tunnel: tunnel.to_owned(), direction: Some(direction) };
+                drops.push((place, reason, count));
+            }
+        }
+        let none = Place { tunnel: String::new(), direction: None };
+        let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
+        drops.extend(of_none.map(|(reason, count)| (none.clone(), reason, count)));
+        drops
+    }
+
     /// All totals, by the tunnel's name and direction.
     pub(crate) fn totals(&self) -> impl Iterator<Item = (&str, SaDirection, &Tally)> {
         self.totals.iter().flat_map(|(tunnel, ways)| {
@@ -156,6 +175,19 @@ mod tests {
         assert_eq!(inbound(&ledger, "b"), tally(10, 0), "the policies, and the name, went first");
         ledger.close(SAS[1], None, IN, tally(3, 0));
         assert_eq!(inbound(&ledger, ""), tally(3, 0), "it never had a name");
+    }
+
+    #[test]
+    fn drops_are_of_tunnels_or_of_none() {
+        let mut ledger = Ledger::default();
+        ledger.note(SAS[0], Some("site"), IN, tally(10, 3));
+        let mut all = tally(0, 5).drops;
+        all.add(DropReason::UnknownSpi, 7);
+        let drops = ledger.drops(&all);
+        let found: Vec<_> =
+            drops.iter().map(|(place, reason, count)| (&*place.tunnel, *reason, *count)).collect();
+        let (replayed, unknown) = (DropReason::Replayed, DropReason::UnknownSpi);
+        assert_eq!(found, [("site", replayed, 3), ("", unknown, 7), ("", replayed, 2)]);
     }
 
     #[test]

@@ -9,6 +9,7 @@ pub mod costs;
 mod crew;
 pub mod daemon;
 pub mod demo;
+mod drop_watch;
 pub mod engines;
 pub mod handover;
 mod lane;

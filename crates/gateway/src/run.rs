@@ -1,15 +1,16 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use convoy_port::PortError;
+use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, AssembleError};
 use crate::charon::Charon;
 use crate::choice;
-use crate::config::Config;
+use crate::config::{Config, Problem};
 use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::handover::Handover;
@@ -26,12 +27,43 @@ const WATCH: Duration = Duration::from_millis(100);
 /// What is done with an answer; whoever asked may have gone by then.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
 
+/// Reads the configuration for a reload; what is wrong with it in words for the operator.
+pub type Load = Arc<dyn Fn() -> Result<Box<Config>, String> + Send + Sync>;
+
+/// What a reload did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReloadReport {
+    /// Tunnels that did not change.
+    pub stayed: usize,
+    /// New tunnels.
+    pub came: usize,
+    /// Tunnels that are no more there.
+    pub went: usize,
+    /// What the operator should know, such as changes that wait for a restart.
+    pub notes: Vec<String>,
+    /// Tunnels that could not be installed, and why.
+    pub refused: Vec<String>,
+}
+
+/// Has a running gateway read its configuration anew and go over to it, without waiting for that: `reply` hears what came of
+/// it. Errors are logged, too.
+///
+/// # Errors
+/// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
+pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<ReloadReport>) -> Result<(), String> {
+    let config = load().map_err(|errors| format!("the configuration stays as it was:\n{errors}"));
+    let sent = config.and_then(|config| {
+        orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned())
+    });
+    sent.inspect_err(|error| tracing::error!("reload: {error}"))
+}
+
 /// What the operator wants of a running gateway.
 pub enum Order {
     /// Let packets under way leave, then end. A second one ends the gateway at once.
     Stop,
     /// Go over to this configuration; SAs that did not change stay.
-    Reload(Box<Config>),
+    Reload(Box<Config>, Reply<ReloadReport>),
     /// Say what there is.
     Show(Reply<Snapshot>),
     /// End: the thread of this name, without which the gateway would only seem to work, has ended by a fault.
@@ -158,7 +190,7 @@ impl Gateway {
         while result.is_ok() && !self.crew.has_gap() {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Order::Reload(config)) => self.reload(*config),
+                Ok(Order::Reload(config, reply)) => reply(self.reload(*config)),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -183,34 +215,36 @@ impl Gateway {
         }
     }
 
-    fn reload(&mut self, config: Config) {
-        for what in needs_restart(&self.config, &config) {
-            (self.tell)(format!("reload: a change of {what} needs a restart; it was left as it was"));
-        }
+    fn reload(&mut self, config: Config) -> ReloadReport {
+        let mut notes: Vec<String> = config.warnings.iter().map(Problem::in_one_line).collect();
+        let restart = needs_restart(&self.config, &config).into_iter();
+        notes
+            .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let answers = self.lanes.tell(move |lane| lane.reload(&tunnels));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
-            (self.tell)(format!("reload: {workers} did not answer in time; the change is made there later"));
+            notes.push(format!("{workers} did not answer in time; the change is made there later"));
         }
         let mut all = answers.into_iter().flatten();
         let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
         refused.extend(all.flat_map(|other| other.refused));
         refused.sort();
         refused.dedup();
-        refused.iter().for_each(|error| (self.tell)(format!("reload: {error}")));
         // The right to do so was given up.
         let known = ports::routes(&self.config);
         for route in ports::routes(&config).iter().filter(|route| !known.contains(route)) {
             let device = ports::inside_device(&self.config).unwrap_or("the interface inside");
             let words = ports::command(route);
-            (self.tell)(format!("reload: there is no route yet; run: ip route replace {words} dev {device}"));
+            notes.push(format!("there is no route yet; run: ip route replace {words} dev {device}"));
         }
-        (self.tell)(format!("reload: {stayed} tunnels stayed, {came} came, {went} went"));
         self.config.tunnels = config.tunnels;
         self.config.bypass = config.bypass;
+        notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
+        tracing::info!("reload: {stayed} tunnels stayed, {came} came, {went} went");
+        ReloadReport { stayed, came, went, notes, refused }
     }
 }
 

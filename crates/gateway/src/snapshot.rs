@@ -218,6 +218,8 @@ pub struct PortRow {
     pub name: String,
     /// Its kind.
     pub kind: String,
+    /// The largest IP packet that it sends whole, in bytes.
+    pub mtu: usize,
     /// Packets received and handed out.
     pub received_packets: u64,
     /// Their bytes.
@@ -465,6 +467,7 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
         PortRow {
             name: description.name.clone(),
             kind: description.kind.to_string(),
+            mtu: description.mtu,
             received_packets: counters.received_packets,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,

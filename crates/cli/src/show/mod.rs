@@ -8,12 +8,13 @@ mod units;
 use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
-use convoy_gateway::control::{Answer, Ask, ask};
+use convoy_gateway::control::{Answer, Ask};
 use convoy_gateway::snapshot::Snapshot;
 use serde::Serialize;
 
 use crate::Failure;
 use crate::args::{ShowArgs, Shown};
+use crate::control::ask;
 use tables::{View, table};
 
 /// Clears a terminal.
@@ -52,16 +53,10 @@ fn watch(args: &ShowArgs, pause: Duration) -> Result<(), Failure> {
 }
 
 fn fetch(args: &ShowArgs) -> Result<Snapshot, Failure> {
-    let answer = ask(&args.control, Ask::Snapshot).map_err(|error| {
-        let place = args.control.display();
-        Failure::Failed(format!(
-            "no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)"
-        ))
-    })?;
-    match answer {
+    match ask(&args.control, Ask::Snapshot)? {
         Answer::Snapshot(snapshot) => Ok(*snapshot),
         Answer::Refused(reason) => Err(Failure::Failed(reason)),
-        Answer::Good => Err(Failure::Failed("the gateway gave no snapshot".to_owned())),
+        _ => Err(Failure::Failed("the gateway gave no snapshot".to_owned())),
     }
 }
 

@@ -133,6 +133,7 @@ fn sas(view: &View<'_>) -> String {
     if view.is_wide {
         columns.extend([
             number("sequence", |sa: &SaRow| sa.sequence.to_string()),
+            number("path MTU", |sa: &SaRow| sa.path_mtu.map_or_else(String::new, |mtu| mtu.to_string())),
             number("age s", |sa: &SaRow| format!("{:.0}", sa.age_s)),
             number("used s ago", |sa: &SaRow| {
                 sa.last_used_s.map_or_else(|| "never".to_owned(), |used_s| format!("{used_s:.0}"))

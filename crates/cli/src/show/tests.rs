@@ -27,6 +27,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
         packets: 9_876_543_210,
         bytes: 14_814_814_815_000,
         sequence: 9_876_543_210,
+        path_mtu: Some(1400),
         age_s: 12_345.0,
         last_used_s: Some(0.25),
         in_flight_by: String::new(),

@@ -114,6 +114,11 @@ impl Ipsec {
         }
     }
 
+    /// Dropped packets by reason, of all SAs and of none.
+    pub fn drops(&self) -> &DropCounters {
+        &self.drops
+    }
+
     /// All SAs.
     pub fn sas(&self) -> impl Iterator<Item = SaView> + '_ {
         self.sad.iter().map(|(index, slot)| self.view(index, slot))

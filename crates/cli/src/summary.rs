@@ -1,0 +1,93 @@
+//! What the log says of a gateway that has started.
+
+use std::path::Path;
+
+use convoy_gateway::config::{Config, PortConfig};
+use convoy_gateway::snapshot::Snapshot;
+
+/// What the gateway was told to take up: no copy of the configuration, which has keys. The gateway itself logs its engines.
+pub(crate) struct Summary {
+    gateway: String,
+    /// By name.
+    ports: Vec<(String, String)>,
+    tunnels: String,
+}
+
+impl Summary {
+    pub(crate) fn of(path: &Path, config: &Config) -> Self {
+        let workers = if config.workers == 1 { "worker" } else { "workers" };
+        let (count, window) = (config.workers, config.scheduler.window);
+        let with_keys = config.tunnels.iter().filter(|tunnel| tunnel.manual.is_some()).count();
+        let charon = config.charon.as_ref().map(|path| format!("; charon is awaited at {}", path.display()));
+        Self {
+            gateway: format!("with {}: {count} {workers}, window of {window} packets", path.display()),
+            ports: config.ports.iter().map(|config| (config.name.clone(), port(config))).collect(),
+            tunnels: format!(
+                "tunnels: {with_keys} with static keys, {} without{}",
+                config.tunnels.len() - with_keys,
+                charon.unwrap_or_default()
+            ),
+        }
+    }
+
+    /// Logs it, with what the gateway that has started adds.
+    pub(crate) fn log(&self, snapshot: &Snapshot) {
+        self.lines(snapshot).iter().for_each(|line| tracing::info!("{line}"));
+    }
+
+    fn lines(&self, snapshot: &Snapshot) -> Vec<String> {
+        let mut lines = vec![format!("convoy {} {}", snapshot.version, self.gateway)];
+        for (name, port) in &self.ports {
+            let row = snapshot.ports.iter().find(|row| row.name == *name);
+            let mtu = row.map_or_else(String::new, |row| format!(", MTU {}", row.mtu));
+            lines.push(format!("port {name}: {port}{mtu}"));
+        }
+        lines.push(self.tunnels.clone());
+        lines
+    }
+}
+
+fn port(config: &PortConfig) -> String {
+    let device = config.device.as_ref().or(config.interface.as_ref());
+    let device = device.map_or_else(String::new, |device| format!(" {device}"));
+    let addresses: Vec<String> = config.addresses.iter().map(|(address, _)| address.to_string()).collect();
+    let addresses = if addresses.is_empty() { String::new() } else { format!(", {}", addresses.join(", ")) };
+    format!("{}{device}{addresses}", config.kind)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_gateway::snapshot::PortRow;
+
+    use super::*;
+
+    #[test]
+    fn a_start_is_summed_up_in_a_few_lines() {
+        let text = concat!(
+            "[gateway]\nworkers = 2\n",
+            "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n",
+            "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n",
+        );
+        let config = Config::parse("site.toml", text).expect("good");
+        let port = |name: &str, kind: &str, mtu| PortRow {
+            name: name.to_owned(),
+            kind: kind.to_owned(),
+            mtu,
+            ..PortRow::default()
+        };
+        let snapshot = Snapshot {
+            version: "0.1.0".to_owned(),
+            ports: vec![port("inside", "tun", 1379), port("outside", "udp", 1500)],
+            ..Snapshot::default()
+        };
+        assert_eq!(
+            Summary::of(Path::new("site.toml"), &config).lines(&snapshot),
+            [
+                "convoy 0.1.0 with site.toml: 2 workers, window of 32 packets",
+                "port inside: tun convoy0, 10.1.0.1, MTU 1379",
+                "port outside: udp, 192.0.2.1, MTU 1500",
+                "tunnels: 0 with static keys, 0 without",
+            ]
+        );
+    }
+}

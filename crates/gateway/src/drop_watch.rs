@@ -1,0 +1,229 @@
+//! Tells the operator of packets that are dropped, and what that usually means: each reason of each tunnel once a minute at most.
+
+use std::collections::HashMap;
+
+use convoy_ipsec::{DropReason, SaDirection};
+
+/// How often the counters are looked at, in ns.
+const LOOK_NS: u64 = 5_000_000_000;
+/// How long nothing more is said of a reason and a tunnel, in ns.
+const SILENCE_NS: u64 = 60_000_000_000;
+
+/// Where packets were dropped.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Place {
+    /// The tunnel's name; empty for packets of no tunnel, or of one without a name.
+    pub(crate) tunnel: String,
+    /// The packets' way, where there is a tunnel.
+    pub(crate) direction: Option<SaDirection>,
+}
+
+/// A counter that has climbed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Climb {
+    pub(crate) place: Place,
+    pub(crate) reason: DropReason,
+    /// By how much since it was last told of.
+    pub(crate) packets: u64,
+    /// In which time, in ns.
+    pub(crate) over_ns: u64,
+}
+
+impl Climb {
+    /// Writes it to the log.
+    pub(crate) fn warn(&self) {
+        let Self { place, reason, packets, over_ns } = self;
+        let (meaning, seconds) = (meaning(*reason).unwrap_or_default(), over_ns / 1_000_000_000);
+        let reason = reason.name();
+        match place.direction {
+            Some(direction) => {
+                let direction = match direction {
+                    SaDirection::Outbound => "outbound",
+                    SaDirection::Inbound => "inbound",
+                };
+                let tunnel = place.tunnel.as_str();
+                tracing::warn!(
+                    tunnel,
+                    direction,
+                    reason,
+                    packets,
+                    seconds,
+                    "packets were dropped: {meaning}"
+                );
+            }
+            None => tracing::warn!(reason, packets, seconds, "packets were dropped: {meaning}"),
+        }
+    }
+}
+
+/// How high a counter was when it was told of, and when that was.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    count: u64,
+    at_ns: u64,
+}
+
+/// What was told of when.
+#[derive(Debug, Default)]
+pub(crate) struct DropWatch {
+    told: HashMap<(Place, DropReason), Told>,
+    looked_ns: u64,
+    /// The sum of all counters that matter, when they were last looked at.
+    sum: u64,
+    /// Whether a counter has climbed of which nothing is said for a while.
+    has_unsaid: bool,
+}
+
+impl DropWatch {
+    /// Whether to look at the single counters: it is time, and one that matters has climbed. `counts` are those of all places
+    /// together.
+    pub(crate) fn is_due(&mut self, now_ns: u64, counts: impl Iterator<Item = (DropReason, u64)>) -> bool {
+        if now_ns < self.looked_ns + LOOK_NS {
+            return false;
+        }
+        let is_due = self.has_unsaid || sum(counts) != self.sum;
+        if !is_due {
+            self.looked_ns = now_ns;
+        }
+        is_due
+    }
+
+    /// The counters that are worth a warning now.
+    pub(crate) fn look(
+        &mut self,
+        now_ns: u64,
+        counts: impl IntoIterator<Item = (Place, DropReason, u64)>,
+    ) -> Vec<Climb> {
+        let mut climbs = Vec::new();
+        (self.has_unsaid, self.sum) = (false, 0);
+        for (place, reason, count) in counts {
+            if meaning(reason).is_none() {
+                continue;
+            }
+            self.sum += count;
+            let told = self.told.get(&(place.clone(), reason)).copied();
+            if count <= told.map_or(0, |told| told.count) {
+                continue;
+            }
+            if told.is_some_and(|told| now_ns < told.at_ns + SILENCE_NS) {
+                self.has_unsaid = true;
+                continue;
+            }
+            let before = told.unwrap_or(Told { count: 0, at_ns: self.looked_ns });
+            self.told.insert((place.clone(), reason), Told { count, at_ns: now_ns });
+            let (packets, over_ns) = (count - before.count, now_ns - before.at_ns);
+            climbs.push(Climb { place, reason, packets, over_ns });
+        }
+        self.looked_ns = now_ns;
+        climbs
+    }
+}
+
+fn sum(counts: impl Iterator<Item = (DropReason, u64)>) -> u64 {
+    counts.filter(|(reason, _)| meaning(*reason).is_some()).map(|(_, count)| count).sum()
+}
+
+/// What packets that are dropped for a reason usually mean, and what to do; `None` where it is no sign of a fault.
+fn meaning(reason: DropReason) -> Option<&'static str> {
+    use DropReason as D;
+    Some(match reason {
+        D::Replayed => {
+            "their sequence numbers were seen before, or are left of the replay window. Right after the peer was restarted with \
+             static keys it means that the peer counts from 1 again: give both ends new keys, or restart both. Otherwise the path \
+             reorders more than replay_window, or someone replays packets"
+        }
+        D::IntegrityFailed => {
+            "their integrity check failed. All packets of a tunnel: keys or algorithms differ from the peer's. A few: they were \
+             corrupted on the way, or forged"
+        }
+        D::UnknownSpi => {
+            "no SA has their SPI. For a moment this is usual after a rekeying or a restart; otherwise the peer uses an SA that this \
+             end does not have, or they are strays"
+        }
+        D::OutboundNoSa => {
+            "their tunnel has no SA. With keys from charon the negotiation failed or is under way (swanctl --list-sas, charon's log); \
+             otherwise the tunnel has no [tunnel.manual]"
+        }
+        D::SaMismatch => {
+            "their SPI is known, but they came to another address or in another encapsulation than their SA's; both ends need the \
+             same encap"
+        }
+        D::SaExpired => {
+            "their SA is past its hard lifetime; give the tunnel new keys, or have charon rekey sooner"
+        }
+        D::SequenceExhausted => {
+            "their SA has no sequence number left; give the tunnel new keys, or set esn = true at both ends"
+        }
+        D::PolicyMismatch => {
+            "what came out of the SA is not what its tunnel's selectors admit; local_ts and remote_ts must mirror the peer's"
+        }
+        D::InboundUnprotected => {
+            "they came in plain from outside, though a tunnel's selectors want them protected"
+        }
+        D::EngineFailed => "no engine could do the job; `convoy show engine` says which are down",
+        D::NoFrame => "no frame was free: more packets are under way than the gateway can hold",
+        D::NoRoom => "a frame had no room for what the SA adds; lower the MTU of the interface inside",
+        D::BadPadding | D::BadNextHeader | D::MalformedDecrypted => {
+            "they were authentic, but what they carry is malformed or of another mode: mode must be the same at both ends"
+        }
+        D::OpenedElsewhere | D::Unsealed => {
+            "a port that seals in flight and the SAs do not go together; please report it"
+        }
+        D::ReassemblyLimit | D::FragmentTooMany => {
+            "more outer fragments are being put together than the gateway allows; lower the peer's MTU, so that it sends none"
+        }
+        D::FragmentOverlap => "outer fragments overlap, which no honest sender makes",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn site(reason: DropReason, count: u64) -> (Place, DropReason, u64) {
+        (Place { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) }, reason, count)
+    }
+
+    fn told(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
+        let (now_ns, replayed) = (at_s * SECOND, DropReason::Replayed);
+        if !watch.is_due(now_ns, [(replayed, count)].into_iter()) {
+            return None;
+        }
+        let climbs = watch.look(now_ns, [site(replayed, count)]);
+        climbs.first().map(|climb| (climb.packets, climb.over_ns / SECOND))
+    }
+
+    #[test]
+    fn a_counter_that_climbs_is_told_of_at_once_and_then_once_a_minute() {
+        let mut watch = DropWatch::default();
+        assert_eq!(told(&mut watch, 100, 0), None);
+        assert_eq!(told(&mut watch, 105, 7), Some((7, 5)));
+        assert_eq!(told(&mut watch, 107, 8), None, "the counters are looked at every five seconds");
+        for at_s in (110..165).step_by(5) {
+            assert_eq!(told(&mut watch, at_s, 30), None, "at {at_s} s");
+        }
+        assert_eq!(told(&mut watch, 165, 30), Some((23, 60)), "though it climbs no more");
+        assert_eq!(told(&mut watch, 300, 30), None);
+        assert_eq!(told(&mut watch, 305, 31), Some((1, 140)));
+    }
+
+    #[test]
+    fn tunnels_and_reasons_are_told_of_apart_and_what_is_no_fault_is_not() {
+        let mut watch = DropWatch::default();
+        let other = Place { tunnel: String::new(), direction: None };
+        let climbs = watch.look(
+            SECOND,
+            [
+                site(DropReason::Replayed, 1),
+                site(DropReason::IntegrityFailed, 2),
+                (other.clone(), DropReason::UnknownSpi, 3),
+                (other, DropReason::Keepalive, 4),
+            ],
+        );
+        assert_eq!(climbs.iter().map(|climb| climb.packets).collect::<Vec<_>>(), [1, 2, 3]);
+        assert!(watch.look(2 * SECOND, [site(DropReason::Replayed, 1)]).is_empty());
+    }
+}

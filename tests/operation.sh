@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# What an operator looks at: the log as text and as JSON, `convoy show` with rates, and the warning of packets that are dropped.
+# Needs root.
+# usage: operation.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+cd "$(dirname "$0")/.."
+source demo/sites.sh
+source tests/pings.sh
+fail() { echo "operation: $*" >&2; cat "$work"/?.log >&2; exit 1; }
+show() { "$convoy" show "$@" --control "$work/site-1.sock"; }
+
+for line in "INFO .*convoy [0-9.]* with $work/site-1.toml: 1 worker" 'INFO .*engines' 'INFO .*port inside: tun convoy0' \
+  'INFO .*port outside: udp' 'INFO .*tunnels: 1 with static keys, 0 without' 'INFO .*ready'; do
+  grep -q "$line" "$work/a.log" || fail "the log lacks '$line'"
+done
+! grep -q $'\e' "$work/a.log" || fail "escape codes in a log that is a file"
+
+IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || fail "no pings"
+for what in sa policy engine scheduler port stats; do
+  show "$what" >"$work/$what"
+  wide=$(awk '{ if (length > most) most = length } END { print most + 0 }' "$work/$what")
+  [ "$wide" -le 80 ] || fail "show $what is $wide characters wide: $(cat "$work/$what")"
+done
+cat "$work/sa"
+show sa --wide | grep -q aes128gcm16 || fail "show sa --wide lacks the algorithms"
+ip netns exec $a ping -q -i 0.05 -c 60 10.2.0.1 >/dev/null & ping=$!
+# Two tables a second apart: the second has rates.
+{ timeout 2.5 "$convoy" show sa --watch 1 --control "$work/site-1.sock" || true; } >"$work/watch"
+wait $ping
+rates=$(awk '$3 ~ /^0x/ && $4 != "-" { print $4 }' "$work/watch" | sort -n | tail -1)
+[ "${rates:-0}" -ge 5 ] || fail "no rates: $(cat "$work/watch")"
+! grep -q $'\e' "$work/watch" || fail "escape codes where there is no terminal"
+
+# The second site gets another key: what it sends is dropped by the first.
+sed -i 's/^\(key_out = "\)\(.*\)\(.\)"$/\1\3\2"/' "$work/site-2.toml"
+"$convoy" reload --control "$work/site-2.sock"
+ip netns exec $b ping -q -i 0.2 -c 40 10.1.0.1 >/dev/null || true
+for _ in $(seq 100); do ! grep -q 'integrity_failed' "$work/a.log" || break; sleep 0.1; done
+grep 'WARN.*packets were dropped.*tunnel="site-2".*direction="inbound".*reason="integrity_failed"' "$work/a.log" || fail "no warning of dropped packets"
+[ "$(grep -c 'integrity_failed' "$work/a.log")" = 1 ] || fail "it was told more than once"
+
+# The same gateway, with its log as JSON.
+kill "${running[0]}"; wait "${running[0]}" || fail "the gateway did not stop well"
+ip netns exec $a "$convoy" run --log-format json -c "$work/site-1.toml" 2>"$work/json" & running[0]=$!
+for _ in $(seq 100); do ! grep -q '"message":"ready"' "$work/json" || break; sleep 0.1; done
+kill "${running[0]}"; wait "${running[0]}" || { cat "$work/json" >&2; fail "the gateway did not stop well"; }
+python3 - "$work/json" <<'CHECK' || fail "not JSON"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+assert all({"timestamp", "level", "message"} <= line.keys() for line in lines), lines
+assert {"ready", "stopped"} <= {line["message"] for line in lines}, lines
+CHECK
+echo "operation: the log, show and its rates, a warning of dropped packets"
