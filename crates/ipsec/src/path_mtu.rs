@@ -1,8 +1,8 @@
 //! The path MTU of one outbound SA (RFC 4301 section 8.2, RFC 1191, RFC 8201).
 
-/// What an IPv4 path always carries in one piece for us; less is not believed (RFC 4301 section 8.2.1). It is what every host must
-/// take (RFC 1122 section 3.3.2), and above Linux's own least, `net.ipv4.route.min_pmtu` (552); links below it are history, and
-/// whoever lies would make more of less.
+/// What an IPv4 path is taken to carry at least; less is not believed (RFC 4301 section 8.2.1). It is what every host must take
+/// (RFC 1122 section 3.3.2), and close to Linux's own least, `net.ipv4.route.min_pmtu` (552). Links with less are hardly found any
+/// more, and a lower value would only give a forger more room.
 pub(crate) const LEAST_V4: u16 = 576;
 /// IPv6's least MTU.
 pub(crate) const LEAST_V6: u16 = 1280;

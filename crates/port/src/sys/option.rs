@@ -39,8 +39,9 @@ pub(crate) fn receive_beside(socket: BorrowedFd<'_>, family: &IpAddr) -> io::Res
     options.into_iter().try_for_each(|option| set(socket, level(family), option, 1))
 }
 
-/// Whether packets of this socket carry DF (IPv6's are not fragmented either way). Whatever the kernel believes of the path, from
-/// ICMP that anybody may have sent, changes nothing: only the interface's own MTU counts.
+/// Whether packets of this socket stay in one piece, over IPv4 by DF. Without it this host fragments what is too long for the
+/// interface, and over IPv4 routers do. What the kernel believes of the path, by ICMP that anybody may have sent, changes nothing:
+/// the interface's own MTU alone counts.
 pub(crate) fn set_dont_fragment(
     socket: BorrowedFd<'_>,
     family: &IpAddr,

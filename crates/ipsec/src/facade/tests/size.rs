@@ -184,13 +184,8 @@ fn a_report_about_a_packet_of_long_ago_or_of_no_number_is_not_believed() {
         let mut cut = router_says(&old[9], 1_000);
         cut.truncate(20 + 8 + 20 + 8);
         ip::set_length(&mut cut);
-        let checksum = checksum::of(
-            &{
-                cut[22..24].fill(0);
-                cut.clone()
-            }[20..],
-            0,
-        );
+        cut[22..24].fill(0);
+        let checksum = checksum::of(&cut[20..], 0);
         cut[22..24].copy_from_slice(&checksum.to_be_bytes());
         let mut unbelieved = vec![router_says(&old[0], 1_000), router_says(&old[5], 1_000)];
         unbelieved.extend((protocol == SaProtocol::Ah).then_some(cut));
