@@ -18,8 +18,8 @@ logging.getLogger("scapy").setLevel(logging.ERROR)
 
 from scapy.config import conf  # noqa: E402
 from scapy.layers import ipsec  # noqa: E402
-from scapy.layers.inet import IP, UDP  # noqa: E402
-from scapy.layers.inet6 import IPv6  # noqa: E402
+from scapy.layers.inet import IP, UDP, fragment  # noqa: E402
+from scapy.layers.inet6 import IPv6, IPv6ExtHdrFragment, fragment6  # noqa: E402
 from scapy.utils import RawPcapReader, RawPcapWriter  # noqa: E402
 
 from cases import SIZES, cases, packet  # noqa: E402
@@ -27,6 +27,8 @@ from cases import SIZES, cases, packet  # noqa: E402
 conf.verb = 0
 HEAD = '[gateway]\nmtu = 9216\nallow_weak = true\n'
 LINKTYPE_RAW = 101
+# Of a packet that a peer cuts after it has sealed it, as `ping -s 20000` from a Linux host is, and of the pieces. It has no DF.
+LONG, LONG_INDEX, PATH_MTU = 20_000, 16, 1_500
 
 
 def write(path, packets):
@@ -98,8 +100,16 @@ def outward(convoy, config, work, table, failures):
     return len(sealed)
 
 
+def cut(one):
+    """The fragments of a packet, as a path of Ethernet carries them."""
+    if not isinstance(one, IPv6):
+        return fragment(one, PATH_MTU - 20 - PATH_MTU % 8)
+    header = IPv6(src=one.src, dst=one.dst, hlim=one.hlim)
+    return fragment6(header / IPv6ExtHdrFragment(id=1, nh=one.nh) / bytes(one.payload), PATH_MTU)
+
+
 def inward(convoy, config, work, table, failures):
-    """scapy seals, convoy opens."""
+    """scapy seals, convoy opens; of each tunnel the last packet comes in fragments."""
     want, sealed = [], []
     for case in table:
         association = case.scapy_sa("in")
@@ -107,6 +117,9 @@ def inward(convoy, config, work, table, failures):
             one = packet(case, "in", size, index)
             want.append((case, index, one))
             sealed.append(association.encrypt(one, seq_num=index + 1))
+        one = packet(case, "in", LONG, LONG_INDEX)
+        want.append((case, LONG_INDEX, one))
+        sealed += cut(association.encrypt(one, seq_num=LONG_INDEX + 1))
     write(work / "foreign.pcap", sealed)
     report = replay(convoy, config, "in", work / "foreign.pcap", work / "opened.pcap")
     opened = read(work / "opened.pcap")

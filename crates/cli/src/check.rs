@@ -4,6 +4,7 @@ use std::path::Path;
 
 use convoy_gateway::choice;
 use convoy_gateway::config::{Config, Problem};
+use convoy_gateway::inner_mtu::inner_mtu;
 
 use crate::Failure;
 use crate::args::CheckArgs;
@@ -23,6 +24,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         Ok(engines) => println!("{engines}"),
         // Another machine may have it.
         Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
+    }
+    if config.ports.iter().any(|port| port.device.is_some()) {
+        println!("the MTU inside is {}", inner_mtu(&config));
     }
     Ok(())
 }

@@ -47,6 +47,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
     summary.log(&gateway.snapshot());
+    tracing::info!("the MTU inside is {}", gateway.inner_mtu());
     tracing::info!("ready");
     tell_manager(Progress::Ready);
     gateway.work(&received).map_err(|error| failed(&error))?;

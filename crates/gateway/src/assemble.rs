@@ -44,8 +44,8 @@ pub enum AssembleError {
     },
 }
 
-/// How many frames a worker has: small and jumbo.
-pub const POOL_FRAMES: (usize, usize) = (8192, 512);
+/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to what is on its way.
+pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 
 /// The SAs of one tunnel, and what they were made from.
 pub struct Installed {
@@ -177,7 +177,7 @@ pub fn pipeline(
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
     let stage = CryptoStage::new(stage_config, Fleet::new(engines), clock)?;
     let ipsec = Ipsec::new(ipsec_config(config, worker));
-    let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1);
+    let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1).with_huge(POOL_FRAMES.2);
     let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
     let mut installed = Vec::new();
     for (at, tunnel) in config.tunnels.iter().enumerate() {
@@ -293,13 +293,6 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         }
     }
     policies
-}
-
-/// The MTU of tunnels' inside ports: what fits into an outer packet whatever the transform.
-pub fn inner_mtu(config: &Config) -> u16 {
-    // IPv6 40, UDP 8, ESP 8, IV 16, padding up to 15 and trailer 2, ICV 32.
-    const WORST: u16 = 40 + 8 + 8 + 16 + 17 + 32;
-    config.mtu - WORST
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ pub mod demo;
 mod drop_watch;
 pub mod engines;
 pub mod handover;
+pub mod inner_mtu;
 mod lane;
 mod lanes;
 mod ledger;

@@ -6,9 +6,9 @@ use convoy_engine::Engine;
 use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Route, Tun, TunConfig, Udp, UdpConfig};
 use convoy_scheduler::CostModel;
 
-use crate::assemble::inner_mtu;
 use crate::charon::IKE_PORT;
 use crate::config::{Config, PortConfig};
+use crate::inner_mtu::inner_mtu;
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
 type Queues = Vec<Box<dyn Port>>;
@@ -66,7 +66,7 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
                 name: port.name.clone(),
                 device: device.to_owned(),
                 addresses: port.addresses.clone(),
-                mtu: inner_mtu(config),
+                mtu: inner_mtu(config).bytes,
                 routes: routes(config),
                 queues,
             })

@@ -115,7 +115,7 @@ pub fn replay(
 fn has_frames(pipeline: &mut Pipeline) -> bool {
     let pool = pipeline.pool_mut();
     let half_left = |size| pool.available(size) * 2 > pool.total(size);
-    half_left(FrameSize::Small) && half_left(FrameSize::Jumbo)
+    FrameSize::ALL.into_iter().all(half_left)
 }
 
 fn write(

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use convoy_port::PortError;
+use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
 
 use crate::assemble::{self, AssembleError};
@@ -14,6 +14,7 @@ use crate::config::{Config, Problem};
 use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::handover::Handover;
+use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::lane::{Lane, Reloaded, Tell};
 use crate::lanes::Lanes;
 use crate::pipeline::Clock;
@@ -125,6 +126,8 @@ pub struct Gateway {
     lanes: Lanes,
     crew: Crew,
     config: Config,
+    /// What the interface inside was given at the start.
+    inner_mtu: InnerMtu,
     tell: Tell,
     charon: Option<Charon>,
 }
@@ -178,7 +181,13 @@ impl Gateway {
         if let Some(charon) = &mut charon {
             charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
-        Ok(Self { lanes, crew, config, tell, charon })
+        let inner_mtu = inner_mtu(&config);
+        Ok(Self { lanes, crew, config, inner_mtu, tell, charon })
+    }
+
+    /// The MTU of the interface inside, and why.
+    pub fn inner_mtu(&self) -> &InnerMtu {
+        &self.inner_mtu
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -208,11 +217,16 @@ impl Gateway {
         let answers = self.lanes.ask(|lane| lane.snapshot());
         let silent = (0..).zip(&answers).filter(|(_, answer)| answer.is_none());
         let silent_workers = silent.map(|(worker, _)| worker).collect();
-        Snapshot {
+        let mut snapshot = Snapshot {
             silent_workers,
             charon: self.charon.as_ref().map(Charon::row),
             ..Snapshot::merge(answers.into_iter().flatten().collect())
+        };
+        let tun = PortKind::Tun.to_string();
+        for port in snapshot.ports.iter_mut().filter(|port| port.kind == tun) {
+            port.mtu_reason.clone_from(&self.inner_mtu.reason);
         }
+        snapshot
     }
 
     fn reload(&mut self, config: Config) -> ReloadReport {

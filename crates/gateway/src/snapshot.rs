@@ -220,6 +220,8 @@ pub struct PortRow {
     pub kind: String,
     /// The largest IP packet that it sends whole, in bytes.
     pub mtu: usize,
+    /// What the MTU of the interface inside comes from; empty of the other ports, whose MTU is that of `[gateway]`.
+    pub mtu_reason: String,
     /// Packets received and handed out.
     pub received_packets: u64,
     /// Their bytes.
@@ -468,6 +470,7 @@ fn ports(worker: &Worker) -> Vec<PortRow> {
             name: description.name.clone(),
             kind: description.kind.to_string(),
             mtu: description.mtu,
+            mtu_reason: String::new(),
             received_packets: counters.received_packets,
             received_bytes: counters.received_bytes,
             sent_packets: counters.sent_packets,

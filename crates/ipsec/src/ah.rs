@@ -14,7 +14,7 @@ use crate::job_plan::JobPlan;
 use crate::sa::no_room;
 
 /// The whole header's length: padded to 8 bytes in IPv6, to 4 in IPv4 (RFC 4302 section 2.6).
-pub(crate) fn header_len(icv_len: usize, is_v6: bool) -> usize {
+pub(crate) const fn header_len(icv_len: usize, is_v6: bool) -> usize {
     (ah::HEADER_BYTES + icv_len).next_multiple_of(if is_v6 { 8 } else { 4 })
 }
 

@@ -6,7 +6,6 @@ use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Esp, Frame, Layout, ip};
 
-use crate::FinishContext;
 use crate::ah;
 use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
@@ -19,6 +18,7 @@ use crate::replay::ReplayWindow;
 use crate::sa::{SaError, no_room, validate};
 use crate::sa_config::{Mode, SaConfig, SaProtocol};
 use crate::tos::decapsulate;
+use crate::{FinishContext, LONGEST_BYTES};
 
 /// An SA that opens.
 #[derive(Debug)]
@@ -75,6 +75,9 @@ impl InboundSa {
         header: usize,
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
         frame.truncate(outer.total_len);
+        if frame.len() > LONGEST_BYTES {
+            return Err(DropReason::MalformedOuter);
+        }
         match self.protocol {
             SaProtocol::Esp => self.prepare_esp(frame, header),
             SaProtocol::Ah => self.prepare_ah(frame, outer, header),

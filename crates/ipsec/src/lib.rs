@@ -9,6 +9,7 @@
 mod ah;
 mod algorithm;
 mod drops;
+mod envelope;
 mod facade;
 mod flow;
 mod flow_cache;
@@ -38,6 +39,7 @@ mod tunnels;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
 pub use drops::{DropCounters, DropReason};
+pub use envelope::Envelope;
 pub use facade::{
     FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
     OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
@@ -55,6 +57,10 @@ pub use sad::{InstallError, SaName};
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
+
+/// The longest packet that is protected or opened, in bytes: the places in a [`CryptoJob`] are of 16 bits. IPv6's length field, which
+/// leaves its header out, would admit 40 bytes more.
+pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
 /// What `finish` needs to know of a prepared packet.
 #[derive(Clone, Copy, Debug, Default)]

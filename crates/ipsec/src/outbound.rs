@@ -5,14 +5,15 @@ use convoy_packet::protocol::{ESP, IPV4, IPV6, NO_NEXT_HEADER, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout, ip};
 
-use crate::FinishContext;
 use crate::ah;
 use crate::drops::DropReason;
+use crate::envelope::Envelope;
 use crate::job::{CryptoJob, CryptoStatus};
 use crate::job_plan::JobPlan;
 use crate::lifetime::{Expiry, Usage};
 use crate::sa::{OuterHeader, SaError, no_room, validate, write_udp};
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol, UdpEncap};
+use crate::{FinishContext, LONGEST_BYTES};
 
 /// ESP trailer without padding: pad length and next header.
 pub(crate) const ESP_TRAILER: usize = 2;
@@ -37,6 +38,7 @@ pub(crate) struct OutboundSa {
     encap: Option<UdpEncap>,
     plan: JobPlan,
     outer: OuterHeader,
+    envelope: Envelope,
     /// The number of the last packet.
     sequence: u64,
     iv_start: u64,
@@ -50,13 +52,16 @@ impl OutboundSa {
     /// [`SaError`], what is wrong with the configuration.
     pub(crate) fn new(config: &SaConfig, now_ns: u64) -> Result<Self, SaError> {
         validate(config)?;
+        let SaConfig { protocol, mode, encap, .. } = *config;
+        let transform = config.keys.transform();
         Ok(Self {
             spi: config.spi,
-            protocol: config.protocol,
-            mode: config.mode,
-            encap: config.encap,
+            protocol,
+            mode,
+            encap,
             plan: JobPlan::new(&config.keys, config.esn),
             outer: OuterHeader::new(config),
+            envelope: Envelope::new(protocol, mode, transform, config.remote.is_ipv6(), encap.is_some()),
             sequence: 0,
             iv_start: config.iv_start,
             usage: Usage::new(config.lifetime, now_ns),
@@ -91,27 +96,14 @@ impl OutboundSa {
     pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
         self.outer.set_ends(ends);
         self.encap = ends.encap;
+        let (transform, in_udp) = (self.plan.transform, ends.encap.is_some());
+        self.envelope = Envelope::new(self.protocol, self.mode, transform, ends.remote.is_ipv6(), in_udp);
     }
 
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes: of the whole packet in tunnel
-    /// mode; in transport mode of what stands behind the header, whose length is `header_len`, plus that.
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers before the payload are `header_len` bytes
+    /// long.
     pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
-        let before = match self.mode {
-            Mode::Tunnel => self.outer.len(),
-            Mode::Transport => header_len + self.encap.map_or(0, |_| UDP_HEADER),
-        };
-        let room = match self.protocol {
-            SaProtocol::Esp => {
-                let fixed = before + ESP_HEADER + self.plan.iv_len + self.plan.icv_len;
-                let body = mtu.saturating_sub(fixed) / self.plan.alignment * self.plan.alignment;
-                body.saturating_sub(ESP_TRAILER)
-            }
-            SaProtocol::Ah => mtu.saturating_sub(before + ah::header_len(self.plan.icv_len, true)),
-        };
-        match self.mode {
-            Mode::Tunnel => room,
-            Mode::Transport => room + header_len,
-        }
+        self.envelope.inner_mtu(mtu, header_len)
     }
 
     /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH, the copy of
@@ -143,6 +135,7 @@ impl OutboundSa {
         frame.truncate(inner.total_len);
         let sequence = self.take_sequence(now_ns)?;
         let (job, context) = self.seal(frame, inner, tfc_len, sequence, random)?;
+        check_length(frame, &context)?;
         self.usage.spend(job.lifetime_bytes(self.protocol));
         Ok((job, context))
     }
@@ -200,6 +193,7 @@ impl OutboundSa {
         random(frame.append(len).map_err(no_room)?);
         let plain = Layout::dummy(len);
         let (job, context) = self.esp_tunnel(frame, &plain, NO_NEXT_HEADER, sequence, random)?;
+        check_length(frame, &context)?;
         self.usage.spend(job.lifetime_bytes(self.protocol));
         Ok((job, context))
     }
@@ -305,4 +299,10 @@ impl OutboundSa {
         }
         ah::restore(frame, context)
     }
+}
+
+/// Refuses what is longer than any packet, now that it is protected.
+fn check_length(frame: &Frame, context: &FinishContext) -> Result<(), DropReason> {
+    let len = frame.len() - usize::from(context.saved);
+    if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }
 }

@@ -1,45 +1,42 @@
 //! Reassembly of outer fragments before decapsulation (RFC 4303 section 3.4.1), with bounded memory.
 //!
-//! A datagram is put together in one jumbo frame, its payload at a fixed place: fragments are copied in
-//! and go back to the pool at once. Any overlap condemns the datagram (RFC 5722, RFC 8200 section 4.5).
+//! A datagram is put together in one frame, its payload at a fixed place: fragments are copied in
+//! and go back to the pool at once. It begins in a jumbo frame and moves to a huge one when it outgrows that; of those each source has
+//! its share. Any overlap condemns the datagram (RFC 5722, RFC 8200 section 4.5).
+
+mod datagram;
 
 use convoy_packet::ipv6::{Extension, FRAGMENT_BYTES};
 use convoy_packet::protocol::{FRAGMENT, NO_NEXT_HEADER};
-use convoy_packet::{
-    Fragment, Frame, FramePool, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, Layout, ip, ipv4,
-};
+use convoy_packet::{Frame, FramePool, FrameSize, Layout, ip};
 
 use crate::drops::{DropCounters, DropReason};
-use crate::tos::Ecn;
-
-/// Fragments that one datagram may have.
-const FRAGMENTS: usize = 64;
-/// Bytes kept for the header of the first fragment; longer headers are malformed here.
-const HEADER_ROOM: usize = 128;
-/// The longest payload that is put together, in bytes.
-const PAYLOAD_ROOM: usize = JUMBO_FRAME_BYTES - HEADROOM_BYTES - HEADER_ROOM;
-/// The least payload of a fragment with others behind it, in bytes: what a path of IPv4's smallest MTU,
-/// 68, carries behind a 20-byte header.
-const TINY_PAYLOAD: usize = 48;
+use datagram::{Datagram, PAYLOAD_AT, Piece};
 
 /// Limits of reassembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReassemblyConfig {
-    /// Datagrams that may be in reassembly at once; each holds one jumbo frame.
+    /// Datagrams that may be in reassembly at once; each holds one frame.
     pub datagrams: usize,
     /// Of these from one source address.
     pub per_source: usize,
+    /// Of the datagrams, those that may be so long that they need a huge frame: above some 9,400 bytes.
+    pub huge: usize,
+    /// Of these from one source address.
+    pub huge_per_source: usize,
     /// How long a datagram is waited for, in ns from its first fragment.
     pub timeout_ns: u64,
 }
 
 impl Default for ReassemblyConfig {
-    /// 64 datagrams, 16 from one source, 30 s.
+    /// 64 datagrams, 16 from one source; of these 32 huge ones, 8 from one source, for 30 s: 2.6 MB in all, 0.6 MB from one
+    /// source.
     fn default() -> Self {
-        Self { datagrams: 64, per_source: 16, timeout_ns: 30_000_000_000 }
+        Self { datagrams: 64, per_source: 16, huge: 32, huge_per_source: 8, timeout_ns: 30_000_000_000 }
     }
 }
 
+/// What the fragments of one datagram share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Key {
     source: u128,
@@ -50,64 +47,22 @@ struct Key {
     is_v6: bool,
 }
 
-/// One datagram in reassembly.
-struct Datagram {
-    key: Key,
-    deadline_ns: u64,
-    /// Where it grows; `None` once it is condemned and only swallows what is still to come.
-    frame: Option<Frame>,
-    header: [u8; HEADER_ROOM],
-    /// 0 until the first fragment is there.
-    header_len: usize,
-    /// First byte and the one past the last, per fragment.
-    pieces: [(u16, u16); FRAGMENTS],
-    count: usize,
-    received: usize,
-    /// The payload's length, known from the last fragment.
-    total: Option<usize>,
-    /// A bit per ECN field met.
-    ecn_met: u8,
+impl Key {
+    fn of(packet: &[u8], layout: &Layout, id: u32) -> Self {
+        let (source, destination) = layout.address_numbers(packet);
+        let protocol = if layout.is_v6 { 0 } else { layout.protocol };
+        Self { source, destination, id, protocol, is_v6: layout.is_v6 }
+    }
+
+    fn is_from_same_source(&self, other: &Self) -> bool {
+        self.source == other.source && self.is_v6 == other.is_v6
+    }
 }
 
 /// One worker's datagrams in reassembly.
 pub(crate) struct Reassembly {
     config: ReassemblyConfig,
     datagrams: Vec<Datagram>,
-}
-
-/// One fragment, taken apart.
-struct Piece {
-    key: Key,
-    layout: Layout,
-    fields: Fragment,
-    /// First byte of its payload in the datagram and the one past the last.
-    start: usize,
-    end: usize,
-    /// Where its payload stands in the packet.
-    payload_at: usize,
-}
-
-impl Piece {
-    fn parse(packet: &[u8], layout: Layout, fields: Fragment) -> Result<Self, DropReason> {
-        let payload_at = layout.unfragmentable + if layout.is_v6 { FRAGMENT_BYTES } else { 0 };
-        let len = layout.total_len.checked_sub(payload_at).ok_or(DropReason::FragmentMalformed)?;
-        let start = fields.offset;
-        let end = start + len;
-        let uneven = fields.more && len % 8 != 0;
-        if len == 0 || uneven || end > usize::from(u16::MAX) || layout.unfragmentable > HEADER_ROOM {
-            return Err(DropReason::FragmentMalformed);
-        }
-        if fields.more && len < TINY_PAYLOAD {
-            return Err(DropReason::FragmentTiny);
-        }
-        if end > PAYLOAD_ROOM {
-            return Err(DropReason::FragmentTooMany);
-        }
-        let (source, destination) = layout.address_numbers(packet);
-        let protocol = if layout.is_v6 { 0 } else { layout.protocol };
-        let key = Key { source, destination, id: fields.identification, protocol, is_v6: layout.is_v6 };
-        Ok(Self { key, layout, fields, start, end, payload_at })
-    }
 }
 
 impl Reassembly {
@@ -151,15 +106,17 @@ impl Reassembly {
         pool: &mut FramePool,
         drops: &mut DropCounters,
     ) -> Option<Frame> {
-        let known = self.datagrams.iter().position(|datagram| datagram.key == piece.key);
-        let slot = match known {
-            Some(slot) => slot,
-            None => self.open(now_ns, piece.key, pool, drops)?,
-        };
+        if self.find(&piece.key).is_none() {
+            self.open(now_ns, piece.key, pool, drops)?;
+        }
+        if piece.frame_size() == FrameSize::Huge {
+            self.widen(&piece.key, pool, drops);
+        }
+        let slot = self.find(&piece.key)?;
         let datagram = &mut self.datagrams[slot];
         if let Err(reason) = datagram.add(packet, piece) {
             drops.count(reason);
-            if matches!(reason, DropReason::FragmentOverlap | DropReason::FragmentTooMany) {
+            if reason != DropReason::FragmentDuplicate {
                 datagram.condemn(reason, pool, drops);
             }
             return None;
@@ -167,61 +124,80 @@ impl Reassembly {
         if !datagram.is_whole() {
             return None;
         }
-        let mut datagram = self.datagrams.swap_remove(slot);
-        match datagram.close() {
-            Ok(frame) => Some(frame),
-            Err(reason) => {
-                datagram.condemn(reason, pool, drops);
-                None
-            }
-        }
+        self.datagrams.swap_remove(slot).close(pool, drops)
     }
 
-    /// A place for a new datagram. The oldest makes room for it: of its own source, if that has its share, else
-    /// of all. So whoever fills the table, be it in another's name, does not shut the others out.
-    fn open(
-        &mut self,
-        now_ns: u64,
-        key: Key,
-        pool: &mut FramePool,
-        drops: &mut DropCounters,
-    ) -> Option<usize> {
-        let same_source =
-            |datagram: &Datagram| datagram.key.source == key.source && datagram.key.is_v6 == key.is_v6;
-        let of_source = self.datagrams.iter().filter(|datagram| same_source(datagram)).count();
-        let has_its_share = of_source >= self.config.per_source;
-        if has_its_share || self.datagrams.len() >= self.config.datagrams {
-            let oldest = (0..self.datagrams.len())
-                .filter(|slot| !has_its_share || same_source(&self.datagrams[*slot]))
-                .min_by_key(|slot| self.datagrams[*slot].deadline_ns);
-            let Some(oldest) = oldest else {
-                drops.count(DropReason::ReassemblyLimit);
-                return None;
-            };
-            self.datagrams.swap_remove(oldest).condemn(DropReason::ReassemblyLimit, pool, drops);
+    fn find(&self, key: &Key) -> Option<usize> {
+        self.datagrams.iter().position(|datagram| datagram.key == *key)
+    }
+
+    /// A place for a new datagram.
+    fn open(&mut self, now_ns: u64, key: Key, pool: &mut FramePool, drops: &mut DropCounters) -> Option<()> {
+        let limits = (self.config.datagrams, self.config.per_source);
+        if !self.make_way(limits, &key, |_| true, pool, drops) {
+            drops.count(DropReason::ReassemblyLimit);
+            return None;
         }
         let Some(mut frame) = pool.take(FrameSize::Jumbo) else {
             drops.count(DropReason::NoFrame);
             return None;
         };
-        if frame.reset(HEADROOM_BYTES + HEADER_ROOM).is_err() {
+        if frame.reset(PAYLOAD_AT).is_err() {
             drops.count(DropReason::NoRoom);
             pool.give_back(frame);
             return None;
         }
-        self.datagrams.push(Datagram {
-            key,
-            deadline_ns: now_ns.saturating_add(self.config.timeout_ns),
-            frame: Some(frame),
-            header: [0; HEADER_ROOM],
-            header_len: 0,
-            pieces: [(0, 0); FRAGMENTS],
-            count: 0,
-            received: 0,
-            total: None,
-            ecn_met: 0,
-        });
-        Some(self.datagrams.len() - 1)
+        let deadline_ns = now_ns.saturating_add(self.config.timeout_ns);
+        self.datagrams.push(Datagram::new(key, deadline_ns, frame));
+        Some(())
+    }
+
+    /// Moves a datagram to a huge frame if it is not in one; condemns it if there is none to be had.
+    fn widen(&mut self, key: &Key, pool: &mut FramePool, drops: &mut DropCounters) {
+        let is_huge = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Huge);
+        let is_small = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Jumbo);
+        if !self.find(key).is_some_and(|slot| is_small(&self.datagrams[slot])) {
+            return;
+        }
+        let limits = (self.config.huge, self.config.huge_per_source);
+        let frame = if self.make_way(limits, key, is_huge, pool, drops) {
+            pool.take(FrameSize::Huge).ok_or(DropReason::NoFrame)
+        } else {
+            Err(DropReason::ReassemblyLimit)
+        };
+        let Some(slot) = self.find(key) else { return };
+        match frame {
+            Ok(frame) => self.datagrams[slot].move_to(frame, pool),
+            Err(reason) => self.datagrams[slot].condemn(reason, pool, drops),
+        }
+    }
+
+    /// Keeps room for one more datagram of those that `counts` counts, within limits in all and for one source. The oldest makes
+    /// way: of its own source, if that has its share, else of all. So whoever fills the table, be it in another's name, does
+    /// not shut the others out. `false` if the limits admit none.
+    fn make_way(
+        &mut self,
+        (in_all, per_source): (usize, usize),
+        key: &Key,
+        counts: fn(&Datagram) -> bool,
+        pool: &mut FramePool,
+        drops: &mut DropCounters,
+    ) -> bool {
+        let counted = || self.datagrams.iter().filter(|datagram| counts(datagram));
+        let of_source = counted().filter(|datagram| datagram.key.is_from_same_source(key)).count();
+        let has_its_share = of_source >= per_source;
+        if !has_its_share && counted().count() < in_all {
+            return true;
+        }
+        let gives_way = |datagram: &Datagram| {
+            counts(datagram) && (!has_its_share || datagram.key.is_from_same_source(key))
+        };
+        let candidates = (0..self.datagrams.len()).filter(|slot| gives_way(&self.datagrams[*slot]));
+        let Some(oldest) = candidates.min_by_key(|slot| self.datagrams[*slot].deadline_ns) else {
+            return false;
+        };
+        self.datagrams.swap_remove(oldest).condemn(DropReason::ReassemblyLimit, pool, drops);
+        true
     }
 
     /// Drops what was not whole in time; to be called once a burst.
@@ -242,97 +218,8 @@ impl Reassembly {
     }
 }
 
-impl Datagram {
-    fn add(&mut self, packet: &[u8], piece: &Piece) -> Result<(), DropReason> {
-        let frame = self.frame.as_mut().ok_or(DropReason::FragmentOverlap)?;
-        let body = &packet[piece.payload_at..piece.layout.total_len];
-        for (start, end) in self.pieces[..self.count].iter().map(|(a, b)| (usize::from(*a), usize::from(*b)))
-        {
-            if piece.start < end && start < piece.end {
-                let same = (start, end) == (piece.start, piece.end) && frame[start..end] == *body;
-                return Err(if same { DropReason::FragmentDuplicate } else { DropReason::FragmentOverlap });
-            }
-        }
-        let past_the_end = match (self.total, piece.fields.more) {
-            (Some(total), true) => piece.end > total,
-            (Some(_), false) => true,
-            (None, true) => false,
-            (None, false) => self.pieces[..self.count].iter().any(|(_, end)| usize::from(*end) > piece.end),
-        };
-        if past_the_end {
-            return Err(DropReason::FragmentOverlap);
-        }
-        if self.count == FRAGMENTS {
-            return Err(DropReason::FragmentTooMany);
-        }
-        if frame.len() < piece.end {
-            frame.append(piece.end - frame.len()).map_err(|_| DropReason::FragmentTooMany)?;
-        }
-        frame[piece.start..piece.end].copy_from_slice(body);
-        self.note(packet, piece);
-        Ok(())
-    }
-
-    fn note(&mut self, packet: &[u8], piece: &Piece) {
-        self.pieces[self.count] = (piece.start as u16, piece.end as u16);
-        self.count += 1;
-        self.received += piece.end - piece.start;
-        self.ecn_met |= 1 << (piece.layout.octet & 3);
-        if !piece.fields.more {
-            self.total = Some(piece.end);
-        }
-        if piece.start == 0 {
-            self.header_len = piece.layout.unfragmentable;
-            self.header[..self.header_len].copy_from_slice(&packet[..self.header_len]);
-            if piece.layout.is_v6 {
-                self.header[piece.layout.next_header_at] = behind_fragment_header(packet, &piece.layout);
-            }
-        }
-    }
-
-    fn is_whole(&self) -> bool {
-        self.total == Some(self.received) && self.header_len > 0
-    }
-
-    /// Puts the first fragment's header before the payload.
-    fn close(&mut self) -> Result<Frame, DropReason> {
-        let congested = self.ecn_met & 1 << Ecn::Ce as u8 != 0;
-        if congested && self.ecn_met & 1 << Ecn::NotEct as u8 != 0 {
-            return Err(DropReason::EcnCongestion);
-        }
-        let len = self.header_len;
-        let Some(mut frame) = self.frame.take() else { return Err(DropReason::FragmentOverlap) };
-        match frame.prepend(len) {
-            Ok(room) => room.copy_from_slice(&self.header[..len]),
-            Err(_) => {
-                self.frame = Some(frame);
-                return Err(DropReason::NoRoom);
-            }
-        }
-        if congested {
-            // What any fragment met counts for all (RFC 3168 section 5.3).
-            let octet = ip::traffic_class(&frame) | Ecn::Ce as u8;
-            ip::set_traffic_class(&mut frame, octet);
-        }
-        if !self.key.is_v6 {
-            ipv4::set_fragment(&mut frame, Fragment { identification: self.key.id, offset: 0, more: false });
-        }
-        ip::set_length(&mut frame);
-        Ok(frame)
-    }
-
-    /// Gives up: what had come is counted as lost, and what is still to come will be.
-    fn condemn(&mut self, reason: DropReason, pool: &mut FramePool, drops: &mut DropCounters) {
-        drops.add(reason, self.count as u64);
-        self.count = 0;
-        if let Some(frame) = self.frame.take() {
-            pool.give_back(frame);
-        }
-    }
-}
-
 /// Takes the fragment header out of a packet that is whole in spite of it (RFC 6946).
-fn strip_fragment_header(
+pub(crate) fn strip_fragment_header(
     mut frame: Frame,
     layout: &Layout,
     pool: &mut FramePool,
@@ -356,5 +243,4 @@ fn behind_fragment_header(packet: &[u8], layout: &Layout) -> u8 {
 }
 
 #[cfg(test)]
-#[path = "reassembly_tests.rs"]
 mod tests;

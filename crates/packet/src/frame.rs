@@ -20,6 +20,8 @@ use crate::{FrameError, Offload};
 pub const SMALL_FRAME_BYTES: usize = 2048;
 /// Bytes of a jumbo frame, head- and tailroom included: a 9,000-byte MTU with 728 bytes to spare.
 pub const JUMBO_FRAME_BYTES: usize = 9728;
+/// Bytes of a huge frame, head- and tailroom included: the longest IP packet that a length field tells, and 513 to spare.
+pub const HUGE_FRAME_BYTES: usize = 66_048;
 /// Bytes kept free before the packet in a fresh frame: an outer IPv6 header (40), UDP (8), ESP (8), the
 /// longest IV (16), a virtio-net header (12), and slack that keeps the packet on a cache line.
 pub const HEADROOM_BYTES: usize = 128;
@@ -27,32 +29,40 @@ pub const HEADROOM_BYTES: usize = 128;
 /// The header takes one cache line before the bytes of its slot.
 pub(crate) const SLOT_HEADER_BYTES: usize = 64;
 
-/// The two sizes of frame.
+/// The sizes of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum FrameSize {
     /// [`SMALL_FRAME_BYTES`].
     Small,
     /// [`JUMBO_FRAME_BYTES`].
     Jumbo,
+    /// [`HUGE_FRAME_BYTES`].
+    Huge,
 }
 
 impl FrameSize {
+    /// All of them, smallest first.
+    pub const ALL: [Self; 3] = [Self::Small, Self::Jumbo, Self::Huge];
+
     /// The bytes of a frame of this size, head- and tailroom included.
     pub const fn bytes(self) -> usize {
         match self {
             Self::Small => SMALL_FRAME_BYTES,
             Self::Jumbo => JUMBO_FRAME_BYTES,
+            Self::Huge => HUGE_FRAME_BYTES,
         }
     }
 
     /// The smallest size that holds a packet of `len` bytes with full headroom and `tail` bytes behind
-    /// it, or `None` if neither does.
+    /// it, or `None` if none does.
     pub const fn for_packet(len: usize, tail: usize) -> Option<Self> {
         let need = HEADROOM_BYTES + len + tail;
         if need <= SMALL_FRAME_BYTES {
             Some(Self::Small)
         } else if need <= JUMBO_FRAME_BYTES {
             Some(Self::Jumbo)
+        } else if need <= HUGE_FRAME_BYTES {
+            Some(Self::Huge)
         } else {
             None
         }
@@ -119,6 +129,15 @@ impl Frame {
     /// The frame's bytes, head- and tailroom included.
     pub fn capacity(&self) -> usize {
         self.slot().capacity as usize
+    }
+
+    /// Which size of frame it is.
+    pub fn size(&self) -> FrameSize {
+        match self.capacity() {
+            SMALL_FRAME_BYTES => FrameSize::Small,
+            JUMBO_FRAME_BYTES => FrameSize::Jumbo,
+            _ => FrameSize::Huge,
+        }
     }
 
     /// Free bytes before the packet.

@@ -13,6 +13,8 @@ pub const FRAGMENT_BYTES: usize = 8;
 /// Extension headers that are walked; a packet with more is an error.
 pub const EXTENSION_LIMIT: usize = 8;
 const NAME: &str = "IPv6";
+/// Where the header's destination address stands, in bytes.
+pub(crate) const DESTINATION: std::ops::Range<usize> = 24..40;
 /// Where the header's own next header field stands, in bytes.
 pub(crate) const NEXT_HEADER_AT: usize = 6;
 

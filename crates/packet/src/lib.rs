@@ -32,7 +32,7 @@ pub use arp::Arp;
 pub use esp::Esp;
 pub use ethernet::{Ethernet, MacAddress};
 pub use fragment::Fragment;
-pub use frame::{Frame, FrameSize, HEADROOM_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
+pub use frame::{Frame, FrameSize, HEADROOM_BYTES, HUGE_FRAME_BYTES, JUMBO_FRAME_BYTES, SMALL_FRAME_BYTES};
 pub use header_error::HeaderError;
 pub use icmp::Icmp;
 pub use ip::IpHeader;

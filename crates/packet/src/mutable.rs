@@ -9,11 +9,15 @@ use crate::{HeaderError, Ipv4};
 /// Options of IPv4 that no router changes (RFC 4302 appendix A1); every other is left out whole.
 const IMMUTABLE_OPTIONS: [u8; 5] = [130, 133, 134, 148, 149];
 
-/// Zeroes the mutable fields of the IP headers in `headers`, which end where AH starts.
+/// Length of a type 2 routing header, in bytes.
+const TYPE_2_BYTES: usize = 24;
+
+/// Zeroes the mutable fields of the IP headers in `headers`, which end where AH starts, and has those that the receiver will see
+/// otherwise as that will be.
 ///
 /// # Errors
 /// [`HeaderError`] if they are malformed, or are such that the receiver's view of them cannot be told: fragments, and
-/// routing headers with segments left.
+/// routing headers with segments left that are not of type 2.
 pub fn zero_mutable(headers: &mut [u8]) -> Result<(), HeaderError> {
     match headers.first() {
         Some(first) if first >> 4 == 6 => zero_ipv6(headers),
@@ -47,14 +51,27 @@ fn zero_ipv6(headers: &mut [u8]) -> Result<(), HeaderError> {
         let segments_left = headers[at + 3];
         match kind {
             HOP_BY_HOP | DESTINATION_OPTIONS => zero_options(&mut headers[at..extension.end])?,
-            // The receiver's view would have to be foretold for each routing type; type 0, for which the RFC does so, is
-            // deprecated (RFC 5095).
+            // Type 0, for which the RFC foretells the receiver's view, is deprecated (RFC 5095).
             ROUTING if segments_left == 0 => {}
+            ROUTING if is_type_2(&headers[at..extension.end]) => arrive_at_home(headers, at),
             _ => return Err(HeaderError::Unpredictable(kind)),
         }
         (kind, at) = (extension.next_header, extension.end);
     }
     Ok(())
+}
+
+/// Whether a routing header is of type 2 with its one segment left (RFC 6275 section 6.4).
+fn is_type_2(header: &[u8]) -> bool {
+    header.len() == TYPE_2_BYTES && header[2..4] == [2, 1]
+}
+
+/// Makes of the headers before a mobile node what they are when it has passed them on to its home address, which the type 2 routing
+/// header at `at` holds: then that has the care-of address, and no segment is left.
+fn arrive_at_home(headers: &mut [u8], at: usize) {
+    let (before, routing) = headers.split_at_mut(at);
+    routing[3] = 0;
+    before[ipv6::DESTINATION].swap_with_slice(&mut routing[8..TYPE_2_BYTES]);
 }
 
 /// Zeroes the data of options that may change en route: bit 0x20 of their type.
@@ -125,6 +142,23 @@ mod tests {
         assert_eq!(zero(FRAGMENT, &[AH, 0, 0, 0, 0, 0, 0, 0]), Err(HeaderError::Unpredictable(FRAGMENT)));
         assert!(zero(HOP_BY_HOP, &[AH, 1, 0, 0, 0, 0, 0, 0]).is_err(), "cut short");
         assert!(zero(HOP_BY_HOP, &[AH, 0, 0x3e, 9, 0, 0, 0, 0]).is_err(), "an option past the end");
+    }
+
+    #[test]
+    fn a_type_2_routing_header_counts_as_the_mobile_node_sees_it_at_its_home_address() {
+        let [care_of, home] = ["2001:db8:f::7", "2001:db8:1::7"];
+        let address = |text: &str| text.parse::<std::net::Ipv6Addr>().expect("an address").octets();
+        let routing =
+            |segments_left: u8, holds| [&[AH, 2, 2, segments_left, 0, 0, 0, 0], &address(holds)[..]].concat();
+        let mut under_way = headers("2001:db8::1", care_of, ROUTING, &routing(1, home));
+        let mut arrived = headers("2001:db8::1", home, ROUTING, &routing(0, care_of));
+        for packet in [&mut under_way, &mut arrived] {
+            assert_eq!(zero_mutable(packet), Ok(()));
+        }
+        assert_eq!(under_way, arrived);
+        assert_eq!((&under_way[24..40], under_way[43]), (&address(home)[..], 0));
+        let mut endless = headers("2001:db8::1", care_of, ROUTING, &routing(2, home));
+        assert_eq!(zero_mutable(&mut endless), Err(HeaderError::Unpredictable(ROUTING)));
     }
 
     proptest! {

@@ -104,7 +104,7 @@ impl Drop for Shelf {
     }
 }
 
-/// The frames of one worker, in both sizes. Bounded: what is not there is not allocated.
+/// The frames of one worker, in all sizes. Bounded: what is not there is not allocated.
 ///
 /// ```
 /// use convoy_packet::{FramePool, FrameSize};
@@ -119,18 +119,29 @@ impl Drop for Shelf {
 pub struct FramePool {
     small: Shelf,
     jumbo: Shelf,
+    huge: Shelf,
 }
 
 impl FramePool {
-    /// A pool of `small` frames of 2 KiB and `jumbo` frames of 9.5 KiB.
+    /// A pool of `small` frames of 2 KiB and `jumbo` frames of 9.5 KiB, and of no huge ones.
     pub fn new(small: usize, jumbo: usize) -> Self {
-        Self { small: Shelf::new(FrameSize::Small, small), jumbo: Shelf::new(FrameSize::Jumbo, jumbo) }
+        let [small, jumbo, huge] =
+            [(FrameSize::Small, small), (FrameSize::Jumbo, jumbo), (FrameSize::Huge, 0)]
+                .map(|(size, total)| Shelf::new(size, total));
+        Self { small, jumbo, huge }
+    }
+
+    /// The same with `huge` frames of 64.5 KiB, for whatever IP packet there may be.
+    #[must_use]
+    pub fn with_huge(self, huge: usize) -> Self {
+        Self { huge: Shelf::new(FrameSize::Huge, huge), ..self }
     }
 
     fn shelf(&mut self, size: FrameSize) -> &mut Shelf {
         match size {
             FrameSize::Small => &mut self.small,
             FrameSize::Jumbo => &mut self.jumbo,
+            FrameSize::Huge => &mut self.huge,
         }
     }
 
@@ -161,6 +172,8 @@ impl FramePool {
             self.small.free.push(frame);
         } else if home == self.jumbo.home.as_ptr() {
             self.jumbo.free.push(frame);
+        } else if home == self.huge.home.as_ptr() {
+            self.huge.free.push(frame);
         }
     }
 
@@ -176,6 +189,7 @@ impl FramePool {
         let shelf = match size {
             FrameSize::Small => &self.small,
             FrameSize::Jumbo => &self.jumbo,
+            FrameSize::Huge => &self.huge,
         };
         shelf.free.len() + shelf.strays()
     }
@@ -185,6 +199,7 @@ impl FramePool {
         match size {
             FrameSize::Small => self.small.total,
             FrameSize::Jumbo => self.jumbo.total,
+            FrameSize::Huge => self.huge.total,
         }
     }
 }

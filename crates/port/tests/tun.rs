@@ -4,11 +4,12 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, IpHeader, udp};
 use convoy_port::{Port, Tun, TunConfig};
 use support::{Namespace, received_buffers};
 
@@ -99,4 +100,25 @@ fn tcp_is_coalesced_on_its_way_to_the_interface() {
         assert!(packets > BYTES as u64 / 1_400, "every segment is a packet");
         assert!(writes * 4 < packets, "{packets} packets took {writes} writes");
     }
+}
+
+#[test]
+fn a_packet_longer_than_the_interfaces_mtu_is_delivered() {
+    let namespace = Namespace::new();
+    let mut tun = open(&namespace, "10.7.0.1");
+    let socket = namespace.inside(|| UdpSocket::bind("10.7.0.1:7000").expect("the address is there"));
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    let mut pool = FramePool::new(8, 8).with_huge(1);
+    let mut received = vec![0; 65_535];
+    for len in [1_000, 9_000, 20_028, 65_535] {
+        let header = IpHeader::new(UDP, [10, 7, 0, 9].into(), [10, 7, 0, 1].into());
+        let mut packet: Vec<u8> = (0..len).map(|at: usize| (at * 7 + at / 251) as u8).collect();
+        header.write(&mut packet);
+        udp::write(&mut packet[header.header_len()..], 9_000, 7_000);
+        let mut burst = vec![pool.take_filled(&packet, 0).expect("a frame")];
+        tun.send(&mut pool, &mut burst).expect("the interface is up");
+        let count = socket.recv(&mut received).expect("the kernel takes it");
+        assert!(received[..count] == packet[header.header_len() + udp::HEADER_BYTES..], "{len} bytes");
+    }
+    assert_eq!(tun.counters().send_dropped, 0);
 }

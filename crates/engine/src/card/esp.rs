@@ -1,5 +1,6 @@
 //! What the card wants of a job: the parts of an ESP packet.
 
+use convoy_card::command::FRAME_BYTES;
 use convoy_card::{Algorithm, Cipher as CardCipher, Hash, Packet, Sa, Verdict};
 use convoy_ipsec::{Aead, Cipher, CryptoJob, Integrity, KeyMaterial, Prepared, Transform};
 
@@ -54,7 +55,8 @@ struct Parts {
     payload: std::ops::Range<usize>,
 }
 
-/// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH, or nothing to work on.
+/// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH, nothing to work on, or more than its
+/// frames hold.
 pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Option<Packet<'a>> {
     let Prepared { frame, job, .. } = prepared;
     let parts = match sa.algorithm.cipher {
@@ -63,7 +65,8 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Op
         _ => chained(sa, job, frame)?,
     };
     let icv_start = usize::from(job.icv_start);
-    if parts.payload.is_empty() || parts.payload.end > icv_start {
+    let len = ESP_BYTES + parts.iv.len() + parts.payload.len() + usize::from(sa.icv_bytes);
+    if parts.payload.is_empty() || parts.payload.end > icv_start || len > FRAME_BYTES {
         return None;
     }
     let frame: &mut [u8] = frame;

@@ -72,7 +72,8 @@ fn agree(lab: &mut Lab, transform: Transform, cases: &[Case]) {
 #[test]
 fn the_same_packets_through_all_engines_give_the_same_result() {
     let lab = RefCell::new(Lab::new());
-    let len = prop_oneof![9 => 0usize..=1500, 1 => Just(9000)];
+    // The last is the most that fits a packet with what the longest outer headers, IV and ICV take.
+    let len = prop_oneof![27 => 0usize..=1500, 3 => Just(9000), 1 => Just(65_408)];
     for transform in transforms() {
         let key = prop::collection::vec(any::<u8>(), transform.key_material_len());
         let packets = prop::collection::vec((len.clone(), any::<u8>(), any::<bool>()), 1..40);

@@ -53,6 +53,21 @@ fn an_ah_packet_is_left_to_software_and_counted() {
 }
 
 #[test]
+fn a_packet_longer_than_the_cards_frames_is_left_to_software_and_counted() {
+    let mut card = card();
+    let mut pool = FramePool::new(1, 1).with_huge(2);
+    let transform = card.description().transforms[0];
+    let key = vec![5; transform.key_material_len()];
+    for (len, left) in [(9_000, 0), (20_000, 1), (65_408, 2)] {
+        let case = packet(transform, &key, (len, 9, false));
+        card.install_key(SA, &case.keys()).expect("claimed");
+        let sealed = complete(&mut card, Direction::Seal, vec![case.to_seal(&mut pool)]);
+        assert_eq!((sealed[0].status, card.left_to_software()), (CryptoStatus::Done, left), "{len} bytes");
+        sealed.into_iter().for_each(|packet| pool.give_back(packet.frame));
+    }
+}
+
+#[test]
 fn more_sas_than_the_cache_holds_take_turns_in_it() {
     let mut card = card();
     let mut pool = FramePool::new(8, 0);

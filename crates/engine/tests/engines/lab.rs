@@ -45,7 +45,11 @@ pub(crate) fn complete(
 
 impl Lab {
     pub(crate) fn new() -> Self {
-        Self { pool: FramePool::new(256, 160), engines: every_engine(), tallies: BTreeMap::new() }
+        Self {
+            pool: FramePool::new(256, 160).with_huge(80),
+            engines: every_engine(),
+            tallies: BTreeMap::new(),
+        }
     }
 
     /// Holds every engine that claims the transform against the case.

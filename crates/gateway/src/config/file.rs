@@ -138,6 +138,7 @@ tables! {
         kind: String,
         side: String,
         device: String,
+        mtu: u16,
         address: Vec<Text>,
         udp_port: u16,
         interface: String,

@@ -131,6 +131,8 @@ pub struct PortConfig {
     pub is_outside: bool,
     /// The kernel's name of a TUN device.
     pub device: Option<String>,
+    /// The MTU of a TUN device in bytes; `None` is what the tunnels leave.
+    pub mtu: Option<u16>,
     /// Addresses with the length of their prefix.
     pub addresses: Vec<(IpAddr, u8)>,
     /// UDP port of a `udp` port.
@@ -191,6 +193,8 @@ pub struct TunnelConfig {
     pub remote_ts: Vec<TrafficSelector>,
     /// The algorithms; where a daemon negotiates, those that are assumed.
     pub proposal: Proposal,
+    /// Whether the algorithms are only assumed: a daemon negotiates, and the file does not say what.
+    pub is_assumed: bool,
     /// Whether ESP travels in UDP.
     pub is_encapsulated: bool,
     /// The peer's UDP port.
@@ -227,6 +231,7 @@ impl TunnelConfig {
             local_ts: Vec::new(),
             remote_ts: Vec::new(),
             proposal,
+            is_assumed: false,
             is_encapsulated: true,
             remote_port: NAT_PORT,
             esn: proposal.esn,

@@ -48,6 +48,7 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
         kind,
         is_outside,
         device,
+        mtu: tun_mtu(c, file, &addresses),
         addresses: addresses.iter().map(|(_, address)| (address.addr(), address.prefix_len())).collect(),
         udp_port,
         interface,
@@ -125,10 +126,27 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[file::Port]) {
     }
 }
 
+/// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200 section 5).
+fn tun_mtu(c: &mut Checker<'_>, file: &file::Port, addresses: &[(&Text, IpNet)]) -> Option<u16> {
+    let mtu = file.mtu.as_ref()?;
+    let has_v6 = addresses.iter().any(|(_, address)| address.addr().is_ipv6());
+    if has_v6 && (576..1280).contains(mtu.get_ref()) {
+        let what = "an interface with an IPv6 address needs 1280 bytes at least; raise it, or take that address away";
+        c.add(&mtu.span(), "port.mtu", what);
+    }
+    Some(c.in_range(Some(mtu), "port.mtu", 1280, (576, 9400)))
+}
+
 /// Whether a port of this kind has what it needs, and nothing that it would ignore.
 fn settings_fit(c: &mut Checker<'_>, file: &file::Port, kind: PortKind) {
     let is = |wanted| kind == wanted;
     c.only(file.device.as_ref(), is(PortKind::Tun), "port.device", "it is for kind = \"tun\"");
+    c.only(
+        file.mtu.as_ref(),
+        is(PortKind::Tun),
+        "port.mtu",
+        "it is for kind = \"tun\"; outside, mtu of [gateway] holds",
+    );
     c.only(file.udp_port.as_ref(), is(PortKind::Udp), "port.udp_port", "it is for kind = \"udp\"");
     c.only(file.read.as_ref(), is(PortKind::Pcap), "port.read", "it is for kind = \"pcap\"");
     c.only(file.write.as_ref(), is(PortKind::Pcap), "port.write", "it is for kind = \"pcap\"");

@@ -128,12 +128,17 @@ fn without_keys(
         Some(list) => selectors(c, Some(list), "tunnel.local_ts"),
         None => [v4, v6].into_iter().filter_map(all_of).collect(),
     };
+    let is_assumed = proposal.is_none();
     let proposal = match proposal {
         Some(proposal) => proposal?,
         None => PROPOSAL.parse().ok()?,
     };
     let local = local.map_or(Some(unknown), |local| local)?;
-    Some(TunnelConfig { local_ts, ..TunnelConfig::plain(local, remote.unwrap_or(unknown), proposal) })
+    Some(TunnelConfig {
+        local_ts,
+        is_assumed,
+        ..TunnelConfig::plain(local, remote.unwrap_or(unknown), proposal)
+    })
 }
 
 fn all_of(family: IpAddr) -> Option<TrafficSelector> {

@@ -17,13 +17,16 @@ use super::scheduler::scheduler;
 use super::surroundings::Surroundings;
 use super::tunnel::{Around, is_set, tunnel};
 use super::{Config, PortConfig};
-use crate::assemble::inner_mtu;
 use crate::handover::MAX_WORKERS;
+use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.
 const CONTROL: &str = "/run/convoy/control.sock";
 /// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an interface with less.
 const LEAST_V6_MTU: u16 = 1280;
+
+/// The largest MTU of a port: jumbo frames are as long, with what protection adds.
+pub(super) const LARGEST_MTU: u16 = 9400;
 
 /// Checks a whole file. `problems` are those that its reader had.
 pub(super) fn check(
@@ -86,7 +89,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
-        mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, 9400)),
+        mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
         scheduler,
         classes,
         ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
@@ -122,14 +125,16 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
 
 /// IPv6 inside needs an interface that is wide enough for it.
 fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
-    let inside = config.ports.iter().filter(|port| !port.is_outside && port.kind == PortKind::Tun);
+    let is_computed = |port: &&PortConfig| port.kind == PortKind::Tun && port.mtu.is_none();
+    let inside = config.ports.iter().filter(is_computed);
     let has_v6 = inside.flat_map(|port| &port.addresses).any(|(address, _)| address.is_ipv6());
-    let inner = inner_mtu(config);
-    if let Some(mtu) = file.mtu.as_ref().filter(|_| has_v6 && inner < LEAST_V6_MTU) {
+    let inner = |mtu| inner_mtu(&Config { mtu, ..config.clone() }).bytes;
+    let leaves = inner(config.mtu);
+    if let Some(mtu) = file.mtu.as_ref().filter(|_| has_v6 && leaves < LEAST_V6_MTU) {
+        let least = (config.mtu..=LARGEST_MTU).find(|mtu| inner(*mtu) >= LEAST_V6_MTU).unwrap_or(LARGEST_MTU);
         let what = format!(
-            "it leaves {inner} bytes inside, and IPv6, of which a port inside has an address, needs {LEAST_V6_MTU}; \
-             {} or more are possible",
-            config.mtu + (LEAST_V6_MTU - inner)
+            "it leaves {leaves} bytes inside, and IPv6, of which a port inside has an address, needs {LEAST_V6_MTU}; \
+             {least} or more are possible"
         );
         c.add(&mtu.span(), "gateway.mtu", what);
     }

@@ -105,8 +105,10 @@ impl Station {
         if !self.description().needs_input_kept {
             return true;
         }
-        let jumbo = packets.iter().filter(|packet| size_of_frame(packet) == FrameSize::Jumbo).count();
-        pool.available(FrameSize::Jumbo) >= jumbo && pool.available(FrameSize::Small) >= packets.len() - jumbo
+        FrameSize::ALL.iter().all(|size| {
+            let needed = packets.iter().filter(|packet| packet.frame.size() == *size).count();
+            needed == 0 || pool.available(*size) >= needed
+        })
     }
 
     /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `redo`.
@@ -278,7 +280,7 @@ impl Station {
 /// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the same
 /// room at both ends.
 fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
-    let mut frame = pool.take(size_of_frame(packet))?;
+    let mut frame = pool.take(packet.frame.size())?;
     frame.reset(packet.frame.headroom()).ok()?;
     frame.append(packet.frame.len()).ok()?.copy_from_slice(&packet.frame);
     frame.set_received_ns(packet.frame.received_ns());
@@ -291,10 +293,6 @@ fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
         seat: packet.seat,
         context: packet.context,
     })
-}
-
-fn size_of_frame(packet: &Prepared) -> FrameSize {
-    if packet.frame.capacity() > FrameSize::Small.bytes() { FrameSize::Jumbo } else { FrameSize::Small }
 }
 
 /// Gives the frames back and returns the emptied vector.

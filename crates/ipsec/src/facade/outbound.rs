@@ -12,6 +12,7 @@ use crate::icmp::{self, IcmpError};
 use crate::job::{CryptoStatus, Prepared, SaIndex};
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
+use crate::reassembly::strip_fragment_header;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sad::{Sa, Slot};
 use crate::spd::TunnelId;
@@ -177,9 +178,33 @@ impl Ipsec {
         if layout.addresses(&frame) != endpoints {
             return self.drop_frame(context.pool, frame, Some(index), DropReason::TransportAddress);
         }
-        if layout.fragment.is_some_and(|fields| fields.is_piece()) {
-            return self.drop_frame(context.pool, frame, Some(index), DropReason::FragmentInTransport);
+        match layout.fragment {
+            Some(fields) if fields.is_piece() => {
+                return self.drop_frame(context.pool, frame, Some(index), DropReason::FragmentInTransport);
+            }
+            // It is whole in spite of its fragment header, behind which ESP and AH would have to stand, and which its receiver
+            // would take off first (RFC 6946).
+            Some(_) => {
+                let whole = strip_fragment_header(frame, layout, context.pool, &mut self.drops);
+                let Some(whole) = whole else { return };
+                return match Layout::parse(&whole) {
+                    Ok(layout) => self.protect_whole(whole, &layout, index, context),
+                    Err(_) => self.drop_frame(context.pool, whole, Some(index), DropReason::MalformedInner),
+                };
+            }
+            None => {}
         }
+        self.protect_whole(frame, layout, index, context);
+    }
+
+    /// A packet that is no fragment, by an SA in transport mode.
+    fn protect_whole(
+        &mut self,
+        frame: Frame,
+        layout: &Layout,
+        index: SaIndex,
+        context: &mut Context<'_, '_>,
+    ) {
         let largest = self.largest_inner(index, layout);
         // An IPv6 source may cut its own packets, and is the gateway itself here.
         if frame.len() > largest && !layout.is_v6 && layout.dont_fragment {

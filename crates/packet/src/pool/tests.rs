@@ -60,7 +60,25 @@ fn sizes_are_chosen_by_packet_and_tail() {
     assert_eq!(FrameSize::for_packet(1500, 300), Some(FrameSize::Small));
     assert_eq!(FrameSize::for_packet(1900, 100), Some(FrameSize::Jumbo));
     assert_eq!(FrameSize::for_packet(9000, 300), Some(FrameSize::Jumbo));
-    assert_eq!(FrameSize::for_packet(9600, 300), None);
+    assert_eq!(FrameSize::for_packet(9600, 300), Some(FrameSize::Huge));
+    assert_eq!(
+        FrameSize::for_packet(65_535, 320),
+        Some(FrameSize::Huge),
+        "the longest packet, and what ESP adds"
+    );
+    assert_eq!(FrameSize::for_packet(66_000, 0), None);
+}
+
+#[test]
+fn a_frame_knows_its_size_and_goes_back_to_its_own_kind() {
+    let mut pool = FramePool::new(1, 1).with_huge(1);
+    for size in FrameSize::ALL {
+        let frame = pool.take(size).expect("one of each");
+        assert_eq!((frame.size(), frame.capacity(), pool.available(size)), (size, size.bytes(), 0));
+        pool.give_back(frame);
+        assert_eq!((pool.available(size), pool.total(size)), (1, 1));
+    }
+    assert!(FramePool::new(1, 1).take(FrameSize::Huge).is_none());
 }
 
 #[test]

@@ -23,7 +23,7 @@ use crate::sa_config::{Mode, OuterDf, SaProtocol, UdpEncap};
 use crate::selector::Selector;
 use crate::spd::{PolicyDirection, TunnelId};
 
-const FRAMES: [usize; 2] = [200, 100];
+const FRAMES: [usize; 3] = [200, 100, 40];
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 const CBC_SHA256: Transform =
     Transform::Chained { cipher: Cipher::AesCbc(KeyBits::B256), integrity: Some(Integrity::HmacSha256_128) };
@@ -45,7 +45,7 @@ impl Gateway {
     fn new(config: IpsecConfig) -> Self {
         Self {
             ipsec: Ipsec::new(config),
-            pool: FramePool::new(FRAMES[0], FRAMES[1]),
+            pool: FramePool::new(FRAMES[0], FRAMES[1]).with_huge(FRAMES[2]),
             keys: HashMap::new(),
             now_ns: 1_000,
             outbound: OutboundBurst::default(),
@@ -137,7 +137,7 @@ impl Gateway {
         foreign.for_each(|(_, frame)| self.pool.give_back(frame));
         let later = u64::MAX;
         self.ipsec.inbound(later, &mut self.pool, &mut Vec::new(), &mut self.inbound);
-        let available = [FrameSize::Small, FrameSize::Jumbo].map(|size| self.pool.available(size));
+        let available = FrameSize::ALL.map(|size| self.pool.available(size));
         assert_eq!(available, FRAMES);
     }
 }

@@ -1,5 +1,7 @@
 use super::*;
+use crate::envelope::Envelope;
 use crate::icmp::parse_too_big;
+use convoy_packet::protocol::{ESP, FRAGMENT, ROUTING};
 use proptest::prelude::*;
 
 /// The MTU that an ICMP error inside names.
@@ -56,6 +58,63 @@ proptest! {
     }
 }
 
+/// All that swanctl has words for, but for key lengths, which change no packet's length.
+fn every_transform() -> Vec<Transform> {
+    let key = KeyBits::B128;
+    let aeads = [8, 12, 16].map(|icv| Aead::AesGcm { key, icv });
+    let aeads =
+        aeads.into_iter().chain([Aead::ChaCha20Poly1305, Aead::NullAesGmac(key)]).map(Transform::Aead);
+    let hashes = [
+        Integrity::HmacMd5_96,
+        Integrity::HmacSha1_96,
+        Integrity::HmacSha256_128,
+        Integrity::HmacSha384_192,
+        Integrity::HmacSha512_256,
+    ];
+    let ciphers =
+        [Cipher::Null, Cipher::AesCbc(key), Cipher::AesCtr(key), Cipher::TripleDesCbc, Cipher::DesCbc];
+    let chained = ciphers.into_iter().flat_map(|cipher| {
+        hashes.into_iter().map(move |hash| Transform::Chained { cipher, integrity: Some(hash) })
+    });
+    aeads.chain(chained).collect()
+}
+
+#[test]
+fn the_inner_mtu_of_every_proposal_family_and_encapsulation_is_the_largest_that_fits() {
+    for transform in every_transform() {
+        for (mode, outer_v6, encap) in [Mode::Tunnel, Mode::Transport].into_iter().flat_map(|mode| {
+            [(mode, false, None), (mode, true, None), (mode, false, Some(ENCAP)), (mode, true, Some(ENCAP))]
+        }) {
+            let is_ah =
+                matches!(transform, Transform::Chained { cipher: Cipher::Null, .. }) && encap.is_none();
+            let protocols = [Some(SaProtocol::Esp), is_ah.then_some(SaProtocol::Ah)];
+            for protocol in protocols.into_iter().flatten() {
+                let link = Link { outer_v6, mode, protocol, encap, transform, ..Link::default() };
+                let inner_v6 = mode == Mode::Transport && outer_v6;
+                let header_len = if inner_v6 { 40 } else { 20 };
+                let envelope = Envelope::new(protocol, mode, transform, outer_v6, encap.is_some());
+                let largest = envelope.inner_mtu(1_500, header_len);
+                let mut a = link.gateway(0);
+                let prepared = a.prepare(&[link.packet(inner_v6, largest)]);
+                assert_eq!(prepared.len(), 1);
+                // `AH` keeps a copy of the headers before it in front, which does not leave.
+                let copied = if protocol == SaProtocol::Ah { if outer_v6 { 40 } else { 20 } } else { 0 };
+                let len = prepared[0].frame.len() - copied;
+                let unused = 1_500 - len;
+                assert!(unused < transform.alignment(), "{link:?}: {largest} bytes become {len}");
+                prepared.into_iter().for_each(|packet| a.pool.give_back(packet.frame));
+                let more = a.prepare(&[link.packet(inner_v6, largest + 1)]);
+                assert!(
+                    more.len() == 2 || more[0].frame.len() - copied > 1_500,
+                    "{link:?}: {largest} and one more"
+                );
+                more.into_iter().for_each(|packet| a.pool.give_back(packet.frame));
+                a.assert_no_leak();
+            }
+        }
+    }
+}
+
 #[test]
 fn ipv6_inside_keeps_1280_and_the_outer_packet_is_cut() {
     let link = Link { mtu: 1_300, ..Link::default() };
@@ -65,6 +124,49 @@ fn ipv6_inside_keeps_1280_and_the_outer_packet_is_cut() {
     assert_eq!((outer.len(), b.receive(&outer)), (2, vec![packet]));
     assert!(a.send(&[link.packet(true, 1_281)]).is_empty());
     assert_eq!(told_mtu(&a.told_inside()[0]), 1_280);
+}
+
+#[test]
+fn a_packet_of_any_length_is_opened_that_a_peer_has_cut_after_protecting_it() {
+    for (outer_v6, protocol, transform, encap) in [
+        (false, SaProtocol::Esp, GCM, None),
+        (true, SaProtocol::Esp, CBC_SHA256, None),
+        (false, SaProtocol::Esp, GCM, Some(ENCAP)),
+        (true, SaProtocol::Esp, GCM, Some(ENCAP)),
+        (false, SaProtocol::Ah, NULL_SHA1, None),
+        (true, SaProtocol::Ah, NULL_SHA1, None),
+    ] {
+        let fragment = FragmentPlace::AfterEncapsulation;
+        let link = Link { outer_v6, protocol, transform, encap, fragment, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let packets = [20_028, 65_400].map(|len| link.packet(false, len)); // `ping -s 20000`, and the longest that fits
+        for packet in packets {
+            let outer = a.send(std::slice::from_ref(&packet));
+            assert!(outer.len() > 13 && outer.iter().all(|piece| piece.len() <= 1_500));
+            assert!(b.receive(&outer) == [packet], "{link:?}");
+        }
+        assert_eq!([&a, &b].map(|gateway| gateway.ipsec.counters().drops.total()), [0, 0]);
+        let too_long = a.send(&[link.packet(false, 65_535)]);
+        assert_eq!((too_long.len(), a.sa_drops(OUT, DropReason::PacketTooBig)), (0, 1));
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn ipv6s_forty_bytes_beyond_any_other_length_are_no_packet_of_ours() {
+    let link = Link { outer_v6: true, mode: Mode::Transport, ..Link::default() };
+    let [mut a, mut b] = link.pair();
+    let header = IpHeader::new(ESP, link.ends()[0], link.ends()[1]);
+    let mut longest = vec![0; 40 + 65_535];
+    header.write(&mut longest);
+    longest[40..48].copy_from_slice(&[0, 0, 0x10, 1, 0, 0, 0, 9]);
+    assert!(b.receive(&[longest]).is_empty());
+    assert_eq!(b.drops(DropReason::MalformedOuter), 1);
+    assert!(a.send(&[link.packet(true, 40 + 65_535)]).is_empty());
+    assert_eq!(a.sa_drops(OUT, DropReason::PacketTooBig), 1);
+    a.assert_no_leak();
+    b.assert_no_leak();
 }
 
 #[test]
@@ -101,6 +203,48 @@ fn too_big_comes_from_the_destination_since_our_own_address_is_a_martian_to_the_
         assert_eq!(ends, (destination, sender));
         a.assert_no_leak();
     }
+}
+
+#[test]
+fn transport_mode_takes_a_packet_that_is_whole_in_spite_of_its_fragment_header() {
+    for (protocol, transform) in [(SaProtocol::Esp, GCM), (SaProtocol::Ah, NULL_SHA1)] {
+        let link = Link { mode: Mode::Transport, outer_v6: true, protocol, transform, ..Link::default() };
+        let [mut a, mut b] = link.pair();
+        let plain = link.packet(true, 500);
+        let mut atomic = plain.clone();
+        atomic.splice(40..40, [17, 0, 0, 0, 0, 0, 0, 9]);
+        atomic[6] = FRAGMENT;
+        ip::set_length(&mut atomic);
+        let outer = a.send(&[atomic]);
+        assert_eq!(b.receive(&outer), [plain], "as its receiver would have it");
+        assert_eq!([&a, &b].map(|gateway| gateway.ipsec.counters().drops.total()), [0, 0]);
+        a.assert_no_leak();
+        b.assert_no_leak();
+    }
+}
+
+#[test]
+fn ah_covers_a_packet_with_a_type_2_routing_header() {
+    let link = Link {
+        mode: Mode::Transport,
+        outer_v6: true,
+        protocol: SaProtocol::Ah,
+        transform: NULL_SHA1,
+        ..Link::default()
+    };
+    let [mut a, mut b] = link.pair();
+    let mut packet = link.packet(true, 500);
+    let home: [u8; 16] = [0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x77];
+    packet.splice(40..40, [&[17, 2, 2, 1, 0, 0, 0, 0], &home[..]].concat());
+    packet[6] = ROUTING;
+    ip::set_length(&mut packet);
+    let outer = a.send(std::slice::from_ref(&packet));
+    assert_eq!((outer.len(), outer[0][40..64] == packet[40..64]), (1, false), "but for what comes next");
+    assert_eq!(outer[0][48..64], home);
+    assert_eq!(b.receive(&outer), [packet]);
+    assert_eq!([&a, &b].map(|gateway| gateway.ipsec.counters().drops.total()), [0, 0]);
+    a.assert_no_leak();
+    b.assert_no_leak();
 }
 
 #[test]

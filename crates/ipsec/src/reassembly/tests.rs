@@ -5,7 +5,7 @@ use convoy_packet::protocol::ESP;
 use proptest::prelude::*;
 use std::net::IpAddr;
 
-const FRAMES: [usize; 2] = [200, 80];
+const FRAMES: [usize; 3] = [400, 80, 48];
 
 struct Bench {
     pool: FramePool,
@@ -16,7 +16,7 @@ struct Bench {
 impl Bench {
     fn new(config: ReassemblyConfig) -> Self {
         Self {
-            pool: FramePool::new(FRAMES[0], FRAMES[1]),
+            pool: FramePool::new(FRAMES[0], FRAMES[1]).with_huge(FRAMES[2]),
             reassembly: Reassembly::new(config),
             drops: DropCounters::default(),
         }
@@ -39,10 +39,9 @@ impl Bench {
 
     /// The frames that are neither in the pool nor in reassembly.
     fn missing(&self) -> usize {
-        let held = self.reassembly.datagrams.iter().filter(|datagram| datagram.frame.is_some()).count();
-        let [small, jumbo] = [FrameSize::Small, FrameSize::Jumbo]
-            .map(|size| self.pool.total(size) - self.pool.available(size));
-        small + jumbo - held
+        let held = self.reassembly.datagrams.iter().filter(|datagram| datagram.frame_size().is_some());
+        let out = FrameSize::ALL.map(|size| self.pool.total(size) - self.pool.available(size));
+        out.iter().sum::<usize>() - held.count()
     }
 }
 
@@ -172,7 +171,6 @@ fn tiny_uneven_empty_and_endless_fragments_are_refused() {
         (57, 0x2000, DropReason::FragmentMalformed),
         (0, 0x0001, DropReason::FragmentMalformed),
         (100, 0x1fff, DropReason::FragmentMalformed),
-        (100, 0x1000, DropReason::FragmentTooMany),
     ] {
         let mut bytes = packet(false, 1, 0, body);
         bytes[6..8].copy_from_slice(&flags.to_be_bytes());
@@ -182,6 +180,85 @@ fn tiny_uneven_empty_and_endless_fragments_are_refused() {
         assert_eq!(bench.drops.get(reason), before + 1, "{reason}");
     }
     assert_eq!((bench.reassembly.len(), bench.missing()), (0, 0));
+}
+
+/// The longest ESP datagram of a family that is 65,535 bytes long with its header.
+fn longest(is_v6: bool, source: u8) -> Vec<u8> {
+    packet(is_v6, source, 0, 65_535 - if is_v6 { 40 } else { 20 })
+}
+
+#[test]
+fn the_longest_datagram_is_put_together_from_fragments_of_any_path() {
+    for is_v6 in [false, true] {
+        for mtu in [576, 1_280, 1_500, 9_000] {
+            for backwards in [false, true] {
+                let mut bench = Bench::new(ReassemblyConfig::default());
+                let expected = longest(is_v6, 1);
+                let mut pieces = bench.cut(&expected, mtu, 1);
+                if backwards {
+                    pieces.reverse();
+                }
+                let whole: Vec<_> = pieces.into_iter().filter_map(|piece| bench.take(0, piece)).collect();
+                assert!(whole == [expected], "IPv6 {is_v6}, {mtu} bytes, backwards {backwards}");
+                assert_eq!((bench.drops.total(), bench.missing()), (0, 0));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_datagram_longer_than_any_packet_is_refused_whole() {
+    // 65,515 bytes of payload are all that IPv4 has room for behind its header; 65,528 do not end past 65,535.
+    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut pieces = bench.cut(&longest(false, 1), 1_500, 1);
+    let last = pieces.last_mut().expect("45 pieces");
+    last.append(13).expect("room").fill(0);
+    ip::set_length(last);
+    let count = pieces.len() as u64;
+    assert!(pieces.into_iter().all(|piece| bench.take(0, piece).is_none()));
+    assert_eq!((bench.drops.get(DropReason::FragmentTooMany), bench.drops.total()), (count, count));
+    assert_eq!((bench.reassembly.len(), bench.missing()), (0, 0));
+}
+
+#[test]
+fn huge_datagrams_are_few_in_all_and_fewer_from_one_source() {
+    let config = ReassemblyConfig { huge: 3, huge_per_source: 2, ..Default::default() };
+    let mut bench = Bench::new(config);
+    let begin = |bench: &mut Bench, now_ns, source, id| {
+        let mut pieces = bench.cut(&longest(false, source), 9_000, id);
+        assert_eq!(bench.take(now_ns, pieces.pop().expect("the last")), None);
+        bench.pool.give_back_burst(&mut pieces);
+    };
+    let huge = |bench: &Bench| FRAMES[2] - bench.pool.available(FrameSize::Huge);
+    for (now_ns, (source, id)) in [(1, 1), (1, 2), (1, 3), (2, 1), (3, 1), (4, 1)].into_iter().enumerate() {
+        begin(&mut bench, now_ns as u64, source, id);
+        assert!(huge(&bench) <= config.huge);
+    }
+    assert_eq!((huge(&bench), bench.reassembly.len()), (3, 3));
+    assert_eq!(bench.drops.get(DropReason::ReassemblyLimit), 3);
+    assert_eq!(bench.missing(), 0);
+    // A small one is not shut out by that, and a newcomer's huge one has its place.
+    for body in [2_000, 20_000] {
+        let expected = packet(false, 9, 0, body);
+        let pieces = bench.cut(&expected, 1_500, 1);
+        assert_eq!(pieces.into_iter().find_map(|piece| bench.take(10, piece)), Some(expected));
+    }
+    assert_eq!(bench.missing(), 0);
+}
+
+#[test]
+fn a_datagram_for_which_there_is_no_huge_frame_is_counted_to_its_last_fragment() {
+    let mut bench = Bench::new(ReassemblyConfig::default());
+    let mut pieces = bench.cut(&packet(true, 1, 0, 20_000), 1_500, 1);
+    // The first piece is in the whole packet's frame, which goes back when it has come.
+    pieces.reverse();
+    let mut held = Vec::new();
+    bench.pool.take_burst(FrameSize::Huge, FRAMES[2], &mut held);
+    let count = pieces.len() as u64;
+    assert!(pieces.into_iter().all(|piece| bench.take(0, piece).is_none()));
+    assert_eq!((bench.drops.get(DropReason::NoFrame), bench.drops.total()), (count, count));
+    bench.pool.give_back_burst(&mut held);
+    assert_eq!(bench.missing(), 0);
 }
 
 #[test]
@@ -220,8 +297,8 @@ proptest! {
     #[test]
     fn pieces_in_any_order_make_up_the_packet(
         is_v6: bool,
-        body in 1usize..9_000,
-        mtu in 300usize..2_000,
+        body in prop_oneof![1usize..9_000, 9_000usize..30_000],
+        mtu in 600usize..2_000,
         order in any::<u64>(),
         interleaved: bool,
     ) {
@@ -246,9 +323,14 @@ proptest! {
 
     #[test]
     fn no_frame_is_lost_whatever_comes(
-        fragments in proptest::collection::vec((any::<bool>(), 0u8..3, 0u16..40, any::<bool>(), 0usize..200), 0..200),
+        fragments in proptest::collection::vec(
+            (any::<bool>(), 0u8..3, prop_oneof![0u16..40, Just(1_160), 1_170u16..1_190, Just(8_185)], any::<bool>(), 0usize..200),
+            0..200,
+        ),
     ) {
-        let mut bench = Bench::new(ReassemblyConfig { datagrams: 3, per_source: 2, timeout_ns: 50 });
+        let mut bench = Bench::new(ReassemblyConfig {
+            datagrams: 3, per_source: 2, huge: 2, huge_per_source: 1, timeout_ns: 50,
+        });
         let total = fragments.len();
         let mut whole = 0;
         for (now_ns, (is_v6, source, offset, more, body)) in fragments.into_iter().enumerate() {

@@ -1,0 +1,76 @@
+//! What protection puts around a packet, and so the longest packet that still fits.
+
+use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
+use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
+use convoy_packet::{ipv4, ipv6};
+
+use crate::ah;
+use crate::algorithm::Transform;
+use crate::outbound::ESP_TRAILER;
+use crate::sa_config::{Mode, SaProtocol};
+
+/// Bytes that an SA puts around a packet.
+///
+/// ```
+/// use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
+/// let proposal: Proposal = "aes128gcm16".parse().expect("known words");
+/// let in_udp_over_ipv4 = Envelope::new(SaProtocol::Esp, Mode::Tunnel, proposal.transform, false, true);
+/// assert_eq!(in_udp_over_ipv4.inner_mtu(1_500, 20), 1_438);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    mode: Mode,
+    /// Of the outer IP header, where one is made, and of UDP's.
+    outer: usize,
+    /// Of the ESP header and IV; of the whole of AH.
+    header: usize,
+    /// What payload and trailer together are padded to a multiple of.
+    alignment: usize,
+    /// Of ESP's pad length and next header.
+    trailer: usize,
+    /// Behind ESP's trailer.
+    icv: usize,
+}
+
+impl Envelope {
+    /// That of an SA whose outer packets are of IPv6 or IPv4, and in UDP or right on IP.
+    pub const fn new(
+        protocol: SaProtocol,
+        mode: Mode,
+        transform: Transform,
+        is_v6: bool,
+        in_udp: bool,
+    ) -> Self {
+        let ip = match mode {
+            Mode::Tunnel if is_v6 => ipv6::HEADER_BYTES,
+            Mode::Tunnel => ipv4::HEADER_BYTES,
+            Mode::Transport => 0,
+        };
+        let outer = ip + if in_udp { UDP_HEADER } else { 0 };
+        match protocol {
+            SaProtocol::Esp => Self {
+                mode,
+                outer,
+                header: ESP_HEADER + transform.iv_len(),
+                alignment: transform.alignment(),
+                trailer: ESP_TRAILER,
+                icv: transform.icv_len(),
+            },
+            SaProtocol::Ah => {
+                let header = ah::header_len(transform.icv_len(), is_v6);
+                Self { mode, outer, header, alignment: 1, trailer: 0, icv: 0 }
+            }
+        }
+    }
+
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes. In transport mode the packet keeps its own IP header of
+    /// `header_len` bytes in front; in tunnel mode that does not matter.
+    pub const fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
+        let kept = match self.mode {
+            Mode::Tunnel => 0,
+            Mode::Transport => header_len,
+        };
+        let room = mtu.saturating_sub(kept + self.outer + self.header + self.icv);
+        (room / self.alignment * self.alignment).saturating_sub(self.trailer) + kept
+    }
+}
