@@ -30,6 +30,9 @@ pub(crate) enum Command {
     Check(CheckArgs),
     /// Send a capture through the gateway's pipeline and write what leaves
     Replay(ReplayArgs),
+    /// What a gateway starts beside itself, to keep its routes and open its configuration
+    #[command(hide = true)]
+    Helper(HelperArgs),
     /// Simulate a platform under this gateway's scheduler: one run, a sweep, the small-packets paper's figures
     Sim(SimArgs),
 }
@@ -87,6 +90,16 @@ pub(crate) struct RunArgs {
     /// How the log is written
     #[arg(long, value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,
+}
+
+#[derive(Args)]
+pub(crate) struct HelperArgs {
+    /// The configuration that a reload reads
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: PathBuf,
+    /// A socket whose file goes when the gateway stops
+    #[arg(long, value_name = "FILE")]
+    pub(crate) socket: Vec<PathBuf>,
 }
 
 /// What can be shown.

@@ -8,6 +8,7 @@ mod check;
 mod control;
 mod demo;
 mod engines;
+mod helper;
 mod log;
 mod replay;
 mod run;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),
+        Command::Helper(args) => helper::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),

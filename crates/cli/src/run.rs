@@ -1,12 +1,17 @@
 //! `convoy run`.
 
+use std::ffi::OsStr;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
 
 use convoy_gateway::config::Config;
 use convoy_gateway::control::ControlServer;
+use convoy_gateway::helper::{Helper, HelperError};
+use convoy_gateway::lock::Lock;
 use convoy_gateway::notify::{self, Progress};
-use convoy_gateway::run::{self, Gateway, Load, Order};
+use convoy_gateway::privileges;
+use convoy_gateway::run::{self, Gateway, Load, Order, RunError};
 use convoy_gateway::supervise;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
@@ -17,40 +22,33 @@ use crate::check::load;
 use crate::summary::Summary;
 
 pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
-    let config = load(&args.config)?;
+    let path = std::path::absolute(&args.config).map_err(|error| failed(&error))?;
+    let config = load(&path)?;
     warn(&config);
     if config.ports.is_empty() {
         let what = "there is no [[port]]; a gateway needs one inside and one outside";
         return Err(Failure::Config(format!("{}: error: {what}", args.config.display())));
     }
-    let (control, metrics) = (config.control.clone(), config.metrics);
+    let _lock = Lock::take(&config.control).map_err(|error| failed(&error))?;
+    let helper = Arc::new(start_helper(&path, &config).map_err(|error| failed(&error))?);
     let (orders, received) = channel();
-    // Before the gateway gives up the right to a port below 1024.
-    let metrics = match metrics {
-        Some(address) => Some(
-            convoy_gateway::metrics::bind(address)
-                .map_err(|error| Failure::Failed(format!("metrics on {address}: {error}")))?,
-        ),
-        None => None,
+    let mut running = match Running::start(config, &path, &helper, orders) {
+        Ok(running) => running,
+        Err(failure) => {
+            undo(&helper);
+            return Err(failure);
+        }
     };
-    let summary = Summary::of(&args.config, &config);
-    let mut gateway =
-        Gateway::start(config, |text| tracing::warn!("{text}")).map_err(|error| failed(&error))?;
-    let path = args.config.clone();
-    let load: Load = Arc::new(move || Config::load(&path).map(Box::new).map_err(|errors| errors.to_string()));
-    let _server = ControlServer::start(&control, Arc::clone(&load), orders.clone())
-        .map_err(|error| Failure::Failed(format!("control socket {}: {error}", control.display())))?;
-    if let Some(listener) = metrics {
-        convoy_gateway::metrics::serve(listener, orders.clone())
-            .map_err(|error| Failure::Failed(format!("metrics: {error}")))?;
-    }
-    listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
-    summary.log(&gateway.snapshot());
-    tracing::info!("the MTU inside is {}", gateway.inner_mtu());
+    running.summary.log(&running.gateway.snapshot());
+    tracing::info!("the MTU inside is {}", running.gateway.inner_mtu());
     tracing::info!("ready");
     tell_manager(Progress::Ready);
-    gateway.work(&received).map_err(|error| failed(&error))?;
+    let ended = running.gateway.work(&received);
+    // One that fails leaves the routes that drop: its traffic does not go on in clear.
+    if matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_))) {
+        undo(&helper);
+    }
+    ended.map_err(|error| failed(&error))?;
     tracing::info!("stopped");
     Ok(())
 }
@@ -58,6 +56,65 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 /// Logs what is hardly meant so.
 fn warn(config: &Config) {
     config.warnings.iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
+}
+
+/// Leaves the host as it was before the start.
+fn undo(helper: &Helper) {
+    if let Err(error) = helper.undo() {
+        tracing::warn!("not all routes or sockets could be removed: {error}");
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> Failure {
+    Failure::Failed(error.to_string())
+}
+
+/// The helper is told now, once and for all, what it may open and remove.
+fn start_helper(path: &Path, config: &Config) -> Result<Helper, HelperError> {
+    let sockets = std::iter::once(&config.control).chain(&config.charon);
+    let sockets = sockets.flat_map(|path| [OsStr::new("--socket"), path.as_os_str()]);
+    let config = [OsStr::new("--config"), path.as_os_str()];
+    Helper::start(std::iter::once(OsStr::new("helper")).chain(config).chain(sockets))
+}
+
+/// A gateway at work, with all that asks it.
+struct Running {
+    gateway: Gateway,
+    summary: Summary,
+    _control: ControlServer,
+}
+
+impl Running {
+    /// Starts all in an order in which what may fail comes before what others notice: routes are last.
+    fn start(
+        config: Config,
+        path: &Path,
+        helper: &Arc<Helper>,
+        orders: Sender<Order>,
+    ) -> Result<Self, Failure> {
+        let (control, metrics) = (config.control.clone(), config.metrics);
+        let summary = Summary::of(path, &config);
+        let socket = |error| Failure::Failed(format!("control socket {}: {error}", control.display()));
+        let mut server = ControlServer::listen(&control).map_err(socket)?;
+        // Before the gateway gives up the right to a port below 1024.
+        let metrics = metrics.map(|address| {
+            let told = |error| Failure::Failed(format!("metrics on {address}: {error}"));
+            convoy_gateway::metrics::bind(address).map_err(told)
+        });
+        let metrics = metrics.transpose()?;
+        let gateway = Gateway::start(config, Arc::clone(helper), |text| tracing::warn!("{text}"))
+            .map_err(|error| failed(&error))?;
+        let load = load_by(path, helper);
+        server.start(Arc::clone(&load), orders.clone()).map_err(socket)?;
+        if let Some(listener) = metrics {
+            let told = |error| Failure::Failed(format!("metrics: {error}"));
+            convoy_gateway::metrics::serve(listener, orders.clone()).map_err(told)?;
+        }
+        listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
+        privileges::confine().map_err(|error| failed(&error))?;
+        gateway.route().map_err(|error| failed(&error))?;
+        Ok(Self { gateway, summary, _control: server })
+    }
 }
 
 /// The gateway goes on if its service manager is deaf, which then ends it or not.
@@ -84,4 +141,13 @@ fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
         }
     })?;
     Ok(())
+}
+
+/// Reads the configuration for a reload, which the gateway's own user cannot open.
+fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
+    let (path, helper) = (path.to_owned(), Arc::clone(helper));
+    Arc::new(move || {
+        let file = helper.configuration().map_err(|error| format!("{}: {error}", path.display()))?;
+        Config::read(&path, file).map(Box::new).map_err(|errors| errors.to_string())
+    })
 }

@@ -90,26 +90,36 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
     Ok(request)
 }
 
-/// The gateway's end. The socket's file goes when this is dropped.
+/// The gateway's end. The socket's file goes when this is dropped, unless the right to remove it was given up: then the
+/// [helper](crate::helper) does it.
 pub struct ControlServer {
     path: PathBuf,
+    listener: Option<UnixListener>,
 }
 
 impl ControlServer {
-    /// Listens at `path` on a thread of its own; a file that a dead gateway left there is replaced. `load` reads the
-    /// configuration for a reload.
+    /// Listens at `path`; a file that a dead gateway left there is replaced. Who connects waits until [`start`](Self::start).
     ///
     /// # Errors
     /// What the system refused, or that another gateway listens there.
-    pub fn start(path: &Path, load: Load, orders: Sender<Order>) -> io::Result<Self> {
-        let listener = UnixListener::from(OwnedFd::from(convoy_local::listen(path, Type::STREAM, BACKLOG)?));
+    pub fn listen(path: &Path) -> io::Result<Self> {
+        let socket = convoy_local::listen(path, Type::STREAM, BACKLOG)?;
+        Ok(Self { path: path.to_owned(), listener: Some(UnixListener::from(OwnedFd::from(socket))) })
+    }
+
+    /// Serves clients on a thread of its own. `load` reads the configuration for a reload.
+    ///
+    /// # Errors
+    /// That the system refused a thread.
+    pub fn start(&mut self, load: Load, orders: Sender<Order>) -> io::Result<()> {
+        let Some(listener) = self.listener.take() else { return Ok(()) };
         supervise::spawn("control", orders.clone(), move || {
             for client in listener.incoming().flatten() {
                 // A client that goes away early is its own affair.
                 supervise::survive("a client of the control socket", || drop(serve(client, &load, &orders)));
             }
         })?;
-        Ok(Self { path: path.to_owned() })
+        Ok(())
     }
 }
 
@@ -214,7 +224,8 @@ mod tests {
     fn a_reload_is_answered_with_what_came_of_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
-        let _refusing = ControlServer::start(&path, no_file(), channel().0).expect("listening");
+        let mut refusing = ControlServer::listen(&path).expect("listening");
+        refusing.start(no_file(), channel().0).expect("a thread");
         let told = "the configuration stays as it was:\nsite.toml:3: unknown key".to_owned();
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Refused(told));
         let path = folder.path().join("other.sock");
@@ -222,7 +233,8 @@ mod tests {
         let load: Load = Arc::new(|| {
             crate::config::Config::parse("test.toml", "").map(Box::new).map_err(|errors| errors.to_string())
         });
-        let _server = ControlServer::start(&path, load, orders).expect("listening");
+        let mut server = ControlServer::listen(&path).expect("listening");
+        server.start(load, orders).expect("a thread");
         let report =
             ReloadReport { stayed: 2, came: 1, refused: vec!["why".to_owned()], ..Default::default() };
         let answer = report.clone();
@@ -250,7 +262,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
         let (orders, received) = channel();
-        let server = ControlServer::start(&path, no_file(), orders).expect("listening");
+        let mut server = ControlServer::listen(&path).expect("listening");
+        server.start(no_file(), orders).expect("a thread");
         let mode = std::fs::metadata(&path).expect("a socket").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
         assert_eq!(ask(&path, Ask::Ping).expect("an answer"), Answer::Good);
@@ -264,7 +277,7 @@ mod tests {
         assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.opened == 7));
         worker.join().expect("no panic");
         assert_eq!(
-            ControlServer::start(&path, no_file(), channel().0).err().map(|error| error.kind()),
+            ControlServer::listen(&path).err().map(|error| error.kind()),
             Some(io::ErrorKind::AddrInUse)
         );
         drop(server);
@@ -289,7 +302,8 @@ mod tests {
     fn a_request_without_end_is_cut_off() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("control.sock");
-        let _server = ControlServer::start(&path, no_file(), channel().0).expect("listening");
+        let mut server = ControlServer::listen(&path).expect("listening");
+        server.start(no_file(), channel().0).expect("a thread");
         let client = UnixStream::connect(&path).expect("listening");
         // The server may hang up while this is still being written.
         let _ = (&client).write_all(&[b'x'; 100_000]);

@@ -31,6 +31,13 @@ impl Costs {
         Self { cache, stated: HashMap::new() }
     }
 
+    /// Opens the cache's file, so that it can be written once the right to open it is given up.
+    pub fn hold(&mut self) {
+        if let Err(error) = self.cache.hold() {
+            tracing::warn!("{error}");
+        }
+    }
+
     /// States what an engine costs whatever the transform: a modelled accelerator's timing.
     pub fn state(&mut self, engine: &str, model: CostModel) {
         self.stated.insert(engine.to_owned(), model);

@@ -218,6 +218,14 @@ impl Lane {
     /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
     /// sequence numbers and replay windows. All else stays as it is.
     pub(crate) fn reload(&mut self, config: &Arc<Config>) -> Reloaded {
+        let done = self.go_over(config);
+        crate::run::wipe_stack();
+        done
+    }
+
+    /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
+    #[inline(never)]
+    fn go_over(&mut self, config: &Arc<Config>) -> Reloaded {
         self.settle();
         self.config = Arc::clone(config);
         let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);

@@ -1,9 +1,12 @@
 //! From a configuration to open ports, a queue for each worker.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use convoy_engine::Engine;
-use convoy_port::{Pcap, Port, PortError, PortKind, Raw, Route, Tun, TunConfig, Udp, UdpConfig};
+use convoy_port::{
+    Pcap, Port, PortError, PortKind, Prefix, Raw, Route, RoutePlan, Tun, TunConfig, Udp, UdpConfig,
+};
 use convoy_scheduler::CostModel;
 
 use crate::charon::IKE_PORT;
@@ -32,7 +35,9 @@ pub(crate) fn open_all(config: &Config) -> Result<Opened, PortError> {
     let workers = usize::from(config.workers);
     let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
     let mut engines = Vec::new();
-    for port in &config.ports {
+    // Outside first: where an address is not ours or is taken, no interface is made.
+    let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
+    for port in outside.into_iter().chain(inside) {
         let queues = open(port, config, &mut engines)?;
         if queues.len() != workers {
             let reason = format!("it has {} queues for {workers} workers", queues.len());
@@ -67,7 +72,6 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
                 device: device.to_owned(),
                 addresses: port.addresses.clone(),
                 mtu: inner_mtu(config).bytes,
-                routes: routes(config),
                 queues,
             })
             .map(boxed)
@@ -79,6 +83,7 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
             mtu: config.mtu,
             queues,
             offloads: true,
+            mark: mark(config),
         })
         .map(boxed),
         PortKind::Pcap => {
@@ -89,10 +94,29 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
             }
             Ok(boxed(vec![pcap]))
         }
-        PortKind::Raw => Raw::bind(&port.name, &addresses(), config.mtu.into(), queues).map(boxed),
+        PortKind::Raw => open_raw(port, config).map(boxed),
         PortKind::Card => open_card(port, config, engines),
         PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
     }
+}
+
+/// The kernel hands every packet to all raw sockets of its protocol, so it would let two gateways share an address.
+fn open_raw(port: &PortConfig, config: &Config) -> Result<Vec<Raw>, PortError> {
+    let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
+    let taken =
+        |address: &IpAddr| convoy_port::raw_protocol_taken(*address).map(|protocol| (*address, protocol));
+    if let Some((address, protocol)) = addresses.iter().find_map(taken) {
+        let reason = format!(
+            "another program, perhaps another gateway, has IP protocol {protocol} at {address}; stop it (`ss -lwnp` names it)"
+        );
+        return Err(PortError::Invalid { port: port.name.clone(), reason });
+    }
+    Raw::bind(&port.name, &addresses, config.mtu.into(), usize::from(config.workers), mark(config))
+}
+
+/// The mark of the gateway's own packets; without an interface inside nothing is routed, and nothing needs telling apart.
+fn mark(config: &Config) -> Option<u32> {
+    inside_device(config).map(|_| config.routing.mark)
 }
 
 #[cfg(feature = "card")]
@@ -121,34 +145,60 @@ fn open_card(port: &PortConfig, _: &Config, _: &mut Vec<PortEngine>) -> Result<Q
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
 }
 
+/// What is routed into the tunnels; `None` without an interface inside.
+pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
+    let inside = config.ports.iter().find(|port| !port.is_outside && port.kind == PortKind::Tun)?;
+    let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
+    let locals = config.tunnels.iter().map(|tunnel| tunnel.local);
+    let prefixes = config.tunnels.iter().flat_map(|tunnel| &tunnel.local_ts);
+    Some(RoutePlan {
+        device: inside.device.clone()?,
+        addresses: inside.addresses.clone(),
+        routing: config.routing,
+        routes: routes(config),
+        here: distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix)),
+        outer: named(outside.map(|(address, _)| *address).chain(locals)),
+        peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
+    })
+}
+
+fn prefix((address, bits): (IpAddr, u8)) -> Prefix {
+    Prefix { address, bits }
+}
+
+fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+    all.collect::<BTreeSet<T>>().into_iter().collect()
+}
+
+/// Addresses without those that stand for all.
+fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+    distinct(all.filter(|address| !address.is_unspecified()))
+}
+
 /// What is behind the tunnels' peers, but for what the interface's own addresses already cover.
-pub(crate) fn routes(config: &Config) -> Vec<Route> {
+fn routes(config: &Config) -> Vec<Route> {
     let own = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let mut routes: Vec<Route> = Vec::new();
+    let mut known = BTreeSet::new();
     for tunnel in config.tunnels.iter().filter(|tunnel| tunnel.mode == convoy_ipsec::Mode::Tunnel) {
         let prefixes = tunnel.remote_ts.iter().filter_map(|selector| selector.addresses.as_prefix());
-        for (prefix, bits) in prefixes.filter(|prefix| !own().any(|address| address == prefix)) {
+        for network in prefixes.filter(|network| !own().any(|address| address == network)) {
+            let prefix = prefix(network);
             let is_local = |address: &IpAddr| {
-                address.is_ipv4() == prefix.is_ipv4()
+                address.is_ipv4() == prefix.address.is_ipv4()
                     && tunnel.local_ts.iter().any(|selector| selector.addresses.contains(*address))
             };
-            let source = own().map(|(address, _)| *address).find(is_local);
-            if !routes.iter().any(|known| (known.prefix, known.bits) == (prefix, bits)) {
-                routes.push(Route { prefix, bits, source });
+            if known.insert(prefix) {
+                let source = own().map(|(address, _)| *address).find(is_local);
+                routes.push(Route { prefix, source });
             }
         }
     }
     routes
 }
 
-/// A route in the words of ip(8).
-pub(crate) fn command(route: &Route) -> String {
-    let source = route.source.map_or_else(String::new, |source| format!(" src {source}"));
-    format!("{}/{}{source}", route.prefix, route.bits)
-}
-
 /// The device of the inside port, if it is one of the kernel's.
-pub(crate) fn inside_device(config: &Config) -> Option<&str> {
+fn inside_device(config: &Config) -> Option<&str> {
     config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.device.as_deref())
 }
 
@@ -174,7 +224,14 @@ mod tests {
         ]
         .concat();
         let config = Config::parse("test.toml", &text).expect("good");
-        let words: Vec<String> = routes(&config).iter().map(command).collect();
-        assert_eq!(words, ["10.2.0.0/24 src 10.1.0.1", "10.2.1.0/24 src 10.1.1.1"]);
+        let plan = route_plan(&config).expect("there is an interface inside");
+        let words = |route: &Route| {
+            let source = route.source.expect("an address inside is local to each");
+            format!("{}/{} src {source}", route.prefix.address, route.prefix.bits)
+        };
+        let routes: Vec<String> = plan.routes.iter().map(words).collect();
+        assert_eq!(routes, ["10.2.0.0/24 src 10.1.0.1", "10.2.1.0/24 src 10.1.1.1"]);
+        assert_eq!(plan.here.len(), 3);
+        assert_eq!((plan.outer.len(), plan.peers.len()), (1, 1));
     }
 }

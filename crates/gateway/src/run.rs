@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
+use zeroize::Zeroize;
 
 use crate::assemble::{self, AssembleError};
 use crate::charon::Charon;
@@ -14,11 +15,13 @@ use crate::config::{Config, Problem};
 use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::handover::Handover;
+use crate::helper::{Helper, HelperError};
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::lane::{Lane, Reloaded, Tell};
 use crate::lanes::Lanes;
 use crate::pipeline::Clock;
 use crate::ports::{self, Opened};
+use crate::privileges::{self, Account};
 use crate::snapshot::Snapshot;
 use crate::worker::Worker;
 
@@ -108,7 +111,10 @@ pub enum RunError {
     Memory(#[from] crate::memory::MemoryError),
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
-    Privileges(#[from] crate::privileges::PrivilegeError),
+    Privileges(#[from] privileges::PrivilegeError),
+    /// Nothing could be routed into the tunnels.
+    #[error("routes into the tunnels: {0}")]
+    Routes(#[from] HelperError),
 }
 
 /// Workers by their numbers, for people.
@@ -129,25 +135,50 @@ pub struct Gateway {
     /// What the interface inside was given at the start.
     inner_mtu: InnerMtu,
     tell: Tell,
+    /// Does what needs privileges; a gateway over ports that were given to it has none.
+    helper: Option<Arc<Helper>>,
     charon: Option<Charon>,
 }
 
 impl Gateway {
-    /// Opens ports, gives up all privileges, installs engines and tunnels, and starts the workers. `tell` hears what the
-    /// operator should know.
+    /// Opens ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
+    /// tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell` hears what the operator should
+    /// know.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
-    pub fn start(config: Config, tell: impl Fn(String) + Send + Sync + 'static) -> Result<Self, RunError> {
+    pub fn start(
+        config: Config,
+        helper: Arc<Helper>,
+        tell: impl Fn(String) + Send + Sync + 'static,
+    ) -> Result<Self, RunError> {
+        let (account, warning) = Account::find(config.user.as_deref())?;
+        warning.into_iter().for_each(&tell);
         let ports = ports::open_all(&config)?;
-        crate::privileges::drop_all()?;
-        Self::over(config, ports, Costs::new(), Arc::new(tell))
+        let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
+        let charon = charon.map_err(RunError::Charon)?;
+        let mut costs = Costs::new();
+        costs.hold();
+        if let Err(error) = privileges::lock_memory() {
+            tell(error.to_string());
+        }
+        privileges::give_up(account.as_ref())?;
+        let mut gateway = Self::over(config, ports, charon, costs, Arc::new(tell))?;
+        wipe_stack();
+        gateway.helper = Some(helper);
+        Ok(gateway)
     }
 
-    /// A gateway over these ports.
-    fn over(config: Config, ports: Opened, mut costs: Costs, tell: Tell) -> Result<Self, RunError> {
+    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
+    #[inline(never)]
+    fn over(
+        config: Config,
+        ports: Opened,
+        mut charon: Option<Charon>,
+        mut costs: Costs,
+        tell: Tell,
+    ) -> Result<Self, RunError> {
         crate::memory::check(config.workers)?;
-        let mut charon = config.charon.as_ref().map(|path| Charon::new(path, &config));
         let mut engines = assemble::engines(&config, &mut costs)?;
         for (engine, cost) in ports.engines {
             costs.state(&engine.description().name, cost);
@@ -182,12 +213,21 @@ impl Gateway {
             charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
-        Ok(Self { lanes, crew, config, inner_mtu, tell, charon })
+        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, charon })
     }
 
     /// The MTU of the interface inside, and why.
     pub fn inner_mtu(&self) -> &InnerMtu {
         &self.inner_mtu
+    }
+
+    /// Routes into the tunnels what is behind them. To be called last, so that a start that fails changes no route.
+    ///
+    /// # Errors
+    /// [`RunError::Routes`].
+    pub fn route(&self) -> Result<(), RunError> {
+        let plan = self.helper.as_ref().zip(ports::route_plan(&self.config));
+        plan.map_or(Ok(()), |(helper, plan)| helper.route(plan)).map_err(RunError::Routes)
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -199,7 +239,7 @@ impl Gateway {
         while result.is_ok() && !self.crew.has_gap() {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
-                Ok(Order::Reload(config, reply)) => reply(self.reload(*config)),
+                Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
                 Ok(Order::Show(reply)) => reply(self.snapshot()),
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -229,9 +269,9 @@ impl Gateway {
         snapshot
     }
 
-    fn reload(&mut self, config: Config) -> ReloadReport {
+    fn reload(&mut self, config: &Config) -> ReloadReport {
         let mut notes: Vec<String> = config.warnings.iter().map(Problem::in_one_line).collect();
-        let restart = needs_restart(&self.config, &config).into_iter();
+        let restart = needs_restart(&self.config, config).into_iter();
         notes
             .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
@@ -247,15 +287,9 @@ impl Gateway {
         refused.extend(all.flat_map(|other| other.refused));
         refused.sort();
         refused.dedup();
-        // The right to do so was given up.
-        let known = ports::routes(&self.config);
-        for route in ports::routes(&config).iter().filter(|route| !known.contains(route)) {
-            let device = ports::inside_device(&self.config).unwrap_or("the interface inside");
-            let words = ports::command(route);
-            notes.push(format!("there is no route yet; run: ip route replace {words} dev {device}"));
-        }
-        self.config.tunnels = config.tunnels;
-        self.config.bypass = config.bypass;
+        self.config.tunnels.clone_from(&config.tunnels);
+        self.config.bypass.clone_from(&config.bypass);
+        notes.extend(self.route().err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
         tracing::info!("reload: {stayed} tunnels stayed, {came} came, {went} went");
         ReloadReport { stayed, came, went, notes, refused }
@@ -284,11 +318,23 @@ fn is_hurried(orders: &Receiver<Order>, pause: Duration) -> bool {
     }
 }
 
+/// Overwrites what functions that returned have left below on this thread's stack: engines expand keys there.
+#[inline(never)]
+pub(crate) fn wipe_stack() {
+    /// More than any engine's `install_key` takes, with room for what called it, in bytes.
+    const DEPTH: usize = 256 << 10;
+    let mut stack = [0xa5_u8; DEPTH];
+    std::hint::black_box(&mut stack).zeroize();
+    std::hint::black_box(&stack);
+}
+
 /// Settings that differ and that only a new start takes up.
 fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let changes = [
         ("gateway.control", old.control != new.control),
         ("gateway.charon", old.charon != new.charon),
+        ("gateway.user", old.user != new.user),
+        ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.metrics", old.metrics != new.metrics),

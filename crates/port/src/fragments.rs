@@ -34,11 +34,11 @@ impl Ends {
 }
 
 impl FragmentSender {
-    /// Sockets for the families of `addresses`. They need CAP_NET_RAW.
-    pub(crate) fn open(addresses: &[IpAddr]) -> std::io::Result<Self> {
+    /// Sockets for the families of `addresses`; what they send has the mark. They need CAP_NET_RAW.
+    pub(crate) fn open(addresses: &[IpAddr], mark: Option<u32>) -> std::io::Result<Self> {
         let of = |any: IpAddr| {
             let is_wanted = addresses.iter().any(|address| address.is_ipv4() == any.is_ipv4());
-            is_wanted.then(|| open(any)).transpose()
+            is_wanted.then(|| open(any, mark)).transpose()
         };
         Ok(Self { v4: of(Ipv4Addr::UNSPECIFIED.into())?, v6: of(Ipv6Addr::UNSPECIFIED.into())? })
     }
@@ -72,10 +72,13 @@ impl FragmentSender {
 }
 
 /// Of protocol `IPPROTO_RAW`, it takes packets with their headers and receives none.
-fn open(any: IpAddr) -> std::io::Result<Socket> {
+fn open(any: IpAddr, mark: Option<u32>) -> std::io::Result<Socket> {
     let domain = Domain::for_address(SocketAddr::new(any, 0));
     let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(libc::IPPROTO_RAW)))?;
     socket.set_nonblocking(true)?;
+    if let Some(mark) = mark {
+        socket.set_mark(mark)?;
+    }
     sys::set_dont_fragment(socket.as_fd(), &any, true)?;
     Ok(socket)
 }

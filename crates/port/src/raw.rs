@@ -30,15 +30,28 @@ pub struct Raw {
 
 impl Raw {
     /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer packets, in bytes. The
-    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives.
+    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives. What leaves has the mark
+    /// (`SO_MARK`), by which routing rules know it; that needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
-    pub fn bind(name: &str, addresses: &[IpAddr], mtu: usize, queues: usize) -> Result<Vec<Self>, PortError> {
-        (0..queues).map(|queue| Self::bind_queue(name, addresses, mtu, queue == 0)).collect()
+    pub fn bind(
+        name: &str,
+        addresses: &[IpAddr],
+        mtu: usize,
+        queues: usize,
+        mark: Option<u32>,
+    ) -> Result<Vec<Self>, PortError> {
+        (0..queues).map(|queue| Self::bind_queue(name, addresses, mtu, queue == 0, mark)).collect()
     }
 
-    fn bind_queue(name: &str, addresses: &[IpAddr], mtu: usize, receives: bool) -> Result<Self, PortError> {
+    fn bind_queue(
+        name: &str,
+        addresses: &[IpAddr],
+        mtu: usize,
+        receives: bool,
+        mark: Option<u32>,
+    ) -> Result<Self, PortError> {
         if addresses.is_empty() {
             let reason = "a raw port needs an address to listen on; add address = [\"192.0.2.1\"]".to_owned();
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -51,7 +64,7 @@ impl Raw {
         let mut endpoints = Vec::new();
         for address in addresses {
             for protocol in PROTOCOLS {
-                let socket = RawSocket::open(*address, protocol, receives)
+                let socket = RawSocket::open(*address, protocol, receives, mark)
                     .map_err(|source| failed(&format!("IP protocol {protocol}"), address, source))?;
                 endpoints.push(socket);
             }
@@ -60,7 +73,7 @@ impl Raw {
                 endpoints.push(reports.map_err(|source| failed("ICMP", address, source))?);
             }
         }
-        let fragments = FragmentSender::open(addresses).map_err(|source| PortError::Io {
+        let fragments = FragmentSender::open(addresses, mark).map_err(|source| PortError::Io {
             port: name.to_owned(),
             action: "open a socket for fragments (run as root, or with CAP_NET_RAW)".to_owned(),
             source,

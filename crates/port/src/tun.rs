@@ -9,7 +9,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use convoy_packet::{Frame, FramePool, FrameSize};
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Route};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
@@ -30,8 +30,6 @@ pub struct TunConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Its MTU in bytes.
     pub mtu: u16,
-    /// What is routed to it.
-    pub routes: Vec<Route>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
 }
@@ -54,12 +52,13 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Opens the device with its queues, gives it its addresses and MTU, sets it up, and routes to it what is to be.
+    /// Opens the device with its queues, gives it its addresses and MTU, and sets it up. Nothing is routed to it yet but the
+    /// networks of its addresses.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
     pub fn open(config: &TunConfig) -> Result<Vec<Self>, PortError> {
-        let TunConfig { name, device, addresses, mtu, routes, queues } = config;
+        let TunConfig { name, device, addresses, mtu, queues } = config;
         if device.is_empty() || device.len() > NAME_BYTES {
             let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -72,6 +71,14 @@ impl Tun {
             }
         };
         let has_more = *queues > 1;
+        if has_more && crate::taken::interface_exists(device) {
+            // The kernel would add our queues to those of whoever has it, and share the packets out among all.
+            let reason = format!(
+                "there is an interface {device} already: another gateway has it, or it was made to stay; stop that gateway, \
+                 or run: ip link del {device}"
+            );
+            return Err(PortError::Invalid { port: name.to_owned(), reason });
+        }
         let tun = DeviceBuilder::new()
             .name(device)
             .mtu(*mtu)
@@ -89,7 +96,6 @@ impl Tun {
             result.map_err(io(format!("give {device} the address {address}/{bits}")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
-        crate::route::add(index, routes).map_err(io(format!("route the tunnels' addresses to {device}")))?;
         let more: Vec<SyncDevice> = (1..*queues)
             .map(|_| tun.try_clone())
             .collect::<Result<_, _>>()

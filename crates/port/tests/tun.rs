@@ -30,7 +30,6 @@ fn open(namespace: &Namespace, address: &str) -> Tun {
                 if address.contains(':') { 64 } else { 24 },
             )],
             mtu: 1_400,
-            routes: Vec::new(),
             queues: 1,
         };
         Tun::open(&config).expect("a tun needs root and /dev/net/tun").remove(0)

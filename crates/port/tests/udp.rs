@@ -13,8 +13,15 @@ const PORT: u16 = 4500;
 
 fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
     let addresses = vec![address.parse().expect("an address")];
-    let config =
-        UdpConfig { name: "outside".into(), addresses, ports: vec![PORT], mtu: 9200, queues: 1, offloads };
+    let config = UdpConfig {
+        name: "outside".into(),
+        addresses,
+        ports: vec![PORT],
+        mtu: 9200,
+        queues: 1,
+        offloads,
+        mark: None,
+    };
     namespace.inside(|| Udp::bind(&config)).expect("the address is ours").remove(0)
 }
 

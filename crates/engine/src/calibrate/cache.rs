@@ -1,7 +1,7 @@
 //! Calibrations kept in a file, so that a start costs nothing.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use convoy_ipsec::Transform;
@@ -72,6 +72,8 @@ pub struct CalibrationCache {
     fingerprint: String,
     costs: BTreeMap<Key, CostModel>,
     is_changed: bool,
+    /// The file, opened for writing.
+    held: Option<std::fs::File>,
 }
 
 impl CalibrationCache {
@@ -99,7 +101,7 @@ impl CalibrationCache {
             Ok(costs) => (costs, None),
             Err(warning) => (BTreeMap::new(), Some(warning)),
         };
-        (Self { path, fingerprint, costs, is_changed: false }, warning)
+        (Self { path, fingerprint, costs, is_changed: false, held: None }, warning)
     }
 
     /// The cost model of an engine for a transform; measured now if it is not known. See [`calibrate`].
@@ -127,7 +129,23 @@ impl CalibrationCache {
         self.is_changed = true;
     }
 
-    /// Writes what was measured since, whole or not at all: into a file beside it, which then takes its name.
+    /// Opens the file for writing, so that [`save`](Self::save) needs no right to open or make one. It is then written in place:
+    /// what is left of a write that was cut short is not read.
+    ///
+    /// # Errors
+    /// [`CacheError`] if it cannot be opened.
+    pub fn hold(&mut self) -> Result<(), CacheError> {
+        let Some(path) = &self.path else { return Ok(()) };
+        let mut options = std::fs::OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+        let file = made.and_then(|()| options.open(path));
+        self.held = Some(file.map_err(|source| CacheError { path: path.clone(), source })?);
+        Ok(())
+    }
+
+    /// Writes what was measured since, whole or not at all: into a file beside it, which then takes its name; or into the file
+    /// that is [held](Self::hold).
     ///
     /// # Errors
     /// [`CacheError`] if it cannot be written; the old file stands then.
@@ -141,7 +159,11 @@ impl CalibrationCache {
             t_block_ns: model.t_block,
         });
         let file = File { fingerprint: self.fingerprint.clone(), cost: cost.collect() };
-        write_whole(&path, &file).map_err(|source| CacheError { path, source })?;
+        let written = match &self.held {
+            Some(held) => write_over(held, &file),
+            None => write_whole(&path, &file),
+        };
+        written.map_err(|source| CacheError { path, source })?;
         self.is_changed = false;
         Ok(())
     }
@@ -154,6 +176,10 @@ fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<Key, CostModel>, Cach
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
         Err(error) => return Err(unreadable(error.to_string())),
     };
+    if text.is_empty() {
+        // It was held, and nothing was measured.
+        return Ok(BTreeMap::new());
+    }
     let file: File = toml::from_str(&text).map_err(|error| unreadable(error.message().to_owned()))?;
     if file.fingerprint != fingerprint {
         return Err(CacheWarning::Stale { path: path.to_owned(), found: file.fingerprint });
@@ -168,6 +194,13 @@ fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<Key, CostModel>, Cach
         ((entry.engine, entry.placement, entry.transform), model)
     });
     Ok(costs.collect())
+}
+
+fn write_over(mut held: &std::fs::File, file: &File) -> std::io::Result<()> {
+    let text = toml::to_string(file).map_err(std::io::Error::other)?;
+    held.set_len(0)?;
+    held.rewind()?;
+    held.write_all(text.as_bytes())
 }
 
 fn write_whole(path: &Path, file: &File) -> std::io::Result<()> {

@@ -13,7 +13,7 @@ use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
-use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
+use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
 use convoy_ike::state::{State, StateConfig};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{IpHeader, Layout, udp};
@@ -56,6 +56,7 @@ struct Desk {
 /// A charon's place at the gateway; it ends when this is dropped.
 pub(crate) struct Charon {
     path: PathBuf,
+    listening: Option<Listening>,
     server: Option<Server>,
     desk: Arc<Desk>,
     heard: Option<Heard>,
@@ -64,8 +65,12 @@ pub(crate) struct Charon {
 }
 
 impl Charon {
-    /// A place for charon; it is heard from [`join`](Self::join) on.
-    pub(crate) fn new(path: &Path, config: &Config) -> Self {
+    /// A place for charon, which may connect from now on; it is heard from [`join`](Self::join) on.
+    ///
+    /// # Errors
+    /// The system's, or that another gateway listens there.
+    pub(crate) fn listen(path: &Path, config: &Config) -> io::Result<Self> {
+        let listening = Some(Listening::at(path)?);
         let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
         let desk = Arc::new(Desk {
             installed: Mutex::new(None),
@@ -75,7 +80,8 @@ impl Charon {
             acquires: AtomicU64::new(0),
         });
         let (ears, heard) = Ear::for_each(config.workers, &desk.counts);
-        Self { path: path.to_owned(), server: None, desk, heard: Some(heard), ears, threads: Vec::new() }
+        let path = path.to_owned();
+        Ok(Self { path, listening, server: None, desk, heard: Some(heard), ears, threads: Vec::new() })
     }
 
     /// What a worker tells.
@@ -83,10 +89,10 @@ impl Charon {
         Arc::clone(&self.ears[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
-    /// Gives charon the workers, and listens for it.
+    /// Gives charon the workers, and hears it.
     ///
     /// # Errors
-    /// The system's, or that another gateway listens there.
+    /// That the system refused a thread.
     pub(crate) fn join(&mut self, lanes: Lanes, config: &Config, clock: Clock) -> io::Result<()> {
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
@@ -97,11 +103,12 @@ impl Charon {
         let workers = Workers::new(lanes.clone());
         *lock(&self.desk.lanes) = Some(lanes);
         *lock(&self.desk.installed) = Some(Installed { state, workers });
-        let Some(Heard { messages, notes }) = self.heard.take() else { return Ok(()) };
+        let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
+        let Heard { messages, notes } = heard;
         let handler: Arc<dyn Handler> = Arc::clone(&self.desk) as Arc<dyn Handler>;
         let natt_port = config.natt_port();
-        let server = ServerConfig { natt_port, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
-        let server = Server::start(server, handler)?;
+        let config = ServerConfig { natt_port, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
+        let server = Server::serve(listening, config, handler)?;
         let (desk, outlet) = (Arc::clone(&self.desk), server.outlet());
         self.server = Some(server);
         let to_charon = outlet.clone();

@@ -79,7 +79,7 @@ pub(super) fn local_address_fits(
 }
 
 /// Warns of a tunnel whose remote selectors hold the peer itself, unless they hold everything. What the gateway seals finds
-/// its way by its mark; but what this host and those behind it send to the peer's address goes through the tunnel.
+/// its way by its mark; the peer's address is left out of the routes into the tunnel all the same, as the reverse path filter asks.
 pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &TunnelConfig) {
     if tunnel.mode == convoy_ipsec::Mode::Transport || tunnel.remote.is_unspecified() {
         return;
@@ -88,8 +88,8 @@ pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &Tu
         let is_all = selector.addresses.as_prefix().is_some_and(|(_, bits)| bits == 0);
         if !is_all && selector.addresses.contains(tunnel.remote) {
             let what = format!(
-                "it holds the peer's own address {}: what is sent to the peer itself (ssh, ping) goes through the \
-                 tunnel as well; name the networks behind the peer",
+                "it holds the peer's own address {}: what this host sends to the peer itself (ssh, ping) stays \
+                 outside the tunnel, in clear; name the networks behind the peer",
                 tunnel.remote
             );
             c.warn(&text.span(), "tunnel.remote_ts", what);

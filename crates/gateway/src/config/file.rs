@@ -94,6 +94,10 @@ tables! {
         mtu: u16,
         allow_weak: bool,
         check_icmp: bool,
+        user: String,
+        route_table: u32,
+        rule_priority: u32,
+        mark: u32,
     } with {}
 
     /// `[scheduler]`.

@@ -28,7 +28,7 @@ use convoy_ipsec::{
     ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
 };
 use convoy_packet::MacAddress;
-use convoy_port::PortKind;
+use convoy_port::{PortKind, Routing};
 use convoy_scheduler::SchedulerConfig;
 use convoy_sim::BusSpec;
 
@@ -45,6 +45,10 @@ pub struct Config {
     pub control: PathBuf,
     /// The socket for strongSwan's charon, if there is to be one.
     pub charon: Option<PathBuf>,
+    /// The user that the gateway becomes; the one of [`crate::privileges`] if none is named.
+    pub user: Option<String>,
+    /// The numbers of its routing table, rules and mark.
+    pub routing: Routing,
     /// Whether weak algorithms are admitted.
     pub allow_weak: bool,
     /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may carry.
@@ -264,9 +268,22 @@ impl Config {
         let name = path.display().to_string();
         let fail = |what: String| ConfigErrors::whole_file(&name, &what);
         let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
-        let mut file = std::fs::File::open(path).map_err(cannot)?;
-        let mode = file.metadata().map_err(cannot)?.permissions().mode();
-        let mut text = Zeroizing::new(String::new());
+        Self::read(path, std::fs::File::open(path).map_err(cannot)?)
+    }
+
+    /// As [`load`](Self::load), from a file that was opened already; `path` is its name in errors.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load).
+    pub fn read(path: &Path, mut file: std::fs::File) -> Result<Self, ConfigErrors> {
+        let name = path.display().to_string();
+        let fail = |what: String| ConfigErrors::whole_file(&name, &what);
+        let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
+        let found = file.metadata().map_err(cannot)?;
+        let mode = found.permissions().mode();
+        // Room from the start: a buffer that grows leaves pieces of keys behind.
+        let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
+        let mut text = Zeroizing::new(String::with_capacity(room));
         file.read_to_string(&mut text).map_err(cannot)?;
         let config = Self::parse_at(&name, &text, &ThisMachine)?;
         if mode & 0o077 != 0 && config.tunnels.iter().any(|tunnel| tunnel.manual.is_some()) {

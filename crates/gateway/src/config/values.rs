@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use convoy_ipsec::Selector;
-use convoy_port::PortKind;
+use convoy_port::route::ROUTE_RULES;
+use convoy_port::{PortKind, Routing};
 
 use super::checker::Checker;
 use super::ends::peer_is_not_inside;
@@ -22,6 +23,12 @@ use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.
 const CONTROL: &str = "/run/convoy/control.sock";
+/// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP, easily told from others'.
+const ROUTING: u32 = 4500;
+/// Tables below are the kernel's own, or named by distributions.
+const FIRST_TABLE: u32 = 256;
+/// The priority of the kernel's rule for its table `main`.
+const MAIN_PRIORITY: u32 = 32_766;
 /// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an interface with less.
 const LEAST_V6_MTU: u16 = 1280;
 
@@ -85,6 +92,8 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     let config = Config {
         charon,
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
+        user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
+        routing: routing(c, gateway),
         allow_weak,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
@@ -110,6 +119,17 @@ fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
     let local = local.and_then(|text| c.read(text, "bypass.local_ts"));
     let remote = remote.and_then(|text| c.read(text, "bypass.remote_ts"));
     Some(Selector { local: local?, remote: remote? })
+}
+
+/// The numbers by which rules and routes are told from others'.
+fn routing(c: &mut Checker<'_>, file: &file::Gateway) -> Routing {
+    let tables = (FIRST_TABLE, u32::MAX - 1);
+    let priorities = (1, MAIN_PRIORITY - ROUTE_RULES);
+    Routing {
+        table: c.in_range(file.route_table.as_ref(), "gateway.route_table", ROUTING, tables),
+        priority: c.in_range(file.rule_priority.as_ref(), "gateway.rule_priority", ROUTING, priorities),
+        mark: c.in_range(file.mark.as_ref(), "gateway.mark", ROUTING, (1, u32::MAX)),
+    }
 }
 
 /// IKE travels in UDP.

@@ -69,7 +69,7 @@ fn bench() -> Bench {
         outside.push(out_end);
     }
     let ports = Opened { queues, engines: Vec::new() };
-    let gateway = Gateway::over(config(1, WORKERS), ports, costs(), Arc::new(|_| ())).expect("good");
+    let gateway = Gateway::over(config(1, WORKERS), ports, None, costs(), Arc::new(|_| ())).expect("good");
     let (peers, mut costs) = (config(2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) = assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start()).expect("good");

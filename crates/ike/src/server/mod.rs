@@ -58,6 +58,19 @@ pub struct LossCounters {
     pub datagrams: u64,
 }
 
+/// A socket that listens already; who connects waits until [`Server::serve`].
+pub struct Listening(Listener);
+
+impl Listening {
+    /// Listens at `path`. A socket that a dead gateway left is replaced.
+    ///
+    /// # Errors
+    /// What the system refused, or that another gateway listens there.
+    pub fn at(path: &Path) -> io::Result<Self> {
+        Listener::bind(path).map(Self)
+    }
+}
+
 /// Listens until it is dropped.
 pub struct Server {
     path: PathBuf,
@@ -72,7 +85,15 @@ impl Server {
     /// # Errors
     /// What the system refused, or that another gateway listens there.
     pub fn start(config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
-        let listener = Arc::new(Listener::bind(&config.path)?);
+        Self::serve(Listening::at(&config.path)?, config, handler)
+    }
+
+    /// Serves who connects to a socket, on threads of its own; `config` names its path.
+    ///
+    /// # Errors
+    /// That the system refused a thread.
+    pub fn serve(listening: Listening, config: ServerConfig, handler: Arc<dyn Handler>) -> io::Result<Self> {
+        let listener = Arc::new(listening.0);
         let links = Arc::new(Links::default());
         let path = config.path.clone();
         let (accepting, shared) = (Arc::clone(&listener), Arc::clone(&links));

@@ -60,8 +60,13 @@ pub(crate) struct RawSocket {
 }
 
 impl RawSocket {
-    /// A socket for packets of `protocol` from and to `local`; without `receives` only from it.
-    pub(crate) fn open(local: IpAddr, protocol: u8, receives: bool) -> std::io::Result<Self> {
+    /// A socket for packets of `protocol` from and to `local`; without `receives` only from it. What it sends has the mark.
+    pub(crate) fn open(
+        local: IpAddr,
+        protocol: u8,
+        receives: bool,
+        mark: Option<u32>,
+    ) -> std::io::Result<Self> {
         let address = SocketAddr::new(local, 0);
         let domain = Domain::for_address(address);
         let socket = Socket::new(domain, Type::RAW, Some(Protocol::from(i32::from(protocol))))?;
@@ -72,6 +77,9 @@ impl RawSocket {
             _ => {}
         }
         socket.set_nonblocking(true)?;
+        if let Some(mark) = mark {
+            socket.set_mark(mark)?;
+        }
         if local.is_ipv4() {
             socket.set_header_included_v4(true)?;
         } else {
@@ -89,7 +97,7 @@ impl RawSocket {
 
     /// A socket for what routers say of packets from `local` that were too big. It says nothing of who is to be believed.
     pub(crate) fn of_reports(local: IpAddr) -> std::io::Result<Self> {
-        Self::open(local, if local.is_ipv4() { ICMP } else { ICMP_V6 }, true)
+        Self::open(local, if local.is_ipv4() { ICMP } else { ICMP_V6 }, true, None)
     }
 
     /// Receives one packet into a frame by way of `buffer`; `None` if there is none. One that finds no frame is counted as

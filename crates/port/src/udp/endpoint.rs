@@ -23,24 +23,27 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn bind(config: &UdpConfig, local: SocketAddr) -> Result<Self, PortError> {
-        Self::open(config, local).map_err(|source| PortError::Io {
+    pub(super) fn bind(config: &UdpConfig, local: SocketAddr, is_first: bool) -> Result<Self, PortError> {
+        Self::open(config, local, is_first).map_err(|source| PortError::Io {
             port: config.name.clone(),
             action: format!("listen on UDP {local}{}", advice(&source)),
             source,
         })
     }
 
-    fn open(config: &UdpConfig, local: SocketAddr) -> io::Result<Self> {
+    fn open(config: &UdpConfig, local: SocketAddr, is_first: bool) -> io::Result<Self> {
         let socket = Socket::new(Domain::for_address(local), Type::DGRAM, Some(Protocol::UDP))?;
         socket.set_nonblocking(true)?;
         if local.is_ipv6() {
             socket.set_only_v6(true)?;
         }
-        // With one queue a second program is refused, not given half of the packets.
-        socket.set_reuse_port(config.queues > 1)?;
+        // The first queue's socket is bound alone, so that a second program is refused, not given half of the packets.
+        socket.set_reuse_port(!is_first)?;
         sys::receive_beside(socket.as_fd(), &local.ip())?;
         enlarge_buffers(&socket);
+        if let Some(mark) = config.mark {
+            socket.set_mark(mark)?;
+        }
         if config.offloads {
             // Linux before 5.0 lacks it; then datagrams come one by one.
             let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
@@ -48,6 +51,7 @@ impl Endpoint {
         // Kernels that lack it refuse even to set it to nothing. They would take no notice of it beside a message.
         let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
         socket.bind(&local.into())?;
+        socket.set_reuse_port(config.queues > 1)?;
         let local = socket.local_addr()?.as_socket().unwrap_or(local);
         Ok(Self { socket, local, can_segment, sets_df: None })
     }
@@ -89,7 +93,7 @@ fn advice(error: &io::Error) -> &'static str {
         io::ErrorKind::AddrInUse => " (another program, perhaps charon, has it; `ss -lunp` names it)",
         io::ErrorKind::AddrNotAvailable => " (no interface of this host has that address; see `ip address`)",
         io::ErrorKind::PermissionDenied => {
-            " (ports below 1024 need root or the capability CAP_NET_BIND_SERVICE)"
+            " (run as root, or with the capabilities CAP_NET_ADMIN and, for ports below 1024, CAP_NET_BIND_SERVICE)"
         }
         _ => "",
     }

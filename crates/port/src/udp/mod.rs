@@ -40,6 +40,8 @@ pub struct UdpConfig {
     pub queues: usize,
     /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
     pub offloads: bool,
+    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it; needs CAP_NET_ADMIN.
+    pub mark: Option<u32>,
 }
 
 /// One queue of the `udp` port.
@@ -75,11 +77,11 @@ impl Udp {
         (0..config.queues).map(|queue| Self::bind_queue(config, queue == 0)).collect()
     }
 
-    fn bind_queue(config: &UdpConfig, hears_reports: bool) -> Result<Self, PortError> {
+    fn bind_queue(config: &UdpConfig, is_first: bool) -> Result<Self, PortError> {
         let mut endpoints = Vec::new();
         for port in &config.ports {
             for address in &config.addresses {
-                endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port))?);
+                endpoints.push(Endpoint::bind(config, SocketAddr::new(*address, *port), is_first)?);
             }
         }
         let failed = |action: &str, source| PortError::Io {
@@ -87,11 +89,11 @@ impl Udp {
             action: action.to_owned(),
             source,
         };
-        let heard = if hears_reports { config.addresses.as_slice() } else { &[] };
+        let heard = if is_first { config.addresses.as_slice() } else { &[] };
         let raw =
             |source| failed("listen for ICMP and send fragments (run as root, or with CAP_NET_RAW)", source);
         let reports = Reports::open(heard).map_err(raw)?;
-        let fragments = FragmentSender::open(&config.addresses).map_err(raw)?;
+        let fragments = FragmentSender::open(&config.addresses, config.mark).map_err(raw)?;
         let wake = wake(&endpoints, &reports).map_err(|error| failed("watch the sockets", error.into()))?;
         Ok(Self {
             description: PortDescription {

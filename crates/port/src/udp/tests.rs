@@ -11,7 +11,15 @@ use super::*;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
     let addresses = addresses.iter().map(|address| address.parse().expect("an address")).collect();
-    UdpConfig { name: "outside".into(), addresses, ports: vec![0], mtu: 9000, queues: 1, offloads }
+    UdpConfig {
+        name: "outside".into(),
+        addresses,
+        ports: vec![0],
+        mtu: 9000,
+        queues: 1,
+        offloads,
+        mark: None,
+    }
 }
 
 fn bind(addresses: &[&str], offloads: bool) -> Udp {

@@ -1,0 +1,123 @@
+//! The helper: a process beside the gateway that keeps the few rights which a running gateway still needs.
+//!
+//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a socket pair to set routes,
+//! to open its configuration for a reload, and to undo all when it stops. The helper does nothing else, for one interface, one
+//! routing table and one file. When the gateway is gone without a word, it leaves the routes that drop where they are.
+
+mod protocol;
+mod server;
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use convoy_port::RoutePlan;
+
+use protocol::{Answer, Request, receive_answer, send_request};
+pub use server::serve;
+
+/// How long the helper may take: the kernel takes some 10 us a route.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why the helper did not do what it was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum HelperError {
+    /// It could not be started.
+    #[error("the helper process cannot be started: {0}")]
+    Start(io::Error),
+    /// It is gone, or does not answer.
+    #[error("the helper process does not answer: {0}")]
+    Gone(#[from] io::Error),
+    /// It says why it cannot.
+    #[error("{0}")]
+    Refused(String),
+}
+
+struct Line {
+    socket: Option<UnixStream>,
+    child: Child,
+}
+
+/// The gateway's end. Any thread may ask; one is answered after the other. Dropped without [`undo`](Self::undo), it leaves
+/// the routes that drop.
+pub struct Helper(Mutex<Line>);
+
+impl Helper {
+    /// Starts the helper: this program again, as `arguments` say, with its end of the socket pair as standard input.
+    ///
+    /// # Errors
+    /// [`HelperError::Start`].
+    pub fn start<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result<Self, HelperError> {
+        let (ours, theirs) = UnixStream::pair().map_err(HelperError::Start)?;
+        ours.set_read_timeout(Some(PATIENCE)).map_err(HelperError::Start)?;
+        ours.set_write_timeout(Some(PATIENCE)).map_err(HelperError::Start)?;
+        let mut command = Command::new("/proc/self/exe");
+        // What a terminal tells the gateway is not for the helper, which outlives it.
+        command.arg0("convoy").args(arguments).process_group(0).current_dir("/");
+        command.stdin(Stdio::from(OwnedFd::from(theirs))).stdout(Stdio::null());
+        let child = command.spawn().map_err(HelperError::Start)?;
+        Ok(Self(Mutex::new(Line { socket: Some(ours), child })))
+    }
+
+    /// Brings the kernel's routes to a plan, and has them kept.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] says what the kernel said.
+    pub fn route(&self, plan: RoutePlan) -> Result<(), HelperError> {
+        self.ask(&Request::Route(Box::new(plan))).map(drop)
+    }
+
+    /// The configuration, opened for reading.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] if it cannot be opened.
+    pub fn configuration(&self) -> Result<std::fs::File, HelperError> {
+        let file = self.ask(&Request::Configuration)?;
+        let missing = || HelperError::Refused("the helper process sent no file".to_owned());
+        file.map(std::fs::File::from).ok_or_else(missing)
+    }
+
+    /// Removes all routes and the sockets' files, and ends the helper.
+    ///
+    /// # Errors
+    /// What could not be removed.
+    pub fn undo(&self) -> Result<(), HelperError> {
+        let undone = self.ask(&Request::Undo);
+        let mut line = self.line();
+        line.socket = None;
+        line.child.wait()?;
+        undone.map(drop)
+    }
+
+    fn line(&self) -> MutexGuard<'_, Line> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ask(&self, request: &Request) -> Result<Option<OwnedFd>, HelperError> {
+        let mut line = self.line();
+        let socket = line.socket.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
+        let answer = send_request(socket, request).and_then(|()| receive_answer(socket));
+        if answer.is_err() {
+            // An answer that comes late would be taken for the next one's.
+            line.socket = None;
+        }
+        match answer? {
+            (Answer::Done, file) => Ok(file),
+            (Answer::Refused(reason), _) => Err(HelperError::Refused(reason)),
+        }
+    }
+}
+
+/// What the helper is told when it is started, and nobody can change later.
+#[derive(Clone, Copy, Debug)]
+pub struct Duties<'a> {
+    /// The configuration.
+    pub config: &'a Path,
+    /// Files of sockets, which go when the gateway stops.
+    pub sockets: &'a [std::path::PathBuf],
+}

@@ -1,0 +1,169 @@
+//! What the gateway and its helper say to each other: a length of four bytes, then JSON; an answer may bring an open file.
+
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+
+use convoy_port::RoutePlan;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+/// The longest message in bytes: the routes of some 100,000 tunnels.
+const LIMIT: usize = 16 << 20;
+/// Bytes of a message's length.
+const LENGTH: usize = 4;
+
+/// What the gateway asks of its helper.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) enum Request {
+    /// Bring the kernel's routes to this plan, and keep them there.
+    Route(Box<RoutePlan>),
+    /// The configuration, opened for reading.
+    Configuration,
+    /// Remove all routes and the sockets' files: the gateway stops.
+    Undo,
+}
+
+/// What the helper answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Answer {
+    Done,
+    Refused(String),
+}
+
+fn invalid(error: impl std::fmt::Display) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, error.to_string())
+}
+
+/// Reads a message's text. Never panics, whatever the bytes.
+fn parse<T: DeserializeOwned>(text: &[u8]) -> io::Result<T> {
+    serde_json::from_slice(text).map_err(invalid)
+}
+
+fn length(bytes: [u8; LENGTH]) -> io::Result<usize> {
+    let len = usize::try_from(u32::from_le_bytes(bytes)).map_err(invalid)?;
+    if len > LIMIT {
+        Err(invalid(format!("a message of {len} bytes; {LIMIT} are possible")))
+    } else {
+        Ok(len)
+    }
+}
+
+fn frame(message: &impl Serialize) -> io::Result<Vec<u8>> {
+    let mut text = vec![0; LENGTH];
+    serde_json::to_writer(&mut text, message).map_err(invalid)?;
+    let len = text.len() - LENGTH;
+    if len > LIMIT {
+        return Err(invalid(format!("a message of {len} bytes; {LIMIT} are possible")));
+    }
+    text[..LENGTH].copy_from_slice(&(len as u32).to_le_bytes());
+    Ok(text)
+}
+
+/// Sends a request.
+pub(super) fn send_request(mut socket: &UnixStream, request: &Request) -> io::Result<()> {
+    socket.write_all(&frame(request)?)
+}
+
+/// Receives a request; `None` once the gateway's end is closed.
+pub(super) fn receive_request(mut socket: &UnixStream) -> io::Result<Option<Request>> {
+    let mut len = [0; LENGTH];
+    match socket.read_exact(&mut len) {
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
+        result => result?,
+    }
+    let mut text = vec![0; length(len)?];
+    socket.read_exact(&mut text)?;
+    parse(&text).map(Some)
+}
+
+/// Sends an answer, and a file with it.
+pub(super) fn send_answer(
+    mut socket: &UnixStream,
+    answer: &Answer,
+    file: Option<BorrowedFd<'_>>,
+) -> io::Result<()> {
+    let text = frame(answer)?;
+    let files: Vec<BorrowedFd<'_>> = file.into_iter().collect();
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = SendAncillaryBuffer::new(&mut space);
+    if !files.is_empty() {
+        beside.push(SendAncillaryMessage::ScmRights(&files));
+    }
+    // The file comes with the first byte.
+    let sent = sendmsg(socket.as_fd(), &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL)?;
+    socket.write_all(&text[sent..])
+}
+
+/// Receives an answer, and the file that came with it.
+pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Option<OwnedFd>)> {
+    let mut len = [0; LENGTH];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
+    let came = recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut len)], &mut beside, flags)?.bytes;
+    if came < LENGTH {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    let mut files = beside.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(files) => Some(files),
+        _ => None,
+    });
+    let file = files.next().and_then(|mut files| files.next());
+    let mut text = vec![0; length(len)?];
+    socket.read_exact(&mut text)?;
+    Ok((parse(&text)?, file))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+
+    use super::*;
+
+    #[test]
+    fn requests_and_answers_come_as_they_were_sent_and_a_file_with_them() {
+        let (gateway, helper) = UnixStream::pair().expect("a pair");
+        for request in [Request::Configuration, Request::Undo] {
+            send_request(&gateway, &request).expect("room");
+            assert_eq!(receive_request(&helper).expect("whole"), Some(request));
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("file");
+        std::fs::write(&path, "content").expect("written");
+        let file = std::fs::File::open(&path).expect("there");
+        send_answer(&helper, &Answer::Done, Some(file.as_fd())).expect("room");
+        send_answer(&helper, &Answer::Refused("no".to_owned()), None).expect("room");
+        let (answer, came) = receive_answer(&gateway).expect("whole");
+        let mut text = String::new();
+        std::fs::File::from(came.expect("a file")).read_to_string(&mut text).expect("readable");
+        assert_eq!((answer, text.as_str()), (Answer::Done, "content"));
+        let (answer, came) = receive_answer(&gateway).expect("whole");
+        assert_eq!((answer, came.is_none()), (Answer::Refused("no".to_owned()), true));
+        drop(gateway);
+        assert_eq!(receive_request(&helper).expect("an end"), None);
+    }
+
+    #[test]
+    fn what_is_no_request_is_an_error() {
+        for bytes in
+            [&b"\x02\0\0\0{}"[..], b"\x03\0\0\0\xff\xff\xff", b"\xff\xff\xff\xff", b"\x09\0\0\0\"unknown\""]
+        {
+            let (mut gateway, helper) = UnixStream::pair().expect("a pair");
+            gateway.write_all(bytes).expect("room");
+            drop(gateway);
+            let error = receive_request(&helper).expect_err("no request");
+            assert!(
+                matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof),
+                "{error}"
+            );
+        }
+    }
+}

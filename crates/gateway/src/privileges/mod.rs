@@ -1,0 +1,175 @@
+//! Giving up what is not needed any more.
+//!
+//! Ports, sockets and files are opened with whatever the gateway was started with; they keep working without it. Then the
+//! gateway becomes a user of its own without a capability, whose memory no other process reads and no core file or swap
+//! space ever holds, and lastly it gives up all system calls but those that its work needs. What needs more is asked of the
+//! [helper](crate::helper). Threads inherit what their maker has, so all but the last comes before any thread that
+//! outlives the start.
+
+mod calls;
+
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::path::Path;
+
+use caps::{CapSet, Capability};
+use nix::sys::mman::{MlockAllFlags, mlockall};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit, setrlimit};
+use nix::unistd::{Gid, Uid, User, geteuid, setgid, setgroups, setuid};
+
+pub use calls::{confine, confine_helper};
+
+/// The user that a gateway becomes unless its configuration names another.
+pub const DEFAULT_USER: &str = "convoy";
+/// Who it becomes where there is no such user.
+const FALLBACK: &str = "nobody";
+
+/// Why privileges could not be given up.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct PrivilegeError(String);
+
+fn refused(what: impl Display) -> impl Fn(&dyn Display) -> PrivilegeError {
+    move |error| PrivilegeError(format!("{what}: {error}"))
+}
+
+/// The user that a gateway becomes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    name: String,
+    uid: Uid,
+    gid: Gid,
+}
+
+impl Account {
+    /// The configured user, or [`DEFAULT_USER`], or, where there is none, `nobody` and a warning. `None` for a gateway that was not
+    /// started by root: it stays who it is.
+    ///
+    /// # Errors
+    /// That there is no such user, and what to do.
+    pub fn find(configured: Option<&str>) -> Result<(Option<Self>, Option<String>), PrivilegeError> {
+        if !geteuid().is_root() {
+            return Ok((None, None));
+        }
+        let name = configured.unwrap_or(DEFAULT_USER);
+        if let Some(account) = Self::named(name)? {
+            return Ok((Some(account), None));
+        }
+        let advice = format!("run: useradd --system --no-create-home --shell /usr/sbin/nologin {name}");
+        let nobody = if configured.is_none() { Self::named(FALLBACK)? } else { None };
+        let Some(nobody) = nobody else {
+            return Err(PrivilegeError(format!("there is no user {name:?}; {advice}")));
+        };
+        let warning = format!(
+            "there is no user {name:?}, so this gateway becomes {FALLBACK:?}, as other programs may; {advice}"
+        );
+        Ok((Some(nobody), Some(warning)))
+    }
+
+    fn named(name: &str) -> Result<Option<Self>, PrivilegeError> {
+        let found =
+            User::from_name(name).map_err(|error| refused("cannot read the list of users")(&error))?;
+        Ok(found.map(|user| Self { name: user.name, uid: user.uid, gid: user.gid }))
+    }
+}
+
+impl Display for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)
+    }
+}
+
+/// Keeps all memory of this process, and so every key, out of swap space, now and later.
+///
+/// # Errors
+/// [`PrivilegeError`] if the system refuses; the gateway may go on then.
+pub fn lock_memory() -> Result<(), PrivilegeError> {
+    let refused = refused("cannot keep memory, and the keys in it, out of swap space");
+    // Later allocations fail past the limit, so there must be none.
+    let _ = setrlimit(Resource::RLIMIT_MEMLOCK, RLIM_INFINITY, RLIM_INFINITY);
+    let (limit, _) = getrlimit(Resource::RLIMIT_MEMLOCK).map_err(|error| refused(&error))?;
+    if limit != RLIM_INFINITY {
+        return Err(refused(
+            &"its amount is limited; raise it by `ulimit -l unlimited`, or LimitMEMLOCK=infinity in a unit",
+        ));
+    }
+    // Pages that were never touched need no memory; nix has no name for this flag.
+    let on_fault = MlockAllFlags::from_bits_retain(libc::MCL_ONFAULT);
+    mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE | on_fault)
+        .map_err(|error| refused(&error))
+}
+
+/// Becomes `account`, drops every capability of this thread and of all that it will make, and shuts this process's memory off
+/// from others, for good.
+///
+/// # Errors
+/// [`PrivilegeError`] if the system refuses; the gateway should not go on then.
+pub fn give_up(account: Option<&Account>) -> Result<(), PrivilegeError> {
+    if let Some(Account { name, uid, gid }) = account {
+        let refused = refused(format!("cannot become the user {name} (needs CAP_SETUID and CAP_SETGID)"));
+        setgroups(&[]).map_err(|error| refused(&error))?;
+        setgid(*gid).map_err(|error| refused(&error))?;
+        setuid(*uid).map_err(|error| refused(&error))?;
+    }
+    for set in [CapSet::Ambient, CapSet::Inheritable, CapSet::Effective, CapSet::Permitted] {
+        caps::clear(None, set).map_err(|error| refused("cannot drop capabilities")(&error))?;
+    }
+    shut_off()
+}
+
+/// Drops every capability but those for routes, and for a file that is not this process's user's own.
+///
+/// # Errors
+/// [`PrivilegeError`] if the system refuses.
+pub(crate) fn keep_routing(config: &Path) -> Result<(), PrivilegeError> {
+    use std::os::unix::fs::MetadataExt;
+    let refused = refused("cannot keep the right to set routes alone");
+    let is_another_s = std::fs::metadata(config).is_ok_and(|found| found.uid() != geteuid().as_raw());
+    let mut wanted = HashSet::from([Capability::CAP_NET_ADMIN]);
+    if is_another_s {
+        wanted.insert(Capability::CAP_DAC_READ_SEARCH);
+    }
+    let have = caps::read(None, CapSet::Permitted).map_err(|error| refused(&error))?;
+    let kept: HashSet<Capability> = wanted.intersection(&have).copied().collect();
+    for set in [CapSet::Ambient, CapSet::Inheritable] {
+        caps::clear(None, set).map_err(|error| refused(&error))?;
+    }
+    for set in [CapSet::Effective, CapSet::Permitted] {
+        caps::set(None, set, &kept).map_err(|error| refused(&error))?;
+    }
+    shut_off()
+}
+
+/// No new privileges by any program; no other process of this user reads the memory, and no core file is written.
+fn shut_off() -> Result<(), PrivilegeError> {
+    use nix::sys::prctl::{set_dumpable, set_no_new_privs};
+    set_no_new_privs().map_err(|error| refused("cannot give up new privileges")(&error))?;
+    set_dumpable(false).map_err(|error| refused("cannot forbid core files")(&error))?;
+    setrlimit(Resource::RLIMIT_CORE, 0, 0).map_err(|error| refused("cannot forbid core files")(&error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_gave_up_its_privileges_has_none_and_passes_none_on() {
+        let left = || caps::read(None, CapSet::Permitted).expect("readable").len();
+        let thread = std::thread::spawn(move || {
+            give_up(None).expect("allowed");
+            (left(), std::thread::spawn(left).join().expect("no panic"))
+        });
+        assert_eq!(thread.join().expect("no panic"), (0, 0));
+    }
+
+    #[test]
+    fn a_user_that_was_named_and_is_not_there_is_an_error_that_says_what_to_do() {
+        if !geteuid().is_root() {
+            panic!("this test needs root, as only root becomes another user");
+        }
+        let error = Account::find(Some("convoy-nobody-has-this")).expect_err("no such user").to_string();
+        assert!(error.contains("useradd --system") && error.contains("convoy-nobody-has-this"), "{error}");
+        let (account, _) = Account::find(Some("nobody")).expect("there is always one");
+        assert_eq!(account.map(|account| account.to_string()), Some("nobody".to_owned()));
+    }
+}

@@ -1,0 +1,268 @@
+//! Keeps the kernel's rules and routes as a plan has them, by netlink.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::pin;
+
+use futures_util::{Stream, StreamExt, TryStreamExt};
+use rtnetlink::packet_core::ErrorMessage;
+use rtnetlink::packet_route::link::LinkFlags;
+use rtnetlink::packet_route::route::{RouteMessage, RouteProtocol};
+use rtnetlink::sys::AsyncSocket as _;
+use rtnetlink::{Error, Handle, IpVersion, MulticastGroup};
+use tokio::sync::mpsc;
+
+use super::RouteError;
+use super::message::{self, connected, destination, question};
+use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Rule, Target};
+
+/// What may take routes away: an interface that goes down or loses an address, and network managers that remove
+/// rules that they do not know. Routes themselves are not watched, as a router may have a million of them.
+const GROUPS: [MulticastGroup; 5] = [
+    MulticastGroup::Link,
+    MulticastGroup::Ipv4Ifaddr,
+    MulticastGroup::Ipv6Ifaddr,
+    MulticastGroup::Ipv4Rule,
+    MulticastGroup::Ipv6Rule,
+];
+const FAMILIES: [bool; 2] = [false, true];
+/// The kernel's table of all that nobody put elsewhere.
+const MAIN: u32 = 254;
+
+/// Keeps one plan in the kernel.
+pub struct RouteKeeper {
+    handle: Handle,
+    plan: Option<RoutePlan>,
+}
+
+/// Tells that something changed after which the routes should be looked after.
+pub struct RouteEvents(mpsc::Receiver<()>);
+
+impl RouteEvents {
+    /// Waits for the next change; `None` if the kernel tells nothing any more.
+    pub async fn next(&mut self) -> Option<()> {
+        self.0.recv().await
+    }
+}
+
+/// Opens a netlink connection. To be called in a tokio runtime, with CAP_NET_ADMIN for what is set later.
+///
+/// # Errors
+/// What the system refused.
+pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
+    let (mut connection, handle, mut messages) = rtnetlink::new_multicast_connection(&GROUPS)?;
+    // Without it (Linux before 4.20) the kernel lists all routes, and those of others are left out here.
+    let _ = connection.socket_mut().socket_mut().set_netlink_get_strict_chk(true);
+    tokio::spawn(connection);
+    let (sender, receiver) = mpsc::channel(1);
+    tokio::spawn(async move {
+        while messages.next().await.is_some() {
+            // One that waits stands for all.
+            if let Err(mpsc::error::TrySendError::Closed(())) = sender.try_send(()) {
+                break;
+            }
+        }
+    });
+    Ok((RouteKeeper { handle, plan: None }, RouteEvents(receiver)))
+}
+
+/// What a list that is asked of the kernel holds; nothing if there is no such table.
+async fn list<T>(answers: impl Stream<Item = Result<T, Error>>) -> Result<Vec<T>, Error> {
+    match pin!(answers).try_collect().await {
+        Err(Error::NetlinkError(error)) if is(&error, libc::ENOENT) => Ok(Vec::new()),
+        result => result,
+    }
+}
+
+fn is(error: &ErrorMessage, code: i32) -> bool {
+    error.raw_code().abs() == code
+}
+
+/// A change that is no error where it was there already, or gone already.
+fn done(result: Result<(), Error>, also: &[i32]) -> Result<(), Error> {
+    match result {
+        Err(Error::NetlinkError(error)) if also.iter().any(|code| is(&error, *code)) => Ok(()),
+        result => result,
+    }
+}
+
+impl RouteKeeper {
+    /// The plan that is kept.
+    pub fn plan(&self) -> Option<&RoutePlan> {
+        self.plan.as_ref()
+    }
+
+    /// Brings the kernel's rules and routes to a plan, and keeps it. What is there of an earlier gateway with the same numbers is
+    /// taken over.
+    ///
+    /// # Errors
+    /// [`RouteError`]; what was set until then stays until [`undo`](Self::undo).
+    pub async fn set(&mut self, plan: RoutePlan) -> Result<(), RouteError> {
+        self.tables_are_ours(&plan).await?;
+        self.plan = Some(plan);
+        self.restore().await.map(drop)
+    }
+
+    /// Sets what of the plan is missing and removes what is not in it; the number of changes.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn restore(&mut self) -> Result<usize, RouteError> {
+        let Some(plan) = self.plan.clone() else { return Ok(0) };
+        let device = self.device(&plan.device).await?;
+        let connected = if plan.may_contain_others() { self.connected(device).await? } else { Vec::new() };
+        let (wanted, rules) = (plan.entries(device, &connected), plan.rules());
+        let (have, have_rules) = (self.entries(&plan).await?, self.rules(&plan).await?);
+        let is_device = |entry: &&Entry| matches!(entry.target, Target::Device { .. });
+        let missing = |entry: &&Entry| !have.contains(entry);
+        let missing_rules = || rules.iter().filter(|rule| !have_rules.contains(rule));
+        let mut changes = 0;
+        // Those that drop and those that keep packets out first, so that no packet passes between two changes.
+        for entry in wanted.iter().filter(missing).filter(|entry| !is_device(entry)) {
+            self.add(entry).await?;
+            changes += 1;
+        }
+        for rule in missing_rules() {
+            self.add_rule(rule).await?;
+            changes += 1;
+        }
+        let into: Vec<&Entry> = wanted.iter().filter(missing).filter(is_device).collect();
+        if let (Some(index), false) = (device, into.is_empty()) {
+            self.set_addresses(index, &plan.addresses).await?;
+        }
+        for entry in into {
+            self.add(entry).await?;
+            changes += 1;
+        }
+        for rule in have_rules.iter().filter(|rule| !rules.contains(rule)) {
+            self.remove_rule(rule).await?;
+            changes += 1;
+        }
+        for entry in have.iter().filter(|entry| !wanted.contains(entry)) {
+            self.remove(entry).await?;
+            changes += 1;
+        }
+        Ok(changes)
+    }
+
+    /// Removes all rules and routes of the plan that was kept; without one there is nothing to do.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn undo(&mut self) -> Result<(), RouteError> {
+        let Some(plan) = self.plan.take() else { return Ok(()) };
+        for rule in self.rules(&plan).await? {
+            self.remove_rule(&rule).await?;
+        }
+        for entry in self.entries(&plan).await? {
+            self.remove(&entry).await?;
+        }
+        Ok(())
+    }
+
+    /// The index of the interface, if it is there and up.
+    async fn device(&self, name: &str) -> Result<Option<u32>, RouteError> {
+        let answer = pin!(self.handle.link().get().match_name(name).execute()).next().await;
+        match answer {
+            Some(Ok(link)) => Ok(link.header.flags.contains(LinkFlags::Up).then_some(link.header.index)),
+            Some(Err(Error::NetlinkError(error))) if is(&error, libc::ENODEV) => Ok(None),
+            Some(Err(error)) => Err(RouteError::refused(format!("find the interface {name}"), &error)),
+            None => Ok(None),
+        }
+    }
+
+    /// The networks on the host's other interfaces.
+    async fn connected(&self, device: Option<u32>) -> Result<Vec<Prefix>, RouteError> {
+        let mut networks = Vec::new();
+        for is_v6 in FAMILIES {
+            let answers = self.handle.route().get(question(is_v6, MAIN, RouteProtocol::Kernel)).execute();
+            let routes = list(answers)
+                .await
+                .map_err(|error| RouteError::refused("list the host's networks", &error))?;
+            let of_others = routes.iter().filter(|route| message::table(route) == MAIN);
+            let of_others =
+                of_others.filter(|route| connected(route).is_some_and(|index| Some(index) != device));
+            networks.extend(of_others.filter_map(destination));
+        }
+        Ok(networks)
+    }
+
+    /// All routes in a plan's tables.
+    async fn all_routes(
+        &self,
+        plan: &RoutePlan,
+        protocol: RouteProtocol,
+    ) -> Result<Vec<RouteMessage>, RouteError> {
+        let mut routes = Vec::new();
+        for (is_v6, table) in FAMILIES.into_iter().flat_map(|is_v6| plan.tables().map(|table| (is_v6, table)))
+        {
+            let answers = self.handle.route().get(question(is_v6, table, protocol)).execute();
+            let what = || format!("list the routes of table {table}");
+            let answers = list(answers).await.map_err(|error| RouteError::refused(what(), &error))?;
+            routes.extend(answers.into_iter().filter(|route| message::table(route) == table));
+        }
+        Ok(routes)
+    }
+
+    async fn entries(&self, plan: &RoutePlan) -> Result<Vec<Entry>, RouteError> {
+        let routes = self.all_routes(plan, RouteProtocol::Other(PROTOCOL)).await?;
+        Ok(routes.iter().filter_map(Entry::read).collect())
+    }
+
+    /// Whether nobody else has routes in the tables.
+    async fn tables_are_ours(&self, plan: &RoutePlan) -> Result<(), RouteError> {
+        let routes = self.all_routes(plan, RouteProtocol::Unspec).await?;
+        match routes.iter().find(|route| route.header.protocol != RouteProtocol::Other(PROTOCOL)) {
+            Some(other) => Err(RouteError::Taken(message::table(other))),
+            None => Ok(()),
+        }
+    }
+
+    async fn rules(&self, plan: &RoutePlan) -> Result<Vec<Rule>, RouteError> {
+        let mut rules = Vec::new();
+        for version in [IpVersion::V4, IpVersion::V6] {
+            let answers = list(self.handle.rule().get(version).execute()).await;
+            rules.extend(answers.map_err(|error| RouteError::refused("list the routing rules", &error))?);
+        }
+        Ok(rules.iter().filter_map(Rule::read).filter(|rule| plan.owns(rule)).collect())
+    }
+
+    async fn add(&self, entry: &Entry) -> Result<(), RouteError> {
+        let added = self.handle.route().add(entry.message()).replace().execute().await;
+        let Prefix { address, bits } = entry.prefix;
+        added.map_err(|error| RouteError::refused(format!("set a route to {address}/{bits}"), &error))
+    }
+
+    async fn remove(&self, entry: &Entry) -> Result<(), RouteError> {
+        let removed = self.handle.route().del(entry.message()).execute().await;
+        let Prefix { address, bits } = entry.prefix;
+        done(removed, &[libc::ESRCH, libc::ENOENT, libc::ENODEV])
+            .map_err(|error| RouteError::refused(format!("remove the route to {address}/{bits}"), &error))
+    }
+
+    async fn add_rule(&self, rule: &Rule) -> Result<(), RouteError> {
+        let mut request = self.handle.rule().add();
+        *request.message_mut() = rule.message();
+        done(request.execute().await, &[libc::EEXIST])
+            .map_err(|error| RouteError::refused(format!("set the routing rule {}", rule.priority), &error))
+    }
+
+    async fn remove_rule(&self, rule: &Rule) -> Result<(), RouteError> {
+        let removed = self.handle.rule().del(rule.message()).execute().await;
+        done(removed, &[libc::ENOENT]).map_err(|error| {
+            RouteError::refused(format!("remove the routing rule {}", rule.priority), &error)
+        })
+    }
+
+    /// An interface that goes down loses its IPv6 addresses, and with them what they are the source of.
+    async fn set_addresses(&self, index: u32, addresses: &[(IpAddr, u8)]) -> Result<(), RouteError> {
+        for (address, bits) in addresses {
+            let IpAddr::V6(v6) = address else { continue };
+            let mut request = self.handle.address().add(index, *address, *bits);
+            *request.message_mut() = message::address(index, *v6, *bits);
+            done(request.execute().await, &[libc::EEXIST])
+                .map_err(|error| RouteError::refused(format!("set the address {address}/{bits}"), &error))?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,257 @@
+//! Rules, routes and addresses as the kernel says them by netlink.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use rtnetlink::AddressMessageBuilder;
+use rtnetlink::packet_route::address::{AddressHeaderFlags, AddressMessage};
+use rtnetlink::packet_route::route::{
+    RouteAddress, RouteAttribute, RouteMessage, RouteProtocol, RouteScope, RouteType,
+};
+use rtnetlink::packet_route::rule::{RuleAction, RuleAttribute, RuleFlags, RuleMessage, RulePortRange};
+use rtnetlink::packet_route::{AddressFamily, IpProtocol};
+
+use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
+
+/// A rule without this attribute's effect has it all the same.
+const NO_SUPPRESSION: u32 = u32::MAX;
+/// Ports of services; Linux gives clients those above. A client that connects has none yet.
+const SERVICES: RulePortRange = RulePortRange { start: 1, end: 32_767 };
+/// The kernel has an ICMPv6 message's type and code where others have their destination port: an echo reply, 129 and 0.
+const ECHO_REPLY: RulePortRange = RulePortRange { start: 129 << 8, end: 129 << 8 };
+
+impl Service {
+    fn attributes(self) -> [RuleAttribute; 2] {
+        let from_service = RuleAttribute::SourcePortRange(SERVICES);
+        match self {
+            Self::Tcp => [RuleAttribute::IpProtocol(IpProtocol::Tcp), from_service],
+            Self::Udp => [RuleAttribute::IpProtocol(IpProtocol::Udp), from_service],
+            Self::Echo => {
+                let reply = RuleAttribute::DestinationPortRange(ECHO_REPLY);
+                [RuleAttribute::IpProtocol(IpProtocol::Other(libc::IPPROTO_ICMPV6)), reply]
+            }
+        }
+    }
+
+    fn of(protocol: IpProtocol) -> Option<Self> {
+        match protocol {
+            IpProtocol::Tcp => Some(Self::Tcp),
+            IpProtocol::Udp => Some(Self::Udp),
+            IpProtocol::Other(libc::IPPROTO_ICMPV6) => Some(Self::Echo),
+            _ => None,
+        }
+    }
+}
+
+fn family(is_v6: bool) -> AddressFamily {
+    if is_v6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
+}
+
+/// An address that holds at once: no other host can have it, and until the kernel has found that out by itself it refuses
+/// routes with it as their source.
+pub(super) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMessage {
+    let builder = AddressMessageBuilder::<Ipv6Addr>::new().index(interface).address(address, bits);
+    let mut message = builder.build();
+    message.header.flags |= AddressHeaderFlags::Nodad;
+    message
+}
+
+/// The question for all routes of a family and a table that a protocol has set.
+pub(super) fn question(is_v6: bool, table: u32, protocol: RouteProtocol) -> RouteMessage {
+    let mut message = RouteMessage::default();
+    message.header.address_family = family(is_v6);
+    message.header.protocol = protocol;
+    message.attributes.push(RouteAttribute::Table(table));
+    message
+}
+
+fn unspecified(is_v6: bool) -> IpAddr {
+    if is_v6 { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() }
+}
+
+fn ip(address: &RouteAddress) -> Option<IpAddr> {
+    match address {
+        RouteAddress::Inet(v4) => Some((*v4).into()),
+        RouteAddress::Inet6(v6) => Some((*v6).into()),
+        _ => None,
+    }
+}
+
+/// Where a route leads.
+pub(super) fn destination(message: &RouteMessage) -> Option<Prefix> {
+    let is_v6 = message.header.address_family == AddressFamily::Inet6;
+    let destination = message.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Destination(address) => Some(address),
+        _ => None,
+    });
+    let address = destination.map_or(Some(unspecified(is_v6)), ip)?;
+    Some(Prefix { address, bits: message.header.destination_prefix_length })
+}
+
+/// The interface of a route that is the network of an interface's address.
+pub(super) fn connected(message: &RouteMessage) -> Option<u32> {
+    let is_connected =
+        message.header.protocol == RouteProtocol::Kernel && message.header.kind == RouteType::Unicast;
+    is_connected.then(|| output(message)).flatten()
+}
+
+fn output(message: &RouteMessage) -> Option<u32> {
+    message.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
+    })
+}
+
+/// The table of a route: the header's has eight bits.
+pub(super) fn table(message: &RouteMessage) -> u32 {
+    let long = message.attributes.iter().find_map(|attribute| match attribute {
+        RouteAttribute::Table(table) => Some(*table),
+        _ => None,
+    });
+    long.unwrap_or(message.header.table.into())
+}
+
+impl Entry {
+    pub(super) fn message(&self) -> RouteMessage {
+        let mut message = RouteMessage::default();
+        let header = &mut message.header;
+        header.address_family = family(self.prefix.address.is_ipv6());
+        header.destination_prefix_length = self.prefix.bits;
+        header.protocol = RouteProtocol::Other(PROTOCOL);
+        header.scope = RouteScope::Universe;
+        header.kind = match self.target {
+            Target::Throw => RouteType::Throw,
+            Target::Device { .. } => RouteType::Unicast,
+            Target::Blackhole => RouteType::BlackHole,
+        };
+        if let Target::Device { .. } = self.target
+            && self.prefix.address.is_ipv4()
+        {
+            // What is reached without a router.
+            header.scope = RouteScope::Link;
+        }
+        let attributes = &mut message.attributes;
+        attributes.push(RouteAttribute::Table(self.table));
+        attributes.push(RouteAttribute::Priority(self.target.metric()));
+        if self.prefix.bits > 0 {
+            attributes.push(RouteAttribute::Destination(self.prefix.address.into()));
+        }
+        if let Target::Device { index, source } = self.target {
+            attributes.push(RouteAttribute::Oif(index));
+            attributes.extend(source.map(|source| RouteAttribute::PrefSource(source.into())));
+        }
+        message
+    }
+
+    /// A route of ours; `None` if it is anything else.
+    pub(super) fn read(message: &RouteMessage) -> Option<Self> {
+        if message.header.protocol != RouteProtocol::Other(PROTOCOL) {
+            return None;
+        }
+        let target = match message.header.kind {
+            RouteType::Throw => Target::Throw,
+            RouteType::BlackHole => Target::Blackhole,
+            RouteType::Unicast => {
+                let source = message.attributes.iter().find_map(|attribute| match attribute {
+                    RouteAttribute::PrefSource(address) => ip(address),
+                    _ => None,
+                });
+                Target::Device { index: output(message)?, source }
+            }
+            _ => return None,
+        };
+        Some(Self { table: table(message), prefix: destination(message)?, target })
+    }
+}
+
+impl Rule {
+    pub(super) fn message(&self) -> RuleMessage {
+        let mut message = RuleMessage::default();
+        message.header.family = family(self.is_v6);
+        message.header.action = RuleAction::ToTable;
+        let attributes = &mut message.attributes;
+        attributes.push(RuleAttribute::Table(self.table));
+        attributes.push(RuleAttribute::Priority(self.priority));
+        attributes.push(RuleAttribute::Protocol(RouteProtocol::Other(PROTOCOL)));
+        if let Some(from) = self.from {
+            message.header.src_len = Prefix::host(from).bits;
+            attributes.push(RuleAttribute::Source(from));
+        }
+        if let Traffic::Answers(service) = self.traffic {
+            attributes.extend(service.attributes());
+        }
+        if let Some(mark) = self.unmarked {
+            message.header.flags = RuleFlags::Invert;
+            attributes.push(RuleAttribute::FwMark(mark));
+        }
+        if self.ignores_default {
+            attributes.push(RuleAttribute::SuppressPrefixLen(0));
+        }
+        message
+    }
+
+    /// A rule with our protocol; `None` if it is anything else.
+    pub(super) fn read(message: &RuleMessage) -> Option<Self> {
+        let mut rule = Self {
+            is_v6: message.header.family == AddressFamily::Inet6,
+            priority: 0,
+            from: None,
+            traffic: Traffic::All,
+            unmarked: None,
+            ignores_default: false,
+            table: message.header.table.into(),
+        };
+        let mut is_ours = false;
+        for attribute in &message.attributes {
+            match attribute {
+                RuleAttribute::Table(table) => rule.table = *table,
+                RuleAttribute::Priority(priority) => rule.priority = *priority,
+                RuleAttribute::Source(from) => rule.from = Some(*from),
+                RuleAttribute::IpProtocol(protocol) => {
+                    rule.traffic = Service::of(*protocol).map_or(Traffic::All, Traffic::Answers);
+                }
+                RuleAttribute::FwMark(mark) => rule.unmarked = Some(*mark),
+                RuleAttribute::SuppressPrefixLen(bits) => rule.ignores_default = *bits != NO_SUPPRESSION,
+                RuleAttribute::Protocol(protocol) => is_ours = *protocol == RouteProtocol::Other(PROTOCOL),
+                _ => {}
+            }
+        }
+        is_ours.then_some(rule)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_may_be_a_routes_source_from_the_start() {
+        let message = address(7, "fd00:1::1".parse().expect("an address"), 64);
+        assert_eq!((message.header.index, message.header.prefix_len), (7, 64));
+        assert!(message.header.flags.contains(AddressHeaderFlags::Nodad));
+    }
+
+    #[test]
+    fn rules_and_routes_are_read_as_they_were_written() {
+        let v4 = IpAddr::from([10, 2, 0, 0]);
+        let device = Target::Device { index: 7, source: Some([10, 1, 0, 1].into()) };
+        for target in [Target::Throw, Target::Blackhole, device] {
+            for prefix in [Prefix { address: v4, bits: 24 }, Prefix { address: [0; 4].into(), bits: 0 }] {
+                let entry = Entry { table: 4500, prefix, target };
+                assert_eq!(Entry::read(&entry.message()), Some(entry));
+            }
+        }
+        let rule = Rule {
+            is_v6: false,
+            priority: 4500,
+            from: Some(v4),
+            traffic: Traffic::Answers(Service::Udp),
+            unmarked: Some(9),
+            ignores_default: true,
+            table: 4500,
+        };
+        assert_eq!(Rule::read(&rule.message()), Some(rule));
+        let mut other = rule.message();
+        other.attributes.retain(|attribute| !matches!(attribute, RuleAttribute::Protocol(_)));
+        assert_eq!(Rule::read(&other), None);
+    }
+}

@@ -1,0 +1,55 @@
+//! Routes into the tunnels, in a routing table of our own, so that none of the host's is ever replaced.
+//!
+//! [`RoutePlan`] says what is to be, [`RouteKeeper`] brings the kernel there by netlink and keeps it there. Behind each
+//! route stands one of the same prefix that drops: traffic for a tunnel never leaves in clear because the interface
+//! or the gateway is gone.
+
+mod kernel;
+mod message;
+mod plan;
+
+use std::io;
+use std::net::Ipv6Addr;
+
+pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
+pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
+
+/// Why routes could not be set.
+#[derive(Debug, thiserror::Error)]
+pub enum RouteError {
+    /// The kernel refused.
+    #[error("cannot {action}: {reason}")]
+    Refused {
+        /// What was tried.
+        action: String,
+        /// What the kernel said.
+        reason: String,
+    },
+    /// Somebody else uses the routing table.
+    #[error("routing table {0} has routes of others; choose another by route_table in [gateway]")]
+    Taken(u32),
+}
+
+impl RouteError {
+    fn refused(action: impl Into<String>, error: &rtnetlink::Error) -> Self {
+        let reason = match error {
+            rtnetlink::Error::NetlinkError(error) => error.to_io().to_string(),
+            other => other.to_string(),
+        };
+        Self::Refused { action: action.into(), reason }
+    }
+}
+
+/// Gives the interface with this index an address.
+pub(crate) fn add_address(interface: u32, v6: Ipv6Addr, bits: u8) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    runtime.block_on(async {
+        let (connection, handle, _) = rtnetlink::new_connection()?;
+        let connection = tokio::spawn(connection);
+        let mut request = handle.address().add(interface, v6.into(), bits);
+        *request.message_mut() = message::address(interface, v6, bits);
+        let result = request.execute().await;
+        connection.abort();
+        result.map_err(io::Error::other)
+    })
+}

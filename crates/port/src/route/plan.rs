@@ -1,0 +1,355 @@
+//! What is routed into the tunnels: which rules and routes the kernel is to have, worked out without asking it.
+
+use std::net::IpAddr;
+
+use serde::{Deserialize, Serialize};
+
+/// A network: an address and how many of its bits count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Prefix {
+    /// Its first address.
+    pub address: IpAddr,
+    /// Its length in bits.
+    pub bits: u8,
+}
+
+impl Prefix {
+    /// Whether all of `other` is in this network.
+    pub fn contains(&self, other: Prefix) -> bool {
+        self.bits <= other.bits && self.contains_address(other.address)
+    }
+
+    fn contains_address(&self, address: IpAddr) -> bool {
+        let same = |width: u32, ours: u128, theirs: u128| {
+            let shift = width - u32::from(self.bits).min(width);
+            (ours ^ theirs).checked_shr(shift).unwrap_or(0) == 0
+        };
+        match (self.address, address) {
+            (IpAddr::V4(ours), IpAddr::V4(theirs)) => {
+                same(32, ours.to_bits().into(), theirs.to_bits().into())
+            }
+            (IpAddr::V6(ours), IpAddr::V6(theirs)) => same(128, ours.to_bits(), theirs.to_bits()),
+            _ => false,
+        }
+    }
+
+    /// The network of this one address.
+    pub fn host(address: IpAddr) -> Self {
+        Self { address, bits: if address.is_ipv4() { 32 } else { 128 } }
+    }
+}
+
+/// A network behind a tunnel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Route {
+    /// Where it leads.
+    pub prefix: Prefix,
+    /// The address that this host's own packets have as their source, so that the tunnel's policy selects them; of the
+    /// prefix's family.
+    pub source: Option<IpAddr>,
+}
+
+/// The numbers by which this gateway's rules and routes are told from others'.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routing {
+    /// The routing table of the networks behind tunnels; default routes are in the table after it.
+    pub table: u32,
+    /// The priority of the first rule; there are [`RULES`] in a row.
+    pub priority: u32,
+    /// The mark of the gateway's own packets, which never go into a tunnel.
+    pub mark: u32,
+}
+
+/// The routing protocol number (`rtm_protocol`) of every rule and route that is ours.
+pub const PROTOCOL: u8 = 145;
+/// Priorities that the rules take up.
+pub const RULES: u32 = 4;
+/// The kernel's table `main`.
+const MAIN: u32 = 254;
+
+/// What is to be routed into the tunnels, and what never is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoutePlan {
+    /// The interface inside.
+    pub device: String,
+    /// The interface's addresses with the length of their prefix, which are set again when the interface has lost them.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The numbers of our rules and routes.
+    pub routing: Routing,
+    /// The networks behind the tunnels.
+    pub routes: Vec<Route>,
+    /// Networks of this side: they stay here where a network behind a tunnel contains them.
+    pub here: Vec<Prefix>,
+    /// The gateway's own outer addresses: what has one of them as its source takes no default route into a tunnel; of IPv6 only
+    /// what answers others.
+    pub outer: Vec<IpAddr>,
+    /// The peers' outer addresses, which are reached outside the tunnels.
+    pub peers: Vec<IpAddr>,
+}
+
+/// What becomes of packets to a prefix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Target {
+    /// Other rules decide.
+    Throw,
+    /// They go to the interface with this index.
+    Device { index: u32, source: Option<IpAddr> },
+    /// They are dropped: the interface is down, or there is no gateway any more.
+    Blackhole,
+}
+
+impl Target {
+    /// The lowest metric comes first.
+    pub(super) fn metric(self) -> u32 {
+        match self {
+            Self::Throw => 1,
+            Self::Device { .. } => 1024,
+            Self::Blackhole => 1 << 20,
+        }
+    }
+}
+
+/// A route as it stands in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Entry {
+    pub(super) table: u32,
+    pub(super) prefix: Prefix,
+    pub(super) target: Target,
+}
+
+/// What a rule is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Traffic {
+    All,
+    /// What this host's services answer.
+    Answers(Service),
+}
+
+/// Who answers: what is sent from a port below those that clients are given, or an echo reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Service {
+    Tcp,
+    Udp,
+    Echo,
+}
+
+impl Traffic {
+    /// IPv6 finds no route at all where ours drop, then takes the host's outer address as the source and asks again: a rule for
+    /// all from there would let the host's own traffic leave in clear.
+    fn from_outer(is_v6: bool) -> Vec<Self> {
+        let services = [Service::Tcp, Service::Udp, Service::Echo];
+        if is_v6 { services.map(Self::Answers).into() } else { vec![Self::All] }
+    }
+}
+
+/// A routing rule as it stands in the kernel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Rule {
+    pub(super) is_v6: bool,
+    pub(super) priority: u32,
+    /// For packets with this source alone.
+    pub(super) from: Option<IpAddr>,
+    /// For these packets alone.
+    pub(super) traffic: Traffic,
+    /// For packets without this mark alone.
+    pub(super) unmarked: Option<u32>,
+    /// Whether a default route that it finds does not count.
+    pub(super) ignores_default: bool,
+    pub(super) table: u32,
+}
+
+impl RoutePlan {
+    /// The tables that are ours: of networks, and of default routes.
+    pub(super) fn tables(&self) -> [u32; 2] {
+        [self.routing.table, self.routing.table.saturating_add(1)]
+    }
+
+    fn table(&self, prefix: Prefix) -> u32 {
+        self.tables()[usize::from(prefix.bits == 0)]
+    }
+
+    /// Whether a network of the host's own could be inside one behind a tunnel.
+    pub(super) fn may_contain_others(&self) -> bool {
+        self.routes
+            .iter()
+            .any(|route| route.prefix.bits > 0 && route.prefix != Prefix::host(route.prefix.address))
+    }
+
+    /// The routes: to the interface if it is up and has this index, and behind each of them one that drops.
+    /// `connected` are the networks on the host's other interfaces.
+    pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        let peers = self.peers.iter().copied().map(Prefix::host);
+        for route in &self.routes {
+            let (table, prefix) = (self.table(route.prefix), route.prefix);
+            entries.push(Entry { table, prefix, target: Target::Blackhole });
+            if let Some(index) = device {
+                entries.push(Entry { table, prefix, target: Target::Device { index, source: route.source } });
+            }
+            let is_behind_a_tunnel = |other: Prefix| self.routes.iter().any(|route| route.prefix == other);
+            let stays = self.here.iter().chain(connected).copied().filter(|own| !is_behind_a_tunnel(*own));
+            let thrown = stays.filter(|own| own.bits > prefix.bits).chain(peers.clone());
+            let thrown = thrown.filter(|other| prefix.contains(*other));
+            entries.extend(thrown.map(|prefix| Entry { table, prefix, target: Target::Throw }));
+        }
+        entries.sort();
+        entries.dedup();
+        entries
+    }
+
+    /// The rules. Networks behind tunnels come before all other routes of the host. Default routes into a tunnel come behind
+    /// all but its default routes.
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        let Routing { priority, mark, .. } = self.routing;
+        let [networks, defaults] = self.tables();
+        let mut rules = Vec::new();
+        for is_v6 in [false, true] {
+            let has = |is_default: bool| {
+                self.routes.iter().any(|Route { prefix, .. }| {
+                    prefix.address.is_ipv6() == is_v6 && (prefix.bits == 0) == is_default
+                })
+            };
+            let rule = |at: u32, table| Rule {
+                is_v6,
+                priority: priority.saturating_add(at),
+                from: None,
+                traffic: Traffic::All,
+                unmarked: None,
+                ignores_default: false,
+                table,
+            };
+            if has(false) {
+                rules.push(Rule { unmarked: Some(mark), ..rule(0, networks) });
+            }
+            if has(true) {
+                rules.push(Rule { ignores_default: true, ..rule(1, MAIN) });
+                let outer = self.outer.iter().copied().filter(|address| address.is_ipv6() == is_v6);
+                rules.extend(outer.flat_map(|address| {
+                    let from = rule(2, MAIN);
+                    let traffic = Traffic::from_outer(is_v6).into_iter();
+                    traffic.map(move |traffic| Rule { from: Some(address), traffic, ..from })
+                }));
+                rules.push(Rule { unmarked: Some(mark), ..rule(3, defaults) });
+            }
+        }
+        rules.sort();
+        rules.dedup();
+        rules
+    }
+
+    /// Whether a rule with our protocol is this gateway's, now or from before.
+    pub(super) fn owns(&self, rule: &Rule) -> bool {
+        let first = self.routing.priority;
+        let is_ours = self.tables().contains(&rule.table) || rule.table == MAIN;
+        is_ours && (first..first.saturating_add(RULES)).contains(&rule.priority)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str) -> Prefix {
+        let (address, bits) = text.split_once('/').expect("a prefix");
+        Prefix { address: address.parse().expect("an address"), bits: bits.parse().expect("a length") }
+    }
+
+    fn plan(routes: &[&str], here: &[&str], peers: &[&str]) -> RoutePlan {
+        let outer = ["192.0.2.1", "2001:db8::1"];
+        RoutePlan {
+            device: "convoy0".to_owned(),
+            addresses: Vec::new(),
+            routing: Routing { table: 4500, priority: 4500, mark: 4500 },
+            routes: routes.iter().map(|text| Route { prefix: prefix(text), source: None }).collect(),
+            here: here.iter().map(|text| prefix(text)).collect(),
+            outer: outer.iter().map(|text| text.parse().expect("an address")).collect(),
+            peers: peers.iter().map(|text| text.parse().expect("an address")).collect(),
+        }
+    }
+
+    /// The routes in the words of ip(8).
+    fn words(plan: &RoutePlan, device: Option<u32>, connected: &[&str]) -> Vec<String> {
+        let connected: Vec<Prefix> = connected.iter().map(|text| prefix(text)).collect();
+        let entries = plan.entries(device, &connected);
+        let word = |target| match target {
+            Target::Throw => "throw",
+            Target::Device { .. } => "device",
+            Target::Blackhole => "blackhole",
+        };
+        let text = |entry: &Entry| {
+            format!("{} {}/{} {}", entry.table, entry.prefix.address, entry.prefix.bits, word(entry.target))
+        };
+        entries.iter().map(text).collect()
+    }
+
+    #[test]
+    fn prefixes_contain_what_is_in_them() {
+        for (outer, inner) in [("0.0.0.0/0", "10.0.0.0/8"), ("10.0.0.0/8", "10.1.0.0/24"), ("::/0", "::/128")]
+        {
+            assert!(prefix(outer).contains(prefix(inner)), "{inner} is in {outer}");
+            assert!(!prefix(inner).contains(prefix(outer)), "{outer} is not in {inner}");
+        }
+        for (one, other) in [("10.1.0.0/16", "10.2.0.0/24"), ("0.0.0.0/0", "::/0"), ("fd00::/8", "fe80::/64")]
+        {
+            assert!(!prefix(one).contains(prefix(other)) && !prefix(other).contains(prefix(one)));
+        }
+    }
+
+    #[test]
+    fn behind_each_route_stands_one_that_drops_and_is_alone_while_the_interface_is_down() {
+        let plan = plan(&["10.2.0.0/24"], &["10.1.0.0/24"], &["192.0.2.2"]);
+        assert_eq!(words(&plan, Some(7), &[]), ["4500 10.2.0.0/24 device", "4500 10.2.0.0/24 blackhole"]);
+        assert_eq!(words(&plan, None, &[]), ["4500 10.2.0.0/24 blackhole"]);
+        let metrics: Vec<u32> =
+            plan.entries(Some(7), &[]).iter().map(|entry| entry.target.metric()).collect();
+        assert!(metrics.is_sorted(), "{metrics:?}");
+    }
+
+    #[test]
+    fn what_is_on_this_side_stays_where_a_network_behind_a_tunnel_contains_it() {
+        let plan = plan(&["10.0.0.0/8", "10.2.0.0/24"], &["10.1.0.0/24", "10.2.0.0/24"], &["10.9.9.9"]);
+        assert_eq!(
+            words(&plan, None, &["10.50.0.0/24", "192.168.0.0/24"]),
+            [
+                "4500 10.0.0.0/8 blackhole",
+                "4500 10.1.0.0/24 throw",
+                // Of this side for one tunnel and behind another: a hub.
+                "4500 10.2.0.0/24 blackhole",
+                "4500 10.9.9.9/32 throw",
+                "4500 10.50.0.0/24 throw",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_full_tunnel_leaves_the_host_its_networks_its_outer_addresses_and_the_way_to_the_peer() {
+        let plan = plan(&["0.0.0.0/0", "::/0"], &["10.1.0.0/24"], &["198.51.100.1", "2001:db8::2"]);
+        assert_eq!(
+            words(&plan, Some(7), &[]),
+            [
+                "4501 0.0.0.0/0 device",
+                "4501 0.0.0.0/0 blackhole",
+                "4501 10.1.0.0/24 throw",
+                "4501 198.51.100.1/32 throw",
+                "4501 ::/0 device",
+                "4501 ::/0 blackhole",
+                "4501 2001:db8::2/128 throw",
+            ]
+        );
+        let rules = plan.rules();
+        let v4: Vec<(u32, u32)> =
+            rules.iter().filter(|rule| !rule.is_v6).map(|rule| (rule.priority, rule.table)).collect();
+        assert_eq!(v4, [(4501, 254), (4502, 254), (4503, 4501)]);
+        let v6: Vec<u32> = rules.iter().filter(|rule| rule.is_v6).map(|rule| rule.priority).collect();
+        assert_eq!(v6, [4501, 4502, 4502, 4502, 4503]);
+        assert!(rules.iter().all(|rule| plan.owns(rule)));
+    }
+
+    #[test]
+    fn networks_need_one_rule_a_family() {
+        let rules = plan(&["10.2.0.0/24", "10.3.0.0/24", "fd00:2::/64"], &[], &[]).rules();
+        assert_eq!(rules.len(), 2);
+        assert!(rules.iter().all(|rule| rule.unmarked == Some(4500) && rule.table == 4500));
+        assert_eq!(plan(&[], &[], &[]).rules(), []);
+    }
+}

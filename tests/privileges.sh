@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# What a running gateway may still do, that a second one is refused before it does harm, and that no key stays in memory after the reload
+# that took its tunnel away. Needs root.
+# usage: privileges.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+WORKERS=2
+source "$(dirname "$0")/../demo/sites.sh"
+fail() { echo "FAILED: $*" >&2; head -n 20 "$work"/*.log >&2 || true; exit 1; }
+ok() { echo "ok: $*"; }
+lines() { grep -E "^($1):" "$2" | tr -s '\t ' ' ' | tr '\n' ';'; } # names file
+
+for _ in $(seq 100); do [ "$(grep -c ' ready' "$work/a.log")" = 1 ] && break; sleep 0.1; done
+process=$(pgrep -f "^$convoy run -c $work/site-1.toml") || fail "the gateway does not run"
+helper=$(pgrep -P "$process") || fail "the gateway has no helper"
+uid=$(awk '/^Uid:/ { print $2 }' "/proc/$process/status")
+[ "$uid" != 0 ] || fail "the gateway is still root: $(lines Uid "/proc/$process/status")"
+threads=0
+for status in /proc/$process/task/*/status; do
+  threads=$((threads + 1))
+  for line in "Uid: $uid $uid $uid $uid" "CapPrm: 0000000000000000" "CapEff: 0000000000000000" "CapAmb: 0000000000000000" "NoNewPrivs: 1" "Seccomp: 2"; do
+    tr -s '\t ' ' ' <"$status" | grep -qx "$line" || fail "a thread lacks '$line': $(lines 'Name|Uid|Cap...|NoNewPrivs|Seccomp' "$status")"
+  done
+done
+groups=$(awk '/^Groups:/ { print NF - 1 }' "/proc/$process/status")
+[ "$groups" = 0 ] || fail "the gateway is in $groups groups"
+[ "$(stat -c %u "/proc/$process/mem")" = 0 ] || fail "the gateway's memory is open to its own user"
+grep -q '^Max core file size *0 *0 ' "/proc/$process/limits" || fail "core files are possible"
+! setpriv --reuid "$uid" --regid "$uid" --clear-groups test -w /etc/shadow || fail "the gateway's user may write /etc/shadow"
+locked=$(awk '/^VmLck:/ { print $2 }' "/proc/$process/status")
+# Root may lock memory where it may raise the limit (CAP_SYS_RESOURCE, number 24).
+may_lock=$((0x$(awk '/^CapEff:/ { print $2 }' /proc/self/status) >> 24 & 1))
+[ "$(ulimit -Hl)" != unlimited ] || may_lock=1
+if [ "$may_lock" = 1 ]; then
+  [ "$locked" -gt 0 ] || fail "no memory is locked"
+else
+  grep -q 'cannot keep memory, and the keys in it, out of swap space: its amount is limited' "$work/a.log" || fail "nobody is told that memory is not locked"
+fi
+ok "$threads threads of the gateway: user $uid, no groups, no capability, no new privileges, a filter of system calls; $locked KiB locked"
+# CAP_NET_ADMIN is number 12.
+for line in "CapPrm: 0000000000001000" "CapEff: 0000000000001000" "NoNewPrivs: 1" "Seccomp: 2"; do
+  for status in /proc/$helper/task/*/status; do
+    tr -s '\t ' ' ' <"$status" | grep -qx "$line" || fail "the helper lacks '$line': $(lines 'Name|Cap...|NoNewPrivs|Seccomp' "$status")"
+  done
+done
+[ "$(cat "/proc/$helper/comm")" = convoy-helper ] || fail "the helper is called $(cat "/proc/$helper/comm")"
+ok "the helper: CAP_NET_ADMIN alone"
+
+# A second gateway, in all ways in which it could share what the first has.
+refused() { # what words sed-expression
+  sed "$3" "$work/site-1.toml" >"$work/second.toml"
+  local status=0
+  ip netns exec $a timeout 20 "$convoy" run -c "$work/second.toml" >"$work/second.log" 2>&1 || status=$?
+  [ "$status" = 1 ] || fail "a second gateway with $1 ends with $status"
+  grep -q "$2" "$work/second.log" || fail "a second gateway with $1 is not told why"
+}
+umask 077
+# Addresses of the link itself come late.
+routing() { { ip -n $a rule; ip -n $a -6 rule; ip -n $a route show table all; ip -n $a -6 route show table all; } | grep -v "fe80:"; }
+rules=$(routing)
+ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
+refused "the same configuration" "another gateway (process $process) runs with the control socket $work/site-1.sock" ''
+other="s#site-1.sock#second.sock#; s/:9464/:9465/"
+refused "the same device" "there is an interface convoy0 already: another gateway has it" "$other; s/\"192.0.2.1\"/\"127.0.0.5\"/"
+refused "the same address" "listen on UDP 192.0.2.1:4500 (another program" "$other; s/convoy0/convoy1/"
+wait $ping
+grep -q ' 400 received, 0% packet loss' "$work/ping.log" || fail "a second gateway took echoes away: $(tail -2 "$work/ping.log")"
+[ "$rules" = "$(routing)" ] || { diff <(echo "$rules") <(routing) >&2; fail "a second gateway changed routes"; }
+[ -S "$work/site-1.sock" ] || fail "a second gateway took the control socket away"
+ok "three second gateways refused; 400 of 400 echoes answered beside them"
+
+# Keys: as bytes, and as the configuration has them.
+found() { # hexadecimal key: how often it is in the memory of gateway and helper
+  python3 - "$1" "$process" "$helper" <<'PYTHON'
+import sys
+key, count = bytes.fromhex(sys.argv[1])[:16], 0
+needles = [key, sys.argv[1][:32].encode()]
+for process in sys.argv[2:]:
+    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", 0) as memory:
+        for line in maps:
+            span, rights = line.split()[:2]
+            if "r" not in rights or "[v" in line:
+                continue
+            start, end = (int(at, 16) for at in span.split("-"))
+            for at in range(start, end, 1 << 24):
+                memory.seek(at)
+                try:
+                    text = memory.read(min(end, at + (1 << 24)) - at)
+                except OSError:
+                    continue
+                for needle in needles:
+                    place = text.find(needle)
+                    while place >= 0:
+                        count += 1
+                        print(f"    {line.split()[-1] if len(line.split()) > 5 else 'anonymous'} {at + place:#x}", file=sys.stderr)
+                        place = text.find(needle, place + 1)
+print(count)
+PYTHON
+}
+old_out=${key_ab[0]} old_in=${key_ba[0]}
+[ "$(found "$old_out" 2>/dev/null)" -gt 0 ] || fail "the search does not find a key that is in use"
+sed -i "s/$old_out/$(key aes128gcm16)/; s/$old_in/$(key aes128gcm16)/" "$work/site-1.toml"
+kill -HUP "$process"
+for _ in $(seq 100); do ! grep -q 'reload: 0 tunnels stayed, 1 came, 1 went' "$work/a.log" || break; sleep 0.1; done
+grep -q 'reload: 0 tunnels stayed, 1 came, 1 went' "$work/a.log" || fail "the reload"
+sleep 1
+for which in out in; do
+  name=old_$which
+  copies=$(found "${!name}")
+  [ "$copies" = 0 ] || fail "$copies copies of key_$which are in memory after the reload that took it away"
+done
+ok "no copy of either key is in memory after the reload that took them away"

@@ -1,0 +1,218 @@
+#!/usr/bin/env bash
+# The host's routes: a full tunnel beside a default route, and that every exit leaves what it should. Between the gateways is a
+# router, so that all that leaves a site does so by its default route. Needs root.
+# usage: routes.sh CONVOY
+#
+#   10.1.0.1 [a] 192.0.2.1 -- .254 [r] .254 -- 198.51.100.2 [b] 203.0.113.1, 2001:db8:f::1: the world
+set -euo pipefail
+convoy=$(realpath "$1")
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+work=$(mktemp -d)
+a=convoy-routes-a r=convoy-routes-r b=convoy-routes-b
+running=()
+clean() {
+  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
+  for ns in $a $r $b; do ip netns del $ns 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap clean EXIT
+fail() { echo "FAILED: $*" >&2; tail -n 20 "$work"/*.log >&2 || true; show >&2; exit 1; }
+ok() { echo "ok: $*"; }
+in_a() { ip netns exec $a "$@"; }
+show() { for of in "-4 rule" "-6 rule" "-4 route show table all" "-6 route show table all"; do echo "--- $of"; ip -n $a $of; done; }
+
+for ns in $a $r $b; do
+  ip netns del $ns 2>/dev/null || true
+  ip netns add $ns
+  ip -n $ns link set lo up
+  ip netns exec $ns sysctl -qw net.ipv6.conf.all.forwarding=1 net.ipv4.ip_forward=1 net.ipv6.conf.default.accept_dad=0
+done
+a_link=va b_link=vb
+ip link add $a_link netns $a type veth peer name ra netns $r
+ip link add $b_link netns $b type veth peer name rb netns $r
+address() { ip -n "$1" link set "$2" up; for of in "${@:3}"; do ip -n "$1" addr add "$of" dev "$2" $([[ $of != *:* ]] || echo nodad); done; }
+address $a $a_link 192.0.2.1/24 2001:db8:a::1/64
+address $r ra 192.0.2.254/24 2001:db8:a::254/64
+address $b $b_link 198.51.100.2/24 2001:db8:b::2/64
+address $r rb 198.51.100.254/24 2001:db8:b::254/64
+address $b lo 203.0.113.1/32 2001:db8:f::1/128
+# Somebody far away from both.
+address $r lo 172.31.0.1/32 2001:db8:e::1/128
+for at in "$a 192.0.2.254 2001:db8:a::254" "$b 198.51.100.254 2001:db8:b::254"; do
+  read -r ns v4 v6 <<<"$at"
+  ip -n "$ns" route add default via "$v4"; ip -n "$ns" -6 route add default via "$v6"
+done
+ip -n $r route add 203.0.113.1 via 198.51.100.2; ip -n $r -6 route add 2001:db8:f::1 via 2001:db8:b::2
+# What a host has beside: a backup, another way, a management network inside a network behind the tunnel.
+ip -n $a route add default via 192.0.2.253 metric 500
+ip -n $a route add 10.99.0.0/24 via 192.0.2.254
+for name in lan management; do
+  ip link add $name netns $a type veth peer name far-$name netns $r
+  ip -n $r link set far-$name up
+done
+address $a lan 10.1.0.1/24 fd00:1::1/64
+address $a management 10.50.0.1/24
+# Once before, as its routes are listed last after that.
+bounce() { ip -n $a link set lan down; "$@"; ip -n $a link set lan up; ip -n $a addr replace fd00:1::1/64 dev lan nodad; }
+bounce true
+sleep 0.5
+before=$(show)
+
+key() { head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n'; }
+ab=$(key) ba=$(key)
+conf() { # site local remote local_ts remote_ts address spi_in spi_out key_in key_out
+  (umask 077; cat <<CONF
+[gateway]
+control = "$work/$1.sock"
+workers = 2
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = [$6]
+[[port]]
+name = "outside"
+kind = "udp"
+address = [${11:-\"$2\"}]
+[[tunnel]]
+name = "site"
+local = "$2"
+remote = "$3"
+local_ts = [$4]
+remote_ts = [$5]
+esp_proposal = "aes128gcm16"
+replay_window = 0 # as a is started again and again
+[tunnel.manual]
+spi_in = $7
+spi_out = $8
+key_in = "$9"
+key_out = "${10}"
+CONF
+  )
+}
+site_a() { # remote_ts
+  conf a 192.0.2.1 198.51.100.2 '"10.1.0.0/24", "fd00:1::/64"' "$1" '"10.1.0.1/32", "fd00:1::1/128"' 4097 4098 "$ba" "$ab" \
+    '"192.0.2.1", "2001:db8:a::1"'
+}
+all='"0.0.0.0/0", "::/0"'
+umask 077
+site_a "$all" >"$work/a.toml"
+conf b 198.51.100.2 192.0.2.1 "$all" '"10.1.0.0/24", "fd00:1::/64"' '"10.2.0.1/32", "fd00:2::1/128"' 4098 4097 "$ab" "$ba" >"$work/b.toml"
+
+await() { for _ in $(seq 100); do "${@:2}" >/dev/null 2>&1 && return; sleep 0.1; done; fail "$1"; }
+start() { # site
+  ip netns exec "$(eval echo "\$$1")" "$convoy" run -c "$work/$1.toml" >>"$work/$1.log" 2>&1 & running+=($!)
+  eval "process_$1=$!"
+  local ready; ready=$(grep -c ' ready' "$work/$1.log" 2>/dev/null || true)
+  for _ in $(seq 150); do
+    [ "$(grep -c ' ready' "$work/$1.log" || true)" = "$ready" ] || return 0
+    kill -0 $! 2>/dev/null || fail "the gateway $1 ended"
+    sleep 0.1
+  done
+  fail "the gateway $1 is not ready"
+}
+stop_a() { kill "$process_a"; wait "$process_a" || fail "the gateway does not stop well"; }
+reaches() { in_a ping -q -c 2 -i 0.2 -W 3 "$@" >"$work/ping"; }
+unchanged() { diff <(echo "$before") <(show) >"$work/diff" || { cat "$work/diff" >&2; fail "$1: the host's routes are not as before"; }; }
+# clear WHAT COMMAND...: runs the command, and none of what was sent to the world leaves in clear.
+no_clear() { # what seconds
+  in_a timeout "$2" tcpdump -Z root -U --immediate-mode -n -i $a_link "host 203.0.113.1 or host 2001:db8:f::1" >"$work/clear" 2>"$work/tcpdump" & local capture=$!
+  sleep 1
+  in_a ping -q -c 3 -i 0.2 -W 1 203.0.113.1 >/dev/null 2>&1 || true
+  in_a ping -q -c 3 -i 0.2 -W 1 2001:db8:f::1 >/dev/null 2>&1 || true
+  in_a ping -q -c 1 -W 1 -I 10.1.0.1 203.0.113.1 >/dev/null 2>&1 || true
+  wait $capture || true
+  ! grep -q IP "$work/clear" || { cat "$work/clear" >&2; fail "$1: packets left in clear"; }
+}
+
+reaches 203.0.113.1 || fail "the world is not reached without a gateway"
+start b
+start a
+
+# A full tunnel.
+reaches 203.0.113.1 || fail "nothing passes a full tunnel"
+reaches 2001:db8:f::1 || fail "no IPv6 passes a full tunnel"
+no_clear "full tunnel" 4
+sa=$(in_a "$convoy" show sa --json --control "$work/a.sock")
+[ "$(grep -c '"packets": [1-9]' <<<"$sa")" = 2 ] || fail "the tunnel's SAs have no packets: $sa"
+in_a ip route get 198.51.100.2 | grep -q "via 192.0.2.254 dev $a_link" || fail "the peer is reached through its own tunnel"
+ip netns exec $r ping -q -c 2 -i 0.2 -W 3 -I 172.31.0.1 192.0.2.1 >/dev/null || fail "the outer address does not answer the world"
+ip netns exec $r ping -q -c 2 -i 0.2 -W 3 -I 2001:db8:e::1 2001:db8:a::1 >/dev/null || fail "the outer IPv6 address does not answer the world"
+in_a ip route get 10.99.0.5 | grep -q "via 192.0.2.254" || fail "a route of the host's is hidden"
+in_a ip route get 10.50.0.5 | grep -q "dev management" || fail "a network of the host's is hidden"
+[ "$(ip -n $a route show table main; ip -n $a -6 route show table main | grep -v convoy0)" = "$(sed -n '/^--- -4 route/,/^--- -6 route/p' <<<"$before" | grep -v '^---\|table ' ; sed -n '/^--- -6 route/,$p' <<<"$before" | grep -v '^---\|table ')" ] || fail "the main table has changed"
+ok "a full tunnel, IPv4 and IPv6: all passes it, nothing in clear, the host's own routes and its outer address as before"
+ip -n $a rule | grep -v 'lookup \(local\|main\|default\) *$' | sed 's/^/    /'
+ip -n $a route show table 4501 | sed 's/^/    /'
+
+# The interface goes down and up.
+ip -n $a link set convoy0 down
+no_clear "the interface is down" 5
+ip -n $a link set convoy0 up
+await "nothing passes after the interface went down and up" reaches 203.0.113.1
+await "no IPv6 passes after the interface went down and up" reaches 2001:db8:f::1
+ok "the interface down: all is dropped; up again: all passes"
+# As network managers do with rules that they do not know.
+ip -n $a rule del priority 4503
+await "a rule that was removed is not set again" reaches 203.0.113.1 -I 10.1.0.1
+await "a rule that was removed is not set again" sh -c "ip -n $a rule | grep -q ^4503:"
+ok "a rule that something else removed is there again"
+
+stop_a
+unchanged "SIGTERM"
+ok "SIGTERM: routes and rules are byte for byte as before"
+
+# Starts that fail: at a port, and at the very end.
+sed 's/^address = \["192.0.2.1".*/address = ["192.0.2.77"]/; s/^local = .*/local = "192.0.2.77"/' "$work/a.toml" >"$work/wrong.toml"
+in_a "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong address runs"
+grep -q 'listen on UDP 192.0.2.77:4500 (no interface of this host has that address' "$work/wrong.log" || fail "the reason is not told"
+unchanged "a wrong address"
+sed 's/^workers = 2/metrics = "203.0.113.77:9464"/' "$work/a.toml" >"$work/wrong.toml"
+in_a "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong metrics address runs"
+unchanged "a wrong metrics address"
+[ ! -e "$work/a.sock" ] || fail "a start that failed leaves its socket"
+ip -n $a route add 10.77.0.0/24 dev lan table 4500
+in_a "$convoy" run -c "$work/a.toml" >"$work/wrong.log" 2>&1 && fail "a gateway shares a routing table"
+grep -q 'routing table 4500 has routes of others; choose another by route_table' "$work/wrong.log" || fail "the reason is not told"
+ip -n $a route del 10.77.0.0/24 dev lan table 4500
+unchanged "a routing table of others"
+ok "starts that fail leave all as before"
+
+# Killed: closed, and the next start takes it over.
+start a
+reaches 203.0.113.1 || fail "nothing passes"
+kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
+await "the helper outlives the gateway" sh -c "! ip netns pids $a | xargs -r ps -o comm= -p | grep -q convoy"
+no_clear "kill -9" 5
+[ "$(ip -n $a route show table 4501 proto 145 type blackhole; ip -n $a -6 route show table 4501 proto 145 type blackhole)" != "" ] || fail "no blackhole stays"
+start a
+reaches 203.0.113.1 || fail "a gateway after a killed one carries nothing"
+stop_a
+unchanged "SIGTERM after kill -9"
+ok "kill -9: all is dropped, nothing in clear; the next start takes the routes over, and its stop leaves all as before"
+
+# By hand, as docs/operation.md has it.
+start a
+kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
+await "the helper outlives the gateway" sh -c "! ip netns pids $a | xargs -r ps -o comm= -p | grep -q convoy"
+sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation.md" | grep '^ip ' >"$work/unblock"
+[ -s "$work/unblock" ] || fail "docs/operation.md has no commands"
+in_a sh -e "$work/unblock"
+unchanged "docs/operation.md's commands"
+ok "docs/operation.md's commands remove what a killed gateway left"
+
+# A network behind the tunnel that contains this side's, and a tunnel that comes by a reload.
+site_a '"10.0.0.0/8"' >"$work/a.toml"
+start a
+in_a ip route get 10.1.0.5 | grep -q "dev lan" || fail "the LAN is routed into the tunnel"
+in_a ip route get 10.50.0.5 | grep -q "dev management" || fail "the management network is routed into the tunnel"
+in_a ip route get 10.3.0.5 | grep -q "dev convoy0 table 4500 src 10.1.0.1" || fail "10.3.0.5 is not routed into the tunnel"
+stays() { ! in_a ip route get 10.1.0.5 | grep -q convoy0 || fail "the LAN is routed into the tunnel while its link is down"; }
+bounce stays
+site_a "$all" >"$work/a.toml"
+kill -HUP "$process_a"
+await "a network that comes by a reload is not routed" reaches 203.0.113.1
+await "a network that went is still routed" sh -c "! ip -n $a route show table 4500 | grep -q convoy0"
+stop_a
+unchanged "SIGTERM after a reload"
+ok "a network that contains this side's leaves them here; a reload sets and removes routes"
