@@ -104,5 +104,7 @@ done
 "$convoy" check -c "$work/site-1.toml"
 start a.log $a "$convoy" run -c "$work/site-1.toml"
 start b.log $b "$convoy" run -c "$work/site-2.toml"
-for _ in $(seq 50); do [ -S "$work/site-1.sock" ] && [ -S "$work/site-2.sock" ] && break; sleep 0.1; done
-[ -S "$work/site-1.sock" ] && [ -S "$work/site-2.sock" ] || { cat "$work"/?.log >&2; exit 1; }
+# Ready, not only listening: routes come last.
+are_ready() { grep -q ' ready' "$work/a.log" && grep -q ' ready' "$work/b.log"; }
+for _ in $(seq 150); do ! are_ready || break; sleep 0.1; done
+are_ready || { cat "$work"/?.log >&2; exit 1; }
