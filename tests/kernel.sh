@@ -35,8 +35,8 @@ ip -n $ns tuntap add dev convoy-tap mode tap vnet_hdr
 ip -n $ns -batch "$work/host.batch"
 "$convoy" check -c "$work/gateway.toml" >/dev/null
 ip netns exec $ns "$convoy" run -c "$work/gateway.toml" >"$work/gateway.log" 2>&1 & gateway=$!
-for _ in $(seq 100); do [ -S "$work/control.sock" ] && break; sleep 0.1; done
-[ -S "$work/control.sock" ] || { cat "$work/gateway.log" >&2; exit 1; }
+for _ in $(seq 100); do grep -q " ready" "$work/gateway.log" && break; sleep 0.1; done
+grep -q " ready" "$work/gateway.log" || { cat "$work/gateway.log" >&2; exit 1; }
 # In transport mode pings and TCP go by the gateway, and what it makes of them does not.
 for family in "-4 198.51.100.128/25 icmp" "-6 2001:db8::1:0/112 ipv6-icmp"; do
   read -r flag peers echo <<<"$family"
