@@ -42,6 +42,8 @@ drop_reasons! {
     TransportAddress = "transport_address",
     /// The sequence number would repeat (`XfrmOutStateSeqError`; RFC 4303 section 3.3.3).
     SequenceExhausted = "sequence_exhausted",
+    /// No further sequence number was reserved in the state file yet: its disk is slow, full or gone.
+    SequenceUnreserved = "sequence_unreserved",
     /// An engine failed and no other could do the job.
     EngineFailed = "engine_failed",
     /// It was to be sealed in flight, and was about to leave another way: by a port that does not seal, or in pieces.

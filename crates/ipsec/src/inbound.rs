@@ -43,7 +43,7 @@ impl InboundSa {
             mode: config.mode,
             is_encapsulated: config.encap.is_some(),
             plan: JobPlan::new(&config.keys, config.esn),
-            replay: ReplayWindow::new(config.replay_window, config.esn),
+            replay: ReplayWindow::after(config.sequence_start, config.replay_window, config.esn),
             usage: Usage::new(config.lifetime, now_ns),
         })
     }

@@ -29,6 +29,11 @@ pub(crate) static PADDING: [u8; 255] = {
     bytes
 };
 
+/// Behind it numbers would come again (RFC 4303 section 3.3.3).
+const fn last_sequence(esn: bool) -> u64 {
+    if esn { u64::MAX } else { u32::MAX as u64 }
+}
+
 /// An SA that seals.
 #[derive(Debug)]
 pub(crate) struct OutboundSa {
@@ -41,6 +46,8 @@ pub(crate) struct OutboundSa {
     envelope: Envelope,
     /// The number of the last packet.
     sequence: u64,
+    /// The last number that may be used for now.
+    reserved: u64,
     iv_start: u64,
     usage: Usage,
 }
@@ -62,7 +69,8 @@ impl OutboundSa {
             plan: JobPlan::new(&config.keys, config.esn),
             outer: OuterHeader::new(config),
             envelope: Envelope::new(protocol, mode, transform, config.remote.is_ipv6(), encap.is_some()),
-            sequence: 0,
+            sequence: config.sequence_start,
+            reserved: config.sequence_reserved.min(last_sequence(config.esn)),
             iv_start: config.iv_start,
             usage: Usage::new(config.lifetime, now_ns),
         })
@@ -79,6 +87,11 @@ impl OutboundSa {
         self.sequence = self.sequence.max(sequence);
     }
 
+    /// Lets it use the numbers up to this one. What was allowed before stays allowed.
+    pub(crate) fn reserve_sequence(&mut self, last: u64) {
+        self.reserved = self.reserved.max(last.min(last_sequence(self.plan.esn)));
+    }
+
     /// What it has used of its life.
     pub(crate) fn usage(&self) -> &Usage {
         &self.usage
@@ -86,7 +99,7 @@ impl OutboundSa {
 
     /// The expiry that was reached and not told yet.
     pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
-        if self.sequence >= self.last_sequence() {
+        if self.sequence >= last_sequence(self.plan.esn) {
             self.usage.exhaust();
         }
         self.usage.expiry(now_ns)
@@ -198,14 +211,10 @@ impl OutboundSa {
         Ok((job, context))
     }
 
-    /// Behind it numbers would come again (RFC 4303 section 3.3.3).
-    const fn last_sequence(&self) -> u64 {
-        if self.plan.esn { u64::MAX } else { u32::MAX as u64 }
-    }
-
     fn take_sequence(&mut self, now_ns: u64) -> Result<u64, DropReason> {
-        if self.sequence >= self.last_sequence() {
-            return Err(DropReason::SequenceExhausted);
+        if self.sequence >= self.reserved {
+            let is_last = self.sequence >= last_sequence(self.plan.esn);
+            return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
         }
         if self.usage.is_over(now_ns) {
             return Err(DropReason::SaExpired);

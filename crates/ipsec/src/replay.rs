@@ -25,6 +25,19 @@ impl ReplayWindow {
         Self { ring: vec![0; words as usize].into(), size: size.into(), highest: 0, esn }
     }
 
+    /// A window that takes `highest` and all before it as received.
+    pub fn after(highest: u64, size: u32, esn: bool) -> Self {
+        let mut window = Self::new(size, esn);
+        window.highest = highest;
+        if size > 0 && highest > 0 {
+            window.ring.fill(u64::MAX);
+            let (word, bit) = window.place(highest);
+            // Up to the bit itself, and none of those behind it, which stand for numbers to come.
+            window.ring[word] = bit | (bit - 1);
+        }
+        window
+    }
+
     /// The highest number that was authenticated; 0 before the first packet.
     pub fn highest(&self) -> u64 {
         self.highest
@@ -233,6 +246,21 @@ mod tests {
                     number > 0 && (number > highest || highest - number < plain.size) && !plain.seen.contains(&number)
                 });
                 prop_assert_eq!(ring.accept(number), plain.accept(number));
+            }
+        }
+
+        #[test]
+        fn a_window_after_a_number_is_one_that_has_received_all_up_to_it(
+            size in 32u32..=300, highest in 0u64..1_000, numbers in proptest::collection::vec(0u64..2_000, 1..60),
+        ) {
+            let mut after = ReplayWindow::after(highest, size, false);
+            let mut received = ReplayWindow::new(size, false);
+            for number in 1..=highest {
+                received.accept(number);
+            }
+            prop_assert_eq!(after.highest(), highest);
+            for number in numbers {
+                prop_assert_eq!(after.accept(number), received.accept(number));
             }
         }
 

@@ -113,6 +113,12 @@ pub struct SaConfig {
     /// use before, as those given by hand are after a restart, what no packet can have had: a nonce that comes twice breaks
     /// such a cipher (RFC 4106 section 2, RFC 3686 section 2.1). Outbound only.
     pub iv_start: u64,
+    /// The last sequence number before this SA: an outbound one goes on after it, an inbound one takes it and all before it as received.
+    /// 0 where the keys are fresh.
+    pub sequence_start: u64,
+    /// The last sequence number that may be sent until [`Ipsec::reserve_sequence`](crate::Ipsec::reserve_sequence) allows more, for who must
+    /// have noted them before they are used. Outbound only.
+    pub sequence_reserved: u64,
     /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
     pub replay_window: u32,
     /// Soft and hard lifetimes.
@@ -147,6 +153,8 @@ impl SaConfig {
             keys,
             esn: false,
             iv_start: 0,
+            sequence_start: 0,
+            sequence_reserved: u64::MAX,
             replay_window: 1024,
             lifetime: Lifetime::default(),
             dscp: OuterDscp::Copy,

@@ -149,6 +149,22 @@ impl Ipsec {
         }
     }
 
+    /// Lets an outbound SA use the sequence numbers up to `last`, as those that were [reserved](crate::SaConfig::sequence_reserved)
+    /// before. Unknown is no error.
+    pub fn reserve_sequence(&mut self, index: SaIndex, last: u64) {
+        if let Some(Slot { sa: Sa::Outbound(sa), .. }) = self.sad.get_mut(index) {
+            sa.reserve_sequence(last);
+        }
+    }
+
+    /// The last sequence number that an SA has sent, or the highest that it has received.
+    pub fn sequence(&self, index: SaIndex) -> Option<u64> {
+        self.sad.get(index).map(|slot| match &slot.sa {
+            Sa::Outbound(sa) => sa.sequence(),
+            Sa::Inbound(sa) => sa.replay().highest(),
+        })
+    }
+
     /// Prepares a dummy packet of `len` bytes on an outbound SA, which the peer drops (RFC 4303 section
     /// 2.6); `None` if the SA has none to send or no frame is free.
     pub fn dummy(

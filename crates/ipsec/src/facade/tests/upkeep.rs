@@ -163,6 +163,49 @@ fn an_sa_whose_numbers_are_used_up_is_reported_once() {
 }
 
 #[test]
+fn an_sa_stops_at_the_last_number_that_is_reserved_and_goes_on_when_more_are() {
+    let link = Link::default();
+    let mut a = Gateway::new(IpsecConfig::default());
+    let start = SaConfig { sequence_start: 100, sequence_reserved: 102, ..link.sa(0, SaDirection::Outbound) };
+    let index = a.install(start);
+    a.ipsec.set_policies(link.policies(0));
+    assert_eq!(a.send(&vec![link.packet(false, 100); 5]).len(), 2);
+    assert_eq!(a.sa_drops(index, DropReason::SequenceUnreserved), 3);
+    a.ipsec.reserve_sequence(index, 103);
+    a.ipsec.reserve_sequence(index, 50);
+    assert_eq!(a.send(&vec![link.packet(false, 100); 2]).len(), 1);
+    assert_eq!(a.ipsec.sequence(index), Some(103));
+    a.assert_no_leak();
+}
+
+#[test]
+fn a_reserve_beyond_the_last_number_does_not_let_numbers_come_again() {
+    let link = Link::default();
+    let mut a = Gateway::new(IpsecConfig::default());
+    let last = u64::from(u32::MAX);
+    let start = SaConfig { sequence_start: last - 1, ..link.sa(0, SaDirection::Outbound) };
+    let index = a.install(SaConfig { sequence_reserved: last, ..start });
+    a.ipsec.set_policies(link.policies(0));
+    a.ipsec.reserve_sequence(index, last + 10);
+    assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
+    assert_eq!(a.sa_drops(index, DropReason::SequenceExhausted), 2);
+}
+
+#[test]
+fn an_inbound_sa_takes_what_was_received_before_it_as_received() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    let recorded = a.send(&vec![link.packet(false, 100); 3]);
+    let mut b = Gateway::new(IpsecConfig::default());
+    let index = b.install(SaConfig { sequence_start: 3, ..link.sa(1, SaDirection::Inbound) });
+    b.ipsec.set_policies(link.policies(1));
+    assert!(b.receive(&recorded).is_empty());
+    assert_eq!(b.sa_drops(index, DropReason::Replayed), 3);
+    assert_eq!(b.receive(&a.send(&[link.packet(false, 100)])).len(), 1);
+    assert_eq!(b.ipsec.sequence(index), Some(4));
+}
+
+#[test]
 fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
     let link = Link::default();
     let mut a = Gateway::new(IpsecConfig::default());
