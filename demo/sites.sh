@@ -79,6 +79,7 @@ conf() { # site
   (umask 077; cat >"$work/site-$1.toml" <<CONF
 [gateway]
 control = "$work/site-$1.sock"
+state = "$work/site-$1.state"
 metrics = "127.0.0.1:9464"
 workers = ${WORKERS:-1}
 ${EXTRA:-}

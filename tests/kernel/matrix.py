@@ -164,6 +164,7 @@ def toml(table, control):
     outside = ", ".join(f'"{OUTER[family][0]}"' for family in (4, 6))
     head = f"""[gateway]
 control = "{control}"
+state = "{control}.state"
 allow_weak = true
 [[port]]
 name = "inside"

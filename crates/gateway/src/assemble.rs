@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::net::IpAddr;
-use std::time::SystemTime;
 
 use convoy_engine::{
     BusTiming, Engine, Fault, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
@@ -19,6 +18,7 @@ use crate::choice::choose;
 use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
+use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be put together.
 #[derive(Debug, thiserror::Error)]
@@ -53,8 +53,10 @@ pub struct Installed {
     pub config: TunnelConfig,
     /// The number by which policies know it.
     pub id: TunnelId,
-    /// Its SAs, outbound and inbound; empty without manual keys.
+    /// Its SAs, inbound, then outbound; empty without static keys.
     pub sas: Vec<SaIndex>,
+    /// Its numbers in the state file, if this worker serves it and there is one.
+    pub(crate) numbers: Option<Numbers>,
 }
 
 /// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
@@ -163,7 +165,7 @@ pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), S
     Ok(())
 }
 
-/// One worker's pipeline, with these engines and all tunnels of the configuration.
+/// One worker's pipeline, with these engines and all tunnels of the configuration, each with its beginning.
 ///
 /// # Errors
 /// [`AssembleError`] names the engine or tunnel.
@@ -173,6 +175,7 @@ pub fn pipeline(
     engines: Vec<Box<dyn Engine>>,
     costs: &mut Costs,
     clock: Clock,
+    beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
     let stage = CryptoStage::new(stage_config, Fleet::new(engines), clock)?;
@@ -181,7 +184,8 @@ pub fn pipeline(
     let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
     let mut installed = Vec::new();
     for (at, tunnel) in config.tunnels.iter().enumerate() {
-        installed.push(install(&mut pipeline, tunnel, TunnelId(at as u32), config, costs)?);
+        let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));
+        installed.push(install(&mut pipeline, tunnel, id, config, costs, beginning)?);
     }
     pipeline.ipsec_mut().set_policies(policies(config, &installed));
     costs.save();
@@ -212,13 +216,7 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
     }
 }
 
-/// What no IV that was counted up from an earlier reading has reached, as no gateway sends a packet each nanosecond: so that keys given
-/// by hand, which a restart or a reload uses again, see no nonce twice.
-fn wall_clock_ns() -> u64 {
-    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
-}
-
-/// Installs a tunnel's SAs. Tunnels are dealt to workers by their numbers, so that all workers agree whose each is.
+/// Installs a tunnel's SAs, if it has static keys and a beginning. Tunnels are dealt to workers by their numbers, so that all workers agree whose each is.
 ///
 /// # Errors
 /// [`AssembleError::Tunnel`], and then none of them stands.
@@ -228,15 +226,17 @@ pub fn install(
     id: TunnelId,
     config: &Config,
     costs: &mut Costs,
+    beginning: Option<Beginning>,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
-    if let Some(manual) = &tunnel.manual {
+    let owner = (id.0 % u32::from(config.workers)) as u16;
+    if let Some((manual, beginning)) = tunnel.manual.as_ref().zip(beginning) {
         // Inbound first, so that the peer's first packet finds its SA.
         let ways = [
-            (SaDirection::Inbound, manual.spi_in, &manual.keys_in),
-            (SaDirection::Outbound, manual.spi_out, &manual.keys_out),
+            (SaDirection::Inbound, manual.spi_in, &manual.keys_in, beginning.received),
+            (SaDirection::Outbound, manual.spi_out, &manual.keys_out, beginning.sent),
         ];
-        for (direction, spi, keys) in ways {
+        for (direction, spi, keys, sequence_start) in ways {
             let base = SaConfig::new(spi, direction, tunnel.local, tunnel.remote, keys.clone());
             let sa = SaConfig {
                 protocol: tunnel.protocol,
@@ -245,7 +245,9 @@ pub fn install(
                     .is_encapsulated
                     .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),
                 esn: tunnel.esn,
-                iv_start: wall_clock_ns(),
+                iv_start: beginning.iv_start,
+                sequence_start,
+                sequence_reserved: beginning.reserved,
                 replay_window: tunnel.replay_window,
                 lifetime: tunnel.lifetime,
                 dscp: tunnel.dscp,
@@ -253,7 +255,7 @@ pub fn install(
                 df: tunnel.df,
                 tfc_bytes: tunnel.tfc_bytes,
                 tunnel: id,
-                owner: (id.0 % u32::from(config.workers)) as u16,
+                owner,
                 ..base
             };
             match pipeline.install(&sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform)) {
@@ -265,7 +267,9 @@ pub fn install(
             }
         }
     }
-    Ok(Installed { config: tunnel.clone(), id, sas })
+    let is_ours = owner == pipeline.ipsec().worker();
+    let numbers = beginning.filter(|_| is_ours).as_ref().and_then(Numbers::new);
+    Ok(Installed { config: tunnel.clone(), id, sas, numbers })
 }
 
 /// The policies of a configuration and its tunnels: what bypasses first, then the tunnels by priority.

@@ -17,10 +17,13 @@ use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
 use crate::pipeline::{FleetEvent, InstallError};
 use crate::snapshot::{Snapshot, TunnelName};
+use crate::state::{self, Beginnings, Report, Reporter};
 use crate::worker::{Worker, WorkerEvent};
 
 /// How long packets that are under way may take when the gateway stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);
+/// How long the packets of SAs that a reload replaces may take.
+const REPLACE: Duration = Duration::from_millis(200);
 /// Rounds between two looks at what the gateway wants.
 const ROUNDS: u32 = 64;
 
@@ -85,6 +88,8 @@ pub(crate) struct Lane {
     /// What the tunnels have done, whatever becomes of their SAs.
     ledger: Ledger,
     drop_watch: DropWatch,
+    /// The way to the keeper of the state file, if there is one.
+    reporter: Option<Reporter>,
 }
 
 impl Lane {
@@ -107,7 +112,13 @@ impl Lane {
             names: HashMap::new(),
             ledger: Ledger::default(),
             drop_watch: DropWatch::default(),
+            reporter: None,
         }
+    }
+
+    /// Has it report the numbers of SAs with static keys from now on.
+    pub(crate) fn report_to(&mut self, reporter: Reporter) {
+        self.reporter = Some(reporter);
     }
 
     /// Works until the gateway stops, or every port has ended (captures).
@@ -132,13 +143,42 @@ impl Lane {
             }
             self.tell_events(tell);
             self.watch_drops();
+            self.report_numbers();
             while let Ok(command) = commands.try_recv() {
                 command(self);
             }
         }
         self.drain(&mut settling)?;
         self.tell_events(tell);
+        if let Some(reporter) = &self.reporter {
+            reporter.end(&self.installed, self.worker.pipeline().ipsec());
+        }
         Ok(())
+    }
+
+    fn report_numbers(&mut self) {
+        if let Some(reporter) = &mut self.reporter {
+            let pipeline = self.worker.pipeline();
+            reporter.look(pipeline.clock().now_ns(), &mut self.installed, pipeline.ipsec());
+        }
+    }
+
+    /// How far its SAs with static keys have come.
+    pub(crate) fn numbers(&self) -> Report {
+        state::report(&self.installed, self.worker.pipeline().ipsec())
+    }
+
+    /// Lets an SA with static keys send the numbers up to `reserved`.
+    pub(crate) fn extend_numbers(&mut self, incarnation: u64, reserved: u64) {
+        let ipsec = self.worker.pipeline_mut().ipsec_mut();
+        state::extend(&mut self.installed, ipsec, incarnation, reserved);
+    }
+
+    /// The tunnels of a configuration that a reload would install, by name.
+    pub(crate) fn missing(&self, config: &Config) -> Vec<String> {
+        let is_new =
+            |tunnel: &&crate::config::TunnelConfig| !self.installed.iter().any(|old| **tunnel == old.config);
+        config.tunnels.iter().filter(is_new).map(|tunnel| tunnel.name.clone()).collect()
     }
 
     /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
@@ -216,16 +256,16 @@ impl Lane {
     }
 
     /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
-    /// sequence numbers and replay windows. All else stays as it is.
-    pub(crate) fn reload(&mut self, config: &Arc<Config>) -> Reloaded {
-        let done = self.go_over(config);
+    /// sequence numbers and replay windows. All else stays as it is. One with static keys that has no beginning is left out.
+    pub(crate) fn reload(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
+        let done = self.go_over(config, beginnings);
         crate::run::wipe_stack();
         done
     }
 
     /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
     #[inline(never)]
-    fn go_over(&mut self, config: &Arc<Config>) -> Reloaded {
+    fn go_over(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         self.settle();
         self.config = Arc::clone(config);
         let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);
@@ -240,11 +280,17 @@ impl Lane {
         for tunnel in gone {
             tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
         }
+        self.let_retire();
+        let pipeline = self.worker.pipeline_mut();
         let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         for tunnel in new {
+            let beginning = beginnings.of(&tunnel);
+            if tunnel.manual.is_some() && beginning.is_none() {
+                continue;
+            }
             let id = TunnelId(self.next_tunnel);
             self.next_tunnel += 1;
-            match assemble::install(pipeline, &tunnel, id, config, &mut costs) {
+            match assemble::install(pipeline, &tunnel, id, config, &mut costs, beginning) {
                 Ok(installed) => {
                     self.installed.push(installed);
                     done.came += 1;
@@ -255,6 +301,17 @@ impl Lane {
         drop(costs);
         self.decide();
         done
+    }
+
+    /// Lets the packets of SAs that leave go out, so that their SPIs are free for those that come.
+    fn let_retire(&mut self) {
+        let began = Instant::now();
+        while self.worker.pipeline().is_retiring() && began.elapsed() < REPLACE {
+            // A port that fails says so again in the next round of work.
+            if self.worker.round(false).is_err() {
+                break;
+            }
+        }
     }
 
     /// Sets the policies of configuration and key daemon.

@@ -28,5 +28,6 @@ pub mod privileges;
 pub mod replay;
 pub mod run;
 pub mod snapshot;
+pub mod state;
 pub mod supervise;
 pub mod worker;

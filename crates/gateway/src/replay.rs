@@ -13,6 +13,7 @@ use crate::assemble::{self, AssembleError};
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
+use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;
@@ -91,7 +92,8 @@ pub fn replay(
     let mut costs = Costs::new();
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
-    let (mut pipeline, _) = assemble::pipeline(config, 0, engines, &mut costs, Clock::start())?;
+    let (mut pipeline, _) =
+        assemble::pipeline(config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
     while !source.is_ended() || !pipeline.is_empty() {

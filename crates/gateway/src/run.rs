@@ -1,5 +1,6 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
+use std::collections::HashMap;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +24,7 @@ use crate::pipeline::Clock;
 use crate::ports::{self, Opened};
 use crate::privileges::{self, Account};
 use crate::snapshot::Snapshot;
+use crate::state::{Beginnings, State, StateError};
 use crate::worker::Worker;
 
 /// How often the workers are looked after while no order comes.
@@ -109,6 +111,9 @@ pub enum RunError {
     /// There is not enough memory.
     #[error(transparent)]
     Memory(#[from] crate::memory::MemoryError),
+    /// Numbers of static keys could not be kept.
+    #[error(transparent)]
+    State(#[from] StateError),
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
     Privileges(#[from] privileges::PrivilegeError),
@@ -137,11 +142,12 @@ pub struct Gateway {
     tell: Tell,
     /// Does what needs privileges; a gateway over ports that were given to it has none.
     helper: Option<Arc<Helper>>,
+    state: Option<State>,
     charon: Option<Charon>,
 }
 
 impl Gateway {
-    /// Opens ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
+    /// Opens the state file and the ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
     /// tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell` hears what the operator should
     /// know.
     ///
@@ -154,6 +160,8 @@ impl Gateway {
     ) -> Result<Self, RunError> {
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(&tell);
+        let tell: Tell = Arc::new(tell);
+        let state = State::open(&config, &tell)?;
         let ports = ports::open_all(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
         let charon = charon.map_err(RunError::Charon)?;
@@ -163,7 +171,7 @@ impl Gateway {
             tell(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
-        let mut gateway = Self::over(config, ports, charon, costs, Arc::new(tell))?;
+        let mut gateway = Self::over(config, ports, charon, state, costs, tell)?;
         wipe_stack();
         gateway.helper = Some(helper);
         Ok(gateway)
@@ -175,6 +183,7 @@ impl Gateway {
         config: Config,
         ports: Opened,
         mut charon: Option<Charon>,
+        mut state: Option<State>,
         mut costs: Costs,
         tell: Tell,
     ) -> Result<Self, RunError> {
@@ -187,11 +196,16 @@ impl Gateway {
         tracing::info!("{}", choice::summary(&config, &mut engines, &mut costs));
         let handovers = Handover::between(usize::from(config.workers))?;
         let clock = Clock::start();
+        let beginnings = match &state {
+            Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
+            None => Beginnings::Fresh,
+        };
         let mut assembled = Vec::new();
         for (number, ((engines, [inside, outside]), handover)) in
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handovers))
         {
-            let (pipeline, installed) = assemble::pipeline(&config, number, engines, &mut costs, clock)?;
+            let (pipeline, installed) =
+                assemble::pipeline(&config, number, engines, &mut costs, clock, &beginnings)?;
             let worker = Worker::new(pipeline, inside, outside);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.ear(number)),
@@ -205,15 +219,22 @@ impl Gateway {
         for (worker, installed, handover) in assembled {
             let (commands, received) = channel();
             entrances.push((commands, handover.waker()));
-            let lane = Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
+            let mut lane =
+                Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
+            if let Some(state) = &state {
+                lane.report_to(state.reporter());
+            }
             lanes.push((lane, received));
         }
         let (crew, lanes) = (Crew::start(lanes, &tell)?, Lanes::new(entrances));
+        if let Some(state) = &mut state {
+            state.keep(lanes.clone(), Arc::clone(&tell))?;
+        }
         if let Some(charon) = &mut charon {
             charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
-        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, charon })
+        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, state, charon })
     }
 
     /// The MTU of the interface inside, and why.
@@ -244,11 +265,17 @@ impl Gateway {
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            if self.state.as_ref().is_some_and(State::has_fallen) {
+                result = Err(RunError::Thread("state".to_owned()));
+            }
             if let Some(thread) = self.charon.as_ref().and_then(Charon::fallen) {
                 result = Err(RunError::Thread(thread.to_owned()));
             }
         }
         let stopped = self.crew.stop(&self.lanes, &mut |pause| is_hurried(orders, pause));
+        if let Some(state) = &mut self.state {
+            state.end();
+        }
         result.and(stopped)
     }
 
@@ -276,7 +303,9 @@ impl Gateway {
             .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
-        let answers = self.lanes.tell(move |lane| lane.reload(&tunnels));
+        let (beginnings, left_out) = self.begin_missing(&tunnels);
+        let beginnings = Arc::new(beginnings);
+        let answers = self.lanes.tell(move |lane| lane.reload(&tunnels, &beginnings));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
@@ -284,7 +313,7 @@ impl Gateway {
         }
         let mut all = answers.into_iter().flatten();
         let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
-        refused.extend(all.flat_map(|other| other.refused));
+        refused.extend(all.flat_map(|other| other.refused).chain(left_out));
         refused.sort();
         refused.dedup();
         self.config.tunnels.clone_from(&config.tunnels);
@@ -293,6 +322,35 @@ impl Gateway {
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
         tracing::info!("reload: {stayed} tunnels stayed, {came} came, {went} went");
         ReloadReport { stayed, came, went, notes, refused }
+    }
+
+    /// Where the tunnels begin that a reload to this configuration would install, and what keeps those with static keys from it.
+    fn begin_missing(&mut self, config: &Arc<Config>) -> (Beginnings, Option<String>) {
+        match self.try_begin(config) {
+            Ok(beginnings) => (beginnings, None),
+            Err(error) => {
+                let left_out = format!("new tunnels with static keys are left out: {error}");
+                (Beginnings::Noted(HashMap::new()), Some(left_out))
+            }
+        }
+    }
+
+    fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
+        if self.state.is_none() {
+            self.state = State::open(config, &self.tell)?;
+            if let Some(state) = &mut self.state {
+                state.keep(self.lanes.clone(), Arc::clone(&self.tell)).map_err(StateError::Thread)?;
+                let reporter = state.reporter();
+                self.lanes.tell(move |lane| lane.report_to(reporter.clone()));
+            }
+        }
+        let Some(state) = &self.state else { return Ok(Beginnings::Fresh) };
+        self.lanes.ask(|lane| lane.numbers()).iter().flatten().for_each(|report| state.note(report));
+        let tunnels = Arc::clone(config);
+        let missing: Vec<String> =
+            self.lanes.ask(move |lane| lane.missing(&tunnels)).into_iter().flatten().flatten().collect();
+        let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
+        state.begin(begun, &config.tunnels)
     }
 }
 
@@ -303,6 +361,9 @@ impl Drop for Gateway {
             std::thread::sleep(pause);
             false
         });
+        if let Some(state) = &mut self.state {
+            state.end();
+        }
     }
 }
 
@@ -335,6 +396,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.charon", old.charon != new.charon),
         ("gateway.user", old.user != new.user),
         ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
+        ("gateway.state", old.state != new.state),
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.metrics", old.metrics != new.metrics),

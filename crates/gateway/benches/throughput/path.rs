@@ -6,6 +6,7 @@ use convoy_gateway::assemble;
 use convoy_gateway::config::Config;
 use convoy_gateway::costs::Costs;
 use convoy_gateway::pipeline::Clock;
+use convoy_gateway::state::Beginnings;
 use convoy_gateway::worker::Worker;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
@@ -93,8 +94,9 @@ fn worker(config: &Config, inside: Memory, outside: Memory) -> Worker {
     };
     let mut costs = Costs::new();
     costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
-    let (pipeline, _) = assemble::pipeline(config, 0, vec![engine], &mut costs, Clock::start())
-        .expect("a good configuration");
+    let (pipeline, _) =
+        assemble::pipeline(config, 0, vec![engine], &mut costs, Clock::start(), &Beginnings::Fresh)
+            .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }
 

@@ -89,6 +89,7 @@ tables! {
     Gateway {
         control: String,
         charon: String,
+        state: String,
         metrics: String,
         workers: u16,
         mtu: u16,

@@ -49,6 +49,8 @@ pub struct Config {
     pub user: Option<String>,
     /// The numbers of its routing table, rules and mark.
     pub routing: Routing,
+    /// Where the numbers of static keys are kept over restarts; `None` is nowhere.
+    pub state: Option<StatePath>,
     /// Whether weak algorithms are admitted.
     pub allow_weak: bool,
     /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may carry.
@@ -77,6 +79,26 @@ pub struct Config {
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
     /// What is possible, but hardly meant.
     pub warnings: Vec<Problem>,
+}
+
+/// Where the state file is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StatePath {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether nobody has named it, so that it may be impossible there.
+    pub is_default: bool,
+}
+
+impl StatePath {
+    /// From what the configuration says; nothing is the usual place, and an empty text is none.
+    fn of(text: Option<&str>) -> Option<Self> {
+        match text {
+            None => Some(Self { path: "/var/lib/convoy/state".into(), is_default: true }),
+            Some("") => None,
+            Some(path) => Some(Self { path: path.into(), is_default: false }),
+        }
+    }
 }
 
 /// One engine.

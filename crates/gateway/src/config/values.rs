@@ -17,7 +17,7 @@ use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit,
 use super::scheduler::scheduler;
 use super::surroundings::Surroundings;
 use super::tunnel::{Around, is_set, tunnel};
-use super::{Config, PortConfig};
+use super::{Config, PortConfig, StatePath};
 use crate::handover::MAX_WORKERS;
 use crate::inner_mtu::inner_mtu;
 
@@ -94,6 +94,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
         routing: routing(c, gateway),
+        state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
         allow_weak,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),

@@ -16,6 +16,7 @@ use super::traffic::Traffic;
 use crate::assemble;
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Health, StationCounters};
+use crate::state::Beginnings;
 use crate::worker::{Side, Worker, WorkerEvent};
 
 /// Packets that the link between the gateways holds, each way.
@@ -163,7 +164,8 @@ impl Pair {
                 assemble::make_fail(&mut engines, wanted)
                     .map_err(|known| DemoError::NoSuchEngine { wanted: wanted.to_owned(), known })?;
             }
-            let (pipeline, _) = assemble::pipeline(&config, 0, engines, costs, Clock::start())?;
+            let (pipeline, _) =
+                assemble::pipeline(&config, 0, engines, costs, Clock::start(), &Beginnings::Fresh)?;
             let way = |at: usize| (Arc::clone(&traffic[at]), Arc::clone(&deliveries[at]));
             let inside = TrafficPort::new("inside", LINK_MTU, way(at), way(1 - at));
             let outside = links.next().expect("a link has two ends");

@@ -203,6 +203,11 @@ impl Pipeline {
         self.bury();
     }
 
+    /// Whether SAs that were let go still have packets inside.
+    pub fn is_retiring(&self) -> bool {
+        !self.retiring.is_empty() || self.stage.is_retiring()
+    }
+
     fn bury(&mut self) {
         if self.waiting.is_empty() {
             for sa in self.retiring.drain(..) {

@@ -229,6 +229,11 @@ impl CryptoStage {
         }
     }
 
+    /// Whether SAs that were let go still have packets inside.
+    pub fn is_retiring(&self) -> bool {
+        self.sas.iter().flatten().any(|entry| entry.retiring)
+    }
+
     /// Takes the SAs that are gone for good since the last call; their indices may be used again.
     pub fn take_retired(&mut self) -> Vec<SaIndex> {
         std::mem::take(&mut self.retired)

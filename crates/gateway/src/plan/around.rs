@@ -17,6 +17,7 @@ use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::Clock;
+use crate::state::Beginnings;
 
 /// Packets that are sent for each measurement, and the fewest rounds.
 const PACKETS: usize = 200_000;
@@ -118,7 +119,8 @@ fn around(
     costs.state(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
     let blank = Blank { description: engine.clone(), done: Vec::new() };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
-    let (mut pipeline, _) = assemble::pipeline(&config, 0, engines, &mut costs, Clock::start())?;
+    let (mut pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
     let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
     let pace = drive(&mut pipeline, packets, rounds);
     Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })

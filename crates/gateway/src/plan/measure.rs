@@ -12,6 +12,7 @@ use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
+use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;
@@ -41,7 +42,8 @@ pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> 
     let config = with_keys(config).with_one_worker();
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
-    let (mut pipeline, _) = assemble::pipeline(&config, 0, engines, &mut costs, Clock::start())?;
+    let (mut pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
     let packets = read(&mut pipeline, capture, limit)?;
     let pace = drive(&mut pipeline, &packets, rounds);
     Ok(report(&pipeline, &pace))

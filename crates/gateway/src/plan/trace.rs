@@ -15,6 +15,7 @@ use crate::assemble;
 use crate::config::{Config, EngineConfig, EngineKindName, ManualKeys};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
+use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;
@@ -107,7 +108,7 @@ fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
     let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
-    Ok(assemble::pipeline(&config, 0, engines, &mut costs, Clock::start())?.0)
+    Ok(assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?.0)
 }
 
 /// The configuration with keys for every tunnel.

@@ -69,10 +69,12 @@ fn bench() -> Bench {
         outside.push(out_end);
     }
     let ports = Opened { queues, engines: Vec::new() };
-    let gateway = Gateway::over(config(1, WORKERS), ports, None, costs(), Arc::new(|_| ())).expect("good");
+    let gateway =
+        Gateway::over(config(1, WORKERS), ports, None, None, costs(), Arc::new(|_| ())).expect("good");
     let (peers, mut costs) = (config(2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
-    let (peer, _) = assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start()).expect("good");
+    let (peer, _) =
+        assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh).expect("good");
     let (orders, received) = channel();
     Bench { gateway, orders, received, inside, outside, peer }
 }

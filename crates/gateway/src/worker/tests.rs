@@ -68,7 +68,9 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
     let clock = Clock::start();
-    let (pipeline, _) = assemble::pipeline(&config, 0, engines, &mut costs, clock).expect("good");
+    let (pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &mut costs, clock, &crate::state::Beginnings::Fresh)
+            .expect("good");
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
     let views: Vec<_> = worker.pipeline.ipsec().sas().collect();

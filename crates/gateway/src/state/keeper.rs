@@ -1,0 +1,106 @@
+//! The thread that keeps the state file: it takes reports in, writes, and lets SAs go on.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use super::file::StateFile;
+use super::marks::Marks;
+use super::reporter::{Note, Report};
+use crate::lane::Tell;
+use crate::lanes::Lanes;
+
+/// How long after a write that failed another is tried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// The marks and the file that they are in.
+pub(super) struct Book {
+    pub(super) marks: Marks,
+    pub(super) file: StateFile,
+    pub(super) name: String,
+    began: Instant,
+}
+
+/// Numbers that are reserved and not allowed yet.
+struct Grant {
+    worker: usize,
+    incarnation: u64,
+    reserved: u64,
+}
+
+impl Book {
+    pub(super) fn new(marks: Marks, file: StateFile, name: String) -> Self {
+        Self { marks, file, name, began: Instant::now() }
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.began.elapsed().as_nanos() as u64
+    }
+
+    /// Writes the marks and waits for the disk.
+    pub(super) fn write_through(&mut self) -> std::io::Result<()> {
+        self.file.write_through(self.marks.records())
+    }
+
+    fn take_in(&mut self, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
+        for progress in &report.progress {
+            if report.is_last {
+                self.marks.settle(progress);
+            } else if let Some(reserved) = self.marks.go_on(progress, now_ns) {
+                let incarnation = progress.kept.incarnation;
+                grants.push(Grant { worker: report.worker, incarnation, reserved });
+            }
+        }
+    }
+}
+
+pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
+    book.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Keeps the file until it is told that all workers have ended.
+pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, lanes: &Lanes, tell: &Tell) {
+    let mut grants = Vec::new();
+    let mut has_failed = false;
+    loop {
+        let note = if grants.is_empty() {
+            notes.recv().map_err(|_| RecvTimeoutError::Disconnected)
+        } else {
+            notes.recv_timeout(RETRY)
+        };
+        let mut is_over = matches!(note, Err(RecvTimeoutError::Disconnected));
+        let mut book = lock(book);
+        let now_ns = book.now_ns();
+        for note in note.into_iter().chain(notes.try_iter()) {
+            match note {
+                Note::Report(report) => book.take_in(&report, now_ns, &mut grants),
+                Note::End => is_over = true,
+            }
+        }
+        let written = if grants.is_empty() && !is_over {
+            let Book { marks, file, .. } = &mut *book;
+            file.write_second(marks.records())
+        } else {
+            book.write_through()
+        };
+        match written {
+            Ok(()) => {
+                if std::mem::take(&mut has_failed) {
+                    tell(format!("state file {}: it can be written again", book.name));
+                }
+                for Grant { worker, incarnation, reserved } in grants.drain(..) {
+                    lanes.send(worker, move |lane| lane.extend_numbers(incarnation, reserved));
+                }
+            }
+            Err(error) if !std::mem::replace(&mut has_failed, true) => tell(format!(
+                "state file {}: it cannot be written: {error}; tunnels with static keys stop when the sequence numbers that are \
+                 reserved for them are used up",
+                book.name
+            )),
+            Err(_) => {}
+        }
+        if is_over {
+            return;
+        }
+    }
+}

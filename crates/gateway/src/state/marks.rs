@@ -1,0 +1,240 @@
+//! How far each SA with static keys has come, and how far it may go: the marks of the state file.
+
+use std::collections::HashMap;
+
+use convoy_ipsec::{KeyMaterial, SaDirection, SaProtocol};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::StateError;
+use super::file::{CAPACITY, Fingerprint, Records};
+use super::reporter::Progress;
+use crate::config::TunnelConfig;
+
+/// Sequence numbers that are reserved at once, at least. A gateway that is killed leaves what it did not use of them unused, so 32-bit
+/// numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for 87 ms, in which the disk must answer.
+const LEAST_SPAN: u64 = 1 << 18;
+/// The most that are reserved at once: a thousandth of all 32-bit numbers.
+const MOST_SPAN: u64 = 1 << 22;
+/// Between these bounds a reserve is as many as were sent in this time, in ns.
+const SPAN_NS: u128 = 4_000_000_000;
+
+/// Where the two SAs of a tunnel with static keys begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The last sequence number that may have been sent before.
+    pub sent: u64,
+    /// The last one that may be sent for now.
+    pub reserved: u64,
+    /// What the IVs of counter ciphers are counted from: each is this plus its packet's sequence number.
+    pub iv_start: u64,
+    /// The highest sequence number that is known to have been received before.
+    pub received: u64,
+    /// What the state file has of them; without one, nothing.
+    pub(crate) kept: Option<Kept>,
+}
+
+impl Beginning {
+    /// With the first sequence number, and IVs from the clock: what no IV has reached that was counted up from an earlier reading, as no
+    /// gateway sends a packet each nanosecond.
+    pub fn fresh(clock_ns: u64) -> Self {
+        Self { sent: 0, reserved: u64::MAX, iv_start: clock_ns, received: 0, kept: None }
+    }
+}
+
+/// A tunnel's places among the records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Of the outbound SA's sequence numbers.
+    outbound: usize,
+    /// Of its cipher key's IVs, if the cipher counts them.
+    nonce: Option<usize>,
+    /// Of the inbound SA's sequence numbers.
+    inbound: usize,
+    iv_start: u64,
+    /// The last number that the SA can have.
+    last: u64,
+    /// Tells this beginning from others: only the latest one of a record may go on.
+    pub(crate) incarnation: u64,
+}
+
+/// The latest beginning of a record.
+#[derive(Clone, Copy, Debug)]
+struct Live {
+    incarnation: u64,
+    /// What was sent when the reserve was made, and when that was.
+    base: u64,
+    at_ns: u64,
+    reserved: u64,
+}
+
+/// Whether a reserve that was made when `base` had been sent is half used.
+pub(super) fn is_short(base: u64, reserved: u64, sent: u64) -> bool {
+    reserved.saturating_sub(sent) <= reserved.saturating_sub(base) / 2
+}
+
+/// The records, found by what they stand for.
+pub(super) struct Marks {
+    records: Records,
+    places: HashMap<Fingerprint, usize>,
+    live: HashMap<usize, Live>,
+    incarnations: u64,
+}
+
+impl Marks {
+    pub(super) fn new(records: Records) -> Self {
+        let places = records.marks.iter().enumerate().map(|(place, (fingerprint, _))| (*fingerprint, place));
+        Self { places: places.collect(), records, live: HashMap::new(), incarnations: 0 }
+    }
+
+    pub(super) fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Begins a tunnel's SAs after all that may have been used before, and reserves numbers; `None` if it has no static keys. It holds once
+    /// the records are on the disk. `clock_ns` is the wall clock, `now_ns` any that never goes back.
+    ///
+    /// # Errors
+    /// [`StateError::Full`] if there is no room for its records.
+    pub(super) fn begin(
+        &mut self,
+        tunnel: &TunnelConfig,
+        clock_ns: u64,
+        now_ns: u64,
+    ) -> Result<Option<Beginning>, StateError> {
+        let Some(manual) = &tunnel.manual else { return Ok(None) };
+        let nonce = self.nonce_fingerprint(&manual.keys_out).map(|nonce| self.place(nonce)).transpose()?;
+        let of_sa = |direction, spi, keys| self.sa_fingerprint(tunnel, direction, spi, keys);
+        let outbound = of_sa(SaDirection::Outbound, manual.spi_out, &manual.keys_out);
+        let inbound = of_sa(SaDirection::Inbound, manual.spi_in, &manual.keys_in);
+        let (outbound, inbound) = (self.place(outbound)?, self.place(inbound)?);
+        let (sent, received) = (self.mark(outbound), self.mark(inbound));
+        let last = if tunnel.esn { u64::MAX } else { u32::MAX.into() };
+        let reserved = sent.saturating_add(LEAST_SPAN).min(last).max(sent);
+        // The first IV is the next number's, so one more than the highest that may have been used.
+        let iv_start = nonce.map_or(0, |nonce| self.mark(nonce).saturating_sub(sent)).max(clock_ns);
+        self.incarnations += 1;
+        let kept = Kept { outbound, nonce, inbound, iv_start, last, incarnation: self.incarnations };
+        let live = Live { incarnation: kept.incarnation, base: sent, at_ns: now_ns, reserved };
+        self.live.extend([Some(outbound), nonce].into_iter().flatten().map(|place| (place, live)));
+        self.set_sent(&kept, reserved);
+        Ok(Some(Beginning { sent, reserved, iv_start, received, kept: Some(kept) }))
+    }
+
+    /// The first two of these tunnels that would send with one key, so that neither could be sure of its numbers.
+    pub(super) fn shared_key<'a>(&self, tunnels: &'a [TunnelConfig]) -> Option<(&'a str, &'a str)> {
+        let mut seen: HashMap<Fingerprint, &str> = HashMap::new();
+        for tunnel in tunnels {
+            let Some(manual) = &tunnel.manual else { continue };
+            let keys = &manual.keys_out;
+            let sa = self.sa_fingerprint(tunnel, SaDirection::Outbound, manual.spi_out, keys);
+            for fingerprint in [Some(sa), self.nonce_fingerprint(keys)].into_iter().flatten() {
+                if let Some(other) = seen.insert(fingerprint, &tunnel.name) {
+                    return Some((other, &tunnel.name));
+                }
+            }
+        }
+        None
+    }
+
+    /// Notes what was received, and reserves more numbers if the reserve is half used: returns the last of them, which may be sent once
+    /// the records are on the disk.
+    pub(super) fn go_on(&mut self, progress: &Progress, now_ns: u64) -> Option<u64> {
+        self.note_received(progress);
+        let Progress { kept, sent, .. } = progress;
+        let live = self.live.get_mut(&kept.outbound).filter(|live| live.incarnation == kept.incarnation)?;
+        if !is_short(live.base, live.reserved, *sent) {
+            return None;
+        }
+        let elapsed_ns = u128::from(now_ns.saturating_sub(live.at_ns).max(1));
+        let in_time = u128::from(sent.saturating_sub(live.base)) * SPAN_NS / elapsed_ns;
+        let span = u64::try_from(in_time).unwrap_or(u64::MAX).clamp(LEAST_SPAN, MOST_SPAN);
+        let reserved = sent.saturating_add(span).min(kept.last);
+        if reserved <= live.reserved {
+            return None;
+        }
+        *live = Live { base: *sent, at_ns: now_ns, reserved, ..*live };
+        self.set_sent(kept, reserved);
+        Some(reserved)
+    }
+
+    /// Notes what an SA that sends nothing more has sent: what was reserved beyond that is free again.
+    pub(super) fn settle(&mut self, progress: &Progress) {
+        self.note_received(progress);
+        let Progress { kept, sent, .. } = progress;
+        if self.live.get(&kept.outbound).is_some_and(|live| live.incarnation == kept.incarnation) {
+            self.set_sent(kept, *sent);
+        }
+    }
+
+    fn mark(&self, place: usize) -> u64 {
+        self.records.marks[place].1
+    }
+
+    /// Sets the last number that may have been sent, and the IV that goes with it.
+    fn set_sent(&mut self, kept: &Kept, sent: u64) {
+        self.records.marks[kept.outbound].1 = sent;
+        if let Some(nonce) = kept.nonce {
+            self.records.marks[nonce].1 = kept.iv_start.saturating_add(sent);
+        }
+    }
+
+    /// Notes what was received, and nothing else.
+    pub(super) fn note_received(&mut self, progress: &Progress) {
+        let mark = &mut self.records.marks[progress.kept.inbound].1;
+        *mark = progress.received.max(*mark);
+    }
+
+    /// The record's place, which is made if need be.
+    fn place(&mut self, fingerprint: Fingerprint) -> Result<usize, StateError> {
+        let next = self.records.marks.len();
+        let place = *self.places.entry(fingerprint).or_insert(next);
+        if place == CAPACITY {
+            self.places.remove(&fingerprint);
+            return Err(StateError::Full);
+        }
+        if place == next {
+            self.records.marks.push((fingerprint, 0));
+        }
+        Ok(place)
+    }
+
+    /// Stands for one direction's SA. Not for the address that it is sent to: a peer that has moved has still received its numbers.
+    fn sa_fingerprint(
+        &self,
+        tunnel: &TunnelConfig,
+        direction: SaDirection,
+        spi: u32,
+        keys: &KeyMaterial,
+    ) -> Fingerprint {
+        let direction = match direction {
+            SaDirection::Outbound => b'o',
+            SaDirection::Inbound => b'i',
+        };
+        let protocol = match tunnel.protocol {
+            SaProtocol::Esp => 50,
+            SaProtocol::Ah => 51,
+        };
+        let algorithms = convoy_ipsec::Proposal { esn: false, ..tunnel.proposal }.to_string();
+        let key = [keys.cipher_key(), keys.salt(), keys.integrity_key()];
+        let head: [&[u8]; 4] =
+            [b"sa", &[direction, protocol], &spi.to_be_bytes(), &[algorithms.as_bytes(), b"\0"].concat()];
+        self.fingerprint(head.into_iter().chain(key))
+    }
+
+    /// Stands for a key and salt under which no IV may come twice, whatever SA has them; `None` if IVs are random.
+    fn nonce_fingerprint(&self, keys: &KeyMaterial) -> Option<Fingerprint> {
+        let counts = !keys.salt().is_empty();
+        counts.then(|| self.fingerprint([b"nonce", keys.cipher_key(), keys.salt()]))
+    }
+
+    fn fingerprint<'a>(&self, parts: impl IntoIterator<Item = &'a [u8]>) -> Fingerprint {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.records.salt).expect("a key of any length");
+        parts.into_iter().for_each(|part| mac.update(part));
+        let whole = mac.finalize().into_bytes();
+        whole[..].first_chunk().copied().expect("32 bytes")
+    }
+}
+
+#[cfg(test)]
+mod tests;

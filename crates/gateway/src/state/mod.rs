@@ -1,0 +1,275 @@
+//! What outlives the gateway: how far the SAs with static keys have come.
+//!
+//! Static keys are the same after a restart, so their sequence numbers and nonces must not begin again: the peer would drop what it takes
+//! for replays, and a nonce that comes twice breaks a counter cipher (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a
+//! mark for each of them, and no number above its mark is used: numbers are reserved in the file, some time before they are needed, by
+//! the keeper's thread. A start goes on after the marks.
+//!
+//! A number goes this way: a worker sees that a reserve is half used and says so (`reporter.rs`), the keeper (`keeper.rs`) raises the mark
+//! (`marks.rs`), writes the file (`file.rs`), and then lets the worker's SA go on.
+
+mod file;
+mod keeper;
+mod marks;
+mod reporter;
+
+use std::collections::HashMap;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::SystemTime;
+
+use rand::RngCore;
+
+pub use marks::Beginning;
+
+pub(crate) use reporter::{Numbers, Report, Reporter, extend, report};
+
+use crate::config::{Config, TunnelConfig};
+use crate::lane::Tell;
+use crate::lanes::Lanes;
+use file::{Records, StateFile};
+use keeper::{Book, keep, lock};
+use marks::Marks;
+use reporter::Note;
+
+/// 2026-01-01: a wall clock before that was never set. In ns since 1970.
+const EARLIEST_NS: u64 = 1_767_225_600_000_000_000;
+
+/// Why the state file cannot be used, or why there must be one.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// There is none.
+    #[error("state file {0} is not there")]
+    Absent(PathBuf),
+    /// The system refused something.
+    #[error(
+        "state file {path} cannot be {done}: {source}; it keeps the sequence numbers of static keys over restarts: name a file that can \
+         be written as `state` in [gateway], or do without by state = \"\""
+    )]
+    Cannot {
+        /// Which file.
+        path: PathBuf,
+        /// What was to be done with it.
+        done: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Another process has it open.
+    #[error(
+        "state file {0} is in use by another gateway; name another file as `state` in [gateway] of one of them"
+    )]
+    Taken(PathBuf),
+    /// Neither of its copies is whole.
+    #[error(
+        "state file {0} is damaged, so it is not known which sequence numbers and nonces were used: give all tunnels with static keys \
+         new keys at both ends, then remove the file"
+    )]
+    Damaged(PathBuf),
+    /// Another version of convoy wrote it.
+    #[error(
+        "state file {path} is of format {version}, this version of convoy knows format {known}; run the version that wrote it, or give \
+         all tunnels with static keys new keys at both ends and remove the file"
+    )]
+    Version {
+        /// Which file.
+        path: PathBuf,
+        /// Its format.
+        version: u32,
+        /// Ours.
+        known: u32,
+    },
+    /// Every key that was ever in use has its place.
+    #[error(
+        "the state file has no room for more keys; give all tunnels with static keys new keys at both ends, then remove the file"
+    )]
+    Full,
+    /// Two tunnels would count up one number.
+    #[error("tunnels {0:?} and {1:?} have the same key_out; give one of them another key")]
+    SharedKey(String, String),
+    /// There was no thread for its keeper.
+    #[error("the state file's thread: {0}")]
+    Thread(#[source] io::Error),
+    /// Without a state file only the clock keeps nonces apart.
+    #[error(
+        "tunnel {0:?} has static keys for a counter cipher, and without a state file only the wall clock keeps its nonces apart over \
+         restarts; but that clock was never set: set it, or name a file as `state` in [gateway]"
+    )]
+    Clock(String),
+}
+
+/// The wall clock, in ns since 1970.
+pub(crate) fn wall_clock_ns() -> u64 {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// Where the SAs of tunnels with static keys begin.
+#[derive(Clone, Debug)]
+pub enum Beginnings {
+    /// All of them with the first number, and IVs from the wall clock.
+    Fresh,
+    /// Each by its tunnel's name; a tunnel that is not there must not be installed.
+    Noted(HashMap<String, Beginning>),
+}
+
+impl Beginnings {
+    /// Where a tunnel begins, if it may.
+    pub fn of(&self, tunnel: &TunnelConfig) -> Option<Beginning> {
+        match self {
+            Self::Fresh => Some(Beginning::fresh(wall_clock_ns())),
+            Self::Noted(known) => known.get(&tunnel.name).copied(),
+        }
+    }
+}
+
+/// A gateway's state file and its keeper.
+pub(crate) struct State {
+    book: Arc<Mutex<Book>>,
+    notes: Sender<Note>,
+    received: Option<Receiver<Note>>,
+    keeper: Option<JoinHandle<()>>,
+}
+
+impl State {
+    /// Opens the file that a configuration with static keys names, or makes it; `None` if it is to do without. `tell` hears what that means.
+    ///
+    /// # Errors
+    /// [`StateError`], which says what to do.
+    pub(crate) fn open(config: &Config, tell: &Tell) -> Result<Option<Self>, StateError> {
+        if config.tunnels.iter().all(|tunnel| tunnel.manual.is_none()) {
+            return Ok(None);
+        }
+        let why = match &config.state {
+            None => "state = \"\" says so".to_owned(),
+            Some(state) => match open_or_make(&state.path) {
+                Ok(book) => return Ok(Some(Self::new(book))),
+                // A place that nobody has named may be missing, as in a container.
+                Err(StateError::Cannot { done: "made", source, .. }) if state.is_default => {
+                    format!("{} cannot be made: {source}", state.path.display())
+                }
+                Err(error) => return Err(error),
+            },
+        };
+        needs_clock(&config.tunnels, wall_clock_ns())?;
+        tell(format!(
+            "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
+             replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
+             someone recorded may pass once more"
+        ));
+        Ok(None)
+    }
+
+    fn new(book: Book) -> Self {
+        let (notes, received) = channel();
+        let book = Arc::new(Mutex::new(book));
+        Self { book, notes, received: Some(received), keeper: None }
+    }
+
+    /// Begins the SAs of those tunnels that have static keys, and returns when their marks are on the disk. `all` are the tunnels that there
+    /// will be.
+    ///
+    /// # Errors
+    /// [`StateError`]; then no number may be used.
+    pub(crate) fn begin<'a>(
+        &self,
+        tunnels: impl IntoIterator<Item = &'a TunnelConfig>,
+        all: &[TunnelConfig],
+    ) -> Result<Beginnings, StateError> {
+        self.begin_at(tunnels, all, wall_clock_ns())
+    }
+
+    fn begin_at<'a>(
+        &self,
+        tunnels: impl IntoIterator<Item = &'a TunnelConfig>,
+        all: &[TunnelConfig],
+        clock_ns: u64,
+    ) -> Result<Beginnings, StateError> {
+        let mut book = lock(&self.book);
+        if let Some((one, other)) = book.marks.shared_key(all) {
+            return Err(StateError::SharedKey(one.to_owned(), other.to_owned()));
+        }
+        let now_ns = book.now_ns();
+        let mut noted = HashMap::new();
+        for tunnel in tunnels {
+            if let Some(beginning) = book.marks.begin(tunnel, clock_ns, now_ns)? {
+                noted.insert(tunnel.name.clone(), beginning);
+            }
+        }
+        let path = PathBuf::from(&book.name);
+        book.write_through().map_err(|source| StateError::Cannot { path, done: "written", source })?;
+        Ok(Beginnings::Noted(noted))
+    }
+
+    /// Takes in how far SAs have come, before they begin again.
+    pub(crate) fn note(&self, report: &Report) {
+        let marks = &mut lock(&self.book).marks;
+        report.progress.iter().for_each(|progress| marks.note_received(progress));
+    }
+
+    /// A worker's way to the keeper.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter::new(self.notes.clone())
+    }
+
+    /// Starts the keeper, which lets the SAs of these workers go on.
+    ///
+    /// # Errors
+    /// The system's, if there can be no thread.
+    pub(crate) fn keep(&mut self, lanes: Lanes, tell: Tell) -> io::Result<()> {
+        let Some(received) = self.received.take() else { return Ok(()) };
+        let book = Arc::clone(&self.book);
+        let thread = std::thread::Builder::new().name("state".to_owned());
+        self.keeper = Some(thread.spawn(move || keep(&book, &received, &lanes, &tell))?);
+        Ok(())
+    }
+
+    /// Whether the keeper has ended, for which there is no reason but a fault.
+    pub(crate) fn has_fallen(&self) -> bool {
+        self.keeper.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+
+    /// Has the keeper write what the workers, which have ended, reported last, and end.
+    pub(crate) fn end(&mut self) {
+        if let Some(keeper) = self.keeper.take() {
+            // Had it failed, the marks in the file would be higher than need be.
+            let _ = self.notes.send(Note::End);
+            let _ = keeper.join();
+        }
+    }
+}
+
+fn open_or_make(path: &Path) -> Result<Book, StateError> {
+    let name = path.display().to_string();
+    let (file, records) = match StateFile::open(path) {
+        Ok(found) => found,
+        Err(StateError::Absent(_)) => {
+            let mut salt = [0; 32];
+            rand::rng().fill_bytes(&mut salt);
+            let records = Records { salt, marks: Vec::new() };
+            let made = StateFile::create(path, &records)?;
+            tracing::info!(
+                "state file {name}: there was none yet, so the sequence numbers of static keys begin at 1; keys that were in use before \
+                 must be replaced at both ends"
+            );
+            (made, records)
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Book::new(Marks::new(records), file, name))
+}
+
+/// Refuses a counter cipher where nothing keeps its nonces apart.
+fn needs_clock(tunnels: &[TunnelConfig], clock_ns: u64) -> Result<(), StateError> {
+    let counts = |tunnel: &&TunnelConfig| {
+        tunnel.manual.as_ref().is_some_and(|manual| !manual.keys_out.salt().is_empty())
+    };
+    match tunnels.iter().find(counts) {
+        Some(tunnel) if clock_ns < EARLIEST_NS => Err(StateError::Clock(tunnel.name.clone())),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+//! A worker's side: it says how far its SAs have come, and is told how far they may go.
+
+use std::sync::mpsc::Sender;
+
+use convoy_ipsec::Ipsec;
+
+use super::marks::{Beginning, Kept, is_short};
+use crate::assemble::Installed;
+
+/// How often a worker looks at its reserves, in ns.
+const LOOK_NS: u64 = 10_000_000;
+/// How often it reports what has changed, in ns: so old may what is known of received numbers be when the gateway is killed.
+const REPORT_NS: u64 = 1_000_000_000;
+
+/// How far the SAs of a tunnel have come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Progress {
+    pub(super) kept: Kept,
+    /// The last sequence number sent.
+    pub(super) sent: u64,
+    /// The highest received.
+    pub(super) received: u64,
+}
+
+/// What a worker tells the keeper of the state file.
+pub(crate) struct Report {
+    pub(super) worker: usize,
+    pub(super) progress: Vec<Progress>,
+    /// Whether its SAs send nothing more.
+    pub(super) is_last: bool,
+}
+
+/// What the keeper hears.
+pub(super) enum Note {
+    /// How far SAs have come.
+    Report(Report),
+    /// All workers have ended.
+    End,
+}
+
+/// The numbers of an installed tunnel as its worker sees them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers {
+    kept: Kept,
+    base: u64,
+    reserved: u64,
+    told: Progress,
+    has_asked: bool,
+}
+
+impl Numbers {
+    /// Of SAs that begin so; `None` where nothing is kept.
+    pub(crate) fn new(beginning: &Beginning) -> Option<Self> {
+        let Beginning { sent, reserved, received, kept, .. } = *beginning;
+        let kept = kept?;
+        let told = Progress { kept, sent, received };
+        Some(Self { kept, base: sent, reserved, told, has_asked: false })
+    }
+
+    fn progress(&self, tunnel: &Installed, ipsec: &Ipsec) -> Progress {
+        let sequence = |at: usize| tunnel.sas.get(at).and_then(|sa| ipsec.sequence(*sa));
+        let [received, sent] = [sequence(0), sequence(1)];
+        Progress {
+            kept: self.kept,
+            sent: sent.unwrap_or(self.told.sent),
+            received: received.unwrap_or(self.told.received),
+        }
+    }
+}
+
+/// A worker's way to the keeper.
+#[derive(Clone)]
+pub(crate) struct Reporter {
+    notes: Sender<Note>,
+    next_look_ns: u64,
+    next_report_ns: u64,
+}
+
+impl Reporter {
+    pub(super) fn new(notes: Sender<Note>) -> Self {
+        Self { notes, next_look_ns: 0, next_report_ns: 0 }
+    }
+
+    /// Reports what is due: reserves that are half used at once, all other changes once a second.
+    pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], ipsec: &Ipsec) {
+        if now_ns < self.next_look_ns {
+            return;
+        }
+        self.next_look_ns = now_ns + LOOK_NS;
+        let is_due = now_ns >= self.next_report_ns;
+        if is_due {
+            self.next_report_ns = now_ns + REPORT_NS;
+        }
+        let mut all = Vec::new();
+        for tunnel in installed {
+            let Some(mut numbers) = tunnel.numbers else { continue };
+            let progress = numbers.progress(tunnel, ipsec);
+            let asks = !numbers.has_asked && is_short(numbers.base, numbers.reserved, progress.sent);
+            if asks || is_due && progress != numbers.told {
+                numbers.has_asked |= asks;
+                numbers.told = progress;
+                tunnel.numbers = Some(numbers);
+                all.push(progress);
+            }
+        }
+        if !all.is_empty() {
+            self.send(Report { worker: ipsec.worker().into(), progress: all, is_last: false });
+        }
+    }
+
+    /// Reports that nothing more will be sent, so that the next start goes on right behind it.
+    pub(crate) fn end(&self, installed: &[Installed], ipsec: &Ipsec) {
+        self.send(Report { is_last: true, ..report(installed, ipsec) });
+    }
+
+    fn send(&self, report: Report) {
+        // The keeper outlives the workers; had it ended by a fault, the reserves would run out and say so.
+        let _ = self.notes.send(Note::Report(report));
+    }
+}
+
+/// How far all SAs have come.
+pub(crate) fn report(installed: &[Installed], ipsec: &Ipsec) -> Report {
+    let kept = installed.iter().filter_map(|tunnel| Some((tunnel, tunnel.numbers?)));
+    let progress = kept.map(|(tunnel, numbers)| numbers.progress(tunnel, ipsec)).collect();
+    Report { worker: ipsec.worker().into(), progress, is_last: false }
+}
+
+/// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does nothing any more.
+pub(crate) fn extend(installed: &mut [Installed], ipsec: &mut Ipsec, incarnation: u64, reserved: u64) {
+    for tunnel in installed {
+        let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.incarnation == incarnation)
+        else {
+            continue;
+        };
+        if let Some(sa) = tunnel.sas.get(1) {
+            ipsec.reserve_sequence(*sa, reserved);
+            numbers.base = ipsec.sequence(*sa).unwrap_or(numbers.base);
+        }
+        (numbers.reserved, numbers.has_asked) = (reserved, false);
+    }
+}

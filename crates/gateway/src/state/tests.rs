@@ -1,0 +1,162 @@
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+
+use convoy_packet::IpHeader;
+use convoy_scheduler::{CostModel, Input};
+
+use super::*;
+use crate::assemble;
+use crate::costs::Costs;
+use crate::pipeline::Clock;
+
+/// A clock that was never set, as a machine without a battery has it at each start.
+const BOOT_NS: u64 = 1_000_000_000;
+
+fn config(more: &str, tunnels: &[(&str, u32, &str)]) -> Config {
+    let tunnel = |(name, spi, key): &(&str, u32, &str)| {
+        format!(
+            "[[tunnel]]\nname = \"{name}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\nlocal_ts = [\"10.1.0.0/24\"]\n\
+             remote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n[tunnel.manual]\nspi_in = {}\nspi_out = {spi}\n\
+             key_in = \"00112233445566778899aabbccddeeff00112233\"\nkey_out = \"{key}\"\n",
+            spi + 1
+        )
+    };
+    let tunnels: String = tunnels.iter().map(tunnel).collect();
+    Config::parse("test.toml", &format!("[gateway]\n{more}\n{tunnels}")).expect("good")
+}
+
+const KEY: &str = "ffeeddccbbaa99887766554433221100ffeeddcc";
+
+fn one(path: &Path) -> Config {
+    config(&format!("state = \"{}\"", path.display()), &[("site-b", 0x1000, KEY)])
+}
+
+/// Sequence numbers and IVs of packets that a gateway of this configuration sends.
+fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, [u8; 8])> {
+    let mut costs = Costs::new();
+    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
+    let (mut pipeline, _) =
+        assemble::pipeline(config, 0, engines, &mut costs, Clock::start(), beginnings).expect("assembled");
+    let mut plain = [0; 60];
+    IpHeader::new(253, "10.1.0.1".parse().expect("an address"), "10.2.0.1".parse().expect("an address"))
+        .write(&mut plain);
+    let mut seen = Vec::new();
+    while seen.len() < packets {
+        let mut burst: Vec<_> =
+            (0..8).map(|_| pipeline.pool_mut().take_filled(&plain, 0).expect("a frame")).collect();
+        pipeline.outbound(&mut burst);
+        while !pipeline.is_empty() {
+            pipeline.pump(Input::Ended);
+        }
+        let (pool, departures) = pipeline.pool_and_departures();
+        // ESP in UDP over IPv4: 20 bytes, 8 bytes, SPI, sequence number, IV.
+        seen.extend(departures.to_outside.iter().map(|frame| {
+            let number: [u8; 4] = frame[32..36].try_into().expect("4 bytes");
+            (u32::from_be_bytes(number), frame[36..44].try_into().expect("8 bytes"))
+        }));
+        pool.give_back_burst(&mut departures.to_outside);
+        assert!(pipeline.ipsec().counters().drops.total() == 0, "{:?}", pipeline.ipsec().counters().drops);
+    }
+    seen
+}
+
+fn repeated<T: Ord>(all: impl IntoIterator<Item = T>) -> usize {
+    let all: Vec<T> = all.into_iter().collect();
+    let count = all.len();
+    count - all.into_iter().collect::<BTreeSet<T>>().len()
+}
+
+fn quiet() -> Tell {
+    Arc::new(|_| ())
+}
+
+fn open(config: &Config) -> Result<Option<State>, StateError> {
+    State::open(config, &quiet())
+}
+
+#[test]
+fn a_clock_that_begins_at_the_same_instant_at_each_start_repeats_no_number_and_no_iv() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let config = one(&folder.path().join("state"));
+    let mut all = Vec::new();
+    for _ in 0..3 {
+        // It is killed each time: nothing is reported.
+        let state = open(&config).expect("usable").expect("static keys");
+        let beginnings = state.begin_at(&config.tunnels, &config.tunnels, BOOT_NS).expect("begun");
+        all.extend(sends(&config, &beginnings, 200));
+    }
+    assert_eq!(repeated(all.iter().map(|(number, _)| *number)), 0);
+    assert_eq!(repeated(all.iter().map(|(_, iv)| *iv)), 0);
+    assert!(all.is_sorted(), "a peer takes them all");
+
+    let fresh = || Beginnings::Noted(HashMap::from([("site-b".to_owned(), Beginning::fresh(BOOT_NS))]));
+    let without = [sends(&config, &fresh(), 200), sends(&config, &fresh(), 200)].concat();
+    assert_eq!(repeated(without.iter().map(|(_, iv)| *iv)), 200, "what the file is there for");
+}
+
+#[test]
+fn a_damaged_file_and_one_that_cannot_be_made_where_it_was_named_stop_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    drop(open(&one(&path)).expect("made"));
+    std::fs::write(&path, vec![0; 1024 * 1024]).expect("written");
+    let error = open(&one(&path)).err().expect("refused").to_string();
+    assert!(error.contains("is damaged") && error.contains("new keys at both ends"), "{error}");
+    let error = open(&one(Path::new("/dev/null/state"))).err().expect("refused").to_string();
+    assert!(error.contains("/dev/null/state cannot be") && error.contains("state = \"\""), "{error}");
+}
+
+#[test]
+fn without_a_file_the_start_says_what_a_restart_then_means() {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let ear = Arc::clone(&told);
+    let tell: Tell = Arc::new(move |words| ear.lock().expect("no panic").push(words));
+    let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
+    assert!(State::open(&config, &tell).expect("allowed").is_none());
+    config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });
+    assert!(State::open(&config, &tell).expect("allowed where nobody named it").is_none());
+    let told = told.lock().expect("no panic");
+    assert_eq!(told.len(), 2);
+    assert!(told.iter().all(|words| words.contains("there is no state file")), "{told:?}");
+}
+
+#[test]
+fn without_static_keys_there_is_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let mut config = one(&path);
+    config.tunnels[0].manual = None;
+    assert!(open(&config).expect("nothing to do").is_none());
+    assert!(!path.exists());
+}
+
+#[test]
+fn a_clock_that_was_never_set_is_refused_where_only_it_keeps_nonces_apart() {
+    let config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
+    let error = needs_clock(&config.tunnels, BOOT_NS).expect_err("1970").to_string();
+    assert!(error.contains("\"site-b\"") && error.contains("never set"), "{error}");
+    needs_clock(&config.tunnels, EARLIEST_NS).expect("set");
+}
+
+#[test]
+fn two_tunnels_that_send_with_one_key_do_not_begin() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = format!("state = \"{}\"", folder.path().join("state").display());
+    let config = config(&place, &[("site-b", 0x1000, KEY), ("site-c", 0x2000, KEY)]);
+    let state = open(&config).expect("usable").expect("static keys");
+    let error = state.begin(&config.tunnels, &config.tunnels).expect_err("refused").to_string();
+    assert!(error.contains("\"site-b\" and \"site-c\" have the same key_out"), "{error}");
+}
+
+#[test]
+fn nothing_of_a_key_is_in_the_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("state");
+    let config = one(&path);
+    let state = open(&config).expect("usable").expect("static keys");
+    state.begin(&config.tunnels, &config.tunnels).expect("begun");
+    let bytes = std::fs::read(&path).expect("read");
+    let key = hex::decode(KEY).expect("hexadecimal");
+    assert!(!bytes.windows(4).any(|window| key.windows(4).any(|part| part == window)));
+}
