@@ -1,12 +1,11 @@
 #!/usr/bin/env bash
-# Licences, advisories and sources of all dependencies, by cargo-deny. It is built once, from its crate.
+# Licences and sources of all dependencies, by cargo-deny, which is built once, from its crate; and advisories, but only where
+# the RustSec database can be reached. CI reaches registries alone, and no package there brings it: CI does not check advisories.
 set -euo pipefail
 command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
-# The advisory database is a repository of its own; where it cannot be reached, licences, bans and
-# sources are still checked, and this says so.
 if ! cargo deny --log-level error check licenses bans sources; then exit 1; fi
 if cargo deny --log-level error fetch db 2>/dev/null; then
   cargo deny --log-level error check advisories
 else
-  echo "advisories were not checked: the advisory database cannot be reached from here" >&2
+  echo "ADVISORIES WERE NOT CHECKED: github.com/rustsec/advisory-db cannot be reached from here; run scripts/deny.sh where it can" >&2
 fi
