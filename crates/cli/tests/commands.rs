@@ -174,6 +174,30 @@ fn esp_in_udp_leaves_and_is_opened_on_a_port_of_ones_own() {
 }
 
 #[test]
+fn a_service_manager_hears_that_the_gateway_is_ready() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let [site, _] = both_sites(folder.path());
+    std::fs::write(at("plain.pcap"), capture(&[packet(0)])).expect("writable");
+    let ports = format!(
+        "[gateway]\ncontrol = \"{0}/control.sock\"\nstate = \"\"\n\
+         [[port]]\nname = \"in\"\nkind = \"pcap\"\nside = \"inside\"\nread = \"{0}/plain.pcap\"\n\
+         [[port]]\nname = \"out\"\nkind = \"pcap\"\nside = \"outside\"\nwrite = \"{0}/out.pcap\"\n",
+        as_str(folder.path())
+    );
+    let tunnel = std::fs::read_to_string(&site).expect("readable");
+    std::fs::write(&site, ports + &tunnel).expect("writable");
+    let manager = std::os::unix::net::UnixDatagram::bind(at("notify")).expect("a socket");
+    manager.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("set");
+    let mut run = Command::new(env!("CARGO_BIN_EXE_convoy"));
+    let done = run.args(["run", "-c", as_str(&site)]).env("NOTIFY_SOCKET", at("notify")).output();
+    let done = done.expect("the binary was built");
+    let mut words = [0; 64];
+    let heard = manager.recv(&mut words).unwrap_or_else(|error| panic!("{error}: {}", text(&done.stderr)));
+    assert_eq!(text(&words[..heard]), "READY=1\n");
+}
+
+#[test]
 fn a_gateway_that_is_not_there_is_1_and_the_way_to_it_is_told() {
     let shown = convoy(&["show", "sa", "--control", "/nowhere/control.sock"]);
     assert_eq!((shown.status.code(), text(&shown.stdout)), (Some(1), String::new()));
