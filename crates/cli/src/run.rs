@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::mpsc::{Sender, channel};
+use std::sync::mpsc::{Sender, channel, sync_channel};
 
 use convoy_gateway::config::Config;
 use convoy_gateway::control::ControlServer;
@@ -127,11 +127,21 @@ fn tell_manager(progress: Progress) {
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
 fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
+    // On a thread of its own, since a peer's name may take long to resolve and SIGTERM is to be heard meanwhile. A reload
+    // that waits stands for all that were asked for since.
+    let (ask, asked) = sync_channel(1);
+    let reloads = orders.clone();
+    supervise::spawn("reload", orders.clone(), move || {
+        for () in asked {
+            // What comes of it is in the log.
+            let _ = run::reload(&load, &reloads, Box::new(drop));
+        }
+    })?;
     supervise::spawn("signals", orders.clone(), move || {
         for signal in signals.forever() {
             if signal == SIGHUP {
-                // What comes of it is in the log.
-                let _ = run::reload(&load, &orders, Box::new(drop));
+                // Full: one waits.
+                let _ = ask.try_send(());
                 continue;
             }
             tell_manager(Progress::Stopping);
