@@ -17,6 +17,7 @@ gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out k
   (umask 077; cat >"$work/$1.toml" <<CONF
 [gateway]
 control = "$work/$1.sock"
+state = "$work/$1.state"
 [[port]]
 name = "inside"
 kind = "tun"

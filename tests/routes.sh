@@ -64,6 +64,7 @@ conf() { # site local remote local_ts remote_ts address spi_in spi_out key_in ke
   (umask 077; cat <<CONF
 [gateway]
 control = "$work/$1.sock"
+state = "$work/$1.state"
 workers = 2
 [[port]]
 name = "inside"

@@ -18,12 +18,13 @@ swapped() {
     s/fd00:1::/fd00:LEFT::/g; s/fd00:2::/fd00:1::/g; s/fd00:LEFT::/fd00:2::/g; s/0x1001/LEFT/; s/0x1002/0x1001/; s/LEFT/0x1002/
     s/^key_in/LEFT/; s/^key_out/key_in/; s/^LEFT/key_out/; s/site-b/site-a/'
 }
-# on GATEWAY COMMAND...: with files in /etc and /run of its own, and convoy on the path.
+# on GATEWAY COMMAND...: with files in /etc, /run and /var/lib of its own, and convoy on the path.
 on() {
   local ns=$1; shift
   unshare -m ip netns exec "$ns" sh -c "mount --make-rprivate /
     mount --bind $work/etc/$ns/convoy /etc/convoy; mount --bind $work/etc/$ns/sysctl.d /etc/sysctl.d
     mount --bind $work/etc/$ns/nftables.conf /etc/nftables.conf; mount --bind $work/etc/$ns/run /run
+    mount --bind $work/etc/$ns/state /var/lib/convoy
     PATH=$work/bin:\$PATH; exec \"\$@\"" sh "$@"
 }
 # run GATEWAY NAME: the commands of a block.
@@ -32,9 +33,9 @@ run() { block "$2" | if [ "$1" = $ga ]; then cat; else swapped; fi >"$work/comma
 sites
 serve
 mkdir "$work/bin"; ln -s "$convoy" "$work/bin/convoy"
-mkdir -p /etc/convoy /etc/sysctl.d; touch /etc/nftables.conf
+mkdir -p /etc/convoy /etc/sysctl.d /var/lib/convoy; touch /etc/nftables.conf
 for ns in $ga $gb; do
-  mkdir -p "$work/etc/$ns/convoy" "$work/etc/$ns/sysctl.d" "$work/etc/$ns/run"
+  mkdir -p "$work/etc/$ns/convoy" "$work/etc/$ns/sysctl.d" "$work/etc/$ns/run" "$work/etc/$ns/state"
   side=cat peer=2; [ $ns = $ga ] || side=swapped peer=1
   (umask 077; block configuration | $side >"$work/etc/$ns/convoy/convoy.toml")
   block firewall | $side >"$work/etc/$ns/nftables.conf"
