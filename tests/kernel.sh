@@ -45,7 +45,7 @@ for family in "-4 198.51.100.128/25 icmp" "-6 2001:db8::1:0/112 ipv6-icmp"; do
 done
 
 TMPDIR=$work unshare --pid --mount-proc --kill-child ip netns exec $ns \
-  linux.uml mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
+  kernel/uml.sh mem=256M uml_dir="$work/uml/" umid=peer initrd="$work/initrd.gz" \
   vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
   >"$work/console" 2>&1 & guest=$!
 # In the background: a signal to this script waits for no other command.

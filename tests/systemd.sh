@@ -76,7 +76,7 @@ mkdir "$etc/systemd/system/multi-user.target.wants"
 ln -s ../guest.service "$etc/systemd/system/multi-user.target.wants/"
 
 TMPDIR=$work unshare --pid --mount-proc --kill-child \
-  linux.uml mem=512M uml_dir="$work/uml/" umid=convoy rootfstype=hostfs rootflags="$work/first" rw init=/init "work=$work" \
+  tests/kernel/uml.sh mem=512M uml_dir="$work/uml/" umid=convoy rootfstype=hostfs rootflags="$work/first" rw init=/init "work=$work" \
   security=apparmor apparmor=1 systemd.show_status=0 con=null con0=null,fd:1 panic=1 >"$work/console" 2>&1 & guest=$!
 touch "$work/out/log"
 timeout 600 tail -n +1 -f --pid=$guest "$work/out/log" & reader=$!

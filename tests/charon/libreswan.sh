@@ -46,7 +46,7 @@ boot() {
   (cd "$folder/ramdisk" && find . | cpio -o -H newc --quiet | gzip -1) >"$folder/init.gz"
   cat "$target/kernel-peer.gz" "$folder/init.gz" >"$folder/initrd.gz"
   TMPDIR=$folder unshare --pid --mount-proc --kill-child ip netns exec $A \
-    linux.uml mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
+    "$here/../kernel/uml.sh" mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
     vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
     peer="$peer" pluto="$(readlink -f "$target/libreswan")" >"$folder/console" 2>&1 & processes+=("$!")
   # User-mode-linux now and then misses that a packet came, and finds it with the next: there is always a next one.
