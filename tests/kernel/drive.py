@@ -188,13 +188,13 @@ def unlike(table, convoy, folder):
     command = [convoy, "show", "sa", "--json", "--control", folder / "control.sock"]
     for sa in json.loads(subprocess.run(command, capture_output=True, check=True).stdout):
         case = cases[sa["tunnel"]]
-        window = 1024 if " inbound " in f" {sa['name']}" else None
+        window = 1024 if sa["direction"] == "inbound" else None
         if (sa["mode"], sa["encap"], sa["esn"], sa["replay_window"]) != (case.mode, case.encap, case.esn, window):
             yield f"{sa['tunnel']}: shown as {sa}"
         if sa["packets"] == 0:
-            yield f"{sa['tunnel']}: {sa['name']} carried nothing"
-        for reason, count in sa["drops"]:
-            yield f"{sa['tunnel']}: {sa['name']} dropped {count}: {reason}"
+            yield f"{sa['tunnel']}: {sa['direction']} {sa['spi']:#x} carried nothing"
+        for reason, count in sa["drops"].items():
+            yield f"{sa['tunnel']}: {sa['direction']} {sa['spi']:#x} dropped {count}: {reason}"
 
 
 def report(table, console, ways, against, boot, whole):
