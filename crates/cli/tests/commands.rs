@@ -107,7 +107,8 @@ fn check_says_which_engines_there_will_be_and_what_they_cost() {
     let [good, _] = both_sites(folder.path());
     append(&good, &ports("1", ""));
     let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
-    let [first, engines] = told.lines().collect::<Vec<_>>()[..] else { panic!("two lines: {told}") };
+    let [first, engines, mtu] = told.lines().collect::<Vec<_>>()[..] else { panic!("three lines: {told}") };
+    assert!(mtu.starts_with("the MTU inside is 1438 bytes ("), "{mtu}");
     assert!(first.ends_with("a.toml: good: 2 ports, 1 tunnel, 0 warnings"), "{first}");
     assert!(engines.starts_with("engines, chosen for this machine: "), "{engines}");
     assert!(engines.contains("software (aes128gcm16: "), "{engines}");
@@ -188,6 +189,10 @@ fn a_service_manager_hears_that_the_gateway_is_ready() {
     let tunnel = std::fs::read_to_string(&site).expect("readable");
     std::fs::write(&site, ports + &tunnel).expect("writable");
     let manager = std::os::unix::net::UnixDatagram::bind(at("notify")).expect("a socket");
+    // As systemd's, which a gateway that is root no more reaches.
+    for (path, mode) in [(folder.path().to_owned(), 0o755), (at("notify"), 0o777)] {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).expect("ours");
+    }
     manager.set_read_timeout(Some(std::time::Duration::from_secs(10))).expect("set");
     let mut run = Command::new(env!("CARGO_BIN_EXE_convoy"));
     let done = run.args(["run", "-c", as_str(&site)]).env("NOTIFY_SOCKET", at("notify")).output();

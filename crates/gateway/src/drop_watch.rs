@@ -129,8 +129,8 @@ fn meaning(reason: DropReason) -> Option<&'static str> {
     Some(match reason {
         D::Replayed => {
             "their sequence numbers were seen before, or are left of the replay window. Right after the peer was restarted with \
-             static keys it means that the peer counts from 1 again: give both ends new keys, or restart both. Otherwise the path \
-             reorders more than replay_window, or someone replays packets"
+             static keys it means that the peer counts from 1 again, because it keeps no state file or lost it: give both ends new \
+             keys. Otherwise the path reorders more than replay_window, or someone replays packets"
         }
         D::IntegrityFailed => {
             "their integrity check failed. All packets of a tunnel: keys or algorithms differ from the peer's. A few: they were \
@@ -153,6 +153,9 @@ fn meaning(reason: DropReason) -> Option<&'static str> {
         }
         D::SequenceExhausted => {
             "their SA has no sequence number left; give the tunnel new keys, or set esn = true at both ends"
+        }
+        D::SequenceUnreserved => {
+            "the state file could not be written in time to reserve sequence numbers; see to its disk, which is slow, full or gone"
         }
         D::PolicyMismatch => {
             "what came out of the SA is not what its tunnel's selectors admit; local_ts and remote_ts must mirror the peer's"

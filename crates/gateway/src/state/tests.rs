@@ -142,8 +142,11 @@ fn a_clock_that_was_never_set_is_refused_where_only_it_keeps_nonces_apart() {
 #[test]
 fn two_tunnels_that_send_with_one_key_do_not_begin() {
     let folder = tempfile::tempdir().expect("a folder");
-    let place = format!("state = \"{}\"", folder.path().join("state").display());
-    let config = config(&place, &[("site-b", 0x1000, KEY), ("site-c", 0x2000, KEY)]);
+    let mut config = one(&folder.path().join("state"));
+    let mut other = config.tunnels[0].clone();
+    other.name = "site-c".to_owned();
+    other.manual.as_mut().expect("static keys").spi_out = 0x2000;
+    config.tunnels.push(other);
     let state = open(&config).expect("usable").expect("static keys");
     let error = state.begin(&config.tunnels, &config.tunnels).expect_err("refused").to_string();
     assert!(error.contains("\"site-b\" and \"site-c\" have the same key_out"), "{error}");
