@@ -61,7 +61,8 @@ impl Lock {
             .map_err(failed)?;
         match file.try_lock() {
             Ok(()) => {
-                file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id())).map_err(failed)?;
+                // For another's message alone: a full disk is no reason not to start.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                 Ok(Self(file))
             }
             Err(TryLockError::WouldBlock) => {
