@@ -60,7 +60,7 @@ routing() { { ip -n $a rule; ip -n $a -6 rule; ip -n $a route show table all; ip
 rules=$(routing)
 ip netns exec $a ping -i 0.01 -c 400 -W 2 10.2.0.1 >"$work/ping.log" & ping=$!
 refused "the same configuration" "another gateway (process $process) runs with the control socket $work/site-1.sock" ''
-other="s#site-1.sock#second.sock#; s/:9464/:9465/"
+other="s#site-1.sock#second.sock#; s#site-1.state#second.state#; s/:9464/:9465/"
 refused "the same device" "there is an interface convoy0 already: another gateway has it" "$other; s/\"192.0.2.1\"/\"127.0.0.5\"/"
 refused "the same address" "listen on UDP 192.0.2.1:4500 (another program" "$other; s/convoy0/convoy1/"
 wait $ping
