@@ -1,6 +1,6 @@
 //! The control socket: a Unix socket, mode 0600, on which a line of JSON is asked and a line answered.
 //!
-//! Only root and the gateway's own user are heard. A request has a size limit and a time limit, so that no client can
+//! Only root and the user who started the gateway are heard. A request has a size limit and a time limit, so that no client can
 //! hold the gateway up; workers are asked by a channel and never locked.
 
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,12 +1,20 @@
-//! Unix sockets that the gateway listens on, for root and its own user alone.
+//! Unix sockets that the gateway listens on, for root and the user who started it alone.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
+
+/// The user who started the gateway. It may become another, `nobody` among them, whose other programs it does not trust.
+static STARTED_BY: OnceLock<u32> = OnceLock::new();
+
+fn started_by() -> u32 {
+    *STARTED_BY.get_or_init(|| nix::unistd::getuid().as_raw())
+}
 
 /// Listens at `path`, mode 0600, in a folder that is made if need be; the socket of a dead gateway there is replaced.
 /// `backlog` connections may wait to be accepted.
@@ -15,6 +23,7 @@ use socket2::{Domain, SockAddr, Socket, Type};
 /// What the system refused, [`ErrorKind::AddrInUse`] if someone listens there, or [`ErrorKind::AlreadyExists`] if a file that is
 /// no socket is there.
 pub fn listen(path: &Path, kind: Type, backlog: i32) -> io::Result<Socket> {
+    started_by();
     let address = SockAddr::unix(path)?;
     clear(path, kind, &address)?;
     if let Some(folder) = path.parent() {
@@ -46,10 +55,11 @@ fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
     }
 }
 
-/// The process at the other end, if it is root's or our own user's.
+/// The process at the other end, if it is root's or of the user who started the gateway: whose process this was when it first
+/// listened.
 pub fn trusted_peer(socket: &impl AsFd) -> Option<i32> {
     let peer = getsockopt(socket, sockopt::PeerCredentials).ok()?;
-    let is_trusted = peer.uid() == 0 || peer.uid() == nix::unistd::getuid().as_raw();
+    let is_trusted = peer.uid() == 0 || peer.uid() == started_by();
     is_trusted.then(|| peer.pid())
 }
 

@@ -145,6 +145,12 @@ impl FramePool {
         }
     }
 
+    /// The smallest size that holds a packet of `len` bytes and leaves `tail` bytes behind it, or `None` if this pool has no frame of
+    /// that size at all: to wait for one would be to wait for ever.
+    pub fn size_for(&self, len: usize, tail: usize) -> Option<FrameSize> {
+        FrameSize::for_packet(len, tail).filter(|size| self.total(*size) > 0)
+    }
+
     /// An empty frame with [`HEADROOM_BYTES`] before it, or `None` when all are out.
     pub fn take(&mut self, size: FrameSize) -> Option<Frame> {
         self.shelf(size).take()

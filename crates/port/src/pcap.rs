@@ -81,13 +81,13 @@ impl Pcap {
     }
 
     /// Reads the next packet that can be handed out into `self.packet`; its frame's size, or `None` at the end of the capture.
-    fn read_packet(&mut self) -> Result<Option<FrameSize>, PortError> {
+    fn read_packet(&mut self, pool: &FramePool) -> Result<Option<FrameSize>, PortError> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {
             let next = reader.next_packet().map_err(|error| refused(&self.description.name, error))?;
             let Some(packet) = next else { return Ok(None) };
             let reason = match take(&packet, self.fills_up, &mut self.packet) {
-                Ok(()) => match FrameSize::for_packet(self.packet.len(), TAILROOM) {
+                Ok(()) => match pool.size_for(self.packet.len(), TAILROOM) {
                     Some(size) => return Ok(Some(size)),
                     None => Reason::TooLarge,
                 },
@@ -142,9 +142,9 @@ impl Port for Pcap {
         let mut count = 0;
         while count < limit {
             let size = if self.has_pending {
-                FrameSize::for_packet(self.packet.len(), TAILROOM)
+                pool.size_for(self.packet.len(), TAILROOM)
             } else {
-                self.read_packet()?
+                self.read_packet(pool)?
             };
             let Some(size) = size else { break };
             self.has_pending = true;

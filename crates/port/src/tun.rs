@@ -6,7 +6,7 @@
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::{Frame, FramePool};
 use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
@@ -156,7 +156,7 @@ impl Tun {
                 return false;
             }
             let packet = &self.packets[self.next][..self.sizes[self.next]];
-            let Some(size) = FrameSize::for_packet(packet.len(), TAILROOM) else {
+            let Some(size) = pool.size_for(packet.len(), TAILROOM) else {
                 self.counters.receive_dropped += 1;
                 self.next += 1;
                 continue;

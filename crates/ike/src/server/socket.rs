@@ -38,7 +38,7 @@ impl Connection {
         Ok(Self(socket))
     }
 
-    /// The other side's process, if it is root's or our own user's.
+    /// The other side's process, if it is root's or of the user who started the gateway.
     pub(super) fn trusted_pid(&self) -> Option<i32> {
         convoy_local::trusted_peer(&self.0)
     }

@@ -75,7 +75,7 @@ fn a_truncated_packet_is_filled_up_for_those_who_look_at_sizes() {
 }
 
 #[test]
-fn a_packet_beyond_all_frames_is_counted_as_too_large_and_not_as_something_else() {
+fn a_packet_that_the_pool_has_no_frame_for_is_counted_as_too_large_and_not_as_something_else() {
     let len = 65_535 - 20;
     let mut file = capture(101, &[], 0);
     file[24 + 8..24 + 16].copy_from_slice([20 + len as u32; 2].map(u32::to_le_bytes).as_flattened());

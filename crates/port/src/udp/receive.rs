@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use convoy_packet::{Frame, FramePool, FrameSize};
+use convoy_packet::{Frame, FramePool};
 
 use super::endpoint::Endpoint;
 use super::header::{Arrival, wrap};
@@ -63,7 +63,7 @@ impl Receiver {
                 }
                 let end = (self.at + segment).min(message.bytes.len());
                 let payload = &message.bytes[self.at..end];
-                match FrameSize::for_packet(payload.len(), 0) {
+                match pool.size_for(payload.len(), 0) {
                     None => counters.receive_dropped += 1,
                     Some(size) => {
                         let Some(frame) = pool.take(size) else { return false };

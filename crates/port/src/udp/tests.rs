@@ -190,7 +190,7 @@ fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
 }
 
 #[test]
-fn too_long_for_any_frame_is_counted() {
+fn what_the_pool_has_no_frame_for_is_counted_and_holds_up_nothing() {
     let (sender, mut b) =
         (std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback"), bind(&["127.0.0.1"], true));
     sender.send_to(&[1; 20_000], local(&b)).expect("loopback");
