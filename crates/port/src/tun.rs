@@ -89,11 +89,8 @@ impl Tun {
             .map_err(io(format!("make the interface {device}")))?;
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         for (address, bits) in addresses {
-            let result = match address {
-                IpAddr::V4(v4) => tun.add_address_v4(*v4, *bits),
-                IpAddr::V6(v6) => crate::route::add_address(index, *v6, *bits),
-            };
-            result.map_err(io(format!("give {device} the address {address}/{bits}")))?;
+            let added = crate::route::add_address(index, *address, *bits);
+            added.map_err(io(format!("give {device} the address {address}/{bits}")))?;
         }
         tun.enabled(true).map_err(io(format!("set {device} up")))?;
         let more: Vec<SyncDevice> = (1..*queues)

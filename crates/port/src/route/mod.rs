@@ -9,7 +9,7 @@ mod message;
 mod plan;
 
 use std::io;
-use std::net::Ipv6Addr;
+use std::net::IpAddr;
 
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
 pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
@@ -41,15 +41,20 @@ impl RouteError {
 }
 
 /// Gives the interface with this index an address.
-pub(crate) fn add_address(interface: u32, v6: Ipv6Addr, bits: u8) -> io::Result<()> {
+pub(crate) fn add_address(interface: u32, address: IpAddr, bits: u8) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
         let (connection, handle, _) = rtnetlink::new_connection()?;
         let connection = tokio::spawn(connection);
-        let mut request = handle.address().add(interface, v6.into(), bits);
-        *request.message_mut() = message::address(interface, v6, bits);
+        let mut request = handle.address().add(interface, address, bits);
+        if let IpAddr::V6(v6) = address {
+            *request.message_mut() = message::address(interface, v6, bits);
+        }
         let result = request.execute().await;
         connection.abort();
-        result.map_err(io::Error::other)
+        result.map_err(|error| match error {
+            rtnetlink::Error::NetlinkError(error) => error.to_io(),
+            other => io::Error::other(other),
+        })
     })
 }
