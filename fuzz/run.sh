@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound configuration control ike charon)
+[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas configuration control ike charon)
 seeds=fuzz/corpus/charon-seeds
 # The gateway's own messages; the plugin has to understand each.
 prepare_charon() {
@@ -25,6 +25,11 @@ prepare_captures() {
     editcap -r -s 60 -F "$format" demo/traffic.pcap "fuzz/corpus/captures/seed-$format-snapped" 1-8
   done
 }
+# What users begin with.
+prepare_configuration() {
+  mkdir -p fuzz/corpus/configuration
+  cp examples/site-*.toml examples/card.toml fuzz/corpus/configuration/
+}
 fuzz_target() {
   local options=(-max_total_time="$seconds" -max_len=4096 -print_final_stats=1)
   case $1 in
@@ -34,6 +39,7 @@ fuzz_target() {
 }
 [[ " ${targets[*]} " != *" charon "* ]] || prepare_charon >/dev/null
 [[ " ${targets[*]} " != *" captures "* ]] || prepare_captures >/dev/null
+[[ " ${targets[*]} " != *" configuration "* ]] || prepare_configuration
 [ "${targets[*]}" = charon ] || command -v cargo-fuzz >/dev/null || cargo install --locked --quiet cargo-fuzz
 # Sanitizers are not on the stable channel; this lets the same compiler use them.
 export RUSTC_BOOTSTRAP=1

@@ -199,6 +199,14 @@ impl Ipsec {
         Ok(index)
     }
 
+    /// Lets no more packets come to an SA: its tunnel's other SA takes over, and its SPI is free for another. What is in flight
+    /// finishes as ever, until [`remove`](Self::remove). Unknown is no error.
+    pub fn withdraw(&mut self, index: SaIndex) {
+        if let Some(tunnel) = self.sad.withdraw(index) {
+            self.tunnels.remove_outbound(tunnel, index);
+        }
+    }
+
     /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller removes
     /// its keys from every engine before the next `install`. Unknown is no error.
     pub fn remove(&mut self, index: SaIndex) {

@@ -121,6 +121,8 @@ pub(crate) struct Slot {
     pub(crate) last_used_ns: Option<u64>,
     /// Where the peer was and where it has moved, until that is told; inbound.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
+    /// Whether only packets in flight know it any more: its SPI is free for another.
+    is_withdrawn: bool,
 }
 
 /// All SAs of one worker, its own and the others'.
@@ -183,6 +185,7 @@ impl Sad {
             last_sent_ns: now_ns,
             last_used_ns: None,
             moved: None,
+            is_withdrawn: false,
         };
         if self.free.pop_front().is_none() {
             self.slots.push(None);
@@ -198,13 +201,22 @@ impl Sad {
         }
     }
 
+    /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its tunnel's number.
+    pub(crate) fn withdraw(&mut self, index: SaIndex) -> Option<u32> {
+        let slot = self.get_mut(index)?;
+        let (name, tunnel) = (slot.facts.name, slot.tunnel);
+        if !std::mem::replace(&mut slot.is_withdrawn, true) {
+            self.table(name.direction).remove(key_of(&name));
+        }
+        Some(tunnel)
+    }
+
     /// Takes an SA out.
     pub(crate) fn remove(&mut self, index: SaIndex) -> Option<Slot> {
-        let slot = self.slots.get_mut(index.0 as usize)?.take()?;
-        let name = &slot.facts.name;
-        self.table(name.direction).remove(key_of(name));
+        self.withdraw(index)?;
+        let slot = self.slots[index.0 as usize].take();
         self.free.push_back(index.0);
-        Some(slot)
+        slot
     }
 
     /// Notes that an SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
@@ -217,11 +229,13 @@ impl Sad {
         }
     }
 
-    /// Gives an SA other ends; `false` if it is unknown, if another has its SPI there, or if it cannot travel so.
+    /// Gives an SA other ends; `false` if it is unknown or withdrawn, if another has its SPI there, or if it cannot
+    /// travel so.
     pub(crate) fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
-        let Some(facts) = self.get(index).map(|slot| slot.facts) else { return false };
+        let Some(&Slot { facts, is_withdrawn, .. }) = self.get(index) else { return false };
         let moved = SaName { local: ends.local, remote: ends.remote, ..facts.name };
-        let is_possible = ends.local.is_ipv6() == ends.remote.is_ipv6()
+        let is_possible = !is_withdrawn
+            && ends.local.is_ipv6() == ends.remote.is_ipv6()
             && (ends.encap.is_none() || moved.protocol == SaProtocol::Esp);
         if !is_possible {
             return false;

@@ -76,14 +76,6 @@ impl AddressRange {
     const fn holds(&self, number: u128) -> bool {
         self.first <= number && number <= self.last
     }
-
-    /// The length of the prefix that these addresses are, if they are one.
-    const fn prefix_len(&self) -> Option<u32> {
-        let span = self.first ^ self.last;
-        let aligned = self.first & span == 0 && span & span.wrapping_add(1) == 0;
-        let width = if self.is_v6 { 128 } else { 32 };
-        if aligned { Some(width - (128 - span.leading_zeros())) } else { None }
-    }
 }
 
 impl FromStr for AddressRange {
@@ -109,8 +101,8 @@ impl FromStr for AddressRange {
 
 impl fmt::Display for AddressRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.prefix_len() {
-            Some(bits) => write!(f, "{}/{bits}", self.first()),
+        match self.as_prefix() {
+            Some((address, bits)) => write!(f, "{address}/{bits}"),
             None => write!(f, "{}-{}", self.first(), self.last()),
         }
     }

@@ -193,12 +193,14 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Lets an SA go once its last packet has left. No policy may name it any more.
+    /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.
     pub fn retire(&mut self, sa: SaIndex) {
         if self.ipsec.sa(sa).is_some_and(|view| view.owner != self.ipsec.worker()) {
             self.ipsec.remove(sa);
             return;
         }
+        // A packet of an SA that the stage has forgotten would wait for ever, and with it all that come later.
+        self.ipsec.withdraw(sa);
         self.retiring.push(sa);
         self.bury();
     }

@@ -13,6 +13,8 @@ use convoy_scheduler::{CostModel, Input, Policy, SchedulerConfig};
 
 use super::*;
 
+mod leaving;
+
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 const SAS: u32 = 3;
 const FRAMES: usize = 256;
