@@ -16,6 +16,24 @@ class ProcessorReport(TypedDict):
     bytes: int
     utilisation: float
 
+class Load(TypedDict):
+    packets: int
+    payload_bytes: int
+    pps: float
+    mbps: float
+
+class StageReport(TypedDict):
+    name: str
+    packets: int
+    utilisation: float
+    service_us: float
+    sojourn_us: float
+
+class CoresReport(TypedDict):
+    name: str
+    count: int
+    utilisation: float
+
 class BusReport(TypedDict):
     name: str
     requests: int
@@ -44,8 +62,14 @@ class Report(TypedDict):
     packets_out: int
     end_ms: float
     source_waited_ms: float
+    offered: Load
+    carried: Load
+    dropped: Load
+    success_ratio: float
     processors: list[ProcessorReport]
     buses: list[BusReport]
+    stages: list[StageReport]
+    cores: list[CoresReport]
     classes: list[ClassReport]
 
 def load_platform(path: str | PathLike[str]) -> dict[str, Any]: ...
@@ -61,6 +85,8 @@ def simulate(
     enc_ratio: float | None = None,
     depth: int | None = None,
     policy: str | None = None,
+    variant: str | None = None,
+    queue_packets: int | None = None,
     seed: int = 1,
     sas: int | None = None,
     popularity: float | None = None,

@@ -43,6 +43,8 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 ///
 /// packets: how many; 500,000 of a pattern and all of a trace if not given.
 /// window, accelerators, init_ratio, enc_ratio, depth, policy: instead of the platform's own; the ratios are the CPU's.
+/// variant: the platform in another of the settings that its file names, "+" between several.
+/// queue_packets: an ingress queue, which drops and counts what finds it full; without, the source waits.
 /// seed: of patterns and of random arrivals.
 /// sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law over them, and the chance that a packet
 /// has the SA of the one before it; if not given, 100, 0 and the paper's, which is 0 but for pattern trace.
@@ -51,7 +53,7 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt. ValueError says which argument is wrong and what was expected.
 #[pyfunction]
 #[pyo3(signature = (platform, *, pattern=None, trace=None, packets=None, window=None, accelerators=None,
-    init_ratio=None, enc_ratio=None, depth=None, policy=None, seed=1, sas=None, popularity=None, locality=None,
+    init_ratio=None, enc_ratio=None, depth=None, policy=None, variant=None, queue_packets=None, seed=1, sas=None, popularity=None, locality=None,
     arrivals="back-to-back", rate=None))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 fn simulate<'py>(
@@ -66,6 +68,8 @@ fn simulate<'py>(
     enc_ratio: Option<f64>,
     depth: Option<i128>,
     policy: Option<&str>,
+    variant: Option<&str>,
+    queue_packets: Option<i128>,
     seed: i128,
     sas: Option<i128>,
     popularity: Option<f64>,
@@ -74,6 +78,10 @@ fn simulate<'py>(
     rate: Option<f64>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let mut platform = platform_of(platform)?;
+    if let Some(names) = variant {
+        platform = platform.with_variants(names).map_err(bad)?;
+    }
+    platform.source.queue_packets = whole("queue_packets", queue_packets)?.or(platform.source.queue_packets);
     if let Some(packets) = whole("window", window)? {
         platform.scheduler.window = packets;
     }

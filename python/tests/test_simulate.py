@@ -38,6 +38,7 @@ def test_a_report_has_the_fields_that_the_stubs_say():
     report, fields = simulate(), stub_fields()
     assert set(report) == fields["Report"]
     assert set(report["latency_percentiles_ms"]) == fields["Percentiles"]
+    assert all(set(report[load]) == fields["Load"] for load in ("offered", "carried", "dropped"))
     for name, kind in [("processors", "ProcessorReport"), ("buses", "BusReport"), ("classes", "ClassReport")]:
         assert report[name] and all(type(each) is dict and set(each) == fields[kind] for each in report[name])
 
@@ -86,7 +87,7 @@ def test_a_run_is_a_function_of_its_seed():
     [
         {"window": 1}, {"accelerators": 2}, {"init_ratio": 1.0}, {"enc_ratio": 7.0}, {"depth": 1},
         {"policy": "cpu-only"}, {"pattern": "imix"}, {"packets": 1000}, {"sas": 5}, {"popularity": 1.0},
-        {"locality": 0.9}, {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4},
+        {"locality": 0.9}, {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4}, {"queue_packets": 5},
     ],
     ids=lambda change: next(iter(change.values())),
 )  # fmt: skip
@@ -121,6 +122,7 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
         ({"arrivals": "paced", "rate": 0.0}, "0 packets a second"),
         ({"arrivals": "captured"}, "a pattern has no times"),
         ({"rate": 1.0}, "a rate is for arrivals"),
+        ({"variant": "fast"}, 'no variant "fast"'),
     ],
     ids=lambda each: None if isinstance(each, dict) else each,
 )

@@ -5,9 +5,11 @@ use std::path::Path;
 use crate::platform::{Platform, PlatformError};
 
 /// Name and text of each.
-const BUILT_IN: [(&str, &str); 2] = [
+const BUILT_IN: [(&str, &str); 4] = [
     ("grip", include_str!("../../../platforms/grip.toml")),
+    ("ixp425", include_str!("../../../platforms/ixp425.toml")),
     ("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml")),
+    ("pentium3", include_str!("../../../platforms/pentium3.toml")),
 ];
 
 impl Platform {
@@ -16,7 +18,7 @@ impl Platform {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Reads a file, or where there is none a platform that comes with the program: `grip`, `pci-accelerators`.
+    /// Reads a file, or where there is none a platform that comes with the program: `grip`, `pci-accelerators` and so on.
     ///
     /// # Errors
     /// [`PlatformError`] says file, line, key and what was expected.

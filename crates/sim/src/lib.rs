@@ -45,6 +45,7 @@ mod builtin;
 mod figures;
 mod machine;
 mod measures;
+mod ndr;
 pub mod parallel;
 mod platform;
 mod quantiles;
@@ -58,11 +59,14 @@ mod traffic;
 #[cfg(feature = "figures")]
 pub use figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, make_figures};
 pub use machine::{Carried, Observer, Served};
+pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
-    BusSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec,
-    SourceSpec, StageSpec,
+    BusSpec, CoresSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference,
+    SchedulerSpec, SourceSpec, StageSpec, Variants,
 };
-pub use report::{BusReport, ClassReport, Percentiles, ProcessorReport, Report};
+pub use report::{
+    BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, StageReport,
+};
 pub use setting::{PAPER_PACKETS, Setting};
 pub use simulation::{Simulation, SimulationError};
 pub use sweep::{Sweep, SweepError, Swept};

@@ -4,7 +4,7 @@ use convoy_scheduler::CLASSES;
 
 use crate::machine::Carried;
 use crate::quantiles::Quantiles;
-use crate::report::{BusReport, ClassReport, Percentiles, ProcessorReport, Report};
+use crate::report::{BusReport, ClassReport, Load, Percentiles, ProcessorReport, Report};
 use crate::time::{TICKS_PER_SECOND, milliseconds};
 
 #[derive(Clone, Default)]
@@ -124,8 +124,14 @@ impl Measures {
             packets_out: all.left,
             end_ms: milliseconds(end as f64),
             source_waited_ms: milliseconds(source_waited as f64),
+            offered: Load::default(),
+            carried: Load::default(),
+            dropped: Load::default(),
+            success_ratio: 1.0,
             processors: each.map(|((of, name), busy)| of.report(name, *busy, end)).collect(),
             buses,
+            stages: Vec::new(),
+            cores: Vec::new(),
             classes: used.map(|(number, class)| class.report(number)).collect(),
         }
     }

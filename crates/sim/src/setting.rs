@@ -16,6 +16,9 @@ pub const PAPER_PACKETS: u64 = 500_000;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setting {
+    /// Variants of the platform, `+` between them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// A [`Pattern`] by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
@@ -70,6 +73,12 @@ pub struct Setting {
     /// Rate of the source's line, in Mbit/s.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_mbps: Option<f64>,
+    /// Packets that the ingress queue holds; the source does not wait then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_packets: Option<usize>,
+    /// Bytes that the ingress queue holds; the source does not wait then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_bytes: Option<u64>,
 }
 
 impl Setting {
@@ -78,7 +87,10 @@ impl Setting {
     /// # Errors
     /// [`SimulationError::Platform`] says which value is out of range.
     pub fn platform(&self, base: &Platform) -> Result<Platform, SimulationError> {
-        let mut platform = base.clone();
+        let mut platform = match &self.variant {
+            Some(names) => base.with_variants(names).map_err(SimulationError::Platform)?,
+            None => base.clone(),
+        };
         if let Some(count) = self.accelerators {
             let has = |kind| platform.processors.iter().any(|processor| processor.kind == kind);
             if count > 0 && !has(ProcessorKind::Accelerator) {
@@ -92,6 +104,8 @@ impl Setting {
         self.depth.inspect(|depth| platform.set_depth(*depth));
         platform.reference.t_init_us = self.t_init_us.unwrap_or(platform.reference.t_init_us);
         platform.source.rate_mbps = self.rate_mbps.unwrap_or(platform.source.rate_mbps);
+        platform.source.queue_packets = self.queue_packets.or(platform.source.queue_packets);
+        platform.source.queue_bytes = self.queue_bytes.or(platform.source.queue_bytes);
         platform.scheduler.window = self.window.unwrap_or(platform.scheduler.window);
         platform.scheduler.byte_limit = self.byte_limit.or(platform.scheduler.byte_limit);
         platform.scheduler.max_wait_us = self.max_wait_us.unwrap_or(platform.scheduler.max_wait_us);

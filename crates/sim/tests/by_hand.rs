@@ -166,7 +166,7 @@ fn captured_and_paced_packets_arrive_when_they_should() {
 }
 
 fn stage(name: &str, place: Place) -> StageSpec {
-    StageSpec { name: name.to_owned(), place, servers: 1, on: None, bus: None, packet_us: 0.0, byte_ns: 0.0 }
+    StageSpec { name: name.to_owned(), place, ..StageSpec::default() }
 }
 
 #[test]

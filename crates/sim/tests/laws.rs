@@ -135,7 +135,7 @@ proptest! {
         let mut platform = paper();
         platform.source.frames = frames;
         let stage = |name: &str, place| convoy_sim::StageSpec {
-            name: name.to_owned(), place, servers, on: None, bus: None, packet_us, byte_ns: 1.0,
+            name: name.to_owned(), place, servers, packet_us, byte_ns: 1.0, ..convoy_sim::StageSpec::default()
         };
         let mut first = stage("receive", convoy_sim::Place::Before);
         if on_bus {

@@ -47,11 +47,8 @@ fn ten_times_the_packets_allocate_no_more() {
     let stage = |name: &str, place| StageSpec {
         name: name.to_owned(),
         place,
-        servers: 1,
-        on: None,
-        bus: None,
         packet_us: 1.0,
-        byte_ns: 0.0,
+        ..StageSpec::default()
     };
     with_stages.stages = vec![stage("receive", Place::Before), stage("send", Place::After)];
     for platform in [support::paper(), with_stages] {

@@ -15,6 +15,8 @@ pub(crate) struct SimArgs {
 pub(super) enum SimCommand {
     /// One run: what share goes where, what throughput, what latency
     Run(Box<RunArgs>),
+    /// The highest rate without loss, by binary search (RFC 2544)
+    Ndr(Box<NdrArgs>),
     /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
     Sweep(SweepArgs),
     /// Figures 3 to 15 of the small-packets paper, and what becomes of its claims
@@ -77,6 +79,42 @@ pub(super) struct FiguresArgs {
     pub(super) json: bool,
 }
 
+#[derive(Args)]
+pub(super) struct NdrArgs {
+    /// A file, or the name of a platform that comes with the program
+    #[arg(value_name = "PLATFORM.toml")]
+    pub(super) platform: String,
+    /// exponential, uniform, trace, imix, or a payload size in bytes
+    #[arg(long, value_name = "NAME", default_value = "trace")]
+    pub(super) pattern: Pattern,
+    /// Packets of each trial; a queue of N hides an overload of less than N over them
+    #[arg(long, value_name = "N", default_value_t = 200_000)]
+    pub(super) packets: u64,
+    /// SAs [default: 100]
+    #[arg(long, value_name = "N")]
+    pub(super) sas: Option<u32>,
+    /// Rate of the line, above which nothing is offered, in Mbit/s [default: the platform's]
+    #[arg(long, value_name = "MBPS")]
+    pub(super) rate_mbps: Option<f64>,
+    /// Part of the packets that may be lost
+    #[arg(long, value_name = "RATIO", default_value_t = 0.0)]
+    pub(super) loss_ratio: f64,
+    /// How near the result is to a rate that loses more, as a part of it
+    #[arg(long, value_name = "PART", default_value_t = 0.001)]
+    pub(super) resolution: f64,
+    /// Packets arrive as a Poisson process, not evenly spaced
+    #[arg(long)]
+    pub(super) poisson: bool,
+    #[command(flatten)]
+    pub(super) changes: ChangeArgs,
+    /// Seed of sizes, SAs and random arrivals
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Print the result and every trial as JSON
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
 /// Which SA a captured packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SaBy {
@@ -97,7 +135,7 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a platform that comes with the program: grip, pci-accelerators
+    /// A file, or the name of a platform that comes with the program: grip, ixp425, pci-accelerators, pentium3
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]
@@ -166,6 +204,15 @@ pub(super) struct ArrivalArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Changes to the platform")]
 pub(super) struct ChangeArgs {
+    /// The platform in another of the settings that its file names, `+` between several
+    #[arg(long, value_name = "NAME")]
+    variant: Option<String>,
+    /// Packets that an ingress queue holds; what finds it full is dropped, and the source never waits
+    #[arg(long, value_name = "N")]
+    queue_packets: Option<usize>,
+    /// The same in bytes, with the platform's header
+    #[arg(long, value_name = "BYTES")]
+    queue_bytes: Option<u64>,
     /// The window, in packets; 1 switches bundling off
     #[arg(long, value_name = "W")]
     window: Option<usize>,
@@ -204,7 +251,7 @@ pub(super) struct ChangeArgs {
 impl RunArgs {
     /// What is changed in the platform, and the pattern.
     pub(super) fn setting(&self) -> Setting {
-        let (traffic, changes) = (&self.traffic, &self.changes);
+        let traffic = &self.traffic;
         let pattern = traffic.trace.is_none();
         Setting {
             pattern: pattern.then(|| traffic.pattern.to_string()),
@@ -213,18 +260,31 @@ impl RunArgs {
             sas: traffic.sas,
             popularity: traffic.popularity,
             locality: traffic.locality,
-            window: changes.window,
-            accelerators: changes.accelerators,
-            init_ratio: changes.init_ratio,
-            enc_ratio: changes.enc_ratio,
-            depth: changes.depth,
-            t_init_us: changes.t_init_us,
-            policy: changes.policy.clone(),
-            byte_limit: changes.byte_limit,
-            max_wait_us: changes.max_wait_us,
-            prefetch: changes.prefetch.then_some(true),
-            write_buffer: changes.write_buffer.then_some(true),
             rate_mbps: self.arrivals.rate_mbps,
+            ..self.changes.setting()
+        }
+    }
+}
+
+impl ChangeArgs {
+    /// What is changed in the platform, and nothing of the traffic.
+    pub(super) fn setting(&self) -> Setting {
+        Setting {
+            variant: self.variant.clone(),
+            queue_packets: self.queue_packets,
+            queue_bytes: self.queue_bytes,
+            window: self.window,
+            accelerators: self.accelerators,
+            init_ratio: self.init_ratio,
+            enc_ratio: self.enc_ratio,
+            depth: self.depth,
+            t_init_us: self.t_init_us,
+            policy: self.policy.clone(),
+            byte_limit: self.byte_limit,
+            max_wait_us: self.max_wait_us,
+            prefetch: self.prefetch.then_some(true),
+            write_buffer: self.write_buffer.then_some(true),
+            ..Setting::default()
         }
     }
 }

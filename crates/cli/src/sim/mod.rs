@@ -2,6 +2,7 @@
 
 mod args;
 mod figures;
+mod ndr;
 mod plan;
 mod policies;
 mod progress;
@@ -19,6 +20,7 @@ use crate::Failure;
 pub(crate) fn run(args: &SimArgs) -> Result<(), Failure> {
     match &args.command {
         SimCommand::Run(args) => run::run(args),
+        SimCommand::Ndr(args) => ndr::run(args),
         SimCommand::Sweep(args) => sweep::run(args),
         SimCommand::Figures(args) => figures::run(args),
         SimCommand::Plan(args) => plan::run(args),

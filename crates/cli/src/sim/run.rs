@@ -1,7 +1,8 @@
 //! `convoy sim run`.
 
+use comfy_table::Table;
 use convoy_capture::Unread;
-use convoy_sim::{Arrivals, Capture, Percentiles, Report, Setting};
+use convoy_sim::{Arrivals, Capture, Load, Percentiles, Report, Setting};
 use serde::Serialize;
 
 use super::args::{ArrivalArgs, RunArgs, SaBy};
@@ -51,7 +52,7 @@ pub(super) fn run(args: &RunArgs) -> Result<(), Failure> {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
     } else {
-        print(&told);
+        print(&told, simulation.platform.source.is_lossy());
     }
     Ok(())
 }
@@ -94,7 +95,7 @@ fn arrivals(args: &ArrivalArgs) -> Arrivals {
     }
 }
 
-fn print(told: &Told<'_>) {
+fn print(told: &Told<'_>, has_queue: bool) {
     let report = told.report;
     let traffic = match (&told.trace, &told.setting.pattern) {
         (Some(trace), _) => trace.clone(),
@@ -111,6 +112,7 @@ fn print(told: &Told<'_>) {
     }
     println!();
     print_processors(report);
+    print_stages(report);
     println!();
     for (what, value) in [
         ("throughput", format!("{:.1} Mbit/s", report.throughput_mbps)),
@@ -126,9 +128,44 @@ fn print(told: &Told<'_>) {
     ] {
         println!("{what:<16}{value}");
     }
+    if has_queue {
+        let load = |of: &Load| format!("{} packets, {:.1} Mbit/s of payload", of.packets, of.mbps);
+        println!("{:<16}{}", "offered", load(&report.offered));
+        println!("{:<16}{}", "carried", load(&report.carried));
+        let part = report.success_ratio * 100.0;
+        println!(
+            "{:<16}{} packets; {part:.2} % of those offered are carried",
+            "dropped", report.dropped.packets
+        );
+    }
 }
 
-fn print_processors(report: &Report) {
+/// What stages and cores did, where there are any.
+pub(super) fn print_stages(report: &Report) {
+    if report.stages.is_empty() {
+        return;
+    }
+    println!();
+    let mut table = new_table(&["stage", "packets", "in service, us", "with waiting, us", "utilisation %"]);
+    for stage in &report.stages {
+        table.add_row([
+            stage.name.clone(),
+            stage.packets.to_string(),
+            format!("{:.2}", stage.service_us),
+            format!("{:.2}", stage.sojourn_us),
+            format!("{:.1}", stage.utilisation * 100.0),
+        ]);
+    }
+    for cores in &report.cores {
+        let none = String::new;
+        let utilisation = format!("{:.1}", cores.utilisation * 100.0);
+        table.add_row([format!("{} x {}", cores.count, cores.name), none(), none(), none(), utilisation]);
+    }
+    println!("{}", to_the_right(table));
+}
+
+/// What processors and buses did.
+pub(super) fn print_processors(report: &Report) {
     let mut table =
         new_table(&["processor", "packets", "share %", "multi-packets", "average length", "utilisation %"]);
     let measured = report.share.iter().zip(&report.average_length);
@@ -147,12 +184,15 @@ fn print_processors(report: &Report) {
         let utilisation = format!("{:.1}", bus.utilisation * 100.0);
         table.add_row([format!("bus {}", bus.name), none(), none(), none(), none(), utilisation]);
     }
-    for column in 1..6 {
-        if let Some(column) = table.column_mut(column) {
-            column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        }
+    println!("{}", to_the_right(table));
+}
+
+/// Numbers stand under each other.
+fn to_the_right(mut table: Table) -> Table {
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(comfy_table::CellAlignment::Right);
     }
-    println!("{table}");
+    table
 }
 
 fn times(mean: f64, percentiles: &Percentiles) -> String {

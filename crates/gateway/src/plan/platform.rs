@@ -7,6 +7,7 @@ use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
     BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec, SourceSpec, StageSpec,
+    Variants,
 };
 use serde::Serialize;
 
@@ -136,11 +137,9 @@ impl Machine {
         let stage = |name: &str, place, packet_us, on: Option<&str>| StageSpec {
             name: name.to_owned(),
             place,
-            servers: 1,
             on: on.map(str::to_owned),
-            bus: None,
             packet_us,
-            byte_ns: 0.0,
+            ..StageSpec::default()
         };
         let stages = if fastest.is_some() {
             // Zero leaves a stage out.
@@ -156,7 +155,7 @@ impl Machine {
             source: SourceSpec {
                 rate_mbps: rate_mbps.unwrap_or(SATURATED_MBPS),
                 header_bytes: 0,
-                frames: 4096,
+                ..SourceSpec::default()
             },
             scheduler: SchedulerSpec {
                 on: fastest.map(|_| WORKER.to_owned()),
@@ -166,7 +165,9 @@ impl Machine {
             reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
             buses: self.buses.values().cloned().collect(),
             processors,
+            cores: Vec::new(),
             stages: stages.into_iter().filter(|stage| stage.packet_us > 0.0).collect(),
+            variants: Variants::new(),
         }
     }
 }

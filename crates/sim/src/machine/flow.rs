@@ -18,12 +18,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 Carried { arrived_ticks: self.now, bytes: packet.payload_bytes, class: packet.class };
             let single = Single { sa: packet.sa, carried };
             self.source.advance()?;
-            if self.has_stages {
-                self.inside += 1;
-                self.enter_platform(single);
-            } else {
-                self.enter_window(single);
-            }
+            self.enter(single);
             // As long as the window is not full there is nothing to schedule: saves every packet but the last the
             // scheduler's answer that it has nothing.
             let goes_on = self.only_full_windows_go && self.scheduler.room() > 0;
@@ -45,15 +40,28 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             return;
         }
         let Some(packet) = self.source.next() else { return };
-        let has_room = if self.only_full_windows_go {
-            self.scheduler.room() > 0
-        } else {
-            let finds_window = !self.before.is_empty() || self.scheduler.room_for(packet.class) > 0;
-            finds_window && self.inside < self.frames
-        };
+        let has_room =
+            if self.only_full_windows_go { self.scheduler.room() > 0 } else { self.has_room(packet.class) };
         if has_room {
             self.arrival = self.now + packet.gap_ticks;
             self.source.waited_ticks += self.now - self.source.stands_since;
+        }
+    }
+
+    /// Whether a packet of a class can come in now.
+    pub(super) fn has_room(&self, class: u8) -> bool {
+        let finds_window = !self.before.is_empty() || self.scheduler.room_for(class) > 0;
+        finds_window && self.inside < self.frames
+    }
+
+    /// Lets a packet in, which finds room.
+    #[inline]
+    pub(super) fn enter(&mut self, single: Single) {
+        if self.has_stages {
+            self.inside += 1;
+            self.enter_platform(single);
+        } else {
+            self.enter_window(single);
         }
     }
 
@@ -108,10 +116,11 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// What is known of packets that are not in the window yet.
     #[inline]
     pub(super) fn input(&self) -> Input {
-        let has_ended = self.source.next().is_none() && self.inside_before() == 0;
+        let waits = self.ingress.as_ref().is_some_and(|ingress| !ingress.is_empty());
+        let has_ended = self.source.next().is_none() && self.inside_before() == 0 && !waits;
         if has_ended {
             Input::Ended
-        } else if self.is_work_conserving && self.door.is_empty() && !self.has_input_at_hand() {
+        } else if self.is_work_conserving && !waits && self.door.is_empty() && !self.has_input_at_hand() {
             Input::Paused
         } else {
             Input::More

@@ -3,8 +3,10 @@
 //! until it has nothing to send, and then the source goes on if there is room.
 
 mod bus;
+mod cores;
 mod events;
 mod flow;
+mod ingress;
 mod parts;
 mod processor;
 mod source;
@@ -17,15 +19,17 @@ use std::collections::VecDeque;
 use convoy_scheduler::Scheduler;
 
 use bus::Bus;
+use cores::Cores;
 use events::Events;
+use ingress::Ingress;
 use parts::{Part, Parts, Slots};
 use processor::Processor;
 use source::Source;
-use stage::{Single, Stage};
+use stage::{Server, Single, Stage};
 
 use crate::measures::Measures;
-use crate::platform::Place;
-use crate::report::Report;
+use crate::platform::{Place, Platform};
+use crate::report::{CoresReport, Load, Report};
 use crate::simulation::Simulation;
 use crate::time::NEVER;
 use crate::traffic::{Traffic, TrafficError};
@@ -87,6 +91,8 @@ pub(crate) struct Machine<'a, T, O> {
     slots: Vec<Slots>,
     timeout_slot: Option<usize>,
     source: Source<T>,
+    /// Where the source does not wait.
+    ingress: Option<Ingress>,
     /// When the next packet arrives; never while the source's clock stands.
     arrival: u64,
     scheduler: Scheduler<Carried>,
@@ -99,6 +105,7 @@ pub(crate) struct Machine<'a, T, O> {
     processors: Vec<Processor<Carried>>,
     has_stages: bool,
     stages: Vec<Stage>,
+    cores: Vec<Cores>,
     /// Stages before and after cryptography, in order.
     before: Vec<usize>,
     after: Vec<usize>,
@@ -117,13 +124,14 @@ pub(crate) type Refused = String;
 impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
     pub(crate) fn new(simulation: &Simulation, traffic: T, observer: &'a mut O) -> Result<Self, Refused> {
         let platform = &simulation.platform;
-        let Parts { engines, processors, stages, slots, parts } = Parts::new(platform);
+        let Parts { engines, processors, stages, cores, slots, parts } = Parts::new(platform);
         let config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
         let of = |place| {
             let all = platform.stages.iter().enumerate();
-            all.filter(|(_, stage)| stage.place == place).map(|(at, _)| at).collect::<Vec<_>>()
+            all.filter(|(_, stage)| stage.place == place && stage.enabled)
+                .map(|(at, _)| at)
+                .collect::<Vec<_>>()
         };
-        let line = (platform.source.rate_mbps, platform.source.header_bytes);
         let packets = simulation.packets.unwrap_or(u64::MAX);
         let is_work_conserving = platform.scheduler.work_conserving;
         let worker = platform.scheduler.on.as_ref().map(|name| platform.first_of(name));
@@ -134,13 +142,15 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             timeout_slot: parts.iter().position(|part| *part == Part::Timeout),
             parts,
             slots,
-            source: Source::new(traffic, (simulation.arrivals, simulation.seed), line, packets),
+            source: Source::new(traffic, (simulation.arrivals, simulation.seed), &platform.source, packets),
+            ingress: Ingress::of(&platform.source),
             arrival: NEVER,
             only_full_windows_go: config.classes == 1
                 && config.max_wait == 0
                 && config.byte_limit == u32::MAX
                 && !is_work_conserving
-                && !is_staged,
+                && !is_staged
+                && !platform.source.is_lossy(),
             measures: Measures::new(
                 engines.iter().map(|engine| engine.name.clone()).collect(),
                 config.classes,
@@ -153,6 +163,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
             has_stages: is_staged,
             stages,
+            cores,
             before: of(Place::Before),
             after: of(Place::After),
             door: VecDeque::new(),
@@ -168,7 +179,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         loop {
             let (time, slot) = self.events.next();
             if self.arrival < time {
-                self.arrive(time)?;
+                if self.ingress.is_some() { self.arrive_or_drop() } else { self.arrive(time) }?;
             } else if time == NEVER {
                 break;
             } else {
@@ -176,13 +187,51 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
                 self.events.set(slot, NEVER);
                 self.happen(self.parts[slot]);
             }
-            self.schedule();
-            self.resume_source();
+            if self.ingress.is_some() {
+                self.schedule_and_let_in();
+            } else {
+                self.schedule();
+                self.resume_source();
+            }
         }
         let busy: Vec<u64> = self.processors.iter().map(|processor| processor.busy_ticks).collect();
         let buses = simulation.platform.buses.iter().zip(&self.buses);
         let buses = buses.map(|(spec, bus)| bus.report(&spec.name, self.now)).collect();
-        Ok(self.measures.report(&busy, buses, self.source.waited_ticks, self.now))
+        let report = self.measures.report(&busy, buses, self.source.waited_ticks, self.now);
+        Ok(self.with_loads_and_stages(report, &simulation.platform))
+    }
+
+    /// Adds what the source has offered and what became of it, and each stage.
+    fn with_loads_and_stages(&self, report: Report, platform: &Platform) -> Report {
+        let header = u64::from(platform.source.header_bytes);
+        let load = |packets: u64, bytes: u64, until: u64| Load::new(packets, bytes - header * packets, until);
+        let (packets, bytes) = (self.source.offered_packets, self.source.offered_bytes);
+        let last_arrival = self.source.stands_since;
+        let (lost_packets, lost_bytes) =
+            self.ingress.as_ref().map_or((0, 0), |it| (it.dropped_packets, it.dropped_bytes));
+        let servers = |stage: &Stage| match &stage.server {
+            Server::Own(servers) => servers.len(),
+            Server::Cores(of) => self.cores[*of].at.len(),
+            Server::Processor(_) | Server::Bus(_) => 1,
+        };
+        let stages = platform.stages.iter().zip(&self.stages).filter(|(spec, _)| spec.enabled);
+        let busy = |ticks: u64, of: usize| {
+            if self.now == 0 { 0.0 } else { ticks as f64 / self.now as f64 / of as f64 }
+        };
+        let cores = platform.cores.iter().zip(&self.cores).map(|(spec, cores)| CoresReport {
+            name: spec.name.clone(),
+            count: spec.count,
+            utilisation: busy(cores.busy_ticks, spec.count),
+        });
+        Report {
+            offered: load(packets, bytes, last_arrival),
+            carried: load(report.packets_out, report.bytes, self.now),
+            dropped: load(lost_packets, lost_bytes, last_arrival),
+            success_ratio: if packets == 0 { 1.0 } else { report.packets_out as f64 / packets as f64 },
+            stages: stages.map(|(spec, stage)| stage.report(&spec.name, servers(stage), self.now)).collect(),
+            cores: cores.collect(),
+            ..report
+        }
     }
 
     #[inline]
@@ -193,6 +242,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             Part::Core(processor) => self.computed(processor),
             Part::Moved(stage) => self.stage_moved(stage),
             Part::Server(stage, server) => self.server_done(stage, server),
+            Part::OneOf(cores, core) => self.core_done(cores, core),
             // It only has the scheduler asked.
             Part::Timeout => {}
         }

@@ -3,6 +3,7 @@
 use convoy_scheduler::{CostModel, EngineModel};
 
 use super::Carried;
+use super::cores::Cores;
 use super::processor::{Processor, Way};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
@@ -21,6 +22,8 @@ pub(super) enum Part {
     Core(usize),
     /// A server of a stage's own is done: the stage and the server.
     Server(usize, usize),
+    /// A core is done: which cores, and which of them.
+    OneOf(usize, usize),
     /// The window's timeout.
     Timeout,
 }
@@ -38,6 +41,7 @@ pub(super) struct Parts {
     pub(super) engines: Vec<EngineModel>,
     pub(super) processors: Vec<Processor<Carried>>,
     pub(super) stages: Vec<Stage>,
+    pub(super) cores: Vec<Cores>,
     pub(super) slots: Vec<Slots>,
     /// By slot.
     pub(super) parts: Vec<Part>,
@@ -75,10 +79,16 @@ impl Parts {
                 stage.slot = first;
             }
         }
+        let mut cores = Vec::with_capacity(platform.cores.len());
+        for (at, spec) in platform.cores.iter().enumerate() {
+            let first = slot(Part::OneOf(at, 0));
+            (1..spec.count).for_each(|core| _ = slot(Part::OneOf(at, core)));
+            cores.push(Cores { slot: first, at: vec![None; spec.count], busy_ticks: 0 });
+        }
         if platform.scheduler.max_wait_us > 0.0 {
             slot(Part::Timeout);
         }
-        Self { engines, processors, stages, slots, parts }
+        Self { engines, processors, stages, cores, slots, parts }
     }
 }
 
@@ -120,7 +130,10 @@ fn stage(platform: &Platform, spec: &StageSpec) -> Stage {
     let bus = platform.buses.iter().position(|bus| Some(&bus.name) == spec.bus.as_ref());
     let server = match (bus, &spec.on) {
         (Some(bus), _) => Server::Bus(bus),
-        (None, Some(on)) => Server::Processor(platform.first_of(on)),
+        (None, Some(on)) => match platform.cores_of(on) {
+            Some(cores) => Server::Cores(cores),
+            None => Server::Processor(platform.first_of(on)),
+        },
         (None, None) => Server::Own(vec![None; spec.servers]),
     };
     Stage::new(spec, server)

@@ -1,5 +1,6 @@
 //! The source (docs/simulator.md: arrival): packets in trace order, and the time until the next one arrives.
 
+use crate::platform::SourceSpec;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
 
 /// Packets that are read at a time.
@@ -9,11 +10,15 @@ pub(crate) struct Source<T> {
     traffic: T,
     gaps: Gaps,
     header_bytes: u32,
+    line_bytes: u32,
     left: u64,
+    /// Of all packets that were read; all that were have arrived in the end.
+    pub(crate) offered_packets: u64,
+    pub(crate) offered_bytes: u64,
     /// Packets that were read, and the place of the next one to arrive.
     batch: Vec<Packet>,
     place: usize,
-    /// Its clock stands still since then.
+    /// Its clock stands still since then; the last arrival where it does not wait.
     pub(crate) stands_since: u64,
     pub(crate) waited_ticks: u64,
 }
@@ -22,14 +27,17 @@ impl<T: Traffic> Source<T> {
     pub(crate) fn new(
         traffic: T,
         (arrivals, seed): (Arrivals, u64),
-        (rate_mbps, header_bytes): (f64, u32),
+        spec: &SourceSpec,
         packets: u64,
     ) -> Self {
         Self {
             traffic,
-            gaps: Gaps::new(arrivals, rate_mbps, seed),
-            header_bytes,
+            gaps: Gaps::new(arrivals, spec.rate_mbps, seed),
+            header_bytes: spec.header_bytes,
+            line_bytes: spec.line_bytes.unwrap_or(spec.header_bytes),
             left: packets,
+            offered_packets: 0,
+            offered_bytes: 0,
             batch: Vec::with_capacity(BATCH),
             place: 0,
             stands_since: 0,
@@ -61,9 +69,12 @@ impl<T: Traffic> Source<T> {
         self.traffic.fill(&mut self.batch, most)?;
         self.left -= (self.batch.len() as u64).min(self.left);
         for packet in &mut self.batch {
+            let on_line = packet.payload_bytes.saturating_add(self.line_bytes);
             packet.payload_bytes = packet.payload_bytes.saturating_add(self.header_bytes);
-            packet.gap_ticks = self.gaps.next(packet);
+            packet.gap_ticks = self.gaps.next(packet, on_line);
+            self.offered_bytes += u64::from(packet.payload_bytes);
         }
+        self.offered_packets += self.batch.len() as u64;
         Ok(())
     }
 }

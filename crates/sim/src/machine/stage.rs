@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use super::Carried;
 use crate::platform::StageSpec;
+use crate::report::StageReport;
 
 /// A packet outside of multi-packets.
 #[derive(Clone, Copy)]
@@ -18,6 +19,8 @@ pub(crate) enum Server {
     Own(Vec<Option<Single>>),
     /// A processor.
     Processor(usize),
+    /// Cores, which other stages have too.
+    Cores(usize),
     /// A bus, one request at a time.
     Bus(usize),
 }
@@ -33,6 +36,12 @@ pub(crate) struct Stage {
     /// In ticks.
     packet: f64,
     byte: f64,
+    /// Only packets above this go through it.
+    above_bytes: u32,
+    packets: u64,
+    /// Of all packets: in service, and from their coming to their leaving.
+    busy_ticks: u64,
+    sojourn_ticks: u128,
 }
 
 impl Stage {
@@ -44,6 +53,43 @@ impl Stage {
             current: None,
             packet: spec.packet_us * 1e6,
             byte: spec.byte_ns * 1e3,
+            above_bytes: spec.above_bytes,
+            packets: 0,
+            busy_ticks: 0,
+            sojourn_ticks: 0,
+        }
+    }
+
+    /// Whether a packet has to go through it.
+    pub(crate) fn concerns(&self, single: &Single) -> bool {
+        single.carried.bytes > self.above_bytes || self.above_bytes == 0
+    }
+
+    /// Takes the next packet out of the queue to be served from now on, and how long that takes.
+    pub(crate) fn take(&mut self, now: u64) -> Option<(Single, u64)> {
+        let (since, single) = self.queue.pop_front()?;
+        let ticks = self.ticks(&single);
+        self.count(ticks, now + ticks - since);
+        Some((single, ticks))
+    }
+
+    /// Counts a packet: in service for so long, and here for so long.
+    pub(crate) fn count(&mut self, busy: u64, sojourn: u64) {
+        self.packets += 1;
+        self.busy_ticks += busy;
+        self.sojourn_ticks += u128::from(sojourn);
+    }
+
+    /// What it has done until `end`; `servers` at once.
+    pub(crate) fn report(&self, name: &str, servers: usize, end: u64) -> StageReport {
+        let mean_us = |sum: f64| if self.packets == 0 { 0.0 } else { sum / self.packets as f64 / 1e6 };
+        let all = servers as f64 * end as f64;
+        StageReport {
+            name: name.to_owned(),
+            packets: self.packets,
+            utilisation: if all == 0.0 { 0.0 } else { self.busy_ticks as f64 / all },
+            service_us: mean_us(self.busy_ticks as f64),
+            sojourn_us: mean_us(self.sojourn_ticks as f64),
         }
     }
 

@@ -16,6 +16,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             let stage = &self.stages[*at];
             let own = match &stage.server {
                 Server::Own(packets) => packets.iter().flatten().count(),
+                Server::Cores(of) => {
+                    self.cores[*of].at.iter().flatten().filter(|(stage, _)| stage == at).count()
+                }
                 Server::Processor(_) | Server::Bus(_) => 0,
             };
             stage.queue.len() + usize::from(stage.current.is_some()) + own
@@ -33,6 +36,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     fn enter_stage(&mut self, at: usize, single: Single) {
+        if !self.stages[at].concerns(&single) {
+            return self.leave_stage(at, single);
+        }
         self.stages[at].queue.push_back((self.now, single));
         self.start_stage(at);
     }
@@ -43,9 +49,14 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         match &mut stage.server {
             Server::Own(packets) => {
                 let Some(free) = packets.iter().position(Option::is_none) else { return };
-                let Some((_, single)) = stage.queue.pop_front() else { return };
+                let Some((single, ticks)) = stage.take(self.now) else { return };
+                let Server::Own(packets) = &mut stage.server else { return };
                 packets[free] = Some(single);
-                self.events.set(stage.slot + free, self.now + stage.ticks(&single));
+                self.events.set(stage.slot + free, self.now + ticks);
+            }
+            Server::Cores(of) => {
+                let of = *of;
+                self.start_cores(of);
             }
             Server::Processor(processor) => {
                 let processor = *processor;
@@ -56,12 +67,12 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
                 if stage.current.is_some() {
                     return;
                 }
-                stage.current = stage.queue.pop_front().map(|(_, single)| single);
-                let Some(single) = stage.current else { return };
-                let slot = stage.slot;
-                let ticks = self.buses[bus].transfer(single.carried.bytes.into());
+                let Some((since, single)) = stage.queue.pop_front() else { return };
+                stage.current = Some(single);
+                let ticks = self.buses[bus].multi_packet(single.carried.bytes.into(), 1);
                 let end = self.buses[bus].request(self.now, ticks);
-                self.events.set(slot, end);
+                stage.count(ticks, end - since);
+                self.events.set(stage.slot, end);
             }
         }
     }
@@ -86,8 +97,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// Gives a free processor a stage's next packet.
     pub(super) fn serve_stage(&mut self, at: usize, processor: usize) {
         let stage = &mut self.stages[at];
-        stage.current = stage.queue.pop_front().map(|(_, single)| single);
-        let ticks = stage.current.map_or(0, |single| stage.ticks(&single));
+        let taken = stage.take(self.now);
+        stage.current = taken.map(|(single, _)| single);
+        let ticks = taken.map_or(0, |(_, ticks)| ticks);
         self.processors[processor].serve_stage(at, ticks);
         self.events.set(self.slots[processor].core, self.now + ticks);
     }
@@ -121,7 +133,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// A packet goes on to the next stage of its side, to the window's door, or out.
-    fn leave_stage(&mut self, at: usize, single: Single) {
+    pub(super) fn leave_stage(&mut self, at: usize, single: Single) {
         let next_of = |side: &[usize]| side.iter().skip_while(|of| **of != at).nth(1).copied();
         if self.before.contains(&at) {
             match next_of(&self.before) {

@@ -58,7 +58,7 @@ impl Problem {
     }
 }
 
-fn place(name: &str, text: &str, offset: usize) -> String {
+pub(super) fn place(name: &str, text: &str, offset: usize) -> String {
     let line = text.get(..offset).unwrap_or("").matches('\n').count() + 1;
     format!("{name}:{line}")
 }
@@ -101,7 +101,12 @@ impl Platform {
         self.check_names()?;
         self.check_buses()?;
         self.check_processors()?;
+        self.check_cores()?;
         self.stages.iter().enumerate().try_for_each(|(at, stage)| self.check_stage(at, stage))?;
+        if self.source.queue_bytes == Some(0) {
+            let what = "0; a queue holds at least 1 byte, or give queue_packets = 0 for none";
+            return Err(problem("source", None, "queue_bytes", what));
+        }
         if !self.stages.is_empty() {
             let window = self.scheduler.window_max.unwrap_or(0).max(self.scheduler.window);
             if self.source.frames < window {
@@ -130,15 +135,19 @@ impl Platform {
     }
 
     fn check_names(&self) -> Checked {
-        let lists: [(&'static str, Vec<&String>); 3] = [
+        let processors = self.processors.iter().map(|processor| &processor.name);
+        let lists: [(&'static str, Vec<&String>); 4] = [
             ("bus", self.buses.iter().map(|bus| &bus.name).collect()),
-            ("processor", self.processors.iter().map(|processor| &processor.name).collect()),
+            ("processor", processors.clone().collect()),
+            // A stage names either by `on`.
+            ("cores", processors.chain(self.cores.iter().map(|cores| &cores.name)).collect()),
             ("stage", self.stages.iter().map(|stage| &stage.name).collect()),
         ];
         for (table, names) in lists {
             let mut seen = HashSet::new();
             if let Some(at) = names.iter().position(|name| !seen.insert(*name)) {
                 let what = format!("a second {:?}; names are unique", names[at]);
+                let at = if table == "cores" { at - self.processors.len() } else { at };
                 return Err(problem(table, Some(at), "name", what));
             }
         }
@@ -177,6 +186,13 @@ impl Platform {
         Ok(())
     }
 
+    fn check_cores(&self) -> Checked {
+        match self.cores.iter().position(|cores| cores.count == 0) {
+            Some(at) => Err(problem("cores", Some(at), "count", "0; at least 1 is needed")),
+            None => Ok(()),
+        }
+    }
+
     fn check_bus(&self, table: &'static str, at: usize, bus: Option<&str>) -> Checked {
         match bus {
             Some(name) if !self.buses.iter().any(|bus| bus.name == name) => {
@@ -198,11 +214,17 @@ impl Platform {
             return wrong("bus", "a stage is either on a bus or takes time of its own".to_owned());
         }
         match &stage.on {
-            Some(on) if !self.is_single_without_bus(on) => {
-                wrong("on", format!("there is no single processor {on:?} without a bus"))
-            }
+            Some(on) if !self.is_single_without_bus(on) && self.cores_of(on).is_none() => wrong(
+                "on",
+                format!("there is no single processor {on:?} without a bus, and no [[cores]] of this name"),
+            ),
             _ => Ok(()),
         }
+    }
+
+    /// The place of the cores of this name.
+    pub(crate) fn cores_of(&self, name: &str) -> Option<usize> {
+        self.cores.iter().position(|cores| cores.name == name)
     }
 
     fn is_single_without_bus(&self, name: &str) -> bool {

@@ -2,6 +2,9 @@
 
 mod check;
 mod scheduler;
+mod source;
+mod stage;
+mod variant;
 
 use std::path::Path;
 
@@ -9,6 +12,9 @@ use serde::{Deserialize, Serialize};
 
 pub use check::PlatformError;
 pub use scheduler::SchedulerSpec;
+pub use source::SourceSpec;
+pub use stage::{CoresSpec, Place, StageSpec};
+pub use variant::Variants;
 
 /// A platform: a source, a scheduler, processors, buses, and stages before and after cryptography.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
@@ -30,28 +36,15 @@ pub struct Platform {
     /// Processors of multi-packets; those of kind `cpu` lose ties (docs/simulator.md: rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
+    /// Cores that do stages alone.
+    #[serde(default)]
+    pub cores: Vec<CoresSpec>,
     /// What happens to each packet before and after cryptography, in order.
     #[serde(default, rename = "stage")]
     pub stages: Vec<StageSpec>,
-}
-
-/// Where packets come from (docs/simulator.md: arrival).
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct SourceSpec {
-    /// Nominal line rate, in Mbit/s.
-    pub rate_mbps: f64,
-    /// What is added to every payload, in bytes: `b = L + 40` in the paper.
-    pub header_bytes: u32,
-    /// Packets that may be inside at once, wherever they are; with none free the source waits. Only platforms with
-    /// stages need it, since elsewhere queues bound them.
-    pub frames: usize,
-}
-
-impl Default for SourceSpec {
-    fn default() -> Self {
-        Self { rate_mbps: 1000.0, header_bytes: 40, frames: 4096 }
-    }
+    /// The same platform in other settings, by name.
+    #[serde(default, rename = "variant")]
+    pub variants: Variants,
 }
 
 /// The reference accelerator (equation 6).
@@ -125,42 +118,6 @@ pub struct ProcessorSpec {
     pub write_buffer: bool,
 }
 
-/// Where a stage stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Place {
-    /// Before the window.
-    Before,
-    /// After cryptography.
-    After,
-}
-
-/// What each packet goes through by itself: packet I/O, a lookup. First come, first served. Either its own
-/// servers, or a processor that multi-packets use as well, or a bus.
-#[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
-pub struct StageSpec {
-    /// Its name, unique.
-    pub name: String,
-    /// Before or after cryptography.
-    pub place: Place,
-    /// Packets that are served at once, where it has its own servers.
-    #[serde(default = "one")]
-    pub servers: usize,
-    /// The processor that does it, in turn with its multi-packets; it must have no bus.
-    #[serde(default)]
-    pub on: Option<String>,
-    /// The bus over which the packet is moved; then its time is the bus's.
-    #[serde(default)]
-    pub bus: Option<String>,
-    /// Time for each packet, in us.
-    #[serde(default)]
-    pub packet_us: f64,
-    /// Time for each byte, in ns.
-    #[serde(default)]
-    pub byte_ns: f64,
-}
-
 fn one() -> usize {
     1
 }
@@ -181,6 +138,7 @@ impl Platform {
     pub fn from_toml(name: &str, text: &str) -> Result<Self, PlatformError> {
         let platform: Self = toml::from_str(text).map_err(|error| check::syntax(name, text, &error))?;
         platform.check().map_err(|problem| problem.at(name, text))?;
+        platform.check_variants(name, text)?;
         Ok(platform)
     }
 

@@ -46,11 +46,11 @@ impl Gaps {
         Self { arrivals, random, byte: 8.0 * TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
     }
 
-    /// From the arrival of the packet before to that of this one, in ticks. To be asked once for each packet, whose payload
-    /// has grown to what it has on the line.
+    /// From the arrival of the packet before to that of this one, in ticks. To be asked once for each packet, which takes
+    /// so many bytes of the line.
     #[inline]
-    pub(crate) fn next(&mut self, packet: &Packet) -> u64 {
-        let line = (f64::from(packet.payload_bytes) * self.byte + 0.5) as i64 as u64;
+    pub(crate) fn next(&mut self, packet: &Packet, on_line: u32) -> u64 {
+        let line = (f64::from(on_line) * self.byte + 0.5) as i64 as u64;
         line.max(match self.arrivals {
             Arrivals::BackToBack => 0,
             Arrivals::Paced(_) => {
@@ -77,7 +77,7 @@ mod tests {
     fn mean_gap(arrivals: Arrivals) -> f64 {
         let mut gaps = Gaps::new(arrivals, 1e9, 1);
         let packet = Packet { payload_bytes: 40, gap_ticks: 77, ..Packet::default() };
-        let sum: u64 = (0..100_000).map(|_| gaps.next(&packet)).sum();
+        let sum: u64 = (0..100_000).map(|_| gaps.next(&packet, 40)).sum();
         sum as f64 / 1e5
     }
 
@@ -85,10 +85,10 @@ mod tests {
     fn a_line_takes_a_nanosecond_for_a_bit() {
         let mut gaps = Gaps::new(Arrivals::BackToBack, 1000.0, 1);
         let packet = Packet { payload_bytes: 40, gap_ticks: 9, ..Packet::default() };
-        assert_eq!(gaps.next(&packet), 320_000);
+        assert_eq!(gaps.next(&packet, 40), 320_000);
         // Nothing is faster than the line.
         let mut gaps = Gaps::new(Arrivals::Captured, 1000.0, 1);
-        assert_eq!(gaps.next(&packet), 320_000);
+        assert_eq!(gaps.next(&packet, 40), 320_000);
     }
 
     #[test]

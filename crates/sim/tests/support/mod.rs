@@ -58,7 +58,9 @@ pub(crate) fn easy(processors: Vec<ProcessorSpec>, window: usize) -> Platform {
             packet_bytes: 0,
         }],
         processors,
+        cores: Vec::new(),
         stages: Vec::new(),
+        variants: convoy_sim::Variants::new(),
     }
 }
 

@@ -1,0 +1,151 @@
+//! The highest rate at which a platform loses no packets, or so few: RFC 2544, section 26.1, by binary search.
+
+use serde::{Deserialize, Serialize};
+
+use crate::platform::Platform;
+use crate::report::{Load, Report};
+use crate::setting::Setting;
+use crate::simulation::SimulationError;
+use crate::traffic::Arrivals;
+
+/// How to search.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NdrSearch {
+    /// Part of the offered packets that may be lost; 0 is RFC 2544's throughput.
+    pub loss_ratio: f64,
+    /// How near the result is to the lowest rate that is known to lose more, as a part of it.
+    pub resolution: f64,
+    /// Whether packets arrive as a Poisson process rather than evenly spaced.
+    pub is_poisson: bool,
+}
+
+impl Default for NdrSearch {
+    fn default() -> Self {
+        Self { loss_ratio: 0.0, resolution: 0.001, is_poisson: false }
+    }
+}
+
+/// One trial of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// What was offered, as it arrived.
+    pub offered: Load,
+    /// Packets that were dropped.
+    pub dropped_packets: u64,
+    /// Whether they are no more than may be.
+    pub is_good: bool,
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ndr {
+    /// The highest offered load at which no more was lost than may be; nothing where every rate loses more.
+    pub throughput: Load,
+    /// The load of the line, back to back.
+    pub line: Load,
+    /// All trials, in order; the first is at the line's rate.
+    pub trials: Vec<Trial>,
+    /// The run at that load; at the lowest rate that was tried where every rate loses more.
+    pub report: Report,
+}
+
+/// What is known of the rate: the highest that is good, and the lowest that is not. The first guess is what an overloaded platform
+/// carries; from there on the search goes outward in growing steps, until it knows both, and then halves what is between.
+struct Bracket {
+    low: f64,
+    high: f64,
+    line: f64,
+    guess: f64,
+    step: f64,
+}
+
+/// Below this part of the line's rate the search gives up.
+const LEAST_PART: f64 = 1e-12;
+
+impl Bracket {
+    fn new(line: f64, guess: f64) -> Self {
+        Self { low: 0.0, high: line, line, guess, step: 0.01 }
+    }
+
+    /// The rate to be tried next; none once both are near enough.
+    fn next(&self, resolution: f64) -> Option<f64> {
+        let is_done = self.high - self.low <= resolution * self.high || self.high < self.line * LEAST_PART;
+        let is_between = self.guess > self.low && self.guess < self.high;
+        (!is_done).then_some(if is_between { self.guess } else { (self.low + self.high) / 2.0 })
+    }
+
+    fn narrow(&mut self, rate: f64, is_good: bool) {
+        if is_good {
+            self.low = rate
+        } else {
+            self.high = rate
+        }
+        self.step *= 2.0;
+        self.guess = if self.low == 0.0 {
+            rate * (1.0 - self.step).max(0.5)
+        } else if self.high == self.line {
+            rate * (1.0 + self.step)
+        } else {
+            (self.low + self.high) / 2.0
+        };
+    }
+}
+
+impl NdrSearch {
+    /// Searches. Every trial has the same traffic, from its beginning; only its rate differs.
+    ///
+    /// # Errors
+    /// [`SimulationError`] if the platform has no ingress queue, since then nothing is ever lost, or something is out of range.
+    pub fn run(&self, base: &Platform, setting: &Setting) -> Result<Ndr, SimulationError> {
+        self.check()?;
+        if !setting.platform(base)?.source.is_lossy() {
+            let what = format!(
+                "{} loses nothing, as its source waits: give it an ingress queue, by queue_packets in [source] or --queue-packets",
+                base.name
+            );
+            return Err(SimulationError::Platform(what));
+        }
+        let mut trials = Vec::new();
+        let mut trial = |arrivals| -> Result<(bool, Report), SimulationError> {
+            let mut simulation = setting.simulation(base)?;
+            simulation.arrivals = arrivals;
+            let report = simulation.run(setting.traffic()?)?;
+            let is_good = report.dropped.packets as f64 <= self.loss_ratio * report.offered.packets as f64;
+            let dropped_packets = report.dropped.packets;
+            trials.push(Trial { offered: report.offered, dropped_packets, is_good });
+            Ok((is_good, report))
+        };
+        let (is_good, at_line) = trial(Arrivals::BackToBack)?;
+        let line = at_line.offered;
+        let mut best = is_good.then(|| at_line.clone());
+        let mut bracket = Bracket::new(line.pps, at_line.carried.pps);
+        let mut last = at_line;
+        while best.as_ref().is_none_or(|best| best.offered != line)
+            && let Some(rate) = bracket.next(self.resolution)
+        {
+            let (is_good, report) =
+                trial(if self.is_poisson { Arrivals::Poisson(rate) } else { Arrivals::Paced(rate) })?;
+            bracket.narrow(rate, is_good);
+            if is_good {
+                best = Some(report);
+            } else {
+                last = report;
+            }
+        }
+        let throughput = best.as_ref().map_or(Load::default(), |best| best.offered);
+        Ok(Ndr { throughput, line, trials, report: best.unwrap_or(last) })
+    }
+
+    fn check(&self) -> Result<(), SimulationError> {
+        let is_share = |value: f64| (0.0..1.0).contains(&value);
+        if !is_share(self.loss_ratio) {
+            let what = format!("a loss ratio of {}; it is 0 or more, and below 1", self.loss_ratio);
+            return Err(SimulationError::Platform(what));
+        }
+        if !is_share(self.resolution) || self.resolution < 1e-9 {
+            let what = format!("a resolution of {}; it is above 0 and below 1, as 0.001", self.resolution);
+            return Err(SimulationError::Platform(what));
+        }
+        Ok(())
+    }
+}
