@@ -85,6 +85,8 @@ def simulate(
     enc_ratio: float | None = None,
     depth: int | None = None,
     policy: str | None = None,
+    full_queue: str | None = None,
+    depth_unit: str | None = None,
     variant: str | None = None,
     queue_packets: int | None = None,
     seed: int = 1,

@@ -29,6 +29,8 @@ def draw_setting(generator: random.Random) -> simpy_model.Setting:
         init_ratio=generator.choice([1.0, 3.0]),
         enc_ratio=generator.choice([1.0, 2.5, 3.0, 5.0, 7.0]),
         depth=generator.randint(1, 10),
+        full_queue=generator.choice(["wait", "skip"]),
+        depth_unit=generator.choice(["multi-packets", "packets"]),
         prefetch=generator.random() < 0.5,
         init_us=generator.choice([0.0, 0.512, 2.0, 16.0]),
         **clocks,

@@ -20,6 +20,8 @@ rate_mbps = {line_mbps}
 header_bytes = 40
 [scheduler]
 policy = "finishing-time"
+full_queue = "{full_queue}"
+depth_unit = "{depth_unit}"
 window = {window}
 [reference]
 t_init_us = {init_us}

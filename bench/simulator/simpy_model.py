@@ -35,6 +35,8 @@ class Setting:
     init_ratio: float = 3.0
     enc_ratio: float = 3.0
     depth: int = 10
+    full_queue: str = "wait"
+    depth_unit: str = "multi-packets"
     prefetch: bool = False
     init_us: float = 2.0
     block_mbps: float = 230.0
@@ -162,9 +164,13 @@ class Processor:
         else:
             self.env.process(self.move_compute_move())
 
-    def has_room(self) -> bool:
-        """Whether its queue has room; an idle processor always has."""
-        return len(self.pending) <= self.model.setting.depth
+    def has_room(self, packets: int) -> bool:
+        """Whether its queue has room for a multi-packet of so many packets; an idle processor always has."""
+        setting, waiting = self.model.setting, list(self.pending)[1:]
+        if setting.depth_unit == "multi-packets":
+            return len(self.pending) <= setting.depth
+        taken = sum(len(job.packets) for job in waiting)
+        return not self.pending or taken + packets <= setting.depth or not waiting and setting.depth > 0
 
     def wait_ps(self) -> int:
         """`w_i = q_i + r_i`."""
@@ -297,11 +303,8 @@ class Model:
         """Sends what it can after every arrival and completion."""
         while True:
             yield self.changed.wait()
-            while self.is_due():
-                able = [processor for processor in self.by_preference if processor.has_room()]
-                if not able:
-                    break
-                self.dispatch(able)
+            while self.is_due() and self.dispatch():
+                pass
             if len(self.window) < self.setting.window:
                 self.room.notify()
 
@@ -309,17 +312,26 @@ class Model:
         """Rule 1, without timeout and byte limit."""
         return len(self.window) >= self.setting.window or self.has_ended and bool(self.window)
 
-    def dispatch(self, able: list[Processor]) -> None:
-        """Rules 1 and 3: the multi-packet of the first packet's SA, to the processor that finishes it first."""
+    def dispatch(self) -> bool:
+        """Rules 1 and 3: the multi-packet of the first packet's SA, to the processor that finishes it first; whether it
+        went."""
         reference = self.window[0].sa
         packets = [packet for packet in self.window if packet.sa == reference]
-        self.window = [packet for packet in self.window if packet.sa != reference]
+        able = self.by_preference
+        if self.setting.full_queue == "skip":
+            able = [processor for processor in able if processor.has_room(len(packets))]
+        if not able:
+            return False
         blocks = sum(-(-packet.size_bytes // BLOCK_BYTES) for packet in packets)
         costs = [self.setting.cost_ps(processor.number, blocks) for processor in able]
         finish = [processor.wait_ps() + cost for processor, cost in zip(able, costs)]
         best = finish.index(min(finish))
+        if not able[best].has_room(len(packets)):
+            return False
+        self.window = [packet for packet in self.window if packet.sa != reference]
         size_bytes = sum(packet.size_bytes for packet in packets)
         able[best].accept(MultiPacket(packets, costs[best], self.env.now, size_bytes))
+        return True
 
 
 def simulate(setting: Setting, arrivals: list[traces.Arrival]) -> dict:

@@ -15,6 +15,7 @@ struct Setting {
     std::string trace;
     size_t packets = SIZE_MAX;
     size_t window = 30, depth = 10;
+    std::string full_queue = "wait", depth_unit = "multi-packets";
     uint32_t accelerators = 1;
     double init_ratio = 3, enc_ratio = 3;
     bool prefetch = false;
@@ -43,7 +44,7 @@ inline Setting read_setting(int count, char *arguments[]) {
         if (found == given.end()) return;
         std::istringstream text(found->second);
         if (!(text >> value) || !text.eof()) {
-            throw std::runtime_error(found->first + ": expected a number, got " + found->second);
+            throw std::runtime_error(found->first + ": cannot read " + found->second);
         }
         given.erase(found);
     };
@@ -58,6 +59,8 @@ inline Setting read_setting(int count, char *arguments[]) {
     take("--init-ratio", setting.init_ratio);
     take("--enc-ratio", setting.enc_ratio);
     take("--depth", setting.depth);
+    take("--full-queue", setting.full_queue);
+    take("--depth-unit", setting.depth_unit);
     take("--prefetch", setting.prefetch);
     take("--init-us", setting.init_us);
     take("--block-mbps", setting.block_mbps);
@@ -67,6 +70,12 @@ inline Setting read_setting(int count, char *arguments[]) {
     take("--line-mbps", setting.line_mbps);
     if (!given.empty()) throw std::runtime_error(given.begin()->first + ": no such option");
     if (setting.trace.empty()) throw std::runtime_error("--trace FILE is wanted");
+    if (setting.full_queue != "wait" && setting.full_queue != "skip") {
+        throw std::runtime_error("--full-queue: expected wait or skip");
+    }
+    if (setting.depth_unit != "multi-packets" && setting.depth_unit != "packets") {
+        throw std::runtime_error("--depth-unit: expected multi-packets or packets");
+    }
     if (setting.window == 0) throw std::runtime_error("--window: expected at least 1");
     return setting;
 }

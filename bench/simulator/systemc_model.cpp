@@ -134,7 +134,14 @@ public:
         return nearest(init + block * static_cast<double>(blocks));
     }
 
-    bool has_room() const { return pending.size() <= setting.depth; }
+    // For a multi-packet of so many packets.
+    bool has_room(uint64_t packets) const {
+        if (pending.empty()) return true;
+        if (setting.depth_unit == "multi-packets") return pending.size() <= setting.depth;
+        uint64_t taken = 0;
+        for (size_t at = 1; at < pending.size(); ++at) taken += pending[at].packets;
+        return taken == 0 ? setting.depth > 0 : taken + packets <= setting.depth;
+    }
 
     // `w = q + r`.
     uint64_t wait_ps() const {
@@ -290,15 +297,16 @@ private:
         return group;
     }
 
-    // False if no queue has room.
+    // False if it waits for room.
     bool dispatch() {
         MultiPacket job = group();
+        const bool skips = setting.full_queue == "skip";
         Processor *best = nullptr;
         uint64_t best_ps = 0;
         // On a tie the accelerators in their order, then the CPU.
         for (size_t turn = 1; turn <= processors.size(); ++turn) {
             Processor &processor = *processors[turn % processors.size()];
-            if (!processor.has_room()) continue;
+            if (skips && !processor.has_room(job.packets)) continue;
             const uint64_t cost_ps = processor.cost_ps(job.blocks);
             const uint64_t finish_ps = processor.wait_ps() + cost_ps;
             if (best != nullptr && finish_ps >= best_ps) continue;
@@ -306,7 +314,7 @@ private:
             best_ps = finish_ps;
             job.cost_ps = cost_ps;
         }
-        if (best == nullptr) return false;
+        if (best == nullptr || !best->has_room(job.packets)) return false;
         const uint32_t sa = window.front().sa;
         const auto is_taken = [sa](const Packet &packet) { return packet.sa == sa; };
         window.erase(std::remove_if(window.begin(), window.end(), is_taken), window.end());

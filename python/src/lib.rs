@@ -5,6 +5,7 @@ mod request;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use convoy_scheduler::{DepthUnit, FullQueue};
 use convoy_sim::Platform;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -42,7 +43,8 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// imix, or a fixed payload size in bytes) or trace (a file: pcap, pcapng, or six columns of text).
 ///
 /// packets: how many; 500,000 of a pattern and all of a trace if not given.
-/// window, accelerators, init_ratio, enc_ratio, depth, policy: instead of the platform's own; the ratios are the CPU's.
+/// window, accelerators, init_ratio, enc_ratio, depth, policy, full_queue (wait or skip), depth_unit (multi-packets or
+/// packets): instead of the platform's own; the ratios are the CPU's.
 /// variant: the platform in another of the settings that its file names, "+" between several.
 /// queue_packets: an ingress queue, which drops and counts what finds it full; without, the source waits.
 /// seed: of patterns and of random arrivals.
@@ -53,7 +55,8 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 /// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt. ValueError says which argument is wrong and what was expected.
 #[pyfunction]
 #[pyo3(signature = (platform, *, pattern=None, trace=None, packets=None, window=None, accelerators=None,
-    init_ratio=None, enc_ratio=None, depth=None, policy=None, variant=None, queue_packets=None, seed=1, sas=None, popularity=None, locality=None,
+    init_ratio=None, enc_ratio=None, depth=None, policy=None, full_queue=None, depth_unit=None, variant=None,
+    queue_packets=None, seed=1, sas=None, popularity=None, locality=None,
     arrivals="back-to-back", rate=None))]
 #[expect(clippy::too_many_arguments, reason = "they are Python's keywords")]
 fn simulate<'py>(
@@ -68,6 +71,8 @@ fn simulate<'py>(
     enc_ratio: Option<f64>,
     depth: Option<i128>,
     policy: Option<&str>,
+    full_queue: Option<&str>,
+    depth_unit: Option<&str>,
     variant: Option<&str>,
     queue_packets: Option<i128>,
     seed: i128,
@@ -96,6 +101,12 @@ fn simulate<'py>(
     }
     if let Some(multi_packets) = whole("depth", depth)? {
         platform.set_depth(multi_packets);
+    }
+    if let Some(name) = full_queue {
+        platform.scheduler.full_queue = name.parse::<FullQueue>().map_err(bad)?.to_string();
+    }
+    if let Some(name) = depth_unit {
+        platform.scheduler.depth_unit = name.parse::<DepthUnit>().map_err(bad)?.to_string();
     }
     let source = match (pattern, trace) {
         (Some(pattern), None) => {

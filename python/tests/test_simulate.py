@@ -86,8 +86,9 @@ def test_a_run_is_a_function_of_its_seed():
     "change",
     [
         {"window": 1}, {"accelerators": 2}, {"init_ratio": 1.0}, {"enc_ratio": 7.0}, {"depth": 1},
-        {"policy": "cpu-only"}, {"pattern": "imix"}, {"packets": 1000}, {"sas": 5}, {"popularity": 1.0},
-        {"locality": 0.9}, {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4}, {"queue_packets": 5},
+        {"policy": "cpu-only"}, {"full_queue": "skip"}, {"depth_unit": "packets"}, {"pattern": "imix"},
+        {"packets": 1000}, {"sas": 5}, {"popularity": 1.0}, {"locality": 0.9}, {"queue_packets": 5},
+        {"arrivals": "poisson", "rate": 1e4}, {"arrivals": "paced", "rate": 1e4},
     ],
     ids=lambda change: next(iter(change.values())),
 )  # fmt: skip
@@ -115,6 +116,8 @@ def test_a_loaded_platform_gives_the_same_as_its_file():
         ({"seed": 1 << 64}, "seed: 18446744073709551616; it must be 0 or more, and below 2^64"),
         ({"accelerators": 1000}, "1001 processors; 1 to 64"),
         ({"enc_ratio": float("nan")}, "enc_ratio: NaN"),
+        ({"full_queue": "drop"}, 'unknown value "drop"; one of wait, skip'),
+        ({"depth_unit": "bytes"}, 'unknown value "bytes"; one of multi-packets, packets'),
         ({"policy": "fastest"}, 'unknown policy "fastest"; one of finishing-time'),
         ({"locality": 1.0}, "a locality of 1"),
         ({"arrivals": "now"}, 'unknown arrivals "now"; one of back-to-back'),

@@ -4,6 +4,7 @@ use crate::cost::CostModel;
 use crate::engine::Engines;
 use crate::engine_set::EngineSet;
 use crate::policy::Policy;
+use crate::room::FullQueue;
 
 /// A choice: the engine and the two parts of its finishing time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,20 +32,57 @@ pub(crate) struct Search<'a> {
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
     pub(crate) now: u64,
+    /// What the multi-packet counts for in an engine's depth.
+    pub(crate) places: u32,
+    pub(crate) full_queue: FullQueue,
+    pub(crate) late_margin: Option<u64>,
 }
 
 impl Search<'_> {
-    /// Chooses by the policy; `last` is the engine of the last choice. `None` if no engine has room.
+    /// Chooses by the policy; `last` is the engine of the last choice. `None` if the policy waits for room.
     #[inline]
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
-        let open = self.engines.open.and(self.capable);
-        if open.is_empty() {
-            return None;
+        match (policy, self.full_queue) {
+            (Policy::FinishingTime, FullQueue::Wait) => self.lowest_of_all(),
+            (Policy::FinishingTime, FullQueue::Skip) => self.lowest(self.open(), Choice::finish),
+            (baseline, _) => self.by_baseline(baseline, self.open(), last),
         }
-        match policy {
-            Policy::FinishingTime => self.lowest(open, Choice::finish),
-            baseline => self.by_baseline(baseline, open, last),
+    }
+
+    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is full. If all are late
+    /// there is none that is better to wait for, and whoever has room will do.
+    #[inline]
+    fn lowest_of_all(&self) -> Option<Choice> {
+        let in_time = self.in_time();
+        if in_time.is_empty() {
+            return self.lowest(self.open(), Choice::finish);
         }
+        let best = self.lowest(in_time, Choice::finish)?;
+        self.engines.queue(best.engine).has_room(self.places).then_some(best)
+    }
+
+    /// Capable engines that are not late.
+    #[inline]
+    fn in_time(&self) -> EngineSet {
+        let mut in_time = self.available();
+        if let Some(margin) = self.late_margin {
+            for engine in in_time {
+                in_time.set(engine, !self.engines.queue(engine).is_late(self.now, margin));
+            }
+        }
+        in_time
+    }
+
+    /// Capable engines that have room for this multi-packet.
+    #[inline]
+    fn open(&self) -> EngineSet {
+        let mut open = self.engines.open.and(self.capable);
+        if self.places > 1 {
+            for engine in open {
+                open.set(engine, self.engines.queue(engine).has_room(self.places));
+            }
+        }
+        open
     }
 
     /// Out of the way of the policy that counts.
@@ -125,14 +163,54 @@ mod tests {
     }
 
     fn fill(all: &mut All, engine: usize, cost: u64) {
-        let pending = Pending { ticket: 0, algorithm: 0, cost, dispatched: 0, predicted_finish: cost };
+        let pending =
+            Pending { ticket: 0, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: cost };
         all.engines.enqueue(0, engine, pending);
     }
 
-    fn chosen(policy: Policy, all: &All, bytes: u64, last: usize) -> Option<usize> {
+    fn search(all: &All, bytes: u64) -> Search<'_> {
         let All { engines, capable, costs } = all;
-        let search = Search { engines, capable: *capable, costs, blocks: bytes.div_ceil(16), bytes, now: 0 };
-        search.choose(policy, last).map(|choice| choice.engine)
+        Search {
+            engines,
+            capable: *capable,
+            costs,
+            blocks: bytes.div_ceil(16),
+            bytes,
+            now: 0,
+            places: 1,
+            full_queue: FullQueue::Wait,
+            late_margin: None,
+        }
+    }
+
+    fn chosen(policy: Policy, all: &All, bytes: u64, last: usize) -> Option<usize> {
+        search(all, bytes).choose(policy, last).map(|choice| choice.engine)
+    }
+
+    #[test]
+    fn a_full_queue_is_waited_for_or_skipped() {
+        let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
+        fill(&mut all, 1, 20);
+        let by = |full_queue, now, late_margin| {
+            let search = Search { full_queue, now, late_margin, ..search(&all, 16) };
+            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+        };
+        // 1 finishes at 31, 0 at 101: 1 is worth waiting for.
+        assert_eq!(by(FullQueue::Wait, 0, None), None);
+        assert_eq!(by(FullQueue::Skip, 0, None), Some(0));
+        // It was to be done at 20.
+        assert_eq!(by(FullQueue::Wait, 30, Some(10)), None);
+        assert_eq!(by(FullQueue::Wait, 31, Some(10)), Some(0));
+        assert_eq!(by(FullQueue::Wait, 31, None), None);
+    }
+
+    #[test]
+    fn where_all_engines_are_late_whoever_has_room_takes_the_packets() {
+        let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
+        fill(&mut all, 0, 20);
+        fill(&mut all, 1, 20);
+        let late = Search { now: 500, late_margin: Some(10), ..search(&all, 16) };
+        assert_eq!(late.choose(Policy::FinishingTime, 0).map(|choice| choice.engine), Some(0));
     }
 
     #[test]

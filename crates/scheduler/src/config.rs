@@ -1,6 +1,7 @@
 //! How a scheduler behaves.
 
 use crate::policy::Policy;
+use crate::room::{DepthUnit, FullQueue};
 
 /// The largest window, in packets.
 pub const WINDOW_MAX: usize = 1024;
@@ -21,6 +22,16 @@ pub enum ClassDiscipline {
 pub struct SchedulerConfig {
     /// Who gets a multi-packet.
     pub policy: Policy,
+    /// What policy `finishing-time` does where the best engine's queue is full. The baselines have rules of their own.
+    pub full_queue: FullQueue,
+    /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
+    pub depth_unit: DepthUnit,
+    /// With [`FullQueue::Wait`]: an engine whose multi-packet in service should have been done more than so many ticks
+    /// ago gets nothing until it completes one, as long as another engine that is not late can do the work. So an engine that
+    /// hangs, or is slower than its prediction, holds nobody up for longer. Without, it is waited for however late it is.
+    pub late_margin: Option<u64>,
+    /// Whether multi-packets of other SAs may pass one that waits for room in its engine's queue, within their class.
+    pub overtake: bool,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
     /// How long the window may hold packets back to grow a multi-packet, from the arrival of its first. With 0 it
@@ -48,6 +59,10 @@ impl Default for SchedulerConfig {
     fn default() -> Self {
         Self {
             policy: Policy::FinishingTime,
+            full_queue: FullQueue::Wait,
+            depth_unit: DepthUnit::MultiPackets,
+            late_margin: None,
+            overtake: false,
             window: 32,
             max_wait: 0,
             byte_limit: 65_536,

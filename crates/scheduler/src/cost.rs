@@ -29,7 +29,7 @@ pub struct EngineModel {
     pub name: String,
     /// Whether it is processor 0 of the model: the CPU on which the scheduler itself runs.
     pub is_cpu: bool,
-    /// Multi-packets that may wait, the one in service not counted.
+    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; what is in service is not counted.
     pub depth: usize,
     /// The cost of each algorithm, by its number; `None`, or none at all, is an algorithm that it cannot do.
     pub costs: Vec<Option<CostModel>>,

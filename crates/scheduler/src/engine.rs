@@ -11,6 +11,8 @@ pub(crate) struct Pending {
     pub(crate) algorithm: u16,
     /// `p`, in ticks.
     pub(crate) cost: u64,
+    /// What it counts for in the engine's depth.
+    pub(crate) places: u32,
     pub(crate) dispatched: u64,
     pub(crate) predicted_finish: u64,
 }
@@ -18,6 +20,8 @@ pub(crate) struct Pending {
 /// The queue of one engine.
 pub(crate) struct EngineQueue {
     depth: usize,
+    /// Places of the depth that are taken: those of all but the one in service.
+    taken: usize,
     /// The one in service first.
     pending: VecDeque<Pending>,
     /// `q`: the sum of the estimates of those that wait.
@@ -30,12 +34,20 @@ impl EngineQueue {
     pub(crate) fn new(depth: usize) -> Self {
         // The queue may be declared far deeper than it is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
-        Self { depth, pending, waiting: 0, busy_until: 0 }
+        Self { depth, taken: 0, pending, waiting: 0, busy_until: 0 }
     }
 
+    /// Whether a multi-packet that counts for so many places may come. What is larger than the depth may wait alone.
     #[inline]
-    fn has_room(&self) -> bool {
-        self.pending.len() <= self.depth
+    pub(crate) fn has_room(&self, places: u32) -> bool {
+        let all = (places as usize).min(self.depth).max(1);
+        self.taken + all <= self.depth || self.pending.is_empty()
+    }
+
+    /// Whether the one in service should have been done more than `margin` ago.
+    #[inline]
+    pub(crate) fn is_late(&self, now: u64, margin: u64) -> bool {
+        !self.is_idle() && now.saturating_sub(self.busy_until) > margin
     }
 
     #[inline]
@@ -64,6 +76,7 @@ impl EngineQueue {
             self.busy_until = now.saturating_add(pending.cost);
         } else {
             self.waiting += pending.cost;
+            self.taken += pending.places as usize;
         }
         self.pending.push_back(pending);
     }
@@ -76,8 +89,9 @@ impl EngineQueue {
             return self.complete_out_of_order(ticket);
         }
         let done = self.pending.pop_front();
-        let next_cost = self.pending.front().map_or(0, |next| next.cost);
+        let (next_cost, places) = self.pending.front().map_or((0, 0), |next| (next.cost, next.places));
         self.waiting -= next_cost;
+        self.taken -= places as usize;
         self.busy_until = now.saturating_add(next_cost);
         done
     }
@@ -87,11 +101,13 @@ impl EngineQueue {
         let at = self.pending.iter().position(|pending| pending.ticket == ticket)?;
         let done = self.pending.remove(at)?;
         self.waiting -= done.cost;
+        self.taken -= done.places as usize;
         Some(done)
     }
 
     fn clear(&mut self) {
         self.pending.clear();
+        self.taken = 0;
         self.waiting = 0;
         self.busy_until = 0;
     }
@@ -103,12 +119,12 @@ pub(crate) struct Engines {
     /// Those that are processor 0 of the model.
     pub(crate) cpus: EngineSet,
     pub(crate) available: EngineSet,
-    /// Those of `available` whose queue has room.
+    /// Those of `available` whose queue has room for a packet.
     pub(crate) open: EngineSet,
 }
 
 impl Engines {
-    /// Engines, all available, from whether each is a CPU and how many multi-packets may wait for it.
+    /// Engines, all available, from whether each is a CPU and its depth.
     pub(crate) fn new(engines: impl Iterator<Item = (bool, usize)>) -> Self {
         let (mut cpus, mut available) = (EngineSet::default(), EngineSet::default());
         let queue = |(engine, (is_cpu, depth))| {
@@ -129,14 +145,14 @@ impl Engines {
     pub(crate) fn enqueue(&mut self, now: u64, engine: usize, pending: Pending) {
         let queue = &mut self.queues[engine];
         queue.enqueue(now, pending);
-        self.open.set(engine, queue.has_room());
+        self.open.set(engine, queue.has_room(1));
     }
 
     /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending> {
         let done = self.queues.get_mut(engine)?.complete(now, ticket);
-        self.open.set(engine, self.available.contains(engine) && self.queues[engine].has_room());
+        self.open.set(engine, self.available.contains(engine) && self.queues[engine].has_room(1));
         done
     }
 
@@ -147,7 +163,7 @@ impl Engines {
             queue.clear();
         }
         self.available.set(engine, is_available);
-        self.open.set(engine, is_available && queue.has_room());
+        self.open.set(engine, is_available && queue.has_room(1));
     }
 }
 
@@ -156,7 +172,7 @@ mod tests {
     use super::*;
 
     fn pending(ticket: u64, cost: u64) -> Pending {
-        Pending { ticket, algorithm: 0, cost, dispatched: 0, predicted_finish: 0 }
+        Pending { ticket, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: 0 }
     }
 
     fn queue_of(costs: [u64; 3]) -> EngineQueue {
@@ -189,10 +205,39 @@ mod tests {
     }
 
     #[test]
+    fn in_packets_a_larger_multi_packet_waits_only_where_none_other_does() {
+        let mut queue = EngineQueue::new(8);
+        let of = |ticket, places| Pending { places, ..pending(ticket, 5) };
+        assert!(queue.has_room(100));
+        queue.enqueue(0, of(0, 100));
+        assert!(queue.has_room(100));
+        queue.enqueue(0, of(1, 3));
+        assert!(queue.has_room(5) && !queue.has_room(6) && !queue.has_room(100));
+        assert!(queue.complete(5, 0).is_some());
+        queue.enqueue(5, of(2, 100));
+        assert!(!queue.has_room(1));
+        assert!(queue.complete(6, 2).is_some());
+        assert!(queue.has_room(8));
+        let mut none = EngineQueue::new(0);
+        none.enqueue(0, of(0, 1));
+        assert!(!none.has_room(1));
+    }
+
+    #[test]
+    fn an_engine_is_late_from_the_margin_on_and_until_it_completes() {
+        let mut queue = queue_of([50, 7, 3]);
+        assert!(!queue.is_late(160, 10));
+        assert!(queue.is_late(161, 10));
+        assert!(queue.complete(170, 0).is_some());
+        assert!(!queue.is_late(187, 10) && queue.is_late(188, 10));
+        assert!(!EngineQueue::new(1).is_late(1_000, 0));
+    }
+
+    #[test]
     fn an_engine_is_idle_since_its_last_completion() {
         let mut queue = EngineQueue::new(0);
         queue.enqueue(10, pending(1, 5));
-        assert!(!queue.has_room());
+        assert!(!queue.has_room(1));
         assert_eq!(queue.idle(12), 0);
         assert!(queue.complete(20, 1).is_some());
         assert_eq!((queue.wait(20), queue.idle(27)), (0, 7));

@@ -44,6 +44,9 @@
 //!   [`Scheduler::push`].
 //! - **An SA that no available engine can serve** stops the window when its packet is the reference, as a full queue
 //!   does. The owner keeps such an SA out, or has an engine that can do everything.
+//! - **Other SAs behind a group that waits** for room stay behind it, unless [`SchedulerConfig::overtake`] lets them pass.
+//!   No class ever passes a higher one.
+//! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
 //! # The adaptive window
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for
@@ -61,6 +64,7 @@ mod engine_set;
 mod histogram;
 mod order;
 mod policy;
+mod room;
 mod scheduler;
 mod snapshot;
 mod window;
@@ -71,6 +75,7 @@ pub use engine_set::ENGINES;
 pub use histogram::Histogram;
 pub use order::OrderedRelease;
 pub use policy::{Policy, PolicyError};
+pub use room::{DepthUnit, FullQueue, NameError};
 pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
 pub use window::Item;

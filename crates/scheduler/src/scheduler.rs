@@ -9,6 +9,7 @@ use crate::engine::{Engines, Pending};
 use crate::engine_set::{ENGINES, EngineSet};
 use crate::histogram::Histogram;
 use crate::policy::Policy;
+use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window};
 
@@ -53,6 +54,10 @@ const BUFFER_PACKETS: usize = 32;
 /// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet.
 pub struct Scheduler<T> {
     policy: Policy,
+    full_queue: FullQueue,
+    depth_unit: DepthUnit,
+    late_margin: Option<u64>,
+    overtakes: bool,
     /// Packets that the window may hold now.
     size: usize,
     byte_limit: u32,
@@ -92,6 +97,10 @@ impl<T> Scheduler<T> {
         let size = config.window.clamp(least, most);
         Ok(Self {
             policy: config.policy,
+            full_queue: config.full_queue,
+            depth_unit: config.depth_unit,
+            late_margin: config.late_margin,
+            overtakes: config.overtake,
             size,
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
@@ -151,7 +160,7 @@ impl<T> Scheduler<T> {
         Ok(())
     }
 
-    /// The next multi-packet, if it is time for one and an engine has room for it.
+    /// The next multi-packet, if it is time for one and the policy finds room for it.
     #[inline]
     pub fn dispatch(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
         // Full queues first: under load that is the answer to every second call, and the cheapest question.
@@ -159,15 +168,39 @@ impl<T> Scheduler<T> {
             return None;
         }
         let class = self.classes.next(self.window.counts())?;
-        let group = self.window.group(class, self.byte_limit)?;
+        let mut group = self.window.group(class, self.byte_limit)?;
+        let choice = loop {
+            if let Some(choice) = self.choose(now, input, &group) {
+                break choice;
+            }
+            if !self.overtakes {
+                return None;
+            }
+            group = self.window.group_behind(&group, self.byte_limit)?;
+        };
+        self.classes.spend(class, group.blocks);
+        Some(self.send(now, &group, choice))
+    }
+
+    /// Where a group goes now; `None` if it has to wait.
+    #[inline]
+    fn choose(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
         let (capable, costs) = self.costs.row(group.algorithm);
         if self.is_only_idle_time(input) && !self.has_idle(capable) {
             return None;
         }
-        let (engines, blocks, bytes) = (&self.engines, group.blocks, group.bytes);
-        let choice = Search { engines, capable, costs, blocks, bytes, now }.choose(self.policy, self.last)?;
-        self.classes.spend(class, group.blocks);
-        Some(self.send(now, &group, choice))
+        let search = Search {
+            engines: &self.engines,
+            capable,
+            costs,
+            blocks: group.blocks,
+            bytes: group.bytes,
+            now,
+            places: self.depth_unit.places(group.packets),
+            full_queue: self.full_queue,
+            late_margin: self.late_margin,
+        };
+        search.choose(self.policy, self.last)
     }
 
     /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.
@@ -213,7 +246,9 @@ impl<T> Scheduler<T> {
         self.last = engine;
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
-        let pending = Pending { ticket, algorithm, cost: processing, dispatched: now, predicted_finish };
+        let places = self.depth_unit.places(group.packets);
+        let pending =
+            Pending { ticket, algorithm, cost: processing, places, dispatched: now, predicted_finish };
         self.engines.enqueue(now, engine, pending);
         Dispatch {
             engine,

@@ -55,6 +55,8 @@ const EMPTY: Chain = Chain { head: NONE, tail: NONE, packets: 0, blocks: 0, byte
 /// What the next multi-packet of a class would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
+    /// The slot of its reference packet.
+    reference: u32,
     pub(crate) sa: u32,
     pub(crate) algorithm: u16,
     pub(crate) packets: u32,
@@ -176,10 +178,29 @@ impl<T> Window<T> {
     /// `byte_limit` goes.
     #[inline]
     pub(crate) fn group(&self, class: usize, byte_limit: u32) -> Option<Group> {
-        let reference = self.slots.get(self.heads[class] as usize)?;
+        self.group_of(self.heads[class], byte_limit)
+    }
+
+    /// The next multi-packet of the same class behind that of `group`: the first packet of another SA whose packets all
+    /// stand behind.
+    pub(crate) fn group_behind(&self, group: &Group, byte_limit: u32) -> Option<Group> {
+        let mut at = group.reference;
+        loop {
+            at = self.slots.get(at as usize)?.after;
+            let slot = self.slots.get(at as usize)?;
+            if self.chains[slot.sa as usize].head == at {
+                return self.group_of(at, byte_limit);
+            }
+        }
+    }
+
+    #[inline]
+    fn group_of(&self, at: u32, byte_limit: u32) -> Option<Group> {
+        let reference = self.slots.get(at as usize)?;
         let chain = &self.chains[reference.sa as usize];
         let limit = u64::from(byte_limit);
         let mut group = Group {
+            reference: at,
             sa: reference.sa,
             algorithm: reference.algorithm,
             packets: chain.packets,
@@ -275,6 +296,19 @@ mod tests {
         assert_eq!(take(&mut window, 0, 1000), [1, 4]);
         assert_eq!(take(&mut window, 0, 1000), [3, 6]);
         assert_eq!((window.len(), window.bytes()), (0, 0));
+    }
+
+    #[test]
+    fn behind_a_group_stands_that_of_the_next_sa() {
+        let mut window = Window::new(8);
+        for (place, sa) in [5, 6, 5, 7, 6, 5].into_iter().enumerate() {
+            push(&mut window, sa, 0, place as u32);
+        }
+        let first = window.group(0, 1000).expect("it has packets");
+        let second = window.group_behind(&first, 1000).expect("SA 6");
+        let third = window.group_behind(&second, 1000).expect("SA 7");
+        assert_eq!([first, second, third].map(|group| (group.sa, group.packets)), [(5, 3), (6, 2), (7, 1)]);
+        assert_eq!(window.group_behind(&third, 1000), None);
     }
 
     #[test]

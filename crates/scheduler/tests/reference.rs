@@ -1,6 +1,8 @@
 //! The scheduler against rules 1 to 3 of docs/simulator.md written down as plainly as they can be: by scans and sums.
 
-use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
+};
 use proptest::prelude::*;
 
 #[derive(Clone, Copy, Debug)]
@@ -27,13 +29,17 @@ struct Limits {
     window: usize,
     bytes: u32,
     timeout: u64,
+    full_queue: FullQueue,
+    depth_unit: DepthUnit,
+    late_margin: Option<u64>,
+    overtake: bool,
 }
 
 struct PlainEngine {
     model: EngineModel,
     is_available: bool,
-    /// Estimates, the one in service first, and when that one began.
-    costs: Vec<u64>,
+    /// Estimates and packets, the one in service first, and when that one began.
+    costs: Vec<(u64, usize)>,
     began: u64,
 }
 
@@ -63,9 +69,8 @@ impl Plain {
             || timeout > 0 && first.is_some_and(|first| now - first >= timeout)
     }
 
-    /// Rule 1, second half: the first packet's SA, in order, as far as the byte limit goes.
-    fn group(&self) -> Vec<Packet> {
-        let sa = self.window[0].sa;
+    /// Rule 1, second half: the packets of an SA, in order, as far as the byte limit goes.
+    fn group(&self, sa: u32) -> Vec<Packet> {
         let mut bytes = 0;
         let mut group = Vec::new();
         for packet in self.window.iter().filter(|packet| packet.sa == sa) {
@@ -78,31 +83,73 @@ impl Plain {
         group
     }
 
-    /// Rules 2 and 3.
+    /// Whether a multi-packet of so many packets may be put behind what an engine has.
+    fn has_room(&self, engine: &PlainEngine, packets: usize) -> bool {
+        let waiting = engine.costs.iter().skip(1);
+        let depth = engine.model.depth;
+        engine.costs.is_empty()
+            || match self.limits.depth_unit {
+                DepthUnit::MultiPackets => waiting.count() < depth,
+                DepthUnit::Packets => match waiting.map(|of| of.1).sum::<usize>() {
+                    0 => depth > 0,
+                    waiting => waiting + packets <= depth,
+                },
+            }
+    }
+
+    /// Whether an engine is not waited for any more.
+    fn is_late(&self, engine: &PlainEngine, now: u64) -> bool {
+        let (Some(margin), Some((cost, _))) = (self.limits.late_margin, engine.costs.first()) else {
+            return false;
+        };
+        now > engine.began + cost + margin
+    }
+
+    /// Rules 2 and 3: engine, `w` and `p`.
+    fn choice(&self, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
+        let blocks: u32 = group.iter().map(Packet::blocks).sum();
+        let able = |engine: &&PlainEngine| {
+            engine.is_available && engine.model.costs[usize::from(group[0].algorithm())].is_some()
+        };
+        let all_are_late = self.engines.iter().filter(able).all(|engine| self.is_late(engine, now));
+        let waits = self.limits.full_queue == FullQueue::Wait && !all_are_late;
+        let mut candidates = Vec::new();
+        for (at, engine) in self.engines.iter().enumerate().filter(|(_, engine)| able(engine)) {
+            let Some(model) = engine.model.costs[usize::from(group[0].algorithm())] else { continue };
+            let is_out = if waits { self.is_late(engine, now) } else { !self.has_room(engine, group.len()) };
+            if is_out {
+                continue;
+            }
+            let q: u64 = engine.costs.iter().skip(1).map(|of| of.0).sum();
+            let r = engine.costs.first().map_or(0, |of| of.0.saturating_sub(now - engine.began));
+            let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
+            candidates.push((q + r + p, engine.model.is_cpu, p, at, q + r));
+        }
+        let (_, _, p, at, w) = candidates.into_iter().min()?;
+        self.has_room(&self.engines[at], group.len()).then_some((at, w, p))
+    }
+
     fn dispatch(&mut self, now: u64, ended: bool) -> Option<Said> {
         if self.window.is_empty() || !self.is_due(now, ended) {
             return None;
         }
-        let group = self.group();
-        let blocks: u32 = group.iter().map(Packet::blocks).sum();
-        let mut best: Option<(u64, bool, u64, usize, u64)> = None;
-        for (at, engine) in self.engines.iter().enumerate() {
-            let Some(model) = engine.model.costs[usize::from(group[0].algorithm())] else { continue };
-            if !engine.is_available || engine.costs.len() > engine.model.depth {
-                continue;
+        let mut sas: Vec<u32> = Vec::new();
+        for packet in &self.window {
+            if !sas.contains(&packet.sa) {
+                sas.push(packet.sa);
             }
-            let q: u64 = engine.costs.iter().skip(1).sum();
-            let r = engine.costs.first().map_or(0, |cost| cost.saturating_sub(now - engine.began));
-            let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
-            let candidate = (q + r + p, engine.model.is_cpu, p, at, q + r);
-            best = Some(best.map_or(candidate, |best| best.min(candidate)));
         }
-        let (_, _, p, at, w) = best?;
+        sas.truncate(if self.limits.overtake { sas.len() } else { 1 });
+        let found = sas.into_iter().find_map(|sa| {
+            let group = self.group(sa);
+            self.choice(now, &group).map(|choice| (choice, group))
+        });
+        let ((at, w, p), group) = found?;
         let engine = &mut self.engines[at];
         if engine.costs.is_empty() {
             engine.began = now;
         }
-        engine.costs.push(p);
+        engine.costs.push((p, group.len()));
         let places: Vec<usize> = group.iter().map(|packet| packet.place).collect();
         self.window.retain(|packet| !places.contains(&packet.place));
         Some((at, w, p, places))
@@ -140,6 +187,10 @@ impl Pair {
             window: limits.window,
             byte_limit: limits.bytes,
             max_wait: limits.timeout,
+            full_queue: limits.full_queue,
+            depth_unit: limits.depth_unit,
+            late_margin: limits.late_margin,
+            overtake: limits.overtake,
             ..SchedulerConfig::default()
         };
         let real = Scheduler::new(config, models()).expect("in range");
@@ -231,7 +282,24 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 fn limits() -> impl Strategy<Value = Limits> {
     let bytes = prop_oneof![Just(65_536u32), (1u32..6).prop_map(|thousands| thousands * 1000)];
     let timeout = prop_oneof![Just(0u64), (1u64..8).prop_map(|thousands| thousands * 1000)];
-    (1usize..12, bytes, timeout).prop_map(|(window, bytes, timeout)| Limits { window, bytes, timeout })
+    let late_margin = prop_oneof![Just(None), (0u64..4_000).prop_map(Some)];
+    let rules = (
+        prop::sample::select(FullQueue::ALL.to_vec()),
+        prop::sample::select(DepthUnit::ALL.to_vec()),
+        late_margin,
+        any::<bool>(),
+    );
+    (1usize..12, bytes, timeout, rules).prop_map(
+        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake))| Limits {
+            window,
+            bytes,
+            timeout,
+            full_queue,
+            depth_unit,
+            late_margin,
+            overtake,
+        },
+    )
 }
 
 proptest! {
@@ -261,7 +329,15 @@ proptest! {
     fn a_window_of_one_schedules_each_packet_by_itself_in_order(
         packets in proptest::collection::vec((0u32..6, 1u32..1600), 1..100),
     ) {
-        let mut pair = Pair::new(Limits { window: 1, bytes: 65_536, timeout: 0 });
+        let mut pair = Pair::new(Limits {
+            window: 1,
+            bytes: 65_536,
+            timeout: 0,
+            full_queue: FullQueue::Wait,
+            depth_unit: DepthUnit::MultiPackets,
+            late_margin: None,
+            overtake: false,
+        });
         for (sa, bytes) in packets {
             pair.push(sa, bytes)?;
             while !pair.dispatch(Input::More)? {

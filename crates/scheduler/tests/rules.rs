@@ -1,7 +1,8 @@
 //! What the window and the classes promise.
 
 use convoy_scheduler::{
-    ClassDiscipline, Completed, CostModel, EngineModel, Input, Item, Policy, Scheduler, SchedulerConfig,
+    ClassDiscipline, Completed, CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Policy, Scheduler,
+    SchedulerConfig,
 };
 use proptest::prelude::*;
 
@@ -281,6 +282,9 @@ proptest! {
     #[test]
     fn under_every_policy_nothing_is_lost_or_doubled_and_order_is_kept(
         policy in prop::sample::select(Policy::ALL.to_vec()),
+        full_queue in prop::sample::select(FullQueue::ALL.to_vec()),
+        depth_unit in prop::sample::select(DepthUnit::ALL.to_vec()),
+        overtake: bool,
         window in 1usize..200,
         classes in 1usize..4,
         discipline in prop::sample::select(vec![
@@ -292,10 +296,10 @@ proptest! {
         arrivals in proptest::collection::vec((0u32..6, 0u8..3), 1..300),
     ) {
         let adaptive = adaptive.then_some((1, 64));
-        let correct = true;
-        let (max_wait, byte_limit) = (0, 65_536);
-        let config =
-            SchedulerConfig { policy, window, max_wait, byte_limit, classes, discipline, adaptive, correct, measure };
+        let config = SchedulerConfig {
+            policy, full_queue, depth_unit, overtake, window, classes, discipline, adaptive, measure,
+            ..SchedulerConfig::default()
+        };
         let mut scheduler = scheduler(config, 2);
         let mut left: Vec<(u32, usize)> = Vec::new();
         let mut flying: Vec<(usize, u64)> = Vec::new();

@@ -1,6 +1,9 @@
 //! One point of an experiment: what is changed in a platform, and the traffic that it gets.
 
-use convoy_scheduler::Policy;
+use std::fmt::Display;
+use std::str::FromStr;
+
+use convoy_scheduler::{DepthUnit, FullQueue, Policy};
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Observer;
@@ -49,7 +52,7 @@ pub struct Setting {
     /// The CPU's `T_enc_ratio`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enc_ratio: Option<f64>,
-    /// Multi-packets that may wait for each processor.
+    /// How many may wait for each processor, in `depth_unit`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub depth: Option<usize>,
     /// The reference accelerator's `t_init`, in us.
@@ -58,6 +61,15 @@ pub struct Setting {
     /// A scheduler's policy by name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub policy: Option<String>,
+    /// What the finishing-time policy does where the best queue is full: `wait` or `skip`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub full_queue: Option<String>,
+    /// What a depth counts: `multi-packets` or `packets`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub depth_unit: Option<String>,
+    /// Whether multi-packets of other SAs pass one that waits for room.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overtake: Option<bool>,
     /// Bytes at which a multi-packet is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_limit: Option<u32>,
@@ -114,10 +126,15 @@ impl Setting {
             processor.write_buffer = self.write_buffer.unwrap_or(processor.write_buffer);
         }
         if let Some(name) = &self.policy {
-            let policy: Policy =
-                name.parse().map_err(|error| SimulationError::Platform(format!("{error}")))?;
-            platform.scheduler.policy = policy.name().to_owned();
+            platform.scheduler.policy = known::<Policy>(name)?.name().to_owned();
         }
+        if let Some(name) = &self.full_queue {
+            platform.scheduler.full_queue = known::<FullQueue>(name)?.name().to_owned();
+        }
+        if let Some(name) = &self.depth_unit {
+            platform.scheduler.depth_unit = known::<DepthUnit>(name)?.name().to_owned();
+        }
+        platform.scheduler.overtake = self.overtake.unwrap_or(platform.scheduler.overtake);
         platform.check().map_err(|problem| SimulationError::Platform(problem.to_string()))?;
         Ok(platform)
     }
@@ -173,6 +190,11 @@ impl Setting {
     }
 }
 
+/// A name's value.
+fn known<T: FromStr<Err: Display>>(name: &str) -> Result<T, SimulationError> {
+    name.parse().map_err(|error| SimulationError::Platform(format!("{error}")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -194,6 +216,8 @@ mod tests {
     fn what_is_out_of_range_is_refused_by_name() {
         for (setting, what) in [
             (Setting { policy: Some("fastest".into()), ..Setting::default() }, "finishing-time"),
+            (Setting { full_queue: Some("drop".into()), ..Setting::default() }, "wait, skip"),
+            (Setting { depth_unit: Some("bytes".into()), ..Setting::default() }, "multi-packets, packets"),
             (Setting { pattern: Some("pareto".into()), ..Setting::default() }, "exponential"),
             (Setting { window: Some(0), ..Setting::default() }, "window"),
             (Setting { t_init_us: Some(-1.0), ..Setting::default() }, "t_init_us"),

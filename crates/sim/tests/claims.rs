@@ -1,5 +1,5 @@
-//! What the paper claims, at the default of what it leaves open: t_init 2 us, depth 10. Where a claim does not
-//! come out there, the test says so, and over which range of them it does.
+//! What the paper claims, at the default of what it leaves open: a full queue is waited for, t_init 2 us, depth 10
+//! multi-packets. Where a claim does not come out there, the test says so, and with what it does.
 
 mod support;
 
@@ -14,13 +14,12 @@ fn over_ratios(pattern: Pattern, accelerators: usize, window: usize) -> [Report;
     RATIOS.map(|ratio| experiment(pattern, accelerators, ratio, window))
 }
 
-/// The same with one accelerator and queues that take everything: then the scheduler has a choice, which under
-/// overload full queues take from it.
-fn over_ratios_never_full(pattern: Pattern, window: usize) -> [Report; 4] {
+/// The same with one accelerator, where a processor whose queue is full is left out of the choice.
+fn over_ratios_skipping(pattern: Pattern, window: usize) -> [Report; 4] {
     RATIOS.map(|ratio| {
         let mut platform = paper();
         platform.set_enc_ratio(ratio);
-        platform.set_depth(100_000);
+        platform.scheduler.full_queue = "skip".to_owned();
         platform.scheduler.window = window;
         run(platform, pattern)
     })
@@ -55,19 +54,18 @@ fn the_cpus_share_falls_as_it_gets_slower() {
     }
 }
 
+/// Not for the trace: its share falls a little faster than that of the smallest packets.
 #[test]
-fn the_cpus_share_falls_fastest_for_fixed_sizes_only_where_queues_do_not_fill() {
+fn the_cpus_share_falls_faster_for_fixed_sizes_where_full_queues_are_waited_for() {
     let left = |reports: [Report; 4]| reports[3].share[0] / reports[0].share[0];
-    let full = |pattern| left(over_ratios(pattern, 1, 30));
-    // Of the same mean: no difference; and the smallest packets fall slowest, since initialisation does not get slower.
-    assert!((full(Pattern::Fixed(472)) - full(Pattern::Exponential)).abs() < 0.02);
-    assert!(full(Pattern::Fixed(0)) > full(Pattern::Exponential) + 0.1);
-    let slowest_fixed =
-        FIXED.map(|pattern| left(over_ratios_never_full(pattern, 30))).into_iter().fold(0.0, f64::max);
+    let waiting = |pattern| left(over_ratios(pattern, 1, 30));
+    let fixed = FIXED.map(waiting).into_iter().fold(0.0, f64::max);
     for pattern in [Pattern::Exponential, Pattern::Uniform] {
-        let mixed = left(over_ratios_never_full(pattern, 30));
-        assert!(slowest_fixed < mixed, "{pattern}: {slowest_fixed} {mixed}");
+        assert!(fixed < waiting(pattern), "{pattern}: {fixed} {}", waiting(pattern));
     }
+    // With full queues left out of the choice there is no difference but that of t_init, at the same mean size.
+    let skipping = |pattern| left(over_ratios_skipping(pattern, 30));
+    assert!((skipping(Pattern::Fixed(472)) - skipping(Pattern::Exponential)).abs() < 0.02);
 }
 
 #[test]
@@ -122,9 +120,10 @@ fn with_one_accelerator_latency_rises_with_the_window_and_more_for_larger_packet
             let [one, _, thirty] = of(pattern);
             thirty / one
         };
+        // At ratio 1 all but the two largest, which differ by a hundredth.
         let fixed = FIXED.map(rise);
-        assert!(fixed.is_sorted(), "{ratio}: {fixed:?}");
-        assert!(rise(Pattern::Exponential) < rise(Pattern::Uniform));
+        let in_order = fixed.windows(2).all(|pair| pair[0] < pair[1] + 0.01);
+        assert!(in_order, "{ratio}: {fixed:?}");
     }
 }
 
@@ -137,10 +136,10 @@ fn two_accelerators_find_the_bus_taken_in_less_than_17_percent_of_requests() {
     }
 }
 
-/// With the window the claim holds up to a depth of 8. At the default of 10 it is 0.40 to 0.56 ms with the window and
-/// 0.17 to 0.23 ms without: the mean over both is in the range, its ends are not.
+/// With the window it is 0.33 to 0.44 ms, and below that of one accelerator. Without the window it is lower than the
+/// paper's 0.2 ms.
 #[test]
-fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_at_depths_5_to_8() {
+fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_with_the_window() {
     let latencies = |depth, window| {
         RATIOS.map(|ratio| {
             let mut platform = paper();
@@ -151,32 +150,43 @@ fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_at_depths_5_to_8() {
             run(platform, Pattern::Trace).latency_ms
         })
     };
-    for depth in 5..=8 {
-        let of = latencies(depth, 30);
-        assert!(of.iter().all(|latency| (0.2..=0.5).contains(latency)), "{depth}: {of:?}");
-    }
     let (with, without) = (latencies(10, 30), latencies(10, 1));
-    assert!(with.iter().all(|latency| (0.35..0.60).contains(latency)), "{with:?}");
-    assert!(without.iter().all(|latency| (0.15..0.25).contains(latency)), "{without:?}");
-    // Less than with one accelerator, as the paper has it, unless the CPU is as fast as an accelerator.
+    assert!(with.iter().all(|latency| (0.2..=0.5).contains(latency)), "{with:?}");
+    assert!(without.iter().all(|latency| (0.13..0.20).contains(latency)), "{without:?}");
     let one = over_ratios(Pattern::Trace, 1, 30).map(|report| report.latency_ms);
-    assert!(with.iter().zip(one).skip(1).all(|(two, one)| *two < one), "{with:?} {one:?}");
+    assert!(with.iter().zip(one).all(|(two, one)| *two < one), "{with:?} {one:?}");
 }
 
-/// Under overload both queues are full, and the one that has just got room takes whatever comes: equal lengths, but for
-/// noise. With queues that never fill the claim comes out.
+/// Where the depth counts packets, a multi-packet of many leaves less room for others, so that queues hold no more than
+/// without the window.
 #[test]
-fn the_accelerators_multi_packets_are_longer_only_where_queues_do_not_fill() {
+fn with_a_depth_in_packets_the_windows_latency_is_below_that_without() {
+    let latency = |window, ratio| {
+        let mut platform = paper();
+        platform.set_accelerators(2);
+        platform.set_enc_ratio(ratio);
+        platform.set_depth(30);
+        platform.scheduler.depth_unit = "packets".to_owned();
+        platform.scheduler.window = window;
+        run(platform, Pattern::Trace).latency_ms
+    };
+    for ratio in RATIOS {
+        let (wide, one) = (latency(30, ratio), latency(1, ratio));
+        assert!(wide < one, "{ratio}: {wide} {one}");
+    }
+}
+
+/// The finishing time is the choice: large multi-packets go to the accelerator. Where full queues are left out of it,
+/// the one that has just got room takes whatever comes, and lengths are equal but for noise.
+#[test]
+fn the_accelerators_multi_packets_are_longer_where_full_queues_are_waited_for() {
     let over_cpu = |report: &Report| report.average_length[1] / report.average_length[0];
     for pattern in MIXED {
-        for report in over_ratios(pattern, 1, 30) {
+        let waiting = over_ratios(pattern, 1, 30).map(|report| over_cpu(&report));
+        assert!(waiting.is_sorted() && waiting[0] > 0.98 && waiting[3] > 2.0, "{pattern}: {waiting:?}");
+        for report in over_ratios_skipping(pattern, 30) {
             assert!((over_cpu(&report) - 1.0).abs() < 0.05, "{pattern}: {}", over_cpu(&report));
         }
-        let never_full = over_ratios_never_full(pattern, 30).map(|report| over_cpu(&report));
-        assert!(
-            never_full.is_sorted() && never_full[0] > 0.98 && never_full[3] > 2.0,
-            "{pattern}: {never_full:?}"
-        );
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod support;
 
+use convoy_scheduler::{DepthUnit, FullQueue};
 use convoy_sim::{Packet, Platform, ProcessorKind, Simulation};
 use proptest::prelude::*;
 use support::{paper, processor};
@@ -46,6 +47,8 @@ struct Unit {
 struct Plain {
     now: u64,
     window_size: usize,
+    full_queue: FullQueue,
+    depth_unit: DepthUnit,
     timeout: u64,
     byte_limit: u64,
     window: Vec<Waiting>,
@@ -84,6 +87,8 @@ impl Plain {
         Self {
             now: 0,
             window_size: platform.scheduler.window,
+            full_queue: platform.scheduler.full_queue.parse().expect("a rule"),
+            depth_unit: platform.scheduler.depth_unit.parse().expect("a unit"),
             timeout: (platform.scheduler.max_wait_us * 1e6) as u64,
             byte_limit: platform.scheduler.byte_limit.map_or(u64::MAX, u64::from),
             window: Vec::new(),
@@ -105,8 +110,10 @@ impl Plain {
             let timeout = timeout.filter(|timeout| self.timeout > 0 && *timeout > self.now);
             let Some(next) = ends.chain(self.next_arrival).chain(timeout).min() else { return self };
             self.now = next;
-            self.one_event(timeout == Some(next));
-            self.dispatch();
+            // The scheduler is asked when a packet arrives, a multi-packet is done, or time is up.
+            if self.one_event(timeout == Some(next)) {
+                self.dispatch();
+            }
             // The source's clock goes on as soon as there is room.
             if self.next_arrival.is_none() && self.window.len() < self.window_size {
                 self.next_arrival = self.source.last().map(|packet| self.now + packet.1 * 8 * BIT);
@@ -115,8 +122,8 @@ impl Plain {
     }
 
     /// Does one of the events that are due now: a transfer's end, else a computation's, else the timeout, which only
-    /// has the scheduler asked, else an arrival.
-    fn one_event(&mut self, is_timeout: bool) {
+    /// has the scheduler asked, else an arrival. Whether the scheduler hears of it.
+    fn one_event(&mut self, is_timeout: bool) -> bool {
         let now = self.now;
         let due = |unit: &Unit, transfers: bool| {
             let service = unit.service.as_ref();
@@ -124,29 +131,37 @@ impl Plain {
             service.is_some_and(|(_, _, phase, end)| *end == Some(now) && with_bus(*phase) == transfers)
         };
         if let Some(at) = self.units.iter().position(|unit| due(unit, true)) {
-            self.transfer_ended(at);
+            return self.transfer_ended(at);
         } else if let Some(at) = self.units.iter().position(|unit| due(unit, false)) {
             if self.units[at].is_cpu {
                 self.complete(at);
             } else {
                 self.ask_for_bus(at, Phase::Out);
+                return false;
             }
         } else if self.next_arrival == Some(now) && !is_timeout {
             let (sa, bytes) = self.source.pop().expect("it arrives");
             self.window.push(Waiting { sa, bytes, arrived: now });
             self.next_arrival = None;
         }
+        true
     }
 
-    fn transfer_ended(&mut self, at: usize) {
+    fn transfer_ended(&mut self, at: usize) -> bool {
         assert_eq!(self.bus.remove(0), at);
         if let Some(next) = self.bus.first().copied() {
             self.hold_bus(next);
         }
         let service = self.units[at].service.as_mut().expect("in service");
         match service.2 {
-            Phase::In => (service.2, service.3) = (Phase::Compute, Some(self.now + service.0.p)),
-            Phase::Out => self.complete(at),
+            Phase::In => {
+                (service.2, service.3) = (Phase::Compute, Some(self.now + service.0.p));
+                false
+            }
+            Phase::Out => {
+                self.complete(at);
+                true
+            }
             Phase::Compute => unreachable!("no transfer"),
         }
     }
@@ -187,6 +202,17 @@ impl Plain {
         self.start(at);
     }
 
+    /// Whether a multi-packet of so many packets may be put behind what a unit has.
+    fn has_room(&self, unit: &Unit, packets: usize) -> bool {
+        let waiting: usize = unit.queue.iter().map(|multi| multi.packets.len()).sum();
+        unit.service.is_none()
+            || match self.depth_unit {
+                DepthUnit::MultiPackets => unit.queue.len() < unit.depth,
+                DepthUnit::Packets if waiting == 0 => unit.depth > 0,
+                DepthUnit::Packets => waiting + packets <= unit.depth,
+            }
+    }
+
     /// Rules 1 to 3.
     fn dispatch(&mut self) {
         while let Some(first) = self.window.first().copied() {
@@ -207,11 +233,9 @@ impl Plain {
                 group.push(*packet);
             }
             let blocks: u64 = group.iter().map(|packet| packet.bytes.div_ceil(16)).sum();
-            let choice = self
-                .units
-                .iter()
-                .enumerate()
-                .filter(|(_, unit)| unit.queue.len() < unit.depth || unit.service.is_none());
+            let skips = self.full_queue == FullQueue::Skip;
+            let units = self.units.iter().enumerate();
+            let choice = units.filter(|(_, unit)| !skips || self.has_room(unit, group.len()));
             let choice = choice.map(|(at, unit)| {
                 let p = (unit.t_init + unit.t_block * blocks as f64).round() as u64;
                 let q: u64 = unit.queue.iter().map(|multi| multi.p).sum();
@@ -223,6 +247,9 @@ impl Plain {
                 (q + r + p, unit.is_cpu, p, at, q + r)
             });
             let Some((_, _, p, at, w)) = choice.min() else { return };
+            if !self.has_room(&self.units[at], group.len()) {
+                return;
+            }
             self.window.retain(|packet| !group.contains(packet));
             self.units[at].queue.push(Multi { packets: group, scheduled: self.now, w, p });
             self.start(at);
@@ -261,12 +288,16 @@ fn platforms() -> impl Strategy<Value = Platform> {
     let timeout = prop_oneof![Just(0.0), (1u32..40).prop_map(f64::from)];
     let byte_limit = prop_oneof![Just(None), (40u32..3000).prop_map(Some)];
     let ratio = prop_oneof![Just(1.0), Just(3.0), 0.5f64..8.0];
-    (0usize..4, 1usize..12, 0usize..5, ratio, timeout, byte_limit).prop_map(
-        |(accelerators, window, depth, ratio, timeout, byte_limit)| {
+    let rules =
+        (prop::sample::select(FullQueue::ALL.to_vec()), prop::sample::select(DepthUnit::ALL.to_vec()));
+    (0usize..4, 1usize..12, 0usize..9, ratio, timeout, byte_limit, rules).prop_map(
+        |(accelerators, window, depth, ratio, timeout, byte_limit, (full_queue, depth_unit))| {
             let mut platform = paper();
             platform.set_accelerators(accelerators);
             platform.scheduler.window = window;
             platform.scheduler.max_wait_us = timeout;
+            platform.scheduler.full_queue = full_queue.to_string();
+            platform.scheduler.depth_unit = depth_unit.to_string();
             platform.scheduler.byte_limit = byte_limit;
             platform.set_enc_ratio(ratio);
             // An accelerator of another speed, beside those that are the same.

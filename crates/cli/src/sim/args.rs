@@ -225,7 +225,7 @@ pub(super) struct ChangeArgs {
     /// The CPU's time for a block, over the accelerator's
     #[arg(long, value_name = "R")]
     enc_ratio: Option<f64>,
-    /// Multi-packets that may wait for each processor
+    /// How many may wait for each processor
     #[arg(long, value_name = "D")]
     depth: Option<usize>,
     /// The accelerator's time to begin, in microseconds
@@ -234,6 +234,15 @@ pub(super) struct ChangeArgs {
     /// finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded
     #[arg(long, value_name = "P")]
     policy: Option<String>,
+    /// Where the processor with the lowest finishing time has a full queue: wait for it, or skip it
+    #[arg(long, value_name = "wait|skip")]
+    full_queue: Option<String>,
+    /// What --depth counts: multi-packets or packets
+    #[arg(long, value_name = "UNIT")]
+    depth_unit: Option<String>,
+    /// Multi-packets of other SAs pass one that waits for a full queue
+    #[arg(long)]
+    overtake: bool,
     /// Bytes at which a multi-packet is closed
     #[arg(long, value_name = "BYTES")]
     byte_limit: Option<u32>,
@@ -280,6 +289,9 @@ impl ChangeArgs {
             depth: self.depth,
             t_init_us: self.t_init_us,
             policy: self.policy.clone(),
+            full_queue: self.full_queue.clone(),
+            depth_unit: self.depth_unit.clone(),
+            overtake: self.overtake.then_some(true),
             byte_limit: self.byte_limit,
             max_wait_us: self.max_wait_us,
             prefetch: self.prefetch.then_some(true),

@@ -105,6 +105,10 @@ tables! {
     Scheduler {
         policy: String,
         packet_size_threshold: u32,
+        full_queue: String,
+        depth_unit: String,
+        late_margin_us: u64,
+        overtake: bool,
         window: usize,
         window_min: usize,
         window_max: usize,

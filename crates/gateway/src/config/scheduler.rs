@@ -1,6 +1,8 @@
 //! `[scheduler]`.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::str::FromStr;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
 use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig, WINDOW_MAX};
@@ -9,6 +11,9 @@ use toml::Spanned;
 use super::checker::Checker;
 use super::file::{self, Text};
 
+/// How late an engine may be before it is not waited for any more, in us, where the file does not say. Above what a
+/// scheduler's turn on a busy core makes of a prediction, far below what an operator would notice.
+const LATE_MARGIN_US: u64 = 200;
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;
 
@@ -25,9 +30,15 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
         c.add(&bound.span(), "scheduler.window_min", what);
     }
     let max_wait_us = c.in_range(file.max_wait_us.as_ref(), "scheduler.max_wait_us", 0, (0, MAX_WAIT_US));
+    let late = file.late_margin_us.as_ref();
+    let late_margin_us = c.in_range(late, "scheduler.late_margin_us", LATE_MARGIN_US, (0, MAX_WAIT_US));
     let (classes, discipline) = classes(c, file);
     let config = SchedulerConfig {
         policy: policy(c, file),
+        full_queue: named(c, file.full_queue.as_ref(), "scheduler.full_queue"),
+        depth_unit: named(c, file.depth_unit.as_ref(), "scheduler.depth_unit"),
+        late_margin: Some(late_margin_us * 1000),
+        overtake: file.overtake.as_ref().is_some_and(|overtake| *overtake.get_ref()),
         window,
         max_wait: max_wait_us * 1000,
         byte_limit: c.in_range(file.byte_limit.as_ref(), "scheduler.byte_limit", 65_536, (1, u32::MAX)),
@@ -40,9 +51,13 @@ pub(super) fn scheduler(c: &mut Checker<'_>, file: &file::Scheduler) -> (Schedul
     (config, class_map(c, file.dscp.as_ref().map(Spanned::get_ref), classes))
 }
 
+fn named<T: FromStr<Err: Display> + Default>(c: &mut Checker<'_>, text: Option<&Text>, key: &str) -> T {
+    text.and_then(|text| c.read(text, key)).unwrap_or_default()
+}
+
 fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {
     let key = "scheduler.policy";
-    let mut policy = file.policy.as_ref().and_then(|text| c.read(text, key)).unwrap_or_default();
+    let mut policy = named(c, file.policy.as_ref(), key);
     let threshold = file.packet_size_threshold.as_ref();
     if let (Policy::PacketSize(bytes), Some(given)) = (&mut policy, threshold) {
         *bytes = *given.get_ref();

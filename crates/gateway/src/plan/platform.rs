@@ -203,6 +203,10 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
     SchedulerSpec {
         policy: config.policy.name().to_owned(),
         packet_size_threshold: threshold,
+        full_queue: config.full_queue.name().to_owned(),
+        depth_unit: config.depth_unit.name().to_owned(),
+        late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
+        overtake: config.overtake,
         on: None,
         window,
         window_min: None,

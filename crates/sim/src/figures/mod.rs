@@ -35,6 +35,19 @@ pub struct FigureOptions {
     pub threads: usize,
 }
 
+/// How often a claim is shown under one reading of the rule for full queues.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Reading {
+    /// What becomes of a multi-packet whose best processor has a full queue: `wait` or `skip`.
+    pub full_queue: String,
+    /// What a depth counts: `multi-packets` or `packets`.
+    pub depth_unit: String,
+    /// Combinations of the other open parameters with which it is shown.
+    pub shown: usize,
+    /// Combinations that were tried.
+    pub of: usize,
+}
+
 /// What became of a claim.
 #[derive(Clone, Debug, Serialize)]
 pub struct ClaimVerdict {
@@ -52,6 +65,8 @@ pub struct ClaimVerdict {
     pub range_of: usize,
     /// Which values of open parameters decide.
     pub range: String,
+    /// How often under each reading of the rule for full queues.
+    pub readings: Vec<Reading>,
 }
 
 /// What was made.
@@ -65,6 +80,8 @@ pub struct FiguresMade {
     pub packets: (u64, u64),
     /// convoy's choice of open parameters, in words.
     pub chosen: String,
+    /// The most claims that any combination of the range shows, and which ones do, in words.
+    pub best: (usize, Vec<String>),
     /// How long the runs took, in seconds.
     pub seconds: f64,
     /// Every file that was written.
@@ -101,12 +118,13 @@ pub fn make_figures(
     let platform = Platform::open("pci-accelerators")?;
     let mut plan = Plan::new(&platform, options);
     plan.carry_out(&platform, options.threads, progress)?;
-    let (claims, ranges_csv) = verdicts(&plan);
+    let Verdicts { claims, ranges_csv, best } = verdicts(&plan);
     let mut made = FiguresMade {
         claims,
         runs: plan.counts(),
         packets: (options.packets, options.range_packets),
         chosen: plan.choice(),
+        best,
         seconds: began.elapsed().as_secs_f64(),
         files: Vec::new(),
     };
@@ -138,18 +156,30 @@ pub fn make_figures(
     Ok(made)
 }
 
-/// Every claim with convoy's choice and over the range, and a table of the latter.
-fn verdicts(plan: &Plan) -> (Vec<ClaimVerdict>, String) {
-    let mut table = String::from("claim,depth,t_init_us,locality,shown,measured\n");
+/// Every claim with convoy's choice and over the range.
+struct Verdicts {
+    claims: Vec<ClaimVerdict>,
+    /// A table of all combinations.
+    ranges_csv: String,
+    /// See [`FiguresMade::best`].
+    best: (usize, Vec<String>),
+}
+
+fn verdicts(plan: &Plan) -> Verdicts {
+    let mut table = String::from("claim,full_queue,depth_unit,depth,t_init_us,locality,shown,measured\n");
     let (chosen, range) = (plan.chosen(), plan.range());
+    let mut counts = vec![0; range.len()];
     let verdicts = claims::all().into_iter().enumerate().map(|(number, claim)| {
         let finding = (claim.check)(&chosen);
         let mut shown = Vec::with_capacity(range.len());
-        for (open, runs) in &range {
+        for ((open, runs), count) in range.iter().zip(&mut counts) {
             let finding = (claim.check)(runs);
+            *count += usize::from(finding.shown);
             table.push_str(&format!(
-                "{},{},{},{},{},\"{}\"\n",
+                "{},{},{},{},{},{},{},\"{}\"\n",
                 number + 1,
+                open.full_queue,
+                open.depth_unit,
                 open.depth,
                 open.t_init_us,
                 open.locality,
@@ -167,10 +197,14 @@ fn verdicts(plan: &Plan) -> (Vec<ClaimVerdict>, String) {
             range_shown: range.shown,
             range_of: range.of,
             range: range.text,
+            readings: range.readings,
         }
     });
-    let verdicts = verdicts.collect();
-    (verdicts, table)
+    let claims = verdicts.collect();
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let best = range.iter().zip(&counts).filter(|(_, count)| **count == most);
+    let best = (most, best.map(|((open, _), _)| open.to_string()).collect());
+    Verdicts { claims, ranges_csv: table, best }
 }
 
 fn write(path: &Path, text: &str, files: &mut Vec<PathBuf>) -> Result<(), FigureError> {

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use convoy_scheduler::{DepthUnit, FullQueue};
+
 use super::claims::opens;
 use super::runs::{Key, Open, Outcome, Runs, Variant, keys, run};
 use super::{FigureError, FigureOptions};
@@ -14,6 +16,8 @@ use crate::traffic::Pattern;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     key: Key,
+    full_queue: FullQueue,
+    depth_unit: DepthUnit,
     depth: usize,
     /// As their bits: they are compared, not computed with.
     t_init_us: u64,
@@ -24,7 +28,14 @@ impl Identity {
     fn new(key: Key, open: &Open) -> Self {
         let is_touched = key.pattern == Pattern::Trace && !matches!(key.variant, Variant::Locality(_));
         let locality = if is_touched { open.locality.to_bits() } else { 0 };
-        Self { key, depth: open.depth, t_init_us: open.t_init_us.to_bits(), locality }
+        Self {
+            key,
+            full_queue: open.full_queue,
+            depth_unit: open.depth_unit,
+            depth: open.depth,
+            t_init_us: open.t_init_us.to_bits(),
+            locality,
+        }
     }
 }
 
@@ -87,8 +98,7 @@ impl Plan {
 
     /// convoy's choice, in words.
     pub(super) fn choice(&self) -> String {
-        let Open { depth, t_init_us, locality } = self.chosen;
-        format!("depth {depth}, t_init {t_init_us} us, locality of the trace {locality}")
+        self.chosen.to_string()
     }
 
     /// Runs with convoy's choice.

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use convoy_scheduler::{DepthUnit, FullQueue};
+
 use crate::machine::Served;
 use crate::platform::Platform;
 use crate::report::Report;
@@ -46,7 +48,11 @@ pub(super) struct Key {
 /// The open parameters.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Open {
-    /// Multi-packets that may wait for a processor.
+    /// What becomes of a multi-packet whose best processor has a full queue.
+    pub(super) full_queue: FullQueue,
+    /// What `depth` counts.
+    pub(super) depth_unit: DepthUnit,
+    /// What may wait for a processor.
     pub(super) depth: usize,
     /// The accelerator's, in us.
     pub(super) t_init_us: f64,
@@ -57,11 +63,25 @@ pub(super) struct Open {
 impl Open {
     /// Where the paper leaves them open, convoy's choice.
     pub(super) fn chosen(platform: &Platform) -> Self {
+        let scheduler = &platform.scheduler;
         Self {
+            full_queue: scheduler.full_queue.parse().unwrap_or_default(),
+            depth_unit: scheduler.depth_unit.parse().unwrap_or_default(),
             depth: platform.processors.first().map_or(10, |processor| processor.depth),
             t_init_us: platform.reference.t_init_us,
             locality: FITTED_TRACE_LOCALITY,
         }
+    }
+}
+
+/// In words.
+impl std::fmt::Display for Open {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { full_queue, depth_unit, depth, t_init_us, locality } = self;
+        write!(
+            f,
+            "full_queue {full_queue}, depth {depth} {depth_unit}, t_init {t_init_us} us, locality of the trace {locality}"
+        )
     }
 }
 
@@ -145,6 +165,8 @@ pub(super) fn run(
         accelerators: Some(key.accelerators),
         init_ratio: Some(3.0),
         enc_ratio: Some(f64::from(key.enc_ratio)),
+        full_queue: Some(open.full_queue.to_string()),
+        depth_unit: Some(open.depth_unit.to_string()),
         depth: Some(open.depth),
         t_init_us: Some(open.t_init_us),
         locality,

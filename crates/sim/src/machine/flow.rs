@@ -192,25 +192,29 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.complete(at);
     }
 
-    /// A processor's core is done.
+    /// A processor's core is done; whether its multi-packet is.
     #[inline]
-    pub(super) fn computed(&mut self, at: usize) {
+    pub(super) fn computed(&mut self, at: usize) -> bool {
         let processor = &mut self.processors[at];
         if let Some(stage) = processor.stage_done() {
-            return self.stage_computed(stage, at);
+            self.stage_computed(stage, at);
+            return false;
         }
         match processor.way {
             Way::Bus(bus) | Way::OwnBus(bus) => {
                 let end = self.buses[bus].request(self.now, processor.transfer_out());
                 self.events.set(self.slots[at].output, end);
+                false
             }
             Way::Buffered(_) => {
                 processor.computed();
                 self.advance(at);
+                false
             }
             Way::Direct => {
                 processor.finished();
                 self.complete(at);
+                true
             }
         }
     }

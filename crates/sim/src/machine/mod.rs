@@ -1,6 +1,6 @@
 //! The machine: a platform under way. Time goes from event to event; see [`Part`] for what comes first at one
-//! instant. A packet arrives after all that happens at the same instant. After each event the scheduler is asked
-//! until it has nothing to send, and then the source goes on if there is room.
+//! instant. A packet arrives after all that happens at the same instant. After each arrival, completion and
+//! timeout the scheduler is asked until it has nothing to send, and then the source goes on if there is room.
 
 mod bus;
 mod cores;
@@ -178,6 +178,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         self.resume_source();
         loop {
             let (time, slot) = self.events.next();
+            let mut is_news = true;
             if self.arrival < time {
                 if self.ingress.is_some() { self.arrive_or_drop() } else { self.arrive(time) }?;
             } else if time == NEVER {
@@ -185,11 +186,11 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             } else {
                 self.now = time;
                 self.events.set(slot, NEVER);
-                self.happen(self.parts[slot]);
+                is_news = self.happen(self.parts[slot]);
             }
-            if self.ingress.is_some() {
+            if self.ingress.is_some() && is_news {
                 self.schedule_and_let_in();
-            } else {
+            } else if is_news {
                 self.schedule();
                 self.resume_source();
             }
@@ -234,17 +235,23 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         }
     }
 
+    /// Whether the scheduler should be asked: it sees arrivals, completions and timeouts, not the steps between. With stages
+    /// every step may be of concern to the worker.
     #[inline]
-    fn happen(&mut self, part: Part) {
+    fn happen(&mut self, part: Part) -> bool {
         match part {
             Part::Output(processor) => self.moved_out(processor),
-            Part::Input(processor) => self.moved_in(processor),
-            Part::Core(processor) => self.computed(processor),
+            Part::Input(processor) => {
+                self.moved_in(processor);
+                return self.has_stages;
+            }
+            Part::Core(processor) => return self.computed(processor) || self.has_stages,
             Part::Moved(stage) => self.stage_moved(stage),
             Part::Server(stage, server) => self.server_done(stage, server),
             Part::OneOf(cores, core) => self.core_done(cores, core),
             // It only has the scheduler asked.
             Part::Timeout => {}
         }
+        true
     }
 }

@@ -119,6 +119,7 @@ impl Platform {
 
     fn check_scheduler(&self) -> Checked {
         positive("scheduler", None, "max_wait_us", self.scheduler.max_wait_us, true)?;
+        positive("scheduler", None, "late_margin_us", self.scheduler.late_margin_us.unwrap_or(0.0), true)?;
         let config = self.scheduler.config().map_err(|(key, what)| problem("scheduler", None, key, what))?;
         if let Some(on) = &self.scheduler.on
             && !self.is_single_without_bus(on)

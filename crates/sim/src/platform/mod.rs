@@ -101,7 +101,7 @@ pub struct ProcessorSpec {
     /// The bus over which multi-packets come and go; none costs nothing.
     #[serde(default)]
     pub bus: Option<String>,
-    /// Multi-packets that may wait, the one in service not counted.
+    /// Multi-packets, or packets ([`SchedulerSpec::depth_unit`]), that may wait; what is in service is not counted.
     #[serde(default = "depth")]
     pub depth: usize,
     /// `T_init_ratio`: its initialisation over the reference's (equation 7).
@@ -174,7 +174,7 @@ impl Platform {
         self.of_kind(ProcessorKind::Cpu).for_each(|cpu| cpu.enc_ratio = ratio);
     }
 
-    /// Sets how many multi-packets may wait for each processor.
+    /// Sets how many may wait for each processor, in the scheduler's `depth_unit`.
     pub fn set_depth(&mut self, depth: usize) {
         self.processors.iter_mut().for_each(|processor| processor.depth = depth);
     }

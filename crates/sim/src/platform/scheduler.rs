@@ -1,6 +1,6 @@
 //! `[scheduler]`: the gateway's own, with the gateway's names.
 
-use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig};
+use convoy_scheduler::{CLASSES, ClassDiscipline, DepthUnit, FullQueue, Policy, SchedulerConfig};
 use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
@@ -13,6 +13,15 @@ pub struct SchedulerSpec {
     pub policy: String,
     /// Multi-packets below so many bytes go to the CPU, under policy `packet-size` alone.
     pub packet_size_threshold: Option<u32>,
+    /// A [`FullQueue`]'s name: what policy `finishing-time` does where the best processor's queue is full.
+    pub full_queue: String,
+    /// A [`DepthUnit`]'s name: what a processor's depth counts.
+    pub depth_unit: String,
+    /// Time past its prediction, in us, after which a processor is not waited for; without, it is waited for however late
+    /// it is, as the paper has it.
+    pub late_margin_us: Option<f64>,
+    /// Whether multi-packets of other SAs pass one that waits for room.
+    pub overtake: bool,
     /// The processor on whose core the scheduler runs, as a gateway's worker does: it decides only while that core is
     /// free, and the core does what is furthest on its way first: stages after cryptography, its multi-packet, the
     /// scheduler, stages before. Without, it decides at any time and takes none. The processor must have no bus.
@@ -41,6 +50,10 @@ impl Default for SchedulerSpec {
         Self {
             policy: Policy::default().name().to_owned(),
             packet_size_threshold: None,
+            full_queue: FullQueue::default().name().to_owned(),
+            depth_unit: DepthUnit::default().name().to_owned(),
+            late_margin_us: None,
+            overtake: false,
             on: None,
             window: 30,
             window_min: None,
@@ -63,6 +76,10 @@ impl SchedulerSpec {
         let classes = self.weights.as_ref().map_or(self.classes, Vec::len);
         Ok(SchedulerConfig {
             policy: self.policy()?,
+            full_queue: self.full_queue.parse().map_err(|error| ("full_queue", format!("{error}")))?,
+            depth_unit: self.depth_unit.parse().map_err(|error| ("depth_unit", format!("{error}")))?,
+            late_margin: self.late_margin_us.map(|margin| ticks(margin * 1e-6)),
+            overtake: self.overtake,
             window: self.window,
             max_wait: ticks(self.max_wait_us * 1e-6),
             byte_limit: self.byte_limit.unwrap_or(u32::MAX),

@@ -4,7 +4,7 @@ mod one_accelerator;
 mod ranges;
 mod two_accelerators;
 
-pub(super) use ranges::{Range, described, opens};
+pub(super) use ranges::{Range, described, opens, readings};
 
 use super::plots::name;
 use super::runs::{ENC_RATIOS, Runs};
@@ -78,6 +78,22 @@ impl Finding {
     }
 }
 
+/// A claim about each of some patterns at each `T_enc_ratio`; `check` is told the place of the ratio in [`ENC_RATIOS`].
+/// Where it fails, the finding names the ratios at which it holds for all patterns.
+pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, usize) -> bool) -> Finding {
+    let held: Vec<String> = ENC_RATIOS
+        .iter()
+        .enumerate()
+        .filter(|(place, _)| patterns.iter().all(|it| check(*it, *place)))
+        .map(|(_, ratio)| ratio.to_string())
+        .collect();
+    let mut finding = for_patterns(patterns, |it| (0..ENC_RATIOS.len()).all(|place| check(it, place)));
+    if !finding.shown && !held.is_empty() {
+        finding.measured.push_str(&format!("; for all of them at T_enc ratio {}", held.join(", ")));
+    }
+    finding
+}
+
 /// A claim about numbers that all lie in a range.
 pub(super) fn within(
     values: impl IntoIterator<Item = f64>,
@@ -146,6 +162,17 @@ mod tests {
         assert!(falls(&[1.0, 0.9, 0.902, 0.5]) && rises(&[0.5, 0.9, 0.899, 1.0]));
         assert!(!falls(&[1.0, 0.9, 0.95, 0.5]));
         assert!(!falls(&[1.0, 1.0, 0.999]) && !rises(&[1.0, 1.0]) && !falls(&[]));
+    }
+
+    #[test]
+    fn a_finding_names_the_ratios_at_which_all_patterns_hold() {
+        let finding =
+            for_ratios(&MIXED, |pattern, place| place > 1 || pattern == Pattern::Uniform && place > 0);
+        assert_eq!(
+            finding.measured,
+            "0 of 3 patterns, not trace, exponential, uniform; for all of them at T_enc ratio 5, 7"
+        );
+        assert_eq!(for_ratios(&MIXED, |_, _| true).measured, "3 of 3 patterns");
     }
 
     #[test]

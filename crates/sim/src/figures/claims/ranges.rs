@@ -1,5 +1,8 @@
 //! Over which range of the open parameters a claim is shown.
 
+use convoy_scheduler::{DepthUnit, FullQueue};
+
+use crate::figures::Reading;
 use crate::figures::runs::Open;
 use crate::traffic::FITTED_TRACE_LOCALITY;
 
@@ -10,12 +13,27 @@ const LOCALITIES: [f64; 4] = [0.0, 0.25, FITTED_TRACE_LOCALITY, 0.75];
 /// Every combination that claims are looked at under.
 pub(in crate::figures) fn opens() -> Vec<Open> {
     let mut opens = Vec::new();
-    for depth in DEPTHS {
-        for t_init_us in T_INITS_US {
-            opens.extend(LOCALITIES.map(|locality| Open { depth, t_init_us, locality }));
+    for (full_queue, depth_unit) in readings() {
+        for depth in DEPTHS {
+            for t_init_us in T_INITS_US {
+                opens.extend(LOCALITIES.map(|locality| Open {
+                    full_queue,
+                    depth_unit,
+                    depth,
+                    t_init_us,
+                    locality,
+                }));
+            }
         }
     }
     opens
+}
+
+/// The readings of the rule for full queues: what becomes of a multi-packet, and what a depth counts.
+pub(in crate::figures) fn readings() -> [(FullQueue, DepthUnit); 4] {
+    let of = |full_queue| DepthUnit::ALL.map(|unit| (full_queue, unit));
+    let ([a, b], [c, d]) = (of(FullQueue::Wait), of(FullQueue::Skip));
+    [a, b, c, d]
 }
 
 /// Their values, in words.
@@ -23,16 +41,21 @@ pub(in crate::figures) fn described() -> String {
     let words = |values: &[f64]| values.iter().map(f64::to_string).collect::<Vec<_>>().join(", ");
     let depths = DEPTHS.map(|depth| depth as f64);
     let (t_inits, localities) = (words(&T_INITS_US), words(&LOCALITIES));
-    format!("depth {}; t_init {t_inits} us; locality of the trace {localities}", words(&depths))
+    format!(
+        "full_queue wait, skip; depth {} multi-packets or packets; t_init {t_inits} us; locality of the trace {localities}",
+        words(&depths)
+    )
 }
 
 /// Where a claim is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(in crate::figures) struct Range {
     pub(in crate::figures) shown: usize,
     pub(in crate::figures) of: usize,
     /// In words.
     pub(in crate::figures) text: String,
+    /// By each of [`readings`].
+    pub(in crate::figures) readings: Vec<Reading>,
 }
 
 impl Range {
@@ -45,31 +68,49 @@ impl Range {
             all if all == of => "everywhere".to_owned(),
             _ => some(verdicts),
         };
-        Self { shown, of, text }
+        let reading = |(full_queue, depth_unit): (FullQueue, DepthUnit)| {
+            let those = verdicts
+                .iter()
+                .filter(|(open, _)| (open.full_queue, open.depth_unit) == (full_queue, depth_unit));
+            Reading {
+                full_queue: full_queue.to_string(),
+                depth_unit: depth_unit.to_string(),
+                shown: those.clone().filter(|(_, shown)| *shown).count(),
+                of: those.count(),
+            }
+        };
+        Self { shown, of, text, readings: readings().map(reading).to_vec() }
     }
 }
 
-/// A name, and how to get at it.
-type Parameter = (&'static str, fn(&Open) -> f64);
+/// A name, and how to get at its value: by its order, and in words.
+type Parameter = (&'static str, fn(&Open) -> (f64, String));
+
+const PARAMETERS: [Parameter; 5] = [
+    ("full_queue", |open| {
+        (f64::from(u8::from(open.full_queue == FullQueue::Skip)), open.full_queue.to_string())
+    }),
+    ("depth_unit", |open| {
+        (f64::from(u8::from(open.depth_unit == DepthUnit::Packets)), open.depth_unit.to_string())
+    }),
+    ("depth", |open| (open.depth as f64, open.depth.to_string())),
+    ("t_init", |open| (open.t_init_us, open.t_init_us.to_string())),
+    ("locality", |open| (open.locality, open.locality.to_string())),
+];
 
 /// Which parameters decide by themselves: the values at which it is always and never shown.
 fn some(verdicts: &[(Open, bool)]) -> String {
-    let parameters: [Parameter; 3] = [
-        ("depth", |open| open.depth as f64),
-        ("t_init", |open| open.t_init_us),
-        ("locality", |open| open.locality),
-    ];
     let (mut always, mut never, mut mostly) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, of) in parameters {
-        let mut values: Vec<f64> = verdicts.iter().map(|(open, _)| of(open)).collect();
-        values.sort_by(f64::total_cmp);
+    for (name, of) in PARAMETERS {
+        let mut values: Vec<(f64, String)> = verdicts.iter().map(|(open, _)| of(open)).collect();
+        values.sort_by(|a, b| a.0.total_cmp(&b.0));
         values.dedup();
-        let part = |value: f64| {
-            let there = verdicts.iter().filter(|(open, _)| of(open) == value);
+        let part = |value: &(f64, String)| {
+            let there = verdicts.iter().filter(|(open, _)| of(open) == *value);
             there.clone().filter(|(_, shown)| *shown).count() as f64 / there.count() as f64
         };
         let with = |wanted: &dyn Fn(f64) -> bool| {
-            let those = values.iter().filter(|value| wanted(part(**value))).map(f64::to_string);
+            let those = values.iter().filter(|value| wanted(part(value))).map(|value| value.1.clone());
             those.collect::<Vec<_>>().join(", ")
         };
         let (all, none, most) = (with(&|it| it == 1.0), with(&|it| it == 0.0), with(&|it| it > 0.5));
@@ -106,9 +147,12 @@ mod tests {
         assert_eq!(range(|_| true).text, "everywhere");
         assert_eq!(range(|_| false).text, "nowhere");
         let shallow = range(|open| open.depth <= 3);
-        assert_eq!((shallow.shown, shallow.of), (40, 100));
+        assert_eq!((shallow.shown, shallow.of), (160, 400));
         assert_eq!(shallow.text, "always with depth 1, 3; never with depth 10, 30, 100");
         let corner = range(|open| open.depth < 100 && (open.t_init_us < 5.0 || open.locality == 0.75));
         assert_eq!(corner.text, "never with depth 100");
+        let waits = range(|open| open.full_queue == FullQueue::Wait);
+        assert_eq!(waits.text, "always with full_queue wait; never with full_queue skip");
+        assert_eq!(waits.readings.iter().map(|reading| reading.shown).collect::<Vec<_>>(), [100, 100, 0, 0]);
     }
 }

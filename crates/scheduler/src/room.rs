@@ -1,0 +1,113 @@
+//! How much may wait for an engine, and what becomes of a multi-packet for which the best engine has no room.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What the finishing-time policy does where the engine with the lowest finishing time has a full queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum FullQueue {
+    /// It waits for room there, as published: section III-B of the small-packets paper knows no other condition. The
+    /// packets stay in the window.
+    #[default]
+    Wait,
+    /// It takes the lowest finishing time among the engines whose queue has room, and waits only if none has.
+    Skip,
+}
+
+/// What an engine's depth counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum DepthUnit {
+    /// Multi-packets.
+    #[default]
+    MultiPackets,
+    /// Packets. A multi-packet of more packets than the depth waits only where none other does.
+    Packets,
+}
+
+impl FullQueue {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Wait, Self::Skip];
+
+    /// The name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Wait => "wait",
+            Self::Skip => "skip",
+        }
+    }
+}
+
+impl DepthUnit {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::MultiPackets, Self::Packets];
+
+    /// The name in configurations.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MultiPackets => "multi-packets",
+            Self::Packets => "packets",
+        }
+    }
+
+    /// What a multi-packet of so many packets counts for.
+    #[inline]
+    pub(crate) fn places(self, packets: u32) -> u32 {
+        match self {
+            Self::MultiPackets => 1,
+            Self::Packets => packets,
+        }
+    }
+}
+
+impl fmt::Display for FullQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl fmt::Display for DepthUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A name that is none of those expected.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown value {given:?}; one of {expected}")]
+pub struct NameError {
+    /// What was given.
+    pub given: String,
+    /// What there is.
+    pub expected: &'static str,
+}
+
+impl FromStr for FullQueue {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let known = Self::ALL.into_iter().find(|value| value.name() == name);
+        known.ok_or_else(|| NameError { given: name.to_owned(), expected: "wait, skip" })
+    }
+}
+
+impl FromStr for DepthUnit {
+    type Err = NameError;
+
+    fn from_str(name: &str) -> Result<Self, NameError> {
+        let known = Self::ALL.into_iter().find(|value| value.name() == name);
+        known.ok_or_else(|| NameError { given: name.to_owned(), expected: "multi-packets, packets" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_back() {
+        assert!(FullQueue::ALL.iter().all(|value| value.to_string().parse() == Ok(*value)));
+        assert!(DepthUnit::ALL.iter().all(|value| value.to_string().parse() == Ok(*value)));
+        let error = "bytes".parse::<DepthUnit>().expect_err("no such unit").to_string();
+        assert!(error.contains("multi-packets, packets"), "{error}");
+    }
+}

@@ -1,0 +1,179 @@
+//! What waiting for a full queue may cost: engines that hang, or that are slower or faster than their cost models say,
+//! hold the window up for no longer than the margin, and starve nobody.
+
+use std::collections::VecDeque;
+
+use convoy_scheduler::{CostModel, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig};
+use proptest::prelude::*;
+
+/// Ticks from one look at the engines to the next.
+const STEP: u64 = 50;
+const PACKETS: u32 = 100;
+
+#[derive(Clone, Debug)]
+struct Engine {
+    model: EngineModel,
+    /// True time over predicted; `None` hangs.
+    truth: Option<f64>,
+}
+
+/// A multi-packet under way, and its predicted time.
+struct Flying {
+    ticket: u64,
+    predicted: u64,
+    packets: u32,
+}
+
+struct Run {
+    scheduler: Scheduler<u32>,
+    engines: Vec<Engine>,
+    flying: Vec<VecDeque<Flying>>,
+    /// When what is in service will truly be done.
+    ends: Vec<u64>,
+    now: u64,
+    pushed: u32,
+    done: u32,
+    longest: u64,
+}
+
+impl Run {
+    fn new(config: SchedulerConfig, engines: Vec<Engine>) -> Self {
+        let models = engines.iter().map(|engine| engine.model.clone()).collect();
+        let scheduler = Scheduler::new(config, models).expect("in range");
+        let flying = engines.iter().map(|_| VecDeque::new()).collect();
+        let ends = vec![u64::MAX; engines.len()];
+        Self { scheduler, engines, flying, ends, now: 0, pushed: 0, done: 0, longest: 0 }
+    }
+
+    fn begin(&mut self, engine: usize) {
+        let truth = self.engines[engine].truth;
+        let time =
+            self.flying[engine].front().zip(truth).map(|(first, truth)| first.predicted as f64 * truth);
+        self.ends[engine] = time.map_or(u64::MAX, |time| self.now + time as u64);
+    }
+
+    fn complete(&mut self) {
+        for engine in 0..self.engines.len() {
+            while self.ends[engine] <= self.now {
+                let done = self.flying[engine].pop_front().expect("in service");
+                self.scheduler.complete(self.now, engine, done.ticket, None);
+                self.done += done.packets;
+                self.begin(engine);
+            }
+        }
+    }
+
+    fn fill(&mut self) {
+        while self.pushed < PACKETS && self.scheduler.room() > 0 {
+            let sa = self.pushed.wrapping_mul(2_654_435_761) >> 29;
+            let blocks = 1 + self.pushed % 90;
+            let item = Item { sa, algorithm: 0, class: 0, blocks, bytes: blocks * 16, payload: self.pushed };
+            self.scheduler.push(self.now, item).expect("room");
+            self.pushed += 1;
+        }
+    }
+
+    /// Whether anything was dispatched.
+    fn dispatch(&mut self) -> bool {
+        let mut any = false;
+        let input = if self.pushed < PACKETS { Input::More } else { Input::Ended };
+        while let Some(dispatch) = self.scheduler.dispatch(self.now, input) {
+            let (engine, predicted) = (dispatch.engine, dispatch.predicted_processing);
+            self.longest = self.longest.max(predicted);
+            let packets = dispatch.items.len() as u32;
+            self.flying[engine].push_back(Flying { ticket: dispatch.ticket, predicted, packets });
+            if self.flying[engine].len() == 1 {
+                self.begin(engine);
+            }
+            self.fill();
+            any = true;
+        }
+        any
+    }
+
+    /// One step; whether nothing left the window though packets wait there and an engine has nothing to do.
+    fn step(&mut self) -> bool {
+        self.now += STEP;
+        self.complete();
+        self.fill();
+        !self.dispatch() && self.scheduler.waiting() > 0 && self.flying.iter().any(VecDeque::is_empty)
+    }
+}
+
+fn engines() -> impl Strategy<Value = Vec<Engine>> {
+    let truth = prop_oneof![3 => Just(Some(1.0)), 2 => (0.2f64..12.0).prop_map(Some), 1 => Just(None)];
+    let engine = (any::<bool>(), 0usize..5, 0.0f64..3_000.0, 1.0f64..80.0, truth);
+    let engine = engine.prop_map(|(is_cpu, depth, t_init, t_block, truth)| Engine {
+        model: EngineModel {
+            name: String::new(),
+            is_cpu,
+            depth,
+            costs: vec![Some(CostModel { t_init, t_block })],
+        },
+        truth,
+    });
+    proptest::collection::vec(engine, 2..5).prop_map(|mut engines| {
+        // One at least is alive.
+        engines[0].truth = engines[0].truth.or(Some(1.0));
+        engines
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    #[test]
+    fn the_window_stands_still_beside_an_idle_engine_no_longer_than_the_longest_prediction_and_the_margin(
+        engines in engines(),
+        window in 1usize..20,
+        margin in 0u64..5_000,
+        overtake: bool,
+    ) {
+        let config = SchedulerConfig {
+            window, overtake, late_margin: Some(margin), correct: false, ..SchedulerConfig::default()
+        };
+        let mut run = Run::new(config, engines);
+        let mut still_since = None;
+        for _ in 0..400_000 {
+            if !run.step() {
+                still_since = None;
+            }
+            else {
+                let since = *still_since.get_or_insert(run.now);
+                let bound = run.longest + margin + STEP;
+                prop_assert!(run.now - since <= bound, "still since {since} at {}: {bound}", run.now);
+            }
+            let hung: u32 = run.engines.iter().zip(&run.flying)
+                .filter(|(engine, _)| engine.truth.is_none())
+                .map(|(_, flying)| flying.iter().map(|of| of.packets).sum::<u32>())
+                .sum();
+            if run.done + hung == PACKETS {
+                return Ok(());
+            }
+        }
+        prop_assert!(false, "{} of {PACKETS} packets done, {} wait", run.done, run.scheduler.waiting());
+    }
+}
+
+/// The rule of the paper has no margin, and stands still with an engine that hangs.
+#[test]
+fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
+    let engine = |t_init, truth| Engine {
+        model: EngineModel {
+            name: String::new(),
+            is_cpu: false,
+            depth: 0,
+            costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
+        },
+        truth,
+    };
+    let run = |full_queue, late_margin| {
+        let config = SchedulerConfig { full_queue, late_margin, window: 4, ..SchedulerConfig::default() };
+        let mut run = Run::new(config, vec![engine(5_000.0, Some(1.0)), engine(10.0, None)]);
+        (0..200_000).for_each(|_| _ = run.step());
+        PACKETS - run.done - run.flying[1].iter().map(|of| of.packets).sum::<u32>()
+    };
+    assert!(run(FullQueue::Wait, None) > PACKETS / 2);
+    assert_eq!(run(FullQueue::Wait, Some(1_000)), 0);
+    assert_eq!(run(FullQueue::Skip, None), 0);
+}
