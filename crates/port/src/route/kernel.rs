@@ -1,5 +1,6 @@
 //! Keeps the kernel's rules and routes as a plan has them, by netlink.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::IpAddr;
 use std::pin::pin;
@@ -204,7 +205,7 @@ impl RouteKeeper {
         Ok(routes)
     }
 
-    async fn entries(&self, plan: &RoutePlan) -> Result<Vec<Entry>, RouteError> {
+    async fn entries(&self, plan: &RoutePlan) -> Result<BTreeSet<Entry>, RouteError> {
         let routes = self.all_routes(plan, RouteProtocol::Other(PROTOCOL)).await?;
         Ok(routes.iter().filter_map(Entry::read).collect())
     }

@@ -1,6 +1,7 @@
 //! What is routed into the tunnels: which rules and routes the kernel is to have, worked out without asking it.
 
-use std::net::IpAddr;
+use std::collections::{BTreeSet, HashSet};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,17 @@ impl Prefix {
     /// Whether all of `other` is in this network.
     pub fn contains(&self, other: Prefix) -> bool {
         self.bits <= other.bits && self.contains_address(other.address)
+    }
+
+    /// Those of `networks` that are in this one.
+    fn those_within(self, networks: &BTreeSet<Prefix>) -> impl Iterator<Item = Prefix> + '_ {
+        let host_bits = |width: u32| width - u32::from(self.bits).min(width);
+        let last = match self.address {
+            IpAddr::V4(v4) => Ipv4Addr::from_bits(v4.to_bits() | low_bits(host_bits(32)) as u32).into(),
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() | low_bits(host_bits(128))).into(),
+        };
+        let bounds = Self { bits: 0, ..self }..=Self { address: last, bits: u8::MAX };
+        networks.range(bounds).copied().filter(move |network| self.contains(*network))
     }
 
     fn contains_address(&self, address: IpAddr) -> bool {
@@ -37,6 +49,11 @@ impl Prefix {
     pub fn host(address: IpAddr) -> Self {
         Self { address, bits: if address.is_ipv4() { 32 } else { 128 } }
     }
+}
+
+/// A number whose lowest `count` bits are set.
+fn low_bits(count: u32) -> u128 {
+    u128::MAX.checked_shr(128 - count).unwrap_or(0)
 }
 
 /// A network behind a tunnel.
@@ -177,23 +194,26 @@ impl RoutePlan {
 
     /// The routes: to the interface if it is up and has this index, and behind each of them one that drops.
     /// `connected` are the networks on the host's other interfaces.
-    pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> Vec<Entry> {
-        let mut entries = Vec::new();
-        let peers = self.peers.iter().copied().map(Prefix::host);
+    pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<Entry> {
+        let mut entries = BTreeSet::new();
+        let behind: HashSet<Prefix> = self.routes.iter().map(|route| route.prefix).collect();
+        let own = self.here.iter().chain(connected).copied();
+        let stays: BTreeSet<Prefix> = own.filter(|own| !behind.contains(own)).collect();
+        let peers: BTreeSet<Prefix> = self.peers.iter().copied().map(Prefix::host).collect();
         for route in &self.routes {
             let (table, prefix) = (self.table(route.prefix), route.prefix);
-            entries.push(Entry { table, prefix, target: Target::Blackhole });
+            entries.insert(Entry { table, prefix, target: Target::Blackhole });
             if let Some(index) = device {
-                entries.push(Entry { table, prefix, target: Target::Device { index, source: route.source } });
+                entries.insert(Entry {
+                    table,
+                    prefix,
+                    target: Target::Device { index, source: route.source },
+                });
             }
-            let is_behind_a_tunnel = |other: Prefix| self.routes.iter().any(|route| route.prefix == other);
-            let stays = self.here.iter().chain(connected).copied().filter(|own| !is_behind_a_tunnel(*own));
-            let thrown = stays.filter(|own| own.bits > prefix.bits).chain(peers.clone());
-            let thrown = thrown.filter(|other| prefix.contains(*other));
+            let stays = prefix.those_within(&stays).filter(|own| own.bits > prefix.bits);
+            let thrown = stays.chain(prefix.those_within(&peers));
             entries.extend(thrown.map(|prefix| Entry { table, prefix, target: Target::Throw }));
         }
-        entries.sort();
-        entries.dedup();
         entries
     }
 
@@ -293,6 +313,39 @@ mod tests {
         {
             assert!(!prefix(one).contains(prefix(other)) && !prefix(other).contains(prefix(one)));
         }
+    }
+
+    #[test]
+    fn the_networks_within_one_are_those_that_it_contains() {
+        let all = [
+            "0.0.0.0/0",
+            "10.0.0.0/8",
+            "10.0.0.0/24",
+            "10.1.0.0/16",
+            "10.255.255.255/32",
+            "11.0.0.0/8",
+            "::/0",
+            "fd00::/8",
+        ];
+        let all: BTreeSet<Prefix> = all.into_iter().map(prefix).collect();
+        for network in &all {
+            let within: Vec<Prefix> = network.those_within(&all).collect();
+            let contained: Vec<Prefix> =
+                all.iter().copied().filter(|other| network.contains(*other)).collect();
+            assert_eq!(within, contained, "{network:?}");
+        }
+    }
+
+    #[test]
+    fn ten_thousand_networks_on_each_side_are_no_burden() {
+        let networks = |first: u32| {
+            (0..10_000).map(move |number: u32| format!("{first}.{}.{}.0/24", number >> 8, number & 255))
+        };
+        let [routes, here]: [Vec<String>; 2] = [11, 10].map(|first| networks(first).collect());
+        let [routes, here] =
+            [&routes, &here].map(|texts| texts.iter().map(String::as_str).collect::<Vec<_>>());
+        let plan = plan(&routes, &here, &["192.0.2.2"]);
+        assert_eq!(plan.entries(Some(7), &[prefix("192.168.0.0/24")]).len(), 20_000);
     }
 
     #[test]
