@@ -1,7 +1,7 @@
 //! From a configuration to open ports, a queue for each worker.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_engine::Engine;
 use convoy_port::{
@@ -83,6 +83,7 @@ fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Re
             mtu: config.mtu,
             queues,
             offloads: true,
+            reports: reports(config, port),
             mark: mark(config),
         })
         .map(boxed),
@@ -111,7 +112,23 @@ fn open_raw(port: &PortConfig, config: &Config) -> Result<Vec<Raw>, PortError> {
         );
         return Err(PortError::Invalid { port: port.name.clone(), reason });
     }
-    Raw::bind(&port.name, &addresses, config.mtu.into(), usize::from(config.workers), mark(config))
+    let (reports, workers) = (reports(config, port), usize::from(config.workers));
+    Raw::bind(&port.name, &addresses, &reports, config.mtu.into(), workers, mark(config))
+}
+
+/// The addresses of a `udp` or `raw` port at which it hears what ICMP says of paths. The kernel gives a message to every raw socket that
+/// listens there, so of several ports one alone does: the first that has all addresses of the family, else the first with that address.
+fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
+    let hears = |port: &&PortConfig| matches!(port.kind, PortKind::Udp | PortKind::Raw);
+    let has =
+        |address: IpAddr| move |port: &&PortConfig| port.addresses.iter().any(|(other, _)| *other == address);
+    let first = |address: IpAddr| config.ports.iter().filter(hears).find(has(address));
+    let is_heard_here = |address: &IpAddr| {
+        let all = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+        let is_part = *address != all && first(all).is_some();
+        !is_part && first(*address).is_some_and(|first| first.name == port.name)
+    };
+    port.addresses.iter().map(|(address, _)| *address).filter(is_heard_here).collect()
 }
 
 /// The mark of the gateway's own packets; without an interface inside nothing is routed, and nothing needs telling apart.
@@ -205,6 +222,26 @@ fn inside_device(config: &Config) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_port_alone_hears_what_icmp_says_of_an_address() {
+        let heard = |[udp, raw]: [&str; 2]| {
+            let port = |kind: &str, addresses: &str| {
+                format!("[[port]]\nname = \"{kind}\"\nkind = \"{kind}\"\naddress = [{addresses}]\n")
+            };
+            let inside = "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n";
+            let text = [&port("udp", udp), &port("raw", raw), inside].concat();
+            let config = Config::parse("test.toml", &text).expect("good");
+            let words =
+                |port| reports(&config, port).iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+            [words(&config.ports[0]), words(&config.ports[1])]
+        };
+        let (one, both) = ("\"192.0.2.1\"", "\"192.0.2.1\", \"2001:db8::1\"");
+        assert_eq!(heard([one, one]), ["192.0.2.1", ""]);
+        assert_eq!(heard([one, both]), ["192.0.2.1", "2001:db8::1"]);
+        assert_eq!(heard(["\"0.0.0.0\"", both]), ["0.0.0.0", "2001:db8::1"]);
+        assert_eq!(heard([both, "\"0.0.0.0\""]), ["2001:db8::1", "0.0.0.0"]);
+    }
 
     #[test]
     fn a_tunnels_route_has_the_address_that_its_policy_selects_as_source() {

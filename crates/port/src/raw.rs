@@ -30,26 +30,29 @@ pub struct Raw {
 
 impl Raw {
     /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer packets, in bytes. The
-    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives. What leaves has the mark
-    /// (`SO_MARK`), by which routing rules know it; that needs CAP_NET_ADMIN.
+    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives. It hears what ICMP says of paths at
+    /// the addresses in `reports`: those of which no other port does. What leaves has the mark (`SO_MARK`), by which routing rules know
+    /// it; that needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
     pub fn bind(
         name: &str,
         addresses: &[IpAddr],
+        reports: &[IpAddr],
         mtu: usize,
         queues: usize,
         mark: Option<u32>,
     ) -> Result<Vec<Self>, PortError> {
-        (0..queues).map(|queue| Self::bind_queue(name, addresses, mtu, queue == 0, mark)).collect()
+        let bind = |queue| Self::bind_queue(name, addresses, (queue == 0).then_some(reports), mtu, mark);
+        (0..queues).map(bind).collect()
     }
 
     fn bind_queue(
         name: &str,
         addresses: &[IpAddr],
+        receives: Option<&[IpAddr]>,
         mtu: usize,
-        receives: bool,
         mark: Option<u32>,
     ) -> Result<Self, PortError> {
         if addresses.is_empty() {
@@ -64,14 +67,14 @@ impl Raw {
         let mut endpoints = Vec::new();
         for address in addresses {
             for protocol in PROTOCOLS {
-                let socket = RawSocket::open(*address, protocol, receives, mark)
+                let socket = RawSocket::open(*address, protocol, receives.is_some(), mark)
                     .map_err(|source| failed(&format!("IP protocol {protocol}"), address, source))?;
                 endpoints.push(socket);
             }
-            if receives {
-                let reports = RawSocket::of_reports(*address);
-                endpoints.push(reports.map_err(|source| failed("ICMP", address, source))?);
-            }
+        }
+        for address in receives.into_iter().flatten() {
+            let reports = RawSocket::of_reports(*address);
+            endpoints.push(reports.map_err(|source| failed("ICMP", address, source))?);
         }
         let fragments = FragmentSender::open(addresses, mark).map_err(|source| PortError::Io {
             port: name.to_owned(),

@@ -20,7 +20,10 @@ fn linked(mtu: u32) -> (Namespace, Namespace) {
 
 fn bind(namespace: &Namespace, address: &str) -> Raw {
     let address: IpAddr = address.parse().expect("an address");
-    namespace.inside(|| Raw::bind("outside", &[address], 1_500, 1, None)).expect("root may").remove(0)
+    namespace
+        .inside(|| Raw::bind("outside", &[address], &[address], 1_500, 1, None))
+        .expect("root may")
+        .remove(0)
 }
 
 /// A packet of ESP with DF, `len` bytes long.

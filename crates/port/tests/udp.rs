@@ -12,9 +12,10 @@ use support::{Namespace, ip, run, sent_buffers};
 const PORT: u16 = 4500;
 
 fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
-    let addresses = vec![address.parse().expect("an address")];
+    let addresses: Vec<IpAddr> = vec![address.parse().expect("an address")];
     let config = UdpConfig {
         name: "outside".into(),
+        reports: addresses.clone(),
         addresses,
         ports: vec![PORT],
         mtu: 9200,

@@ -16,7 +16,8 @@ fn packet(address: &str, len: usize) -> Vec<u8> {
 }
 
 fn exchange(address: &str) {
-    let queues = Raw::bind("outside", &[address.parse().expect("an address")], 1500, 2, None);
+    let local = [address.parse().expect("an address")];
+    let queues = Raw::bind("outside", &local, &local, 1500, 2, None);
     let [mut port, mut second] = <[Raw; 2]>::try_from(queues.expect("raw sockets need root"))
         .unwrap_or_else(|_| panic!("two queues were asked for"));
     let mut pool = FramePool::new(64, 8);
@@ -43,7 +44,8 @@ fn of_icmp_only_what_tells_of_a_path_is_handed_up() {
     let of_v6 = [(128, 0), (1, 4), (v6::PACKET_TOO_BIG, 0)];
     for (address, protocol, kinds) in [("127.0.0.78", ICMP, of_v4), ("::1", ICMP_V6, of_v6)] {
         let here: IpAddr = address.parse().expect("an address");
-        let mut port = Raw::bind("outside", &[here], 1500, 1, None).expect("raw sockets need root").remove(0);
+        let mut port =
+            Raw::bind("outside", &[here], &[here], 1500, 1, None).expect("raw sockets need root").remove(0);
         let router = Socket::new(
             Domain::for_address(SocketAddr::new(here, 0)),
             Type::RAW,

@@ -40,6 +40,8 @@ pub struct UdpConfig {
     pub queues: usize,
     /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
     pub offloads: bool,
+    /// Those of the addresses at which the port hears what ICMP says of paths; not where another port does.
+    pub reports: Vec<IpAddr>,
     /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it; needs CAP_NET_ADMIN.
     pub mark: Option<u32>,
 }
@@ -89,7 +91,7 @@ impl Udp {
             action: action.to_owned(),
             source,
         };
-        let heard = if is_first { config.addresses.as_slice() } else { &[] };
+        let heard = if is_first { config.reports.as_slice() } else { &[] };
         let raw =
             |source| failed("listen for ICMP and send fragments (run as root, or with CAP_NET_RAW)", source);
         let reports = Reports::open(heard).map_err(raw)?;

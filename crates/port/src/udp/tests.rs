@@ -10,9 +10,11 @@ use super::header::{Arrival, head, wrap};
 use super::*;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
-    let addresses = addresses.iter().map(|address| address.parse().expect("an address")).collect();
+    let addresses: Vec<IpAddr> =
+        addresses.iter().map(|address| address.parse().expect("an address")).collect();
     UdpConfig {
         name: "outside".into(),
+        reports: addresses.clone(),
         addresses,
         ports: vec![0],
         mtu: 9000,
