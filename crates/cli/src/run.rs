@@ -40,7 +40,6 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         }
     };
     running.summary.log(&running.gateway.snapshot());
-    tracing::info!("the MTU inside is {}", running.gateway.inner_mtu());
     tracing::info!("ready");
     tell_manager(Progress::Ready);
     let ended = running.gateway.work(&received);

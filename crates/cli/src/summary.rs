@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use convoy_gateway::config::{Config, PortConfig};
-use convoy_gateway::snapshot::Snapshot;
+use convoy_gateway::snapshot::{PortRow, Snapshot};
 
 /// What the gateway was told to take up: no copy of the configuration, which has keys. The gateway itself logs its engines.
 pub(crate) struct Summary {
@@ -39,12 +39,17 @@ impl Summary {
         let mut lines = vec![format!("convoy {} {}", snapshot.version, self.gateway)];
         for (name, port) in &self.ports {
             let row = snapshot.ports.iter().find(|row| row.name == *name);
-            let mtu = row.map_or_else(String::new, |row| format!(", MTU {}", row.mtu));
+            let mtu = row.map_or_else(String::new, mtu);
             lines.push(format!("port {name}: {port}{mtu}"));
         }
         lines.push(self.tunnels.clone());
         lines
     }
+}
+
+fn mtu(row: &PortRow) -> String {
+    let reason = if row.mtu_reason.is_empty() { String::new() } else { format!(" ({})", row.mtu_reason) };
+    format!(", MTU {}{reason}", row.mtu)
 }
 
 fn port(config: &PortConfig) -> String {
@@ -57,8 +62,6 @@ fn port(config: &PortConfig) -> String {
 
 #[cfg(test)]
 mod tests {
-    use convoy_gateway::snapshot::PortRow;
-
     use super::*;
 
     #[test]
@@ -69,22 +72,23 @@ mod tests {
             "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n",
         );
         let config = Config::parse("site.toml", text).expect("good");
-        let port = |name: &str, kind: &str, mtu| PortRow {
+        let port = |name: &str, kind: &str, mtu, reason: &str| PortRow {
             name: name.to_owned(),
             kind: kind.to_owned(),
             mtu,
+            mtu_reason: reason.to_owned(),
             ..PortRow::default()
         };
         let snapshot = Snapshot {
             version: "0.1.0".to_owned(),
-            ports: vec![port("inside", "tun", 1379), port("outside", "udp", 1500)],
+            ports: vec![port("inside", "tun", 1379, "as [[port]] says"), port("outside", "udp", 1500, "")],
             ..Snapshot::default()
         };
         assert_eq!(
             Summary::of(Path::new("site.toml"), &config).lines(&snapshot),
             [
                 "convoy 0.1.0 with site.toml: 2 workers, window of 32 packets",
-                "port inside: tun convoy0, 10.1.0.1, MTU 1379",
+                "port inside: tun convoy0, 10.1.0.1, MTU 1379 (as [[port]] says)",
                 "port outside: udp, 192.0.2.1, MTU 1500",
                 "tunnels: 0 with static keys, 0 without",
             ]

@@ -239,6 +239,9 @@ fn ports(view: &View<'_>) -> String {
         words("port", |port: &PortRow| port.name.clone()),
         word("kind", |port: &PortRow| port.kind.clone()),
     ];
+    if view.is_wide || !view.has_rates {
+        columns.push(number("MTU", |port: &PortRow| port.mtu.to_string()));
+    }
     if view.has_rates {
         columns.extend([
             number("received/s", |port: &PortRow| rate(port, 1.0, |port| port.received_packets)),
@@ -261,6 +264,7 @@ fn ports(view: &View<'_>) -> String {
             number("dropped out", |port: &PortRow| port.send_dropped.to_string()),
             number("system calls", |port: &PortRow| port.system_calls.to_string()),
             words("device", |port: &PortRow| named(&port.device)),
+            words("MTU from", |port: &PortRow| port.mtu_reason.clone()),
         ]);
     } else {
         let dropped = |port: &PortRow| view.count(port.receive_dropped + port.send_dropped);

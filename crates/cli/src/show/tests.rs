@@ -69,6 +69,8 @@ fn busy() -> Snapshot {
     let port = |name: &str, kind: &str| PortRow {
         name: name.to_owned(),
         kind: kind.to_owned(),
+        mtu: 9400,
+        mtu_reason: "tunnel site-b: aes128gcm16 in UDP over IPv4, in 1500 bytes outside".to_owned(),
         received_packets: 9_876_543_210,
         received_bytes: 14_814_814_815_000,
         sent_packets: 9_876_543_210,

@@ -1,0 +1,200 @@
+//! A worker's state as a snapshot.
+
+use std::collections::HashMap;
+use std::time::SystemTime;
+
+use convoy_ipsec::{DropCounters, Mode, SaDirection, SaProtocol, SaView, TunnelId};
+
+use super::{Drops, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use crate::ledger::{Ledger, Tally};
+use crate::pipeline::Health;
+use crate::worker::{Side, Worker};
+
+/// What people call a tunnel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TunnelName {
+    /// The name of the whole.
+    pub(crate) tunnel: String,
+    /// charon's for the CHILD_SA; empty with static keys.
+    pub(crate) child: String,
+}
+
+impl Snapshot {
+    /// A worker's state. `ledger` has been brought up to date.
+    pub(crate) fn of(
+        worker: &Worker,
+        names: &HashMap<TunnelId, TunnelName>,
+        ledger: &Ledger,
+        started: SystemTime,
+    ) -> Self {
+        let ipsec = worker.pipeline().ipsec();
+        let counters = ipsec.counters();
+        Self {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            started_s: started
+                .duration_since(SystemTime::UNIX_EPOCH)
+                .map_or(0.0, |since| since.as_secs_f64()),
+            uptime_s: worker.pipeline().clock().now_ns() as f64 * 1e-9,
+            tunnels: tunnels(ledger),
+            sas: sas(worker, names, ledger),
+            policies: policies(worker),
+            engines: engines(worker),
+            schedulers: vec![scheduler(worker)],
+            ports: ports(worker),
+            drops: rows(&counters.drops),
+            protected: counters.protected,
+            opened: counters.opened,
+            handed_over: worker.handed_over(),
+            ..Self::default()
+        }
+    }
+}
+
+fn rows(drops: &DropCounters) -> Drops {
+    drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect()
+}
+
+fn direction(direction: SaDirection) -> &'static str {
+    match direction {
+        SaDirection::Outbound => "outbound",
+        SaDirection::Inbound => "inbound",
+    }
+}
+
+fn tunnels(ledger: &Ledger) -> Vec<TunnelRow> {
+    let row = |(tunnel, way, tally): (&str, SaDirection, &Tally)| TunnelRow {
+        tunnel: tunnel.to_owned(),
+        direction: direction(way).to_owned(),
+        packets: tally.packets,
+        bytes: tally.bytes,
+        drops: rows(&tally.drops),
+    };
+    ledger.totals().map(row).collect()
+}
+
+fn sas(worker: &Worker, names: &HashMap<TunnelId, TunnelName>, ledger: &Ledger) -> Vec<SaRow> {
+    let own = worker.pipeline().ipsec().worker();
+    let views = worker.pipeline().ipsec().sas().filter(|view| view.owner == own);
+    views.map(|view| sa(worker, names.get(&view.tunnel), ledger, &view)).collect()
+}
+
+fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView) -> SaRow {
+    let stage = worker.pipeline().stage();
+    let by = |engine: usize| stage.fleet().description(engine).name.clone();
+    SaRow {
+        worker: view.owner,
+        tunnel: ledger.tunnel_of(view.index).to_owned(),
+        child: name.map(|name| name.child.clone()).unwrap_or_default(),
+        spi: view.name.spi,
+        direction: direction(view.name.direction).to_owned(),
+        protocol: match view.name.protocol {
+            SaProtocol::Esp => "esp",
+            SaProtocol::Ah => "ah",
+        }
+        .to_owned(),
+        mode: match view.mode {
+            Mode::Tunnel => "tunnel",
+            Mode::Transport => "transport",
+        }
+        .to_owned(),
+        local: view.name.local.to_string(),
+        local_port: view.encap.map(|encap| encap.local_port),
+        remote: view.name.remote.to_string(),
+        remote_port: view.encap.map(|encap| encap.remote_port),
+        encap: if view.encap.is_some() { "udp" } else { "none" }.to_owned(),
+        transform: view.transform.to_string(),
+        esn: view.esn,
+        replay_window: view.replay.map(|replay| replay.size),
+        packets: view.usage.packets(),
+        bytes: view.usage.bytes(),
+        sequence: view.sequence,
+        path_mtu: view.path_mtu,
+        age_s: view.age_ns as f64 * 1e-9,
+        last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
+        in_flight_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
+        drops: rows(&view.drops),
+    }
+}
+
+fn policies(worker: &Worker) -> Vec<PolicyRow> {
+    let views = worker.pipeline().ipsec().policies();
+    let row = |view: convoy_ipsec::PolicyView| PolicyRow {
+        name: view.policy.name,
+        priority: view.policy.priority,
+        local: view.policy.selector.local.to_string(),
+        remote: view.policy.selector.remote.to_string(),
+        action: match view.policy.action {
+            convoy_ipsec::Action::Protect(_) => "protect",
+            convoy_ipsec::Action::Bypass => "bypass",
+            convoy_ipsec::Action::Discard => "discard",
+        }
+        .to_owned(),
+        packets: view.packets,
+        bytes: view.bytes,
+    };
+    views.map(row).collect()
+}
+
+fn engines(worker: &Worker) -> Vec<EngineRow> {
+    let stage = worker.pipeline().stage();
+    let fleet = stage.fleet();
+    let snapshot = stage.scheduler().snapshot();
+    let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
+        let (description, counters) = (fleet.description(at), fleet.counters(at));
+        EngineRow {
+            worker: worker.pipeline().ipsec().worker(),
+            name: engine.name,
+            kind: description.kind.to_string(),
+            is_model: description.is_model,
+            down: match fleet.health(at) {
+                Health::Up => String::new(),
+                Health::Down { reason, .. } => reason.clone(),
+            },
+            packets: counters.packets,
+            multi_packets: counters.multi_packets,
+            queued: engine.queued,
+            failures: counters.failures,
+            redone_packets: counters.redone_packets,
+            packets_per_multi_packet: (&engine.packets_per_multi_packet).into(),
+            predicted_ns: engine.predicted_ticks,
+            prediction_error_ns: engine.error_ticks,
+        }
+    };
+    snapshot.engines.into_iter().enumerate().map(row).collect()
+}
+
+fn scheduler(worker: &Worker) -> SchedulerRow {
+    let snapshot = worker.pipeline().stage().scheduler().snapshot();
+    SchedulerRow {
+        worker: worker.pipeline().ipsec().worker(),
+        window: snapshot.window,
+        waiting: snapshot.waiting,
+        wait_ns: (&snapshot.wait).into(),
+    }
+}
+
+fn ports(worker: &Worker) -> Vec<PortRow> {
+    let all = [Side::Inside, Side::Outside].into_iter().flat_map(|side| worker.ports(side));
+    all.map(|port| {
+        let (description, counters) = (port.description(), port.counters());
+        PortRow {
+            name: description.name.clone(),
+            kind: description.kind.to_string(),
+            mtu: description.mtu,
+            mtu_reason: String::new(),
+            received_packets: counters.received_packets,
+            received_bytes: counters.received_bytes,
+            sent_packets: counters.sent_packets,
+            sent_bytes: counters.sent_bytes,
+            receive_dropped: counters.receive_dropped,
+            send_dropped: counters.send_dropped,
+            system_calls: counters.system_calls,
+            device: port
+                .device_counters()
+                .into_iter()
+                .map(|(name, count)| (name.to_owned(), count))
+                .collect(),
+        }
+    })
+    .collect()
+}

@@ -1,0 +1,197 @@
+//! The parts of a snapshot.
+
+use std::collections::BTreeMap;
+
+use convoy_scheduler::Histogram;
+use serde::{Deserialize, Serialize};
+
+use super::Drops;
+
+/// The way to charon.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct CharonRow {
+    /// Whether a charon is connected.
+    pub is_connected: bool,
+    /// SAs that charon was asked for.
+    pub acquires: u64,
+    /// SAs that charon was not asked for as the queue to it was full, or it was not there. They are asked for again.
+    pub acquires_lost: u64,
+    /// IKE messages for which charon's socket had no room, or it was not there. `ike_queue_full` of the drops counts those that did
+    /// not come so far.
+    pub ike_lost: u64,
+    /// Lifetimes and moved peers that charon is still to be told of.
+    pub events_waiting: u64,
+}
+
+/// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway runs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TunnelRow {
+    /// Its name, as [`SaRow::tunnel`].
+    pub tunnel: String,
+    /// `outbound` or `inbound`.
+    pub direction: String,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes to which the algorithms were applied.
+    pub bytes: u64,
+    /// Dropped packets by reason.
+    pub drops: Drops,
+}
+
+/// One SA.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SaRow {
+    /// Its tunnel's name: the configuration's, or charon's connection and child, `site/net`.
+    pub tunnel: String,
+    /// charon's name for the CHILD_SA; empty with static keys.
+    pub child: String,
+    /// The worker that it belongs to.
+    pub worker: u16,
+    /// Its SPI.
+    pub spi: u32,
+    /// `outbound` or `inbound`.
+    pub direction: String,
+    /// `esp` or `ah`.
+    pub protocol: String,
+    /// `tunnel` or `transport`.
+    pub mode: String,
+    /// Our outer address.
+    pub local: String,
+    /// Our UDP port, where ESP goes in UDP.
+    pub local_port: Option<u16>,
+    /// The peer's outer address.
+    pub remote: String,
+    /// The peer's UDP port, where ESP goes in UDP.
+    pub remote_port: Option<u16>,
+    /// `udp` where ESP goes in UDP, else `none`.
+    pub encap: String,
+    /// Its algorithms, in swanctl's words.
+    pub transform: String,
+    /// Whether sequence numbers are 64 bits long.
+    pub esn: bool,
+    /// The replay window in packets, 0 if replays are not looked for; inbound SAs have one.
+    pub replay_window: Option<u32>,
+    /// Packets.
+    pub packets: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// The last sequence number sent, or the highest received.
+    pub sequence: u64,
+    /// The largest outer packet that the path to the peer carries, in bytes, as far as it is known; outbound SAs have one.
+    pub path_mtu: Option<u16>,
+    /// Its age in seconds.
+    pub age_s: f64,
+    /// How many seconds ago its last packet left or came; nothing if there was none.
+    pub last_used_s: Option<f64>,
+    /// The port whose device seals or opens its packets in flight; empty if engines do.
+    pub in_flight_by: String,
+    /// Dropped packets by reason.
+    pub drops: Drops,
+}
+
+/// One policy.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PolicyRow {
+    /// Its tunnel's name.
+    pub name: String,
+    /// Lower comes first.
+    pub priority: u32,
+    /// The local side.
+    pub local: String,
+    /// The remote side.
+    pub remote: String,
+    /// What is done.
+    pub action: String,
+    /// Packets that it selected.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// One engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EngineRow {
+    /// Its name, which those of a kind that works on its caller's core share.
+    pub name: String,
+    /// The worker that it serves.
+    pub worker: u16,
+    /// Its kind.
+    pub kind: String,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Empty while it is in use, else why it is not.
+    pub down: String,
+    /// Packets whose result was used.
+    pub packets: u64,
+    /// Multi-packets whose result was used.
+    pub multi_packets: u64,
+    /// Multi-packets that it has now.
+    pub queued: usize,
+    /// Times that it was taken out.
+    pub failures: u64,
+    /// Packets done again elsewhere.
+    pub redone_packets: u64,
+    /// Packets in each multi-packet: upper bounds and counts, the last without bound.
+    pub packets_per_multi_packet: Buckets,
+    /// Mean time from dispatch to completion, in ns, as predicted.
+    pub predicted_ns: f64,
+    /// Mean absolute error of that prediction, in ns.
+    pub prediction_error_ns: f64,
+}
+
+/// A histogram: (upper bound, count) of each bucket, and the sum of all values.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Buckets {
+    /// Upper bound (`None` is without) and count, not cumulative.
+    pub buckets: Vec<(Option<u64>, u64)>,
+    /// The sum of all values.
+    pub sum: u64,
+}
+
+impl From<&Histogram> for Buckets {
+    fn from(histogram: &Histogram) -> Self {
+        Self { buckets: histogram.buckets().collect(), sum: histogram.sum() }
+    }
+}
+
+/// The scheduler.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SchedulerRow {
+    /// Its worker.
+    pub worker: u16,
+    /// The window now, in packets.
+    pub window: usize,
+    /// Packets that stand in it.
+    pub waiting: usize,
+    /// How long packets stood in it, in ns.
+    pub wait_ns: Buckets,
+}
+
+/// One port.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortRow {
+    /// Its name.
+    pub name: String,
+    /// Its kind.
+    pub kind: String,
+    /// The largest IP packet that it sends whole, in bytes.
+    pub mtu: usize,
+    /// What the MTU of the interface inside comes from; empty of the other ports, whose MTU is that of `[gateway]`.
+    pub mtu_reason: String,
+    /// Packets received and handed out.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Packets sent.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Packets that arrived and could not be handed out.
+    pub receive_dropped: u64,
+    /// Packets that could not leave.
+    pub send_dropped: u64,
+    /// System calls.
+    pub system_calls: u64,
+    /// What its device has counted beside, each under its name.
+    pub device: BTreeMap<String, u64>,
+}
