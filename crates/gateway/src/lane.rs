@@ -11,7 +11,7 @@ use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaIndex, Tun
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
-use crate::config::Config;
+use crate::config::{Config, TunnelConfig};
 use crate::costs::Costs;
 use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
@@ -70,6 +70,16 @@ pub(crate) struct Reloaded {
     pub(crate) went: usize,
     /// Tunnels that could not be installed, and why.
     pub(crate) refused: Vec<String>,
+}
+
+/// Tunnels by name, of which there may be many thousands.
+fn by_name<'a>(tunnels: impl IntoIterator<Item = &'a TunnelConfig>) -> HashMap<&'a str, &'a TunnelConfig> {
+    tunnels.into_iter().map(|tunnel| (tunnel.name.as_str(), tunnel)).collect()
+}
+
+/// Whether this tunnel is among them, unchanged.
+fn has(tunnels: &HashMap<&str, &TunnelConfig>, tunnel: &TunnelConfig) -> bool {
+    tunnels.get(tunnel.name.as_str()).is_some_and(|other| *other == tunnel)
 }
 
 /// A worker and what it serves.
@@ -176,9 +186,9 @@ impl Lane {
 
     /// The tunnels of a configuration that a reload would install, by name.
     pub(crate) fn missing(&self, config: &Config) -> Vec<String> {
-        let is_new =
-            |tunnel: &&crate::config::TunnelConfig| !self.installed.iter().any(|old| **tunnel == old.config);
-        config.tunnels.iter().filter(is_new).map(|tunnel| tunnel.name.clone()).collect()
+        let old = by_name(self.installed.iter().map(|old| &old.config));
+        let new = config.tunnels.iter().filter(|tunnel| !has(&old, tunnel));
+        new.map(|tunnel| tunnel.name.clone()).collect()
     }
 
     /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
@@ -268,10 +278,11 @@ impl Lane {
     fn go_over(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         self.settle();
         self.config = Arc::clone(config);
-        let is_kept = |tunnel: &Installed| config.tunnels.contains(&tunnel.config);
-        let (kept, gone): (Vec<_>, Vec<_>) = self.installed.drain(..).partition(is_kept);
-        let is_new = |wanted: &&crate::config::TunnelConfig| !kept.iter().any(|old| **wanted == old.config);
-        let new: Vec<_> = config.tunnels.iter().filter(is_new).cloned().collect();
+        let wanted = by_name(&config.tunnels);
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            self.installed.drain(..).partition(|tunnel| has(&wanted, &tunnel.config));
+        let old = by_name(kept.iter().map(|old| &old.config));
+        let new: Vec<_> = config.tunnels.iter().filter(|tunnel| !has(&old, tunnel)).cloned().collect();
         let mut done = Reloaded { stayed: kept.len(), went: gone.len(), ..Reloaded::default() };
         self.installed = kept;
         // Policies first: nothing may be prepared for an SA that is leaving.

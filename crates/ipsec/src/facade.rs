@@ -18,6 +18,7 @@ pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
 use crate::drops::{DropCounters, DropReason};
 use crate::flow_cache::FlowCache;
 use crate::job::SaIndex;
+use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};
 use crate::sa_config::{SaConfig, SaDirection};
@@ -134,8 +135,7 @@ pub struct Ipsec {
     fragment_id: u32,
     /// The latest time that was told.
     now_ns: u64,
-    /// Sorted: addresses of inbound SAs and of the configuration.
-    own: Vec<IpAddr>,
+    own: OwnAddresses,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
 }
@@ -156,7 +156,7 @@ impl Ipsec {
     /// An empty one: without policies, everything is dropped.
     pub fn new(config: IpsecConfig) -> Self {
         let cache = |salt: u64| FlowCache::new(config.flow_cache, config.seed ^ salt);
-        let mut ipsec = Self {
+        Self {
             sad: Sad::default(),
             tunnels: Tunnels::default(),
             spd: Spd::new(Vec::new()),
@@ -171,12 +171,10 @@ impl Ipsec {
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
             now_ns: 0,
-            own: Vec::new(),
+            own: OwnAddresses::new(config.outside.iter().copied()),
             pieces: Vec::new(),
             config,
-        };
-        ipsec.note_own_addresses();
-        ipsec
+        }
     }
 
     /// This worker's number.
@@ -194,7 +192,7 @@ impl Ipsec {
         let index = self.sad.install(&config, tunnel, self.now_ns)?;
         match config.direction {
             SaDirection::Outbound => self.tunnels.add_outbound(tunnel, index),
-            SaDirection::Inbound => self.note_own_addresses(),
+            SaDirection::Inbound => self.own.add(config.local),
         }
         Ok(index)
     }
@@ -212,7 +210,10 @@ impl Ipsec {
     pub fn remove(&mut self, index: SaIndex) {
         if let Some(slot) = self.sad.remove(index) {
             self.tunnels.remove_outbound(slot.tunnel, index);
-            self.note_own_addresses();
+            let name = slot.facts.name;
+            if name.direction == SaDirection::Inbound {
+                self.own.remove(name.local);
+            }
         }
     }
 
@@ -239,21 +240,6 @@ impl Ipsec {
         (self.spd, self.verdicts, self.uses) = (spd, verdicts, uses);
         self.outbound_flows.invalidate();
         self.inbound_flows.invalidate();
-    }
-
-    fn note_own_addresses(&mut self) {
-        let names = self.sad.iter().map(|(_, slot)| slot.facts.name);
-        let inbound = names.filter(|name| name.direction == SaDirection::Inbound);
-        self.own = inbound.map(|name| name.local).chain(self.config.outside.iter().copied()).collect();
-        self.own.sort_unstable();
-        self.own.dedup();
-    }
-
-    /// Whether packets to `address` are for the gateway itself.
-    fn is_own(&self, address: IpAddr) -> bool {
-        let any: IpAddr =
-            if address.is_ipv6() { Ipv6Addr::UNSPECIFIED.into() } else { Ipv4Addr::UNSPECIFIED.into() };
-        self.own.binary_search(&address).is_ok() || self.own.binary_search(&any).is_ok()
     }
 
     /// Gives a dropped frame back and counts it, for its SA too where one is known.

@@ -308,13 +308,18 @@ impl Config {
         let mut text = Zeroizing::new(String::with_capacity(room));
         file.read_to_string(&mut text).map_err(cannot)?;
         let config = Self::parse_at(&name, &text, &ThisMachine)?;
-        if mode & 0o077 != 0 && config.tunnels.iter().any(|tunnel| tunnel.manual.is_some()) {
+        if mode & 0o077 != 0 && config.has_static_keys() {
             return Err(fail(format!(
                 "holds keys and may be read by others (mode {:04o}); run: chmod 600 {name}",
                 mode & 0o7777
             )));
         }
         Ok(config)
+    }
+
+    /// Whether a tunnel has static keys.
+    pub fn has_static_keys(&self) -> bool {
+        self.tunnels.iter().any(|tunnel| tunnel.manual.is_some())
     }
 
     /// Our UDP port for ESP in UDP.

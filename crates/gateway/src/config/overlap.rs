@@ -1,19 +1,13 @@
 //! Tunnels that stand in each other's way: the first policy that selects a packet is its policy (RFC 4301 section 4.4.1).
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
-use convoy_ipsec::Selector;
+use convoy_ipsec::{OrderedSelectors, Selector};
 use toml::Spanned;
 
 use super::TunnelConfig;
 use super::checker::Checker;
 use super::file;
-
-/// A policy, and whose it is: a tunnel's by its place, or a bypass's.
-struct Policy {
-    selector: Selector,
-    tunnel: Option<usize>,
-}
 
 /// Tells of tunnels with the same selectors, and of selectors that an earlier policy has whole, so that they never match.
 /// Selectors that overlap in part are what priorities are for.
@@ -23,29 +17,35 @@ pub(super) fn selectors_are_reached(
     bypass: &[Selector],
     has_charon: bool,
 ) {
-    let mut policies: Vec<Policy> =
-        bypass.iter().map(|selector| Policy { selector: *selector, tunnel: None }).collect();
     // Whose keys come from charon have charon's policies.
     let is_ours = |at: &usize| tunnels[*at].1.manual.is_some() || !has_charon;
     let mut order: Vec<usize> = (0..tunnels.len()).filter(is_ours).collect();
     order.sort_by_key(|at| tunnels[*at].1.priority);
+    let mut selectors = bypass.to_vec();
+    // Whose each is: a tunnel's by its place, or a bypass's.
+    let mut owners: Vec<Option<usize>> = vec![None; bypass.len()];
+    let mut own = Vec::new();
     for at in order {
+        let (first, tunnel) = (selectors.len(), &tunnels[at].1);
+        for local in &tunnel.local_ts {
+            selectors
+                .extend(tunnel.remote_ts.iter().map(|remote| Selector { local: *local, remote: *remote }));
+        }
+        owners.resize(selectors.len(), Some(at));
+        own.push((at, first..selectors.len()));
+    }
+    let ordered = OrderedSelectors::new(selectors);
+    for (at, places) in own {
         let (file, tunnel) = &tunnels[at];
-        let own = tunnel.local_ts.iter().flat_map(|local| {
-            let remotes = tunnel.remote_ts.iter();
-            remotes.map(move |remote| Selector { local: *local, remote: *remote })
-        });
-        let earlier = policies.len();
         let span = file.remote_ts.as_ref().map_or(0..0, Spanned::span);
+        let earlier = places.start;
         // One word for each tunnel that is in the way.
-        let mut told: HashMap<Option<usize>, Selector> = HashMap::new();
-        for selector in own {
-            let first = policies[..earlier].iter().find(|policy| policy.selector.covers(&selector));
-            if let Some(first) = first.filter(|first| told.insert(first.tunnel, selector).is_none()) {
-                let is_same = first.selector == selector;
-                tell(c, &span, (tunnel, &selector), first.tunnel.map(|other| &tunnels[other].1), is_same);
-            }
-            policies.push(Policy { selector, tunnel: Some(at) });
+        let mut told = HashSet::new();
+        for selector in &ordered.selectors()[places] {
+            let first = ordered.first_covering(selector, earlier);
+            let Some(first) = first.filter(|first| told.insert(owners[*first])) else { continue };
+            let is_same = ordered.selectors()[first] == *selector;
+            tell(c, &span, (tunnel, selector), owners[first].map(|other| &tunnels[other].1), is_same);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! A gateway of two workers over ports in memory: workers that stand still, and workers that panic.
 
+use std::net::Ipv4Addr;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -15,24 +16,29 @@ use crate::charon::Workers as CharonsWorkers;
 use crate::lane::DRAIN;
 use crate::pipeline::Pipeline;
 
+mod many;
+
 const WORKERS: u16 = 2;
 /// Packets that a link holds.
 const LINK: usize = 256;
 /// A loaded machine may take so long over anything.
 const SLACK: Duration = Duration::from_secs(20);
 
-/// Two tunnels, of which worker 0 has the first and worker 1 the other.
-fn config(site: u8, workers: u16) -> Config {
+/// So many tunnels, which the workers have in turn.
+fn config(tunnels: u32, site: u8, workers: u16) -> Config {
     let peer = 3 - site;
     let mut text = format!("[gateway]\nworkers = {workers}\n");
-    for tunnel in 0..2_u32 {
-        let spi = |site: u8| u32::from(site) * 0x1000 + tunnel;
-        let key = |site: u8| hex::encode([site * 16 + tunnel as u8; 20]);
+    for tunnel in 0..tunnels {
+        let spi = |site: u8| u32::from(site) << 20 | tunnel;
+        let key = |site: u8| hex::encode([&tunnel.to_be_bytes()[..], &[site; 16]].concat());
+        let network = |site: u8| format!("{}/24", host(site, tunnel, 0));
         text += &format!(
             "[[tunnel]]\nname = \"t{tunnel}\"\nlocal = \"192.0.2.{site}\"\nremote = \"192.0.2.{peer}\"\n\
-             local_ts = [\"10.{site}.{tunnel}.0/24\"]\nremote_ts = [\"10.{peer}.{tunnel}.0/24\"]\n\
+             local_ts = [\"{}\"]\nremote_ts = [\"{}\"]\n\
              esp_proposal = \"aes128gcm16\"\nencap = \"udp\"\n[tunnel.manual]\nspi_in = {}\nspi_out = {}\n\
              key_in = \"{}\"\nkey_out = \"{}\"\n",
+            network(site),
+            network(peer),
             spi(site),
             spi(peer),
             key(site),
@@ -40,6 +46,12 @@ fn config(site: u8, workers: u16) -> Config {
         );
     }
     Config::parse("test.toml", &text).expect("good")
+}
+
+/// A host of a tunnel's network at a site.
+fn host(site: u8, tunnel: u32, number: u8) -> Ipv4Addr {
+    let [_, _, high, low] = tunnel.to_be_bytes();
+    Ipv4Addr::new(10 + site, high, low, number)
 }
 
 /// No engine is measured: a cache on this machine is not the test's.
@@ -59,7 +71,12 @@ struct Bench {
     peer: Pipeline,
 }
 
+/// A gateway with two tunnels, of which worker 0 has the first and worker 1 the other.
 fn bench() -> Bench {
+    bench_of(2)
+}
+
+fn bench_of(tunnels: u32) -> Bench {
     let (mut inside, mut outside, mut queues) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..WORKERS {
         let ((in_port, in_end), (out_port, out_end)) =
@@ -69,9 +86,9 @@ fn bench() -> Bench {
         outside.push(out_end);
     }
     let ports = Opened { queues, engines: Vec::new() };
-    let gateway =
-        Gateway::over(config(1, WORKERS), ports, None, None, costs(), Arc::new(|_| ())).expect("good");
-    let (peers, mut costs) = (config(2, 1), costs());
+    let gateway = Gateway::over(config(tunnels, 1, WORKERS), ports, None, None, costs(), Arc::new(|_| ()))
+        .expect("good");
+    let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
         assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh).expect("good");
@@ -80,9 +97,9 @@ fn bench() -> Bench {
 }
 
 /// A UDP packet from a host behind the peer to one behind the gateway.
-fn inner(tunnel: u8, mark: u8) -> Vec<u8> {
+fn inner(tunnel: u32, mark: u8) -> Vec<u8> {
     let mut packet = vec![0; 64];
-    let header = convoy_packet::IpHeader::new(17, [10, 2, tunnel, 9].into(), [10, 1, tunnel, 9].into());
+    let header = convoy_packet::IpHeader::new(17, host(2, tunnel, 9).into(), host(1, tunnel, 9).into());
     header.write(&mut packet);
     convoy_packet::udp::write(&mut packet[header.header_len()..], 7, 7);
     packet[63] = mark;
@@ -181,6 +198,10 @@ fn an_overloaded_tunnel_stops_no_tunnel_of_another_worker() {
     let drops = bench.gateway.snapshot().drops;
     assert!(drops.iter().any(|(reason, count)| reason == "handover_full" && *count > 1_000), "{drops:?}");
     drop(hung);
+    let until = Instant::now() + SLACK;
+    while bench.gateway.lanes.ask(|lane| lane.worker_mut().is_drained()).contains(&Some(false)) {
+        assert!(Instant::now() < until, "the overloaded worker does not catch up");
+    }
     let sealed = bench.sealed(&inner(1, 77));
     bench.arrive(0, sealed);
     assert!(bench.delivered(77), "the overloaded tunnel works again");

@@ -5,7 +5,7 @@
 //! privileges, no directory and no free space.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, ErrorKind, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,13 @@ use super::StateError;
 /// What tells a record from others, and nothing of the key that it stands for.
 pub(super) type Fingerprint = [u8; 16];
 
-/// Records that fit: three for each tunnel whose cipher counts, two for others.
-pub(super) const CAPACITY: usize = 16_384;
+/// Records that fit: three for each tunnel whose cipher counts, two for others. That is 10,000 tunnels with four keys each, one after
+/// the other, as a key that was ever in use keeps its records.
+pub(super) const CAPACITY: usize = 1 << 17;
 /// From the start of one copy to that of the other, in bytes.
-const COPY_BYTES: usize = 512 * 1024;
+const COPY_BYTES: usize = 4 << 20;
 const MAGIC: [u8; 8] = *b"convoyst";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const SALT_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 32;
 /// Magic, version, number of records, generation, salt; then come the records and the checksum of all that.
@@ -64,18 +65,15 @@ impl StateFile {
             _ => cannot(path, "opened", source),
         })?;
         lock(&file, path)?;
-        let mut bytes = vec![0; 2 * COPY_BYTES];
-        let read = file.read_exact_at(&mut bytes, 0);
-        match read {
-            Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
-                return Err(StateError::Damaged(path.to_owned()));
-            }
-            Err(error) => return Err(cannot(path, "read", error)),
-        }
-        let copies = [decode(&bytes[..COPY_BYTES]), decode(&bytes[COPY_BYTES..])];
+        let mut bytes = Vec::new();
+        (&file).read_to_end(&mut bytes).map_err(|source| cannot(path, "read", source))?;
+        let copies = match bytes.split_at_checked(COPY_BYTES) {
+            Some((first, second)) if second.len() == COPY_BYTES => [decode(first), decode(second)],
+            // Another format may be shorter.
+            _ => [decode(&bytes).and(Err(Unreadable::Damaged)), Err(Unreadable::Damaged)],
+        };
         let (generation, records) = newest(copies, path)?;
-        Ok((Self { file, generation, bytes }, records))
+        Ok((Self { file, generation, bytes: Vec::new() }, records))
     }
 
     /// Makes the file with these records, and the folder that it is in if need be.
@@ -290,7 +288,12 @@ mod tests {
             spoil(&path, copy + 8);
         }
         let error = StateFile::open(&path).err().expect("refused").to_string();
-        assert!(error.contains("format 0") && error.contains("format 1"), "{error}");
+        assert!(error.contains("format 3") && error.contains("format 2"), "{error}");
+        let mut short = std::fs::read(&path).expect("there");
+        short.truncate(COPY_BYTES / 4);
+        std::fs::write(&path, short).expect("written");
+        let error = StateFile::open(&path).err().expect("refused").to_string();
+        assert!(error.contains("format 3"), "{error}");
     }
 
     #[test]

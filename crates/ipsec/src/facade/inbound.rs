@@ -111,7 +111,7 @@ impl Ipsec {
             return self.drop_frame(pool, frame, None, DropReason::MalformedOuter);
         };
         frame.truncate(layout.total_len);
-        if !self.is_own(layout.addresses(&frame).1) {
+        if !self.own.has(layout.addresses(&frame).1) {
             return self.inbound_plain(frame, &layout, pool, out);
         }
         if layout.fragment.is_some() {
@@ -167,7 +167,7 @@ impl Ipsec {
         frame: &Frame,
         layout: &Layout,
     ) -> Result<(SaIndex, usize), (Option<SaIndex>, DropReason)> {
-        let is_ours = layout.fragment.is_none() && self.is_own(layout.addresses(frame).1);
+        let is_ours = layout.fragment.is_none() && self.own.has(layout.addresses(frame).1);
         let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
             (Kind::of(frame, layout, self.config.natt_port), is_ours)
         else {

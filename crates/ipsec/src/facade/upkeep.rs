@@ -14,7 +14,7 @@ use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
-use crate::sa_config::SaEnds;
+use crate::sa_config::{SaDirection, SaEnds};
 use crate::sad::{Sa, SaFacts, SaName, Slot};
 use crate::spd::TunnelId;
 
@@ -127,12 +127,16 @@ impl Ipsec {
     /// Gives an SA other ends (MOBIKE, NAT); sequence numbers and replay window go on. `false` if it is unknown, if
     /// another SA has its SPI there, or if it cannot travel so: AH in UDP, ends of two families.
     pub fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
-        let has_moved = self.sad.move_sa(index, ends);
-        if let Some(slot) = self.sad.get_mut(index).filter(|_| has_moved) {
+        let before = self.sad.get(index).map(|slot| slot.facts.name);
+        let Some(before) = before.filter(|_| self.sad.move_sa(index, ends)) else { return false };
+        if let Some(slot) = self.sad.get_mut(index) {
             slot.path = PathMtu::default();
         }
-        self.note_own_addresses();
-        has_moved
+        if before.direction == SaDirection::Inbound {
+            self.own.add(ends.local);
+            self.own.remove(before.local);
+        }
+        true
     }
 
     /// The ends of an SA as [`move_sa`](Self::move_sa) takes them; `None` if it is unknown.

@@ -1,0 +1,49 @@
+//! Ten thousand tunnels in one gateway.
+
+use std::collections::HashSet;
+
+use super::*;
+use crate::snapshot::Drops;
+
+const TUNNELS: u32 = 10_000;
+
+/// The tunnels whose packets have come out inside, at any worker.
+fn arrived(bench: &mut Bench, seen: &mut HashSet<Vec<u8>>) {
+    let mut burst = Vec::new();
+    for port in &mut bench.inside {
+        port.receive(bench.peer.pool_mut(), LINK, &mut burst).expect("memory does not fail");
+    }
+    seen.extend(burst.iter().map(|frame| frame.to_vec()));
+    bench.peer.pool_mut().give_back_burst(&mut burst);
+}
+
+#[test]
+fn packets_flow_in_each_of_ten_thousand_tunnels_and_a_reload_leaves_all_but_the_one_that_changed() {
+    let mut bench = bench_of(TUNNELS);
+    let began = Instant::now();
+    let mut seen = HashSet::new();
+    for tunnel in 0..TUNNELS {
+        let sealed = bench.sealed(&inner(tunnel, 0));
+        bench.arrive(0, sealed);
+        arrived(&mut bench, &mut seen);
+    }
+    while seen.len() < TUNNELS as usize && began.elapsed() < 5 * SLACK {
+        std::thread::sleep(Duration::from_millis(1));
+        arrived(&mut bench, &mut seen);
+    }
+    let drops = bench.gateway.snapshot().drops;
+    assert_eq!((seen.len(), drops), (TUNNELS as usize, Drops::new()));
+    println!("one packet in each of {TUNNELS} tunnels: {:?}", began.elapsed());
+
+    let mut changed = config(TUNNELS, 1, WORKERS);
+    changed.tunnels[7].replay_window = 64;
+    let began = Instant::now();
+    let report = bench.gateway.reload(&changed);
+    println!("reload: {:?}", began.elapsed());
+    assert_eq!((report.stayed, report.came, report.went), (TUNNELS as usize - 1, 1, 1), "{report:?}");
+    assert_eq!(report.refused, Vec::<String>::new());
+    assert_eq!(bench.sas(), [2 * TUNNELS as usize; WORKERS as usize]);
+    let sealed = bench.sealed(&inner(TUNNELS - 1, 99));
+    bench.arrive(1, sealed);
+    assert!(bench.delivered(99), "a tunnel that stayed goes on");
+}

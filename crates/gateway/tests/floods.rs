@@ -1,0 +1,200 @@
+//! Floods of a million packets a second on one worker, over ports in memory, beside a peer's own traffic: whatever the flood is
+//! made of, each packet of the peer's that the port had room for is delivered.
+//!
+//! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. A build without optimisation, or a busy
+//! machine, is offered what it can take.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use convoy_engine::{Engine, Multibuffer, Software};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::costs::Costs;
+use convoy_gateway::pipeline::{Clock, Pipeline};
+use convoy_gateway::state::Beginnings;
+use convoy_gateway::worker::Worker;
+use convoy_ipsec::DropReason;
+use convoy_packet::protocol::{ESP, UDP};
+use convoy_packet::{Frame, FramePool, IpHeader};
+use convoy_port::Port;
+use convoy_port::memory::{self, Memory};
+use convoy_scheduler::{CostModel, Input};
+
+/// Packets a second.
+const FLOOD: u64 = 1_000_000;
+const PEERS: u64 = 10_000;
+const LENGTH: Duration = Duration::from_secs(2);
+/// Packets that a port's queue holds, as many as a network card's.
+const QUEUE: usize = 4096;
+/// Of the peer's packets; the last 8 are its number.
+const BYTES: usize = 200;
+
+fn config(site: u8) -> Config {
+    let peer = 3 - site;
+    let text = format!(
+        "[[tunnel]]\nname = \"peer\"\nlocal = \"192.0.2.{site}\"\nremote = \"192.0.2.{peer}\"\nlocal_ts = [\"10.{site}.0.0/24\"]\n\
+         remote_ts = [\"10.{peer}.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\nencap = \"none\"\n[tunnel.manual]\n\
+         spi_in = {}\nspi_out = {}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
+        0x1000 + u32::from(site),
+        0x1000 + u32::from(peer),
+        hex::encode([site; 20]),
+        hex::encode([peer; 20]),
+    );
+    Config::parse("site.toml", &text).expect("good")
+}
+
+fn pipeline(site: u8) -> Pipeline {
+    let engine: Box<dyn Engine> = match Multibuffer::inline("engine") {
+        Ok(engine) => Box::new(engine),
+        Err(_) => Box::new(Software::new("engine")),
+    };
+    let mut costs = Costs::new();
+    costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+    let (config, engines) = (config(site), vec![engine]);
+    let made = assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh);
+    made.expect("a good configuration").0
+}
+
+/// The peer's packets, sealed in order.
+fn sealed(count: u64) -> Vec<Vec<u8>> {
+    let mut peer = pipeline(2);
+    let mut packet = vec![0; BYTES];
+    let header = IpHeader::new(UDP, [10, 2, 0, 9].into(), [10, 1, 0, 9].into());
+    header.write(&mut packet);
+    convoy_packet::udp::write(&mut packet[header.header_len()..], 7, 7);
+    let mut all = Vec::new();
+    for number in 0..count {
+        packet[BYTES - 8..].copy_from_slice(&number.to_be_bytes());
+        let frame = peer.pool_mut().take_filled(&packet, 64).expect("a frame");
+        peer.outbound(&mut vec![frame]);
+        while !peer.is_empty() {
+            peer.pump(Input::Ended);
+        }
+        let (pool, departures) = peer.pool_and_departures();
+        all.extend(departures.to_outside.iter().map(|frame| frame.to_vec()));
+        pool.give_back_burst(&mut departures.to_outside);
+    }
+    all
+}
+
+/// What a flood is made of: its packet of a number.
+type Flood<'a> = &'a dyn Fn(u64, &[Vec<u8>]) -> Vec<u8>;
+
+fn esp(spi: u32, sequence: u32) -> Vec<u8> {
+    let mut packet = vec![0xa5; BYTES];
+    IpHeader::new(ESP, [192, 0, 2, 2].into(), [192, 0, 2, 1].into()).write(&mut packet);
+    packet[20..24].copy_from_slice(&spi.to_be_bytes());
+    packet[24..28].copy_from_slice(&sequence.to_be_bytes());
+    packet
+}
+
+const FLOODS: [(&str, DropReason, Flood<'static>); 4] = [
+    ("garbage", DropReason::MalformedOuter, &|number, _| {
+        let mixed = number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
+        // Never of version 4 or 6, and of any length.
+        let len = 1 + mixed[7] as usize % BYTES;
+        mixed.iter().cycle().map(|byte| byte | 0xf0).take(len).collect()
+    }),
+    ("unknown SPIs", DropReason::UnknownSpi, &|number, _| esp(0x7000_0000 | number as u32, 1)),
+    ("replays", DropReason::Replayed, &|_, peers| peers[0].clone()),
+    // Ahead of all that the peer has sent, so that each is tried with the key.
+    ("forged ICVs", DropReason::IntegrityFailed, &|number, _| esp(0x1001, (1 << 30) + number as u32)),
+];
+
+/// The other ends of the gateway's ports.
+struct Outside {
+    network: Memory,
+    hosts: Memory,
+    pool: FramePool,
+    burst: Vec<Frame>,
+}
+
+impl Outside {
+    /// Sends as many as there is room for; how many that were.
+    fn send<'a>(&mut self, packets: impl Iterator<Item = &'a [u8]>) -> u64 {
+        let pool = &mut self.pool;
+        self.burst.extend(packets.map_while(|packet| pool.take_filled(packet, 64)));
+        let sent = self.network.send(pool, &mut self.burst).expect("memory does not fail");
+        pool.give_back_burst(&mut self.burst);
+        sent as u64
+    }
+
+    /// Takes what has come out inside; how many of the peer's packets.
+    fn delivered(&mut self) -> u64 {
+        self.hosts.receive(&mut self.pool, QUEUE, &mut self.burst).expect("memory does not fail");
+        let count = self.burst.iter().filter(|frame| frame.len() == BYTES).count();
+        assert_eq!(count, self.burst.len(), "nothing else comes out");
+        self.pool.give_back_burst(&mut self.burst);
+        count as u64
+    }
+}
+
+/// What was counted of a flood.
+#[derive(Default)]
+struct Figures {
+    flooded: u64,
+    sent: u64,
+    entered: u64,
+    delivered: u64,
+}
+
+fn run(flood: Flood<'_>, peers: &[Vec<u8>]) -> (Figures, Worker) {
+    let (inside, hosts) = memory::link("inside", "hosts", QUEUE, 1500);
+    let (outside, network) = memory::link("outside", "network", QUEUE, 1500);
+    let mut worker = Worker::new(pipeline(1), vec![Box::new(inside)], vec![Box::new(outside)]);
+    let is_over = Arc::new(AtomicBool::new(false));
+    let ends = Arc::clone(&is_over);
+    let gateway = std::thread::spawn(move || {
+        loop {
+            let is_over = ends.load(Ordering::Acquire);
+            if worker.round(true).expect("memory does not fail") {
+                continue;
+            }
+            if is_over && worker.is_drained() {
+                return worker;
+            }
+            worker.idle();
+        }
+    });
+    let flood: Vec<Vec<u8>> = (0..FLOOD / 10).map(|number| flood(number, peers)).collect();
+    let mut flood = flood.iter().cycle();
+    let mut outside = Outside { network, hosts, pool: FramePool::new(4 * QUEUE, 0), burst: Vec::new() };
+    let (mut figures, mut due, began) = (Figures::default(), 0, Instant::now());
+    while began.elapsed() < LENGTH {
+        let now = |rate: u64| (began.elapsed().as_nanos() * u128::from(rate) / 1_000_000_000) as u64;
+        // The first before any of the flood, which may repeat it.
+        let next = (now(PEERS) as usize + 1).min(peers.len());
+        figures.entered += outside.send(peers[figures.sent as usize..next].iter().map(Vec::as_slice));
+        figures.sent = next as u64;
+        // What was due while the queue was full is lost, as on a wire.
+        let burst = (now(FLOOD) - due).min(QUEUE as u64);
+        due = now(FLOOD);
+        figures.flooded += outside.send(flood.by_ref().take(burst as usize).map(Vec::as_slice));
+        figures.delivered += outside.delivered();
+    }
+    let until = Instant::now() + Duration::from_secs(20);
+    while figures.delivered < figures.entered && Instant::now() < until {
+        figures.delivered += outside.delivered();
+    }
+    is_over.store(true, Ordering::Release);
+    (figures, gateway.join().expect("the worker does not panic"))
+}
+
+#[test]
+fn a_peer_gets_through_whatever_else_comes() {
+    let peers = sealed(PEERS * LENGTH.as_secs());
+    println!("| flood | flood packets/s | the peer's sent | found the queue full | delivered |");
+    println!("| --- | --: | --: | --: | --: |");
+    for (name, reason, flood) in FLOODS {
+        let (figures, worker) = run(flood, &peers);
+        let Figures { flooded, sent, entered, delivered } = figures;
+        let rate = flooded as f64 / LENGTH.as_secs_f64();
+        println!("| {name} | {rate:.0} | {sent} | {} | {delivered} |", sent - entered);
+        assert_eq!(delivered, entered, "{name}: what the port had room for is lost");
+        assert!(delivered > sent / 10, "{name}: {delivered} of {sent}");
+        let dropped: Vec<_> = worker.pipeline().ipsec().drops().met().collect();
+        assert_eq!(dropped, [(reason, flooded)], "{name}");
+    }
+}

@@ -1,0 +1,85 @@
+//! Selectors in the order in which they are asked, for who wants to know which of them no packet ever reaches.
+
+use crate::flow::FlowKey;
+use crate::selector::Selector;
+use crate::spd_index::AddressIndex;
+
+/// Selectors, the first to be asked first. Of ten thousand tunnels each is held against few others.
+pub struct OrderedSelectors {
+    selectors: Vec<Selector>,
+    index: AddressIndex,
+}
+
+impl OrderedSelectors {
+    /// These, in their order.
+    pub fn new(selectors: Vec<Selector>) -> Self {
+        let index = AddressIndex::new(&selectors, |selector| Some(selector));
+        Self { selectors, index }
+    }
+
+    /// All of them.
+    pub fn selectors(&self) -> &[Selector] {
+        &self.selectors
+    }
+
+    /// The place of the first among the first `count` that admits each flow which `selector` admits. One whose sides are of two
+    /// families admits none, and nothing is said of it.
+    pub fn first_covering(&self, selector: &Selector, count: usize) -> Option<usize> {
+        let [local, remote] = [selector.local.addresses.first(), selector.remote.addresses.first()];
+        if local.is_ipv6() != remote.is_ipv6() {
+            return None;
+        }
+        // What covers the whole covers its first addresses.
+        let candidates = self.index.candidates(&FlowKey::new(local, remote, 0, None)).iter();
+        let mut earlier = candidates.map(|place| *place as usize).take_while(|place| *place < count);
+        earlier.find(|place| self.selectors[*place].covers(selector))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::selector::{AddressRange, Ports, TrafficSelector};
+
+    fn side(is_v6: bool, a: u8, b: u8, protocol: Option<u8>) -> TrafficSelector {
+        let address = |number: u8| -> IpAddr {
+            if is_v6 {
+                Ipv6Addr::from_bits(number.into()).into()
+            } else {
+                Ipv4Addr::from_bits(number.into()).into()
+            }
+        };
+        let addresses = AddressRange::new(address(a.min(b)), address(a.max(b))).expect("in order");
+        TrafficSelector { addresses, protocol, ports: Ports::Any }
+    }
+
+    prop_compose! {
+        fn any_selector()(is_v6: bool, ends in [0u8..12, 0u8..12, 0u8..12, 0u8..12], protocol in proptest::option::of(Just(6))) -> Selector {
+            let [a, b, c, d] = ends;
+            Selector { local: side(is_v6, a, b, protocol), remote: side(is_v6, c, d, None) }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn the_first_that_covers_is_found_as_by_holding_each_against_it(
+            selectors in proptest::collection::vec(any_selector(), 1..30),
+        ) {
+            let ordered = OrderedSelectors::new(selectors.clone());
+            for (count, selector) in selectors.iter().enumerate() {
+                let expected = selectors[..count].iter().position(|earlier| earlier.covers(selector));
+                prop_assert_eq!(ordered.first_covering(selector, count), expected);
+            }
+        }
+    }
+
+    #[test]
+    fn sides_of_two_families_admit_nothing() {
+        let mixed = Selector { local: side(false, 0, 1, None), remote: side(true, 0, 1, None) };
+        assert_eq!(OrderedSelectors::new(vec![mixed]).first_covering(&mixed, 1), None);
+    }
+}
