@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a running gateway may still do, that a second one is refused before it does harm, and that no key stays in memory after the reload
-# that took its tunnel away. Needs root.
+# What a running gateway may still do, that a second one is refused before it does harm, that no key stays in memory after the reload
+# that took its tunnel away, and that a gateway does not go on without its helper. Needs root.
 # usage: privileges.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -110,3 +110,11 @@ for which in out in; do
   [ "$copies" = 0 ] || fail "$copies copies of key_$which are in memory after the reload that took it away"
 done
 ok "no copy of either key is in memory after the reload that took them away"
+
+# The helper ends by a fault: a gateway that cannot set routes or reload any more would only seem to be whole.
+kill -9 "$helper"
+for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
+! kill -0 "$process" 2>/dev/null || fail "the gateway goes on without its helper"
+[ "$(grep -c 'the helper process ended (signal: 9 (SIGKILL))' "$work/a.log")" = 1 ] || fail "the log does not say once that the helper ended"
+ip -n $a route show table 4500 | grep -q '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
+ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"

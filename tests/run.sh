@@ -34,7 +34,7 @@ run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"
-run "privileges, a second gateway, and keys in memory after a reload" tests/privileges.sh "$convoy"
+run "privileges, a second gateway, keys in memory after a reload, a helper that is killed" tests/privileges.sh "$convoy"
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do

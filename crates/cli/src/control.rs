@@ -27,6 +27,6 @@ pub(crate) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     for note in &report.notes {
         println!("{note}");
     }
-    println!("{} tunnels stayed, {} came, {} went", report.stayed, report.came, report.went);
+    println!("{report}");
     if report.refused.is_empty() { Ok(()) } else { Err(Failure::Failed(report.refused.join("\n"))) }
 }

@@ -44,7 +44,7 @@ pub struct ReplayReport {
     pub icmp: u64,
     /// IKE messages; not written.
     pub ike: u64,
-    /// Dropped packets by reason.
+    /// Dropped packets by reason, but for those that no policy protects.
     pub dropped: Vec<(String, u64)>,
     /// Each engine's share.
     pub engines: Vec<EngineShare>,
@@ -143,12 +143,13 @@ fn write(
 }
 
 fn finish(pipeline: &Pipeline, source: &Pcap, sink: &Pcap, mut report: ReplayReport) -> ReplayReport {
-    let counters = pipeline.ipsec().counters();
+    let drops = pipeline.ipsec().drops();
+    let without_policy = [DropReason::OutboundNoPolicy, DropReason::InboundNoPolicy];
     report.read = source.counters().received_packets;
     report.written = sink.counters().sent_packets;
-    report.unprotected += counters.drops.get(DropReason::OutboundNoPolicy);
-    report.unprotected += counters.drops.get(DropReason::InboundNoPolicy);
-    report.dropped = counters.drops.met().map(|(reason, count)| (reason.name().to_owned(), count)).collect();
+    report.unprotected += without_policy.map(|reason| drops.get(reason)).iter().sum::<u64>();
+    let others = drops.met().filter(|(reason, _)| !without_policy.contains(reason));
+    report.dropped = others.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     report.engines = pipeline
         .stage()
         .scheduler()

@@ -1,6 +1,8 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::process::ExitStatus;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -49,6 +51,15 @@ pub struct ReloadReport {
     pub notes: Vec<String>,
     /// Tunnels that could not be installed, and why.
     pub refused: Vec<String>,
+}
+
+impl fmt::Display for ReloadReport {
+    /// In one line, without notes and refusals.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { stayed, came, went, .. } = self;
+        let tunnels = if *stayed == 1 { "tunnel" } else { "tunnels" };
+        write!(f, "{stayed} {tunnels} stayed, {came} came, {went} went")
+    }
 }
 
 /// Has a running gateway read its configuration anew and go over to it, without waiting for that: `reply` hears what came of
@@ -117,6 +128,11 @@ pub enum RunError {
     /// It would have gone on with more rights than it needs.
     #[error(transparent)]
     Privileges(#[from] privileges::PrivilegeError),
+    /// The helper ended by a fault, or somebody ended it.
+    #[error(
+        "the helper process ended ({0}): routes that go would not be set anew, and no configuration could be read; a start brings it back"
+    )]
+    Helper(ExitStatus),
     /// Nothing could be routed into the tunnels.
     #[error("routes into the tunnels: {0}")]
     Routes(#[from] HelperError),
@@ -125,8 +141,8 @@ pub enum RunError {
 /// Workers by their numbers, for people.
 struct Workers<'a>(&'a [usize]);
 
-impl std::fmt::Display for Workers<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Workers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         write!(f, "worker{} {}", if self.0.len() == 1 { "" } else { "s" }, numbers.join(", "))
     }
@@ -143,6 +159,8 @@ pub struct Gateway {
     /// Does what needs privileges; a gateway over ports that were given to it has none.
     helper: Option<Arc<Helper>>,
     state: Option<State>,
+    /// Whether there were static keys at the start, when alone a state file can be opened.
+    began_with_static_keys: bool,
     charon: Option<Charon>,
 }
 
@@ -234,12 +252,8 @@ impl Gateway {
             charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
-        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, state, charon })
-    }
-
-    /// The MTU of the interface inside, and why.
-    pub fn inner_mtu(&self) -> &InnerMtu {
-        &self.inner_mtu
+        let began_with_static_keys = config.has_static_keys();
+        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, state, began_with_static_keys, charon })
     }
 
     /// Routes into the tunnels what is behind them. To be called last, so that a start that fails changes no route.
@@ -267,6 +281,9 @@ impl Gateway {
             }
             if self.state.as_ref().is_some_and(State::has_fallen) {
                 result = Err(RunError::Thread("state".to_owned()));
+            }
+            if let Some(status) = self.helper.as_ref().and_then(|helper| helper.has_ended()) {
+                result = Err(RunError::Helper(status));
             }
             if let Some(thread) = self.charon.as_ref().and_then(Charon::fallen) {
                 result = Err(RunError::Thread(thread.to_owned()));
@@ -320,8 +337,9 @@ impl Gateway {
         self.config.bypass.clone_from(&config.bypass);
         notes.extend(self.route().err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
-        tracing::info!("reload: {stayed} tunnels stayed, {came} came, {went} went");
-        ReloadReport { stayed, came, went, notes, refused }
+        let report = ReloadReport { stayed, came, went, notes, refused };
+        tracing::info!("reload: {report}");
+        report
     }
 
     /// Where the tunnels begin that a reload to this configuration would install, and what keeps those with static keys from it.
@@ -336,18 +354,13 @@ impl Gateway {
     }
 
     fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
-        if self.state.is_none() {
-            self.state = State::open(config, &self.tell)?;
-            if let Some(state) = &mut self.state {
-                state.keep(self.lanes.clone(), Arc::clone(&self.tell)).map_err(StateError::Thread)?;
-                let reporter = state.reporter();
-                self.lanes.tell(move |lane| lane.report_to(reporter.clone()));
-            }
-        }
-        let Some(state) = &self.state else { return Ok(Beginnings::Fresh) };
+        let Some(state) = &self.state else {
+            State::do_without(config, self.began_with_static_keys, &self.tell)?;
+            return Ok(Beginnings::Fresh);
+        };
         self.lanes.ask(|lane| lane.numbers()).iter().flatten().for_each(|report| state.note(report));
         let tunnels = Arc::clone(config);
-        let missing: Vec<String> =
+        let missing: HashSet<String> =
             self.lanes.ask(move |lane| lane.missing(&tunnels)).into_iter().flatten().flatten().collect();
         let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
         state.begin(begun, &config.tunnels)

@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -90,8 +90,16 @@ impl Helper {
         let undone = self.ask(&Request::Undo);
         let mut line = self.line();
         line.socket = None;
-        line.child.wait()?;
+        // One that does not answer may never end.
+        if !matches!(undone, Err(HelperError::Gone(_))) {
+            line.child.wait()?;
+        }
         undone.map(drop)
+    }
+
+    /// How the helper has ended, which it does by itself only by a fault. Never waits: of one that is being asked it is not known.
+    pub fn has_ended(&self) -> Option<ExitStatus> {
+        self.0.try_lock().ok()?.child.try_wait().ok().flatten()
     }
 
     fn line(&self) -> MutexGuard<'_, Line> {
@@ -120,4 +128,25 @@ pub struct Duties<'a> {
     pub config: &'a Path,
     /// Files of sockets, which go when the gateway stops.
     pub sockets: &'a [std::path::PathBuf],
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_helper_that_has_ended_is_noticed() {
+        // This program lists its tests and ends.
+        let helper = Helper::start([OsStr::new("--list")]).expect("this program is there");
+        let until = Instant::now() + PATIENCE;
+        while helper.has_ended().is_none() {
+            assert!(Instant::now() < until, "nobody notices");
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        assert!(matches!(helper.configuration(), Err(HelperError::Gone(_))));
+        helper.undo().expect_err("nobody is there to undo anything");
+    }
 }

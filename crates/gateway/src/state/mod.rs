@@ -89,9 +89,11 @@ pub enum StateError {
     /// Two tunnels would count up one number.
     #[error("tunnels {0:?} and {1:?} have the same key_out; give one of them another key")]
     SharedKey(String, String),
-    /// There was no thread for its keeper.
-    #[error("the state file's thread: {0}")]
-    Thread(#[source] io::Error),
+    /// It is not open, and cannot be opened any more.
+    #[error(
+        "the first static keys need a restart: the state file {0} is opened at the start alone, as a running gateway may write no file"
+    )]
+    Late(PathBuf),
     /// Without a state file only the clock keeps nonces apart.
     #[error(
         "tunnel {0:?} has static keys for a counter cipher, and without a state file only the wall clock keeps its nonces apart over \
@@ -138,7 +140,7 @@ impl State {
     /// # Errors
     /// [`StateError`], which says what to do.
     pub(crate) fn open(config: &Config, tell: &Tell) -> Result<Option<Self>, StateError> {
-        if config.tunnels.iter().all(|tunnel| tunnel.manual.is_none()) {
+        if !config.has_static_keys() {
             return Ok(None);
         }
         let why = match &config.state {
@@ -153,12 +155,28 @@ impl State {
             },
         };
         needs_clock(&config.tunnels, wall_clock_ns())?;
-        tell(format!(
-            "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
-             replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
-             someone recorded may pass once more"
-        ));
+        tell_of_absence(&why, tell);
         Ok(None)
+    }
+
+    /// For a running gateway that has no state file, whether it may go over to this configuration. It can open none, as it has given up
+    /// the right to write files. `is_known` says whether the start has told what it means to have none.
+    ///
+    /// # Errors
+    /// [`StateError::Late`] for the first static keys, where there is to be a file; [`StateError::Clock`].
+    pub(crate) fn do_without(config: &Config, is_known: bool, tell: &Tell) -> Result<(), StateError> {
+        if !config.has_static_keys() {
+            return Ok(());
+        }
+        needs_clock(&config.tunnels, wall_clock_ns())?;
+        match &config.state {
+            _ if is_known => Ok(()),
+            Some(state) => Err(StateError::Late(state.path.clone())),
+            None => {
+                tell_of_absence("state = \"\" says so", tell);
+                Ok(())
+            }
+        }
     }
 
     fn new(book: Book) -> Self {
@@ -238,6 +256,14 @@ impl State {
             let _ = keeper.join();
         }
     }
+}
+
+fn tell_of_absence(why: &str, tell: &Tell) {
+    tell(format!(
+        "there is no state file ({why}): after a restart sequence numbers of static keys begin at 1, so that the peer drops packets as \
+         replayed until it has new keys too; nonces then depend on the wall clock, which must not be set back; and packets that \
+         someone recorded may pass once more"
+    ));
 }
 
 fn open_or_make(path: &Path) -> Result<Book, StateError> {
