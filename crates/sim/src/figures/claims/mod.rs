@@ -89,7 +89,7 @@ pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, us
         .collect();
     let mut finding = for_patterns(patterns, |it| (0..ENC_RATIOS.len()).all(|place| check(it, place)));
     if !finding.shown && !held.is_empty() {
-        finding.measured.push_str(&format!("; for all of them at T_enc ratio {}", held.join(", ")));
+        finding.measured.push_str(&format!("; held for all at T_enc ratio {}", held.join(", ")));
     }
     finding
 }
@@ -170,7 +170,7 @@ mod tests {
             for_ratios(&MIXED, |pattern, place| place > 1 || pattern == Pattern::Uniform && place > 0);
         assert_eq!(
             finding.measured,
-            "0 of 3 patterns, not trace, exponential, uniform; for all of them at T_enc ratio 5, 7"
+            "0 of 3 patterns, not trace, exponential, uniform; held for all at T_enc ratio 5, 7"
         );
         assert_eq!(for_ratios(&MIXED, |_, _| true).measured, "3 of 3 patterns");
     }
