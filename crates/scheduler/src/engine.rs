@@ -50,6 +50,11 @@ impl EngineQueue {
         !self.is_idle() && now.saturating_sub(self.busy_until) > margin
     }
 
+    /// When it turns late, if it completes nothing until then.
+    fn late_from(&self, margin: u64) -> Option<u64> {
+        (!self.is_idle()).then(|| self.busy_until.saturating_add(margin).saturating_add(1))
+    }
+
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_empty()
@@ -146,6 +151,12 @@ impl Engines {
         let queue = &mut self.queues[engine];
         queue.enqueue(now, pending);
         self.open.set(engine, queue.has_room(1));
+    }
+
+    /// When the next engine turns late, after `now`.
+    pub(crate) fn next_late(&self, now: u64, margin: u64) -> Option<u64> {
+        let late_from = self.available.filter_map(|engine| self.queues[engine].late_from(margin));
+        late_from.filter(|at| *at > now).min()
     }
 
     /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.

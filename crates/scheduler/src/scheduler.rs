@@ -294,10 +294,17 @@ impl<T> Scheduler<T> {
         self.window.first_arrival().map(|first| first.saturating_add(self.max_wait))
     }
 
-    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never. Once it
-    /// is past, the window waits for room in a queue, that is for a completion.
-    pub fn next_deadline(&self) -> Option<u64> {
-        if self.max_wait == 0 { None } else { self.deadline() }
+    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never. That is when
+    /// the window has been held back for long enough, or when an engine for which it may wait turns late. Later than both, it
+    /// waits for room in a queue, that is for a completion.
+    pub fn next_deadline(&self, now: u64) -> Option<u64> {
+        let held_back = if self.max_wait == 0 { None } else { self.deadline() };
+        let held_back = held_back.filter(|deadline| *deadline > now);
+        let margin = self.late_margin.filter(|_| {
+            self.full_queue == FullQueue::Wait && self.policy == Policy::FinishingTime && self.waiting() > 0
+        });
+        let late = margin.and_then(|margin| self.engines.next_late(now, margin));
+        [held_back, late].into_iter().flatten().min()
     }
 
     /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks, if known.

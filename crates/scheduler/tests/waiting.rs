@@ -177,3 +177,35 @@ fn without_a_margin_an_engine_that_hangs_holds_the_window_up() {
     assert_eq!(run(FullQueue::Wait, Some(1_000)), 0);
     assert_eq!(run(FullQueue::Skip, None), 0);
 }
+
+/// Whoever sleeps until [`Scheduler::next_deadline`] misses nothing.
+#[test]
+fn the_next_deadline_is_when_a_waited_for_engine_turns_late() {
+    let engine = |is_cpu, t_init| EngineModel {
+        name: String::new(),
+        is_cpu,
+        depth: 0,
+        costs: vec![Some(CostModel { t_init, t_block: 0.0 })],
+    };
+    let run = |full_queue, late_margin| {
+        let config = SchedulerConfig { full_queue, late_margin, window: 1, ..SchedulerConfig::default() };
+        let engines = vec![engine(true, 5_000.0), engine(false, 10.0)];
+        let mut scheduler = Scheduler::new(config, engines).expect("in range");
+        let item = Item { sa: 0, algorithm: 0, class: 0, blocks: 1, bytes: 16, payload: () };
+        scheduler.push(100, item.clone()).expect("room");
+        assert_eq!(scheduler.dispatch(100, Input::More).map(|dispatch| dispatch.engine), Some(1));
+        assert_eq!(scheduler.next_deadline(100), None, "nothing waits");
+        scheduler.push(100, item).expect("room");
+        let next = scheduler.next_deadline(100);
+        if let Some(next) = next {
+            assert!(scheduler.dispatch(next - 1, Input::More).is_none());
+            assert_eq!(scheduler.dispatch(next, Input::More).map(|dispatch| dispatch.engine), Some(0));
+            assert_eq!(scheduler.next_deadline(next), None, "nothing waits any more");
+        }
+        next
+    };
+    // It was to be done at 110.
+    assert_eq!(run(FullQueue::Wait, Some(200)), Some(311));
+    assert_eq!(run(FullQueue::Wait, None), None);
+    assert_eq!(run(FullQueue::Skip, Some(200)), None);
+}

@@ -156,6 +156,28 @@ fn a_timeout_and_a_byte_limit_close_the_window_early() {
 }
 
 #[test]
+fn a_window_that_waits_for_an_engine_goes_elsewhere_as_soon_as_that_one_is_late() {
+    // The accelerator has room for one multi-packet of 1 block. Its cost says 2 us; with the bus, of which the cost knows
+    // nothing, it takes 6. The CPU takes 11.
+    let mut slow = cpu();
+    slow.enc_ratio = 10.0;
+    let mut shallow = accelerator();
+    shallow.depth = 0;
+    let mut platform = easy(vec![slow, shallow], 1);
+    let of = |platform: &convoy_sim::Platform| {
+        let (_, lines) = log(&Simulation::new(platform.clone()), packets(&[(0, 1), (1, 1)]));
+        let mut lines: Vec<_> = lines.into_iter().map(|line| (line.2, line.0, line.3)).collect();
+        lines.sort_unstable();
+        lines
+    };
+    // The second, at 2, waits for the accelerator until 7.
+    assert_eq!(of(&platform), [(1, 1, 7), (7, 1, 13)]);
+    // Of the first the accelerator should have been rid at 3: more than 1 us later it is late.
+    platform.scheduler.late_margin_us = Some(1.0);
+    assert_eq!(of(&platform), [(1, 1, 7), (4, 0, 15)]);
+}
+
+#[test]
 fn captured_and_paced_packets_arrive_when_they_should() {
     let mut simulation = Simulation::new(easy(vec![cpu()], 1));
     simulation.arrivals = Arrivals::Captured;

@@ -9,10 +9,11 @@ use convoy_ipsec::{
     Transform,
 };
 use convoy_packet::{FramePool, FrameSize, Offload};
-use convoy_scheduler::{CostModel, Input, Policy, SchedulerConfig};
+use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, SchedulerConfig};
 
 use super::*;
 
+mod late;
 mod leaving;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -24,10 +25,21 @@ fn keys(sa: u32) -> KeyMaterial {
 }
 
 fn stage(engines: Vec<Box<dyn Engine>>, policy: Policy) -> CryptoStage {
-    let scheduler = SchedulerConfig { policy, window: 8, ..SchedulerConfig::default() };
+    stage_by(engines, SchedulerConfig { policy, window: 8, ..SchedulerConfig::default() })
+}
+
+fn stage_by(engines: Vec<Box<dyn Engine>>, scheduler: SchedulerConfig) -> CryptoStage {
     let config = StageConfig { grace_ns: 0, ..StageConfig::new(scheduler) };
+    with_keys(config, engines, |_| CostModel { t_init: 2_000.0, t_block: 20.0 })
+}
+
+fn with_keys(
+    config: StageConfig,
+    engines: Vec<Box<dyn Engine>>,
+    cost: impl Fn(usize) -> CostModel,
+) -> CryptoStage {
     let mut stage = CryptoStage::new(config, Fleet::new(engines), Clock::start()).expect("in range");
-    let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 2_000.0, t_block: 20.0 };
+    let mut cost = |_: &mut Fleet, engine: usize, _| cost(engine);
     for sa in 0..SAS {
         stage.install(SaIndex(sa), Direction::Seal, &keys(sa), &mut cost).expect("software can do it");
     }
@@ -84,6 +96,21 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
     left
 }
 
+/// Every policy, and with it every rule for full queues.
+fn by_seed(seed: u64) -> SchedulerConfig {
+    let policies = Policy::ALL.len() as u64;
+    let bit = |bit: u32| (((seed / policies) >> bit) & 1) as usize;
+    SchedulerConfig {
+        policy: Policy::ALL[(seed % policies) as usize],
+        full_queue: FullQueue::ALL[bit(0)],
+        depth_unit: DepthUnit::ALL[bit(1)],
+        late_margin: (bit(2) == 1).then_some(2_000),
+        overtake: bit(3) == 1,
+        window: 8,
+        ..SchedulerConfig::default()
+    }
+}
+
 fn check(left: &[(u32, Vec<u8>)], expected: &[(u32, Vec<u8>)]) {
     assert_eq!(left.len(), expected.len());
     for sa in 0..SAS {
@@ -107,8 +134,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
             Box::new(Faulty::new(Box::new(Software::new(name)), plan))
         };
         let engines = vec![faulty("a", seed), faulty("b", !seed), Box::new(Software::new("good")) as _];
-        let policy = Policy::ALL[seed as usize % Policy::ALL.len()];
-        let mut stage = stage(engines, policy);
+        let mut stage = stage_by(engines, by_seed(seed));
         check(&run(&mut stage, &mut pool, PACKETS), &expected);
         for engine in 0..3 {
             failures += stage.fleet().counters(engine).failures;

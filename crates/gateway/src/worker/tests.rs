@@ -1,14 +1,19 @@
+use std::collections::VecDeque;
+use std::fs::File;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
+use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
 use convoy_ipsec::MappingChange;
-use convoy_packet::Offload;
-use convoy_port::memory;
+use convoy_packet::{IpHeader, Offload};
+use convoy_port::{PortCounters, PortDescription, PortKind, memory};
 use convoy_scheduler::CostModel;
 
 #[test]
@@ -56,14 +61,15 @@ impl Daemon for Busy {
     }
 }
 
+const TUNNEL: &str = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+    local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
+    [tunnel.manual]\nspi_in = 4097\nspi_out = 4098\n\
+    key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
+    key_out = \"ffeeddccbbaa99887766554433221100ffeeddcc\"\n";
+
 #[test]
 fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone() {
-    let text = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
-        local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
-        [tunnel.manual]\nspi_in = 4097\nspi_out = 4098\n\
-        key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
-        key_out = \"ffeeddccbbaa99887766554433221100ffeeddcc\"\n";
-    let config = Config::parse("test.toml", text).expect("good");
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
     let mut costs = Costs::new();
     costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
@@ -93,4 +99,93 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     assert_eq!(tick(&mut worker), 1, "of an SA that is gone nothing is told");
     assert!(worker.untold.is_empty());
     assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
+}
+
+/// Has some packets, one a call, and notes when somebody wants to sleep until there are more.
+struct Sleepless {
+    description: PortDescription,
+    packets: VecDeque<Vec<u8>>,
+    never_readable: File,
+    was_slept_on: Arc<AtomicBool>,
+}
+
+impl Port for Sleepless {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        _: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        let frame = self.packets.pop_front().and_then(|packet| pool.take_filled(&packet, 256));
+        let received = usize::from(frame.is_some());
+        burst.extend(frame);
+        Ok(received)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let sent = burst.len();
+        pool.give_back_burst(burst);
+        Ok(sent)
+    }
+
+    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+        self.was_slept_on.store(true, Ordering::Relaxed);
+        Some(self.never_readable.as_fd())
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::default()
+    }
+}
+
+/// Engines finish, and turn late, without waking anyone.
+#[test]
+fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
+    let text = format!("[scheduler]\nlate_margin_us = 1000\n{TUNNEL}");
+    let config = Config::parse("test.toml", &text).expect("good");
+    let mut costs = Costs::new();
+    costs.state("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
+    costs.state("other", CostModel { t_init: 1e9, t_block: 1.0 });
+    let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
+    let (pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &crate::state::Beginnings::Fresh)
+            .expect("good");
+    let mut packet = vec![0; 100];
+    let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
+    IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
+    let was_slept_on = Arc::new(AtomicBool::new(false));
+    let port = |packets: &[Vec<u8>]| -> Vec<Box<dyn Port>> {
+        vec![Box::new(Sleepless {
+            description: PortDescription { name: "p".to_owned(), kind: PortKind::Memory, mtu: 1_500 },
+            packets: packets.iter().cloned().collect(),
+            never_readable: File::open("/dev/null").expect("it is everywhere"),
+            was_slept_on: Arc::clone(&was_slept_on),
+        })]
+    };
+    let mut worker = Worker::new(pipeline, port(&[packet.clone(), packet]), port(&[]));
+    for _ in 0..10_000_000 {
+        if !worker.round(true).expect("no port fails") {
+            worker.idle();
+        }
+        if worker.pipeline.stage().fleet().counters(1).packets == 1 {
+            break;
+        }
+    }
+    assert_eq!(worker.pipeline.stage().fleet().counters(1).packets, 1, "the second went elsewhere");
+    assert!(!was_slept_on.load(Ordering::Relaxed));
+    // Once there is nothing that time alone would bring on, it may.
+    let idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));
+    idle.idle();
+    assert!(was_slept_on.load(Ordering::Relaxed), "this test can fail");
+}
+
+fn another(config: &Config, costs: &mut Costs) -> Pipeline {
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
+    let beginnings = crate::state::Beginnings::Fresh;
+    assemble::pipeline(config, 0, engines, costs, Clock::start(), &beginnings).expect("good").0
 }

@@ -95,9 +95,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             None => self.schedule_freely(),
         }
         if let Some(slot) = self.timeout_slot {
-            // A deadline that is past waits for room in a queue, which a completion will make.
-            let deadline = self.scheduler.next_deadline().filter(|deadline| *deadline > self.now);
-            self.events.set(slot, deadline.unwrap_or(NEVER));
+            self.events.set(slot, self.scheduler.next_deadline(self.now).unwrap_or(NEVER));
         }
     }
 

@@ -147,6 +147,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             arrival: NEVER,
             only_full_windows_go: config.classes == 1
                 && config.max_wait == 0
+                && config.late_margin.is_none()
                 && config.byte_limit == u32::MAX
                 && !is_work_conserving
                 && !is_staged

@@ -24,7 +24,7 @@ pub(super) enum Part {
     Server(usize, usize),
     /// A core is done: which cores, and which of them.
     OneOf(usize, usize),
-    /// The window's timeout.
+    /// The window's timeout, or that of an engine for which it waits.
     Timeout,
 }
 
@@ -85,7 +85,7 @@ impl Parts {
             (1..spec.count).for_each(|core| _ = slot(Part::OneOf(at, core)));
             cores.push(Cores { slot: first, at: vec![None; spec.count], busy_ticks: 0 });
         }
-        if platform.scheduler.max_wait_us > 0.0 {
+        if platform.scheduler.max_wait_us > 0.0 || platform.scheduler.late_margin_us.is_some() {
             slot(Part::Timeout);
         }
         Self { engines, processors, stages, cores, slots, parts }
