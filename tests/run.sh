@@ -1,15 +1,39 @@
 #!/usr/bin/env bash
-# The tests against foreign peers and in network namespaces: root is needed, and their absence is a failure.
-# usage: run.sh CONVOY PLUGIN
+# The tests against foreign peers and in network namespaces: root is needed, and their absence is a failure. JOBS (2) run at a time, each with
+# a /run of its own, where the names of network namespaces are; those that load the machine to its limits run alone.
+# usage: run.sh CONVOY PLUGIN [PATTERN]: all, or those whose names match
 set -euo pipefail
-convoy=$(realpath "$1") plugin=$(realpath "$2")
+convoy=$(realpath "$1") plugin=$(realpath "$2") pattern=${3:-}
 cd "$(dirname "$0")/.."
 python=target/test-venv/bin/python
-passed=0 failed=0
-run() { # name command...
+passed=0 failed=0 count=0 logs=$(mktemp -d)
+declare -A names=() began=()
+trap 'kill "${!names[@]}" 2>/dev/null || true; wait; rm -rf "$logs"' EXIT
+trap 'exit 130' INT TERM HUP
+finish() { # waits for one
+  local pid status=0 word=passed
+  wait -n -p pid "${!names[@]}" || status=$?
+  if [ $status = 0 ]; then passed=$((passed + 1)); else failed=$((failed + 1)) word=FAILED; fi
+  echo "=== $word in $((SECONDS - ${began[$pid]#* })) s: ${names[$pid]}"
+  cat "$logs/${began[$pid]% *}"
+  unset "names[$pid]"
+}
+begin() { # name command...
   local name=$1; shift
-  echo "=== $name"
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "=== FAILED: $name"; fi
+  count=$((count + 1))
+  tests/own-run.sh "$@" >"$logs/$count" 2>&1 &
+  names[$!]=$name began[$!]="$count $SECONDS"
+}
+run() { # name command...
+  [[ $1 =~ $pattern ]] || return 0
+  while [ ${#names[@]} -ge "${JOBS:-2}" ]; do finish; done
+  begin "$@"
+}
+alone() { # name command...
+  [[ $1 =~ $pattern ]] || return 0
+  while [ ${#names[@]} -gt 0 ]; do finish; done
+  begin "$@"
+  finish
 }
 run "scapy opens what convoy seals, and the other way round" "$python" -W ignore tests/oracle/oracle.py "$convoy"
 run "two gateways in namespaces: ping, TCP, tshark decrypts the outside" demo/net.sh "$convoy"
@@ -22,14 +46,14 @@ run "the systemd units as docs/strongswan.md has them, under a real systemd: ord
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
-run "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
+alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
-run "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
-run "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
+alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
+alone "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
@@ -45,5 +69,6 @@ for port in udp raw; do
   done
 done
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
+while [ ${#names[@]} -gt 0 ]; do finish; done
 echo "system tests: $passed passed, $failed failed"
 [ "$failed" = 0 ]
