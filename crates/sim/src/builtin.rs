@@ -5,8 +5,9 @@ use std::path::Path;
 use crate::platform::{Platform, PlatformError};
 
 /// Name and text of each.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 5] = [
     ("grip", include_str!("../../../platforms/grip.toml")),
+    ("grip-inline", include_str!("../../../platforms/grip-inline.toml")),
     ("ixp425", include_str!("../../../platforms/ixp425.toml")),
     ("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml")),
     ("pentium3", include_str!("../../../platforms/pentium3.toml")),

@@ -57,7 +57,7 @@ mod time;
 mod traffic;
 
 #[cfg(feature = "figures")]
-pub use figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, make_figures};
+pub use figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, Paper, make_figures};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{

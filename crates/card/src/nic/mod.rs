@@ -84,6 +84,8 @@ pub struct Nic {
     from: (Held, Vec<u8>),
     losses: u32,
     counters: NicCounters,
+    /// See [`Self::set_bus`].
+    bus: (u32, u32),
 }
 
 impl Nic {
@@ -105,9 +107,16 @@ impl Nic {
             from: (None, vec![0; LINE_BYTES]),
             losses: 0,
             counters: NicCounters::default(),
+            bus: (1, 1),
         };
         nic.offer_all();
         Ok(nic)
+    }
+
+    /// Sets the clock of the host's bus against the card's, as [`Driver::set_bus`](crate::Driver::set_bus) does.
+    pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
+        self.bus = (bus_mhz, card_mhz);
+        self.device.set_bus(bus_mhz, card_mhz);
     }
 
     /// The card's count of cycles since reset, which wraps.
@@ -181,6 +190,7 @@ impl Nic {
         self.counters.device_errors += 1;
         self.counters.lost += self.flight.leaving + self.flight.arriving;
         self.device = Device::new(WINDOW_BYTES)?;
+        self.device.set_bus(self.bus.0, self.bus.1);
         self.rings = Rings::start(&mut self.device);
         (self.flight, self.opens, self.losses) = (Flight::default(), [None; 256], 0);
         self.sas.restore();

@@ -19,7 +19,7 @@ pub(super) enum SimCommand {
     Ndr(Box<NdrArgs>),
     /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
     Sweep(SweepArgs),
-    /// Figures 3 to 15 of the small-packets paper, and what becomes of its claims
+    /// A paper's figures, and what becomes of its claims
     Figures(FiguresArgs),
     /// What this machine's engines would do with a capture: the best window, and what each engine brings
     Plan(PlanArgs),
@@ -62,13 +62,16 @@ pub(super) struct SweepArgs {
 
 #[derive(Args)]
 pub(super) struct FiguresArgs {
+    /// Whose figures
+    #[arg(long, value_name = "NAME", default_value = "small-packets")]
+    pub(super) paper: PaperName,
     /// Folder of the figures, tables and the report; it is made where it is not there
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Packets of each run behind a figure
-    #[arg(long, value_name = "N", default_value_t = convoy_sim::PAPER_PACKETS)]
-    pub(super) packets: u64,
-    /// Packets of each run over the open parameters [default: 30,000, at most those of --packets]
+    /// Packets of each run or trial behind a figure [default: 500,000 of small-packets, 20,000 of the others]
+    #[arg(long, value_name = "N")]
+    pub(super) packets: Option<u64>,
+    /// The same over what the paper leaves open [default: 30,000 or 3,000, at most those of --packets]
     #[arg(long, value_name = "N")]
     pub(super) range_packets: Option<u64>,
     /// Threads [default: all cores]
@@ -115,6 +118,17 @@ pub(super) struct NdrArgs {
     pub(super) json: bool,
 }
 
+/// A paper whose figures can be made.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum PaperName {
+    /// Scheduling Small Packets in IPSec Multi-accelerator Based Systems: figures 3 to 15
+    SmallPackets,
+    /// VPN Gateways over Network Processors: figures 6 and 8 to 15
+    Ixp425,
+    /// The two GRIP papers: the MTU sweep (figure 1) and the profile (figure 3)
+    Grip,
+}
+
 /// Which SA a captured packet belongs to.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(super) enum SaBy {
@@ -135,7 +149,7 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a platform that comes with the program: grip, ixp425, pci-accelerators, pentium3
+    /// A file, or the name of a platform that comes with the program: grip, grip-inline, ixp425, pci-accelerators, pentium3
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]

@@ -18,8 +18,8 @@ use super::runs::ENC_RATIOS;
 use super::{FigureError, bars};
 
 /// Of an SVG, in pixels; a panel more makes it wider.
-const SIZE: (u32, u32) = (620, 430);
-const PANEL_WIDTH: u32 = 330;
+pub(super) const SIZE: (u32, u32) = (620, 430);
+pub(super) const PANEL_WIDTH: u32 = 330;
 /// A PNG has so many times the pixels: 300 dpi at a print of 16 cm.
 const PNG_SCALE: u32 = 3;
 const PIXELS_PER_METRE: u32 = 11_811;
@@ -28,34 +28,52 @@ const BYTES_PER_PIXEL: usize = 3;
 const CAP: f64 = 0.07;
 
 pub(super) type Area<'a, B> = DrawingArea<B, Shift>;
-type Drawn = Result<(), String>;
+pub(super) type Drawn = Result<(), String>;
 
 /// A file that text is drawn by, since a machine need not have any.
 pub(super) const FONT: &str = "sans-serif";
+
+/// What can be drawn, on paper or pixels alike.
+pub(super) trait Picture {
+    /// In pixels of the SVG.
+    fn size(&self) -> (u32, u32);
+    /// Draws it, with so many times the pixels.
+    fn draw<B: DrawingBackend>(&self, backend: B, scale: u32) -> Drawn;
+}
+
+impl Picture for Figure {
+    fn size(&self) -> (u32, u32) {
+        (SIZE.0.max(PANEL_WIDTH * self.panels.len() as u32), SIZE.1)
+    }
+
+    fn draw<B: DrawingBackend>(&self, backend: B, scale: u32) -> Drawn {
+        picture(backend, self, scale)
+    }
+}
 
 /// Draws a figure as `stem.svg` and `stem.png`.
 ///
 /// # Errors
 /// [`FigureError::Drawing`] says which file could not be written.
-pub(super) fn draw(figure: &Figure, stem: &Path) -> Result<(), FigureError> {
+pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError> {
     // Known for good: the file is a part of the program.
     let _ = plotters::style::register_font(
         FONT,
         FontStyle::Normal,
         include_bytes!("../../assets/DejaVuSans-subset.ttf"),
     );
-    let width = SIZE.0.max(PANEL_WIDTH * figure.panels.len() as u32);
+    let (width, height) = figure.size();
     let failed = |path: &Path, what: String| FigureError::Drawing(path.to_owned(), what);
     let svg = stem.with_extension("svg");
     // The library writes SVGs when it drops them, and loses what went wrong.
     let mut text = String::new();
-    picture(SVGBackend::with_string(&mut text, (width, SIZE.1)), figure, 1)
-        .map_err(|what| failed(&svg, what))?;
+    figure.draw(SVGBackend::with_string(&mut text, (width, height)), 1).map_err(|what| failed(&svg, what))?;
     std::fs::write(&svg, text).map_err(|error| failed(&svg, error.to_string()))?;
     let png = stem.with_extension("png");
-    let size = (width * PNG_SCALE, SIZE.1 * PNG_SCALE);
+    let size = (width * PNG_SCALE, height * PNG_SCALE);
     let mut pixels = vec![0; BYTES_PER_PIXEL * size.0 as usize * size.1 as usize];
-    picture(BitMapBackend::with_buffer(&mut pixels, size), figure, PNG_SCALE)
+    figure
+        .draw(BitMapBackend::with_buffer(&mut pixels, size), PNG_SCALE)
         .map_err(|what| failed(&png, what))?;
     write_png(&png, size, &pixels).map_err(|error| failed(&png, error.to_string()))
 }
@@ -148,7 +166,12 @@ fn lines<B: DrawingBackend>(
 }
 
 /// A row of samples under the plots.
-fn legend<B: DrawingBackend>(area: &Area<'_, B>, names: &[&str], looks: &[Look], scale: u32) -> Drawn {
+pub(super) fn legend<B: DrawingBackend>(
+    area: &Area<'_, B>,
+    names: &[&str],
+    looks: &[Look],
+    scale: u32,
+) -> Drawn {
     let style = text_style(11 * scale).pos(Pos::new(HPos::Left, VPos::Center));
     let sample = (34 * scale) as i32;
     let mut x = row_start(area, names, sample, scale)?;

@@ -3,9 +3,14 @@
 
 mod axes;
 mod bars;
+mod chart;
+mod chart_draw;
 mod claims;
 mod draw;
+mod grip;
+mod ixp425;
 mod marks;
+mod paper;
 mod plan;
 mod plots;
 mod runs;
@@ -22,9 +27,23 @@ use crate::simulation::SimulationError;
 use claims::Range;
 use plan::Plan;
 
+/// Whose figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Paper {
+    /// *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*: figures 3 to 15.
+    #[default]
+    SmallPackets,
+    /// *VPN Gateways over Network Processors*: figures 6 and 8 to 15.
+    Ixp425,
+    /// *IPsec-Protected Transport of HDTV over IP*, figure 3, and the paper on network security with FPGAs, figure 1.
+    Grip,
+}
+
 /// What to make.
 #[derive(Clone, Debug)]
 pub struct FigureOptions {
+    /// Whose figures.
+    pub paper: Paper,
     /// Folder of the files; it is made where it is not there.
     pub out: PathBuf,
     /// Packets of each run behind a figure; the paper has 500,000.
@@ -115,6 +134,18 @@ pub fn make_figures(
 ) -> Result<FiguresMade, FigureError> {
     let began = Instant::now();
     std::fs::create_dir_all(&options.out).map_err(|error| FigureError::Io(options.out.clone(), error))?;
+    match options.paper {
+        Paper::SmallPackets => small_packets(options, began, progress),
+        Paper::Ixp425 => ixp425::make(options, progress),
+        Paper::Grip => grip::make(options, progress),
+    }
+}
+
+fn small_packets(
+    options: &FigureOptions,
+    began: Instant,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<FiguresMade, FigureError> {
     let platform = Platform::open("pci-accelerators")?;
     let mut plan = Plan::new(&platform, options);
     plan.carry_out(&platform, options.threads, progress)?;

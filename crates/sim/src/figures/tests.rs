@@ -1,7 +1,13 @@
 use super::*;
 
 fn options(out: &Path) -> FigureOptions {
-    FigureOptions { out: out.to_owned(), packets: 400, range_packets: 60, threads: 2 }
+    FigureOptions {
+        paper: Paper::SmallPackets,
+        out: out.to_owned(),
+        packets: 400,
+        range_packets: 60,
+        threads: 2,
+    }
 }
 
 #[test]

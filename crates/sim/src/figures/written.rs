@@ -8,7 +8,7 @@ use super::runs::{LENGTH_NOISE, Runs};
 use super::{ClaimVerdict, FiguresMade};
 use crate::setting::PAPER_PACKETS;
 
-const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#111}\
+pub(super) const STYLE: &str = "body{font:15px/1.5 sans-serif;max-width:62em;margin:2em auto;padding:0 1em;color:#111}\
     table{border-collapse:collapse;font-size:13px}td,th{border-bottom:1px solid #ccc;padding:.3em .6em;text-align:left;\
     vertical-align:top}.yes{color:#05603a;font-weight:bold}.no{color:#a3260a;font-weight:bold}figure{margin:2em 0}\
     svg{max-width:100%;height:auto}pre{font-size:12px;overflow:auto}@media print{details{display:none}}";
@@ -173,6 +173,6 @@ pub(super) fn html(made: &FiguresMade, figures: &[Figure], svgs: &[String]) -> S
     text
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

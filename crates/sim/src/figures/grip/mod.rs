@@ -1,0 +1,43 @@
+//! Figure 1 of the paper on network security with FPGAs (FPGAs in this folder) and figure 3 of *IPsec-Protected Transport of HDTV over
+//! IP* (HDTV), both by Bellows and others, and what becomes of their claims.
+
+mod cases;
+mod charts;
+mod claims;
+mod runs;
+
+use std::time::Instant;
+
+use super::paper::{Study, carry_out, publish, verdicts};
+use super::{FigureError, FigureOptions, FiguresMade};
+use runs::{Runs, keys, run};
+
+/// Makes all of it; `progress` hears how many packets have been simulated, and of how many.
+///
+/// # Errors
+/// [`FigureError`] says which file cannot be written.
+pub(super) fn make(
+    options: &FigureOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<FiguresMade, FigureError> {
+    let began = Instant::now();
+    let (cases, keys) = (cases::all()?, keys());
+    let outcomes = carry_out(&cases, &keys, options, run, progress)?;
+    let runs: Vec<Runs> = outcomes.into_iter().map(Runs).collect();
+    let (claims, cases_csv) = verdicts(&claims::all(), &cases, &runs);
+    let study = Study {
+        title: "HDTV through the GRIP card, simulated",
+        paper: "IPsec-Protected Transport of HDTV over IP (HDTV below), and the paper on network security with FPGAs (FPGAs below), both by Bellows \
+                and others",
+        chosen: "platforms/grip-inline.toml",
+        charts: charts::all(&runs[0]),
+        claims,
+        cases_csv,
+        runs_csv: runs[0].csv(),
+        runs: (keys.len(), keys.len() * (cases.len() - 1)),
+    };
+    publish(study, &cases, options, began)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,244 @@
+//! What the figures of the other papers have in common: runs in several cases of what is open, claims over them, and the report.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::hash::Hash;
+use std::path::PathBuf;
+use std::time::Instant;
+
+use super::chart::Chart;
+use super::claims::Finding;
+use super::written::{STYLE, claims_csv, escaped};
+use super::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, draw, write};
+use crate::parallel::for_each;
+
+/// A case of what a paper leaves open: convoy's choice, or that with one thing changed.
+pub(super) struct Case<P> {
+    /// What is changed, in words; empty for convoy's choice, which is the first case.
+    pub(super) name: &'static str,
+    /// The platforms in this case.
+    pub(super) platforms: P,
+}
+
+/// A sentence of a paper, and how to see in some runs whether it holds.
+pub(super) struct PaperClaim<R> {
+    /// Section and figure.
+    pub(super) source: &'static str,
+    pub(super) text: &'static str,
+    pub(super) check: fn(&R) -> Finding,
+}
+
+/// A paper's figures, before they are written.
+pub(super) struct Study {
+    pub(super) title: &'static str,
+    /// Its title and authors.
+    pub(super) paper: &'static str,
+    /// convoy's choice, in words.
+    pub(super) chosen: &'static str,
+    pub(super) charts: Vec<Chart>,
+    pub(super) claims: Vec<ClaimVerdict>,
+    /// Each claim in each case.
+    pub(super) cases_csv: String,
+    pub(super) runs_csv: String,
+    /// Runs with convoy's choice, and in the other cases.
+    pub(super) runs: (usize, usize),
+}
+
+/// Carries out every run of every case, on so many threads.
+///
+/// # Errors
+/// The first run that is out of range.
+pub(super) fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Send>(
+    cases: &[Case<P>],
+    keys: &[K],
+    options: &FigureOptions,
+    run: impl Fn(&P, &K, u64) -> Result<O, FigureError> + Sync,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<HashMap<K, O>>, FigureError> {
+    let jobs: Vec<(usize, &K)> =
+        (0..cases.len()).flat_map(|case| keys.iter().map(move |key| (case, key))).collect();
+    let mut outcomes: Vec<HashMap<K, O>> = cases.iter().map(|_| HashMap::new()).collect();
+    let packets = |case: usize| if case == 0 { options.packets } else { options.range_packets };
+    let total = jobs.iter().map(|(case, _)| packets(*case)).sum();
+    let mut done = 0;
+    let work = |(case, key): &(usize, &K)| run(&cases[*case].platforms, key, packets(*case));
+    for_each(&jobs, options.threads, work, |place, outcome| {
+        let (case, key) = jobs[place];
+        outcomes[case].insert(key.clone(), outcome?);
+        done += packets(case);
+        progress(done, total);
+        Ok::<(), FigureError>(())
+    })?;
+    Ok(outcomes)
+}
+
+/// Every claim with convoy's choice and in the other cases, and a table of these.
+pub(super) fn verdicts<P, R>(
+    claims: &[PaperClaim<R>],
+    cases: &[Case<P>],
+    runs: &[R],
+) -> (Vec<ClaimVerdict>, String) {
+    let mut table = String::from("claim,case,shown,measured\n");
+    let mut verdicts = Vec::with_capacity(claims.len());
+    for (number, claim) in (1..).zip(claims) {
+        let findings: Vec<Finding> = runs.iter().map(claim.check).collect();
+        for (case, finding) in cases.iter().zip(&findings) {
+            let name = if case.name.is_empty() { "chosen" } else { case.name };
+            // Writing to a string cannot fail.
+            let _ = writeln!(table, "{number},\"{name}\",{},\"{}\"", finding.shown, finding.measured);
+        }
+        let shown: Vec<bool> = findings.iter().map(|finding| finding.shown).collect();
+        let chosen = &findings[0];
+        verdicts.push(ClaimVerdict {
+            source: claim.source.to_owned(),
+            claim: claim.text.to_owned(),
+            shown: chosen.shown,
+            measured: chosen.measured.clone(),
+            range_shown: shown.iter().filter(|shown| **shown).count(),
+            range_of: shown.len(),
+            range: range(cases, &shown),
+        });
+    }
+    (verdicts, table)
+}
+
+/// In which cases a claim is shown, in words.
+fn range<P>(cases: &[Case<P>], shown: &[bool]) -> String {
+    let named = |wanted: bool| {
+        let those =
+            cases.iter().zip(shown).filter(|(case, shown)| **shown == wanted && !case.name.is_empty());
+        those.map(|(case, _)| case.name).collect::<Vec<_>>().join("; ")
+    };
+    match (named(true), named(false)) {
+        (_, failing) if shown[0] && failing.is_empty() => "everywhere".to_owned(),
+        (holding, _) if !shown[0] && holding.is_empty() => "nowhere".to_owned(),
+        (holding, failing) if shown[0] && holding.len() >= failing.len() => format!("not with {failing}"),
+        (holding, _) if shown[0] && holding.is_empty() => "only with convoy's choice".to_owned(),
+        (holding, _) if shown[0] => format!("with convoy's choice and {holding}, and with no other"),
+        (holding, failing) if holding.len() <= failing.len() => format!("with {holding}"),
+        (_, failing) => format!("not with convoy's choice and {failing}, but with all others"),
+    }
+}
+
+/// Draws the charts and writes the tables and the report.
+///
+/// # Errors
+/// [`FigureError`] says which file cannot be written.
+pub(super) fn publish<P>(
+    study: Study,
+    cases: &[Case<P>],
+    options: &FigureOptions,
+    began: Instant,
+) -> Result<FiguresMade, FigureError> {
+    let stem = |chart: &Chart| options.out.join(format!("figure-{:02}", chart.number));
+    for_each(&study.charts, options.threads, |chart| draw::draw(chart, &stem(chart)), |_, drawn| drawn)?;
+    let mut files: Vec<PathBuf> = Vec::new();
+    let mut svgs = Vec::with_capacity(study.charts.len());
+    for chart in &study.charts {
+        let svg = stem(chart).with_extension("svg");
+        svgs.push(std::fs::read_to_string(&svg).map_err(|error| FigureError::Io(svg.clone(), error))?);
+        files.extend([svg, stem(chart).with_extension("png")]);
+        write(&stem(chart).with_extension("csv"), &chart.csv(), &mut files)?;
+    }
+    let about = about(&study, cases, options);
+    let seconds = began.elapsed().as_secs_f64();
+    for (name, text) in [
+        ("claims.csv", claims_csv(&study.claims)),
+        ("claims.md", markdown(&study, &about)),
+        ("claims-range.csv", study.cases_csv.clone()),
+        ("runs.csv", study.runs_csv.clone()),
+        ("report.html", html(&study, &about, &svgs)),
+    ] {
+        write(&options.out.join(name), text.as_str(), &mut files)?;
+    }
+    files.sort();
+    Ok(FiguresMade {
+        claims: study.claims,
+        runs: study.runs,
+        packets: (options.packets, options.range_packets),
+        chosen: study.chosen.to_owned(),
+        seconds,
+        files,
+    })
+}
+
+/// What was run, in words.
+fn about<P>(study: &Study, cases: &[Case<P>], options: &FigureOptions) -> String {
+    let names: Vec<&str> = cases.iter().map(|case| case.name).filter(|name| !name.is_empty()).collect();
+    let shown = study.claims.iter().filter(|claim| claim.shown).count();
+    format!(
+        "{} runs behind the figures, with convoy's choice of what the paper leaves open ({}), {} packets in each trial; {} runs \
+         over the range, {} packets in each trial, in which one thing at a time is another: {}. {shown} of {} claims are shown.",
+        study.runs.0,
+        study.chosen,
+        options.packets,
+        study.runs.1,
+        options.range_packets,
+        names.join("; "),
+        study.claims.len()
+    )
+}
+
+fn markdown(study: &Study, about: &str) -> String {
+    let mut text = format!("{about}\n\n| | claim | where | verdict | measured | over the range |\n");
+    text.push_str("| --- | --- | --- | --- | --- | --- |\n");
+    for (number, claim) in (1..).zip(&study.claims) {
+        let ClaimVerdict { source, claim: said, measured, range_shown, range_of, range, .. } = claim;
+        let verdict = if claim.shown { "shown" } else { "**not shown**" };
+        let over = format!("{range_shown} of {range_of}: {range}");
+        let _ = writeln!(text, "| {number} | {said} | {source} | {verdict} | {measured} | {over} |");
+    }
+    text
+}
+
+fn html(study: &Study, about: &str, svgs: &[String]) -> String {
+    let mut text = format!(
+        "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>{0}</title>\n<style>{STYLE}</style>\n<h1>{0}</h1>\n\
+         <p>From <em>{1}</em>, by <code>convoy sim figures</code>.</p>\n<p>{2}</p>\n<h2>Claims</h2>\n<table><tr><th><th>claim\
+         <th>where<th>verdict<th>measured<th>over the range of what is open</tr>\n",
+        escaped(study.title),
+        escaped(study.paper),
+        escaped(about)
+    );
+    for (number, claim) in (1..).zip(&study.claims) {
+        let (class, verdict) = if claim.shown { ("yes", "shown") } else { ("no", "not shown") };
+        let _ = writeln!(
+            text,
+            "<tr><td>{number}<td>{}<td>{}<td class=\"{class}\">{verdict}<td>{}<td>{} of {}: {}</tr>",
+            escaped(&claim.claim),
+            escaped(&claim.source),
+            escaped(&claim.measured),
+            claim.range_shown,
+            claim.range_of,
+            escaped(&claim.range)
+        );
+    }
+    text.push_str("</table>\n<h2>Figures</h2>\n");
+    for (chart, svg) in study.charts.iter().zip(svgs) {
+        let svg = svg.find("<svg").map_or("", |start| &svg[start..]);
+        let (number, note, csv) = (chart.number, escaped(&chart.note), escaped(&chart.csv()));
+        let _ = writeln!(
+            text,
+            "<figure id=\"figure-{number}\">{svg}<figcaption>{note}<details><summary>numbers of figure {number}</summary>\
+             <pre>{csv}</pre></details></figcaption></figure>"
+        );
+    }
+    text.push_str("</html>\n");
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_names_the_fewer_cases_that_say_something() {
+        let cases = ["", "slow", "fast"].map(|name| Case { name, platforms: () });
+        let range = |shown: [bool; 3]| range(&cases, &shown);
+        assert_eq!(range([true; 3]), "everywhere");
+        assert_eq!(range([false; 3]), "nowhere");
+        assert_eq!(range([true, false, true]), "not with slow");
+        assert_eq!(range([true, false, false]), "only with convoy's choice");
+        assert_eq!(range([false, false, true]), "with fast");
+    }
+}
