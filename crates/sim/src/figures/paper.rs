@@ -8,9 +8,10 @@ use std::time::Instant;
 
 use super::chart::Chart;
 use super::claims::Finding;
-use super::written::{STYLE, claims_csv, escaped};
+use super::written::{STYLE, escaped};
 use super::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, draw, write};
 use crate::parallel::for_each;
+use crate::platform::Platform;
 
 /// A case of what a paper leaves open: convoy's choice, or that with one thing changed.
 pub(super) struct Case<P> {
@@ -37,26 +38,38 @@ pub(super) struct Study {
     pub(super) chosen: &'static str,
     pub(super) charts: Vec<Chart>,
     pub(super) claims: Vec<ClaimVerdict>,
-    /// Each claim in each case.
+    /// Each claim in each case, and how many of them each case shows.
     pub(super) cases_csv: String,
+    pub(super) shown_by_case: Vec<usize>,
     pub(super) runs_csv: String,
     /// Runs with convoy's choice, and in the other cases.
     pub(super) runs: (usize, usize),
 }
 
-/// Carries out every run of every case, on so many threads.
+/// The runs of each case, and how many were made with convoy's choice and in the other cases.
+pub(super) type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
+
+/// Carries out every run of every case, on so many threads. One whose platform is that of convoy's choice, as `platform_of` has it,
+/// is not made again.
 ///
 /// # Errors
 /// The first run that is out of range.
-pub(super) fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Send>(
+pub(super) fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
     cases: &[Case<P>],
     keys: &[K],
     options: &FigureOptions,
-    run: impl Fn(&P, &K, u64) -> Result<O, FigureError> + Sync,
+    (platform_of, run): (PlatformOf<P, K>, Run<P, K, O>),
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Vec<HashMap<K, O>>, FigureError> {
-    let jobs: Vec<(usize, &K)> =
-        (0..cases.len()).flat_map(|case| keys.iter().map(move |key| (case, key))).collect();
+) -> Result<Outcomes<K, O>, FigureError> {
+    let mut jobs = Vec::new();
+    for key in keys {
+        let chosen = what_is_there(platform_of(&cases[0].platforms, key)?);
+        for (case, of) in cases.iter().enumerate() {
+            if case == 0 || what_is_there(platform_of(&of.platforms, key)?) != chosen {
+                jobs.push((case, key));
+            }
+        }
+    }
     let mut outcomes: Vec<HashMap<K, O>> = cases.iter().map(|_| HashMap::new()).collect();
     let packets = |case: usize| if case == 0 { options.packets } else { options.range_packets };
     let total = jobs.iter().map(|(case, _)| packets(*case)).sum();
@@ -69,15 +82,42 @@ pub(super) fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Send>(
         progress(done, total);
         Ok::<(), FigureError>(())
     })?;
-    Ok(outcomes)
+    let [chosen, others @ ..] = &mut outcomes[..] else { return Ok((outcomes, (0, 0))) };
+    for other in others {
+        for (key, outcome) in chosen.iter() {
+            other.entry(key.clone()).or_insert_with(|| outcome.clone());
+        }
+    }
+    let runs = (keys.len(), jobs.len() - keys.len());
+    Ok((outcomes, runs))
 }
 
-/// Every claim with convoy's choice and in the other cases, and a table of these.
-pub(super) fn verdicts<P, R>(
-    claims: &[PaperClaim<R>],
-    cases: &[Case<P>],
-    runs: &[R],
-) -> (Vec<ClaimVerdict>, String) {
+/// The platform that a run is about.
+type PlatformOf<P, K> = fn(&P, &K) -> Result<Platform, FigureError>;
+/// A run, of so many packets.
+type Run<P, K, O> = fn(&P, &K, u64) -> Result<O, FigureError>;
+
+/// What a run can depend on: not what is off, nor what other variants would change.
+fn what_is_there(mut platform: Platform) -> Platform {
+    platform.variants.clear();
+    platform.stages.retain(|stage| stage.enabled);
+    platform
+}
+
+/// The most claims that any case shows, and which cases do.
+fn best<P>(cases: &[Case<P>], shown: &[usize]) -> (usize, Vec<String>) {
+    let most = shown.iter().copied().max().unwrap_or(0);
+    let those = cases.iter().zip(shown).filter(|(_, shown)| **shown == most);
+    let name = |case: &Case<P>| if case.name.is_empty() { "convoy's choice" } else { case.name }.to_owned();
+    (most, those.map(|(case, _)| name(case)).collect())
+}
+
+/// Claims, a table of them in each case, and how many each case shows.
+pub(super) type Verdicts = (Vec<ClaimVerdict>, String, Vec<usize>);
+
+/// Every claim with convoy's choice and in the other cases.
+pub(super) fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Verdicts {
+    let mut by_case = vec![0; cases.len()];
     let mut table = String::from("claim,case,shown,measured\n");
     let mut verdicts = Vec::with_capacity(claims.len());
     for (number, claim) in (1..).zip(claims) {
@@ -88,6 +128,7 @@ pub(super) fn verdicts<P, R>(
             let _ = writeln!(table, "{number},\"{name}\",{},\"{}\"", finding.shown, finding.measured);
         }
         let shown: Vec<bool> = findings.iter().map(|finding| finding.shown).collect();
+        by_case.iter_mut().zip(&shown).for_each(|(count, shown)| *count += usize::from(*shown));
         let chosen = &findings[0];
         verdicts.push(ClaimVerdict {
             source: claim.source.to_owned(),
@@ -97,9 +138,10 @@ pub(super) fn verdicts<P, R>(
             range_shown: shown.iter().filter(|shown| **shown).count(),
             range_of: shown.len(),
             range: range(cases, &shown),
+            readings: Vec::new(),
         });
     }
-    (verdicts, table)
+    (verdicts, table, by_case)
 }
 
 /// In which cases a claim is shown, in words.
@@ -143,7 +185,7 @@ pub(super) fn publish<P>(
     let about = about(&study, cases, options);
     let seconds = began.elapsed().as_secs_f64();
     for (name, text) in [
-        ("claims.csv", claims_csv(&study.claims)),
+        ("claims.csv", csv(&study.claims)),
         ("claims.md", markdown(&study, &about)),
         ("claims-range.csv", study.cases_csv.clone()),
         ("runs.csv", study.runs_csv.clone()),
@@ -157,6 +199,7 @@ pub(super) fn publish<P>(
         runs: study.runs,
         packets: (options.packets, options.range_packets),
         chosen: study.chosen.to_owned(),
+        best: best(cases, &study.shown_by_case),
         seconds,
         files,
     })
@@ -168,7 +211,7 @@ fn about<P>(study: &Study, cases: &[Case<P>], options: &FigureOptions) -> String
     let shown = study.claims.iter().filter(|claim| claim.shown).count();
     format!(
         "{} runs behind the figures, with convoy's choice of what the paper leaves open ({}), {} packets in each trial; {} runs \
-         over the range, {} packets in each trial, in which one thing at a time is another: {}. {shown} of {} claims are shown.",
+         over the range, {} packets in each trial, in which one thing at a time is another (what that does not touch is not run again): {}. {shown} of {} claims are shown.",
         study.runs.0,
         study.chosen,
         options.packets,
@@ -177,6 +220,19 @@ fn about<P>(study: &Study, cases: &[Case<P>], options: &FigureOptions) -> String
         names.join("; "),
         study.claims.len()
     )
+}
+
+fn csv(claims: &[ClaimVerdict]) -> String {
+    let mut text = String::from("number,source,claim,verdict,measured,range_shown,range_of,range\n");
+    for (number, claim) in (1..).zip(claims) {
+        let ClaimVerdict { source, claim: said, measured, range_shown, range_of, range, .. } = claim;
+        let verdict = if claim.shown { "shown" } else { "not shown" };
+        let _ = writeln!(
+            text,
+            "{number},\"{source}\",\"{said}\",{verdict},\"{measured}\",{range_shown},{range_of},\"{range}\""
+        );
+    }
+    text
 }
 
 fn markdown(study: &Study, about: &str) -> String {

@@ -35,7 +35,8 @@ fn profiles(runs: &Runs) -> Chart {
         rows.extend([runs.profile(profile), *papers]);
     }
     let series = FUNCTIONS.iter().enumerate().map(|(function, name)| {
-        Curve::new(*name, rows.iter().enumerate().map(|(x, row)| (x as f64, row[function])))
+        let name = if *name == "ipsec" { "IPsec" } else { name };
+        Curve::new(name, rows.iter().enumerate().map(|(x, row)| (x as f64, row[function])))
     });
     let series = series.collect();
     let plot = Plot { x: "profile", y: "CPU time / %", form: PlotForm::Stacks(names), series };

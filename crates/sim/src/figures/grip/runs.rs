@@ -90,10 +90,16 @@ pub(super) struct Outcome {
     pub(super) report: Report,
 }
 
+/// The platform of a run.
+pub(super) fn platform_of(base: &Platform, key: &Key) -> Result<Platform, FigureError> {
+    let variant = (!key.variant.is_empty()).then(|| key.variant.to_owned());
+    Ok(Setting { variant, ..Setting::default() }.platform(base)?)
+}
+
 /// Carries one run out.
-pub(super) fn run(platform: &Platform, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
+pub(super) fn run(base: &Platform, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
+    let platform = &platform_of(base, key)?;
     let setting = Setting {
-        variant: (!key.variant.is_empty()).then(|| key.variant.to_owned()),
         pattern: Some((key.mtu - CLEAR_BYTES).to_string()),
         packets: Some(packets),
         sas: Some(1),

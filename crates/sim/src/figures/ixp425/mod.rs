@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::paper::{Study, carry_out, publish, verdicts};
 use super::{FigureError, FigureOptions, FiguresMade};
-use runs::{Runs, keys, run};
+use runs::{Runs, keys, platform_of, run};
 
 /// Makes all of it; `progress` hears how many packets have been simulated, and of how many.
 ///
@@ -22,9 +22,9 @@ pub(super) fn make(
 ) -> Result<FiguresMade, FigureError> {
     let began = Instant::now();
     let (cases, keys) = (cases::all()?, keys());
-    let outcomes = carry_out(&cases, &keys, options, run, progress)?;
+    let (outcomes, made) = carry_out(&cases, &keys, options, (platform_of, run), progress)?;
     let runs: Vec<Runs> = outcomes.into_iter().map(Runs).collect();
-    let (claims, cases_csv) = verdicts(&claims::all(), &cases, &runs);
+    let (claims, cases_csv, shown_by_case) = verdicts(&claims::all(), &cases, &runs);
     let study = Study {
         title: "A gateway on the IXP425, simulated",
         paper: "VPN Gateways over Network Processors: Implementation and Evaluation (Chiuan-Hung Lin, National Chiao Tung University)",
@@ -32,8 +32,9 @@ pub(super) fn make(
         charts: charts::all(&runs[0]),
         claims,
         cases_csv,
+        shown_by_case,
         runs_csv: runs[0].csv(),
-        runs: (keys.len(), keys.len() * (cases.len() - 1)),
+        runs: made,
     };
     publish(study, &cases, options, began)
 }

@@ -128,18 +128,21 @@ pub(super) struct Outcome {
 const IDLE_PPS: f64 = 100.0;
 const IDLE_PACKETS: u64 = 20;
 
-/// Carries one run out.
-pub(super) fn run(platforms: &Platforms, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
+/// The platform of a run.
+pub(super) fn platform_of(platforms: &Platforms, key: &Key) -> Result<Platform, FigureError> {
     let base = match key.system {
         System::Ixp425 => &platforms.ixp425,
         System::Pentium3 => &platforms.pentium3,
     };
-    let setting = Setting {
-        variant: (!key.variant.is_empty()).then(|| key.variant.to_owned()),
-        pattern: Some(key.length.to_string()),
-        packets: Some(packets),
-        ..Setting::default()
-    };
+    let variant = (!key.variant.is_empty()).then(|| key.variant.to_owned());
+    Ok(Setting { variant, ..Setting::default() }.platform(base)?)
+}
+
+/// Carries one run out.
+pub(super) fn run(platforms: &Platforms, key: &Key, packets: u64) -> Result<Outcome, FigureError> {
+    let base = &platform_of(platforms, key)?;
+    let setting =
+        Setting { pattern: Some(key.length.to_string()), packets: Some(packets), ..Setting::default() };
     let outcome = match key.what {
         What::Ndr => {
             let found = NdrSearch::default().run(base, &setting)?;
