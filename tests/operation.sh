@@ -14,6 +14,7 @@ for line in "INFO .*convoy [0-9.]* with $work/site-1.toml: 1 worker" 'INFO .*eng
   'INFO .*port outside: udp' 'INFO .*tunnels: 1 with static keys, 0 without' 'INFO .*ready'; do
   grep -q "$line" "$work/a.log" || fail "the log lacks '$line'"
 done
+[ "$(grep -c 'MTU 1438 (tunnel site-2' "$work/a.log")" = 1 ] || fail "the log does not say once what the MTU inside is, and why"
 ! grep -q $'\e' "$work/a.log" || fail "escape codes in a log that is a file"
 
 IN="ip netns exec $a" pings "$work/ping.log" 5 10.2.0.1 || fail "no pings"

@@ -241,6 +241,17 @@ fn what_one_side_seals_the_other_opens_byte_for_byte() {
     assert!(text(&refused.stderr).contains("broken.pcap"));
 }
 
+#[test]
+fn replayed_packets_without_a_policy_are_counted_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The packets are of the other site's hosts.
+    let [_, b] = both_sites(folder.path());
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("plain.pcap"), capture(&[packet(0), packet(1), packet(2)])).expect("writable");
+    let report = replay(&b, "out", &at("plain.pcap"), &at("sealed.pcap"));
+    assert_eq!((&report["unprotected"], &report["dropped"]), (&3.into(), &serde_json::json!([])));
+}
+
 /// A capture as Wireshark's `editcap` makes it of another.
 fn edited(arguments: &[&str], from: &Path, to: &Path) {
     let output = Command::new("editcap").args(arguments).args([from, to]).output();

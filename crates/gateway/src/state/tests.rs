@@ -122,6 +122,23 @@ fn without_a_file_the_start_says_what_a_restart_then_means() {
 }
 
 #[test]
+fn the_first_static_keys_wait_for_a_restart_where_there_is_to_be_a_file() {
+    let told = Arc::new(Mutex::new(0));
+    let count = Arc::clone(&told);
+    let tell: Tell = Arc::new(move |_| *count.lock().expect("no panic") += 1);
+    let mut config = one(Path::new("/var/lib/convoy/state"));
+    let error = State::do_without(&config, false, &tell).expect_err("it is not open").to_string();
+    assert!(error.contains("need a restart") && error.contains("/var/lib/convoy/state"), "{error}");
+    State::do_without(&config, true, &tell).expect("the start has told what it means to have none");
+    assert_eq!(*told.lock().expect("no panic"), 0);
+    config.state = None;
+    State::do_without(&config, false, &tell).expect("there is to be none");
+    assert_eq!(*told.lock().expect("no panic"), 1);
+    config.tunnels[0].manual = None;
+    State::do_without(&config, false, &tell).expect("no static keys");
+}
+
+#[test]
 fn without_static_keys_there_is_no_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("state");
