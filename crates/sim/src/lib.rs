@@ -8,6 +8,7 @@
 //! | model (docs/simulator.md) | here |
 //! | --- | --- |
 //! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
+//! | loss | `machine/ingress.rs`, [`Load`], [`NdrSearch`] |
 //! | rules 1 to 3, equations 1 to 4 | [`convoy_scheduler`], [`SchedulerSpec`] |
 //! | rule 2, equations 6 and 7 | [`Reference`], [`ProcessorSpec`] |
 //! | rules 4 and 5, equation 5 | `machine/processor.rs`, `machine/bus.rs`, [`BusSpec`] |
@@ -38,7 +39,9 @@
 //! - `byte_limit` has no default: without it, packets alone fill the window.
 //! - With prefetch and write buffer, a queue's depth counts what is not done, less one, as without.
 //! - Stages are not in the model: each packet by itself, first come, first served. A platform with stages holds at most
-//!   `frames` packets; with none free the source waits.
+//!   `frames` packets; with none free the source waits, or the ingress queue fills where there is one.
+//! - A packet that finds room in the platform and the ingress queue empty needs no place in it: a queue of 0 packets only drops what
+//!   the platform has no room for.
 
 mod builtin;
 #[cfg(feature = "figures")]

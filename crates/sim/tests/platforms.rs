@@ -96,3 +96,23 @@ fn the_number_of_packets_cuts_traffic_off() {
     let report = simulation.run_pattern(Pattern::Imix, &SyntheticSpec::default(), 1000).expect("in range");
     assert_eq!((report.packets, report.packets_out), (777, 777));
 }
+
+#[test]
+fn cores_and_queues_that_make_no_sense_are_named_with_their_line_and_key() {
+    let lines = PAPER.lines().count();
+    for (table, what) in [
+        ("[[cores]]\nname = \"host\"\ncount = 0", "cores[0].count: 0; at least 1"),
+        ("[[cores]]\nname = \"cpu\"\ncount = 1", "cores[0].name: a second \"cpu\""),
+        (
+            "[[stage]]\nname = \"read\"\nplace = \"before\"\non = \"host\"",
+            "stage[0].on: there is no single processor \"host\"",
+        ),
+    ] {
+        let message = error(&format!("{PAPER}\n{table}\n"));
+        let number: usize = message.split(':').nth(1).and_then(|line| line.parse().ok()).unwrap_or(0);
+        assert!(number > lines && message.contains(what), "{message}");
+    }
+    let (text, line) = with("header_bytes", "header_bytes = 40\nqueue_bytes = 0");
+    let message = error(&text);
+    assert!(message.starts_with(&format!("p.toml:{}: source.queue_bytes", line + 1)), "{message}");
+}
