@@ -1,6 +1,6 @@
 //! A modelled accelerator: real ciphers, the timing of a device on a shared bus (docs/simulator.md, rules 4 and 5).
 //!
-//! Packets come out as the `software` engine would make them, and no earlier than the modelled device would
+//! Packets come out as the `software` engine would make them, done by ipsec-mb where it is at hand and does them well, and no earlier than the modelled device would
 //! have them done. The model's time is virtual and exact, in picoseconds ([`platform`]); one thread per bus
 //! ([`thread`]) follows it with the machine's clock, as closely as the operating system lets it. What an
 //! operator sees of it says "model".
@@ -10,12 +10,14 @@ mod platform;
 mod thread;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 pub use bus::{BusStatistics, BusTiming, SharedBus};
 
+use crate::multibuffer::Core;
 use crate::software::{KeyTable, transforms};
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
@@ -47,6 +49,9 @@ impl Default for ModelTiming {
 pub struct Model {
     description: EngineDescription,
     keys: KeyTable,
+    /// What computes in bursts, so that devices can be modelled that are faster than `software` here. It is locked once a
+    /// multi-packet by the bus's thread, and when keys change.
+    burst: Option<Arc<Mutex<Core>>>,
     device: usize,
     to_bus: Sender<Message>,
     from_bus: Receiver<Completion>,
@@ -78,8 +83,9 @@ impl Model {
         };
         let (done, from_bus) = channel();
         let (device, to_bus) = bus.join(timing, done);
+        let burst = Core::new(&description.name).ok().map(|core| Arc::new(Mutex::new(core)));
         let (keys, under_way, done) = (KeyTable::default(), 0, Vec::new());
-        Self { description, keys, device, to_bus, from_bus, under_way, done, _bus: bus }
+        Self { description, keys, burst, device, to_bus, from_bus, under_way, done, _bus: bus }
     }
 
     fn collect(&mut self) {
@@ -100,11 +106,23 @@ impl Engine for Model {
     }
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.keys.install(&self.description.name, sa, keys)
+        self.keys.install(&self.description.name, sa, keys)?;
+        if let Some(burst) = &self.burst {
+            let mut core = burst.lock().unwrap_or_else(PoisonError::into_inner);
+            // What it does not do, or only slowly, has no keys there and is left to `software`.
+            core.remove(sa);
+            if core.transforms().contains(&keys.transform()) {
+                let _ = core.install(sa, keys);
+            }
+        }
+        Ok(())
     }
 
     fn remove_key(&mut self, sa: SaIndex) {
         self.keys.remove(sa);
+        if let Some(burst) = &self.burst {
+            burst.lock().unwrap_or_else(PoisonError::into_inner).remove(sa);
+        }
     }
 
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
@@ -116,7 +134,7 @@ impl Engine for Model {
             let reason = EngineError::NoRoom(self.description.name.clone());
             return Err(Box::new(Refused { multi_packet, reason }));
         }
-        let job = Job { keys, multi_packet };
+        let job = Job { keys, burst: self.burst.clone(), multi_packet };
         let message = Message::Work { device: self.device, submitted: Instant::now(), job };
         let Err(unsent) = self.to_bus.send(message) else {
             self.under_way += 1;

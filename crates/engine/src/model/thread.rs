@@ -1,18 +1,21 @@
 //! The thread that follows a platform's virtual time with the machine's clock.
 
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::ModelTiming;
 use super::bus::{Board, BusTiming};
 use super::platform::{DeviceTiming, Finished, Platform, Work};
+use crate::multibuffer::Core;
 use crate::software::SaKeys;
 use crate::{Completion, MultiPacket, Outcome};
 
 /// A multi-packet with the keys of its SA.
 pub(super) struct Job {
     pub(super) keys: Arc<dyn SaKeys>,
+    /// Does it in bursts, if it has the SA's keys.
+    pub(super) burst: Option<Arc<Mutex<Core>>>,
     pub(super) multi_packet: MultiPacket,
 }
 
@@ -71,6 +74,11 @@ struct Follower {
 
 /// The real work, at the moment when the modelled device starts on it.
 fn compute(job: &mut Job) {
+    if let Some(burst) = &job.burst
+        && burst.lock().unwrap_or_else(PoisonError::into_inner).process(&mut job.multi_packet)
+    {
+        return;
+    }
     job.keys.run(job.multi_packet.direction, &mut job.multi_packet.packets);
 }
 

@@ -26,7 +26,7 @@ impl MbKeys {
 }
 
 /// Manager and keys.
-pub(super) struct Core {
+pub(crate) struct Core {
     name: String,
     manager: mb::Manager,
     keys: Vec<Option<MbKeys>>,
@@ -45,7 +45,7 @@ struct Arranged {
 }
 
 impl Core {
-    pub(super) fn new(name: &str) -> Result<Self, EngineError> {
+    pub(crate) fn new(name: &str) -> Result<Self, EngineError> {
         let manager = mb::Manager::new()
             .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
         Ok(Self {
@@ -57,11 +57,11 @@ impl Core {
         })
     }
 
-    pub(super) fn transforms(&self) -> Vec<Transform> {
+    pub(crate) fn transforms(&self) -> Vec<Transform> {
         done_well(&self.manager)
     }
 
-    pub(super) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+    pub(crate) fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
         let transform = keys.transform();
         let (cipher, hash) = names(transform);
         let key =
@@ -78,7 +78,7 @@ impl Core {
         Ok(())
     }
 
-    pub(super) fn remove(&mut self, sa: SaIndex) {
+    pub(crate) fn remove(&mut self, sa: SaIndex) {
         self.reference.remove(sa);
         if let Some(slot) = self.keys.get_mut(sa.0 as usize) {
             *slot = None;
@@ -86,7 +86,7 @@ impl Core {
     }
 
     /// Does a whole multi-packet; `false` if its SA has no keys.
-    pub(super) fn process(&mut self, multi_packet: &mut MultiPacket) -> bool {
+    pub(crate) fn process(&mut self, multi_packet: &mut MultiPacket) -> bool {
         let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { return false };
         let icv_len = keys.transform.icv_len();
         let seal = multi_packet.direction == Direction::Seal;

@@ -6,9 +6,8 @@ use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 
-pub(crate) use self::core::done_well;
+pub(crate) use self::core::{Core, done_well};
 
-use self::core::Core;
 use crate::remote::{Remote, Worker};
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
