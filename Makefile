@@ -95,9 +95,10 @@ check: install-test ## what must hold before a commit: format, lints, licences, 
 	scripts/deny.sh
 	$(MAKE) test
 
-bench: install-build ## cycles per packet of each engine and of the whole path, with the floor beside them
+bench: install-build ## cycles per packet of each engine and of the whole path, with the floor beside them; the policies' throughput and latency
 	$(CARGO) bench --workspace --locked --exclude convoy-gateway
 	$(CARGO) bench --workspace --locked --bench throughput
+	$(CARGO) bench --workspace --locked --bench policies
 	$(MAKE) bench-sim
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second

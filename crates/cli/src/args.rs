@@ -153,8 +153,8 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 #[derive(Args)]
 pub(crate) struct DemoArgs {
-    /// Seconds that it takes in all
-    #[arg(long, default_value_t = 20.0)]
+    /// Seconds that it takes in all, the simulated card's six not counted
+    #[arg(long, default_value_t = 75.0)]
     pub(crate) seconds: f64,
     /// An engine of the first gateway that vanishes under load and comes back: multibuffer, software, model-a, model-b
     #[arg(long, value_name = "ENGINE")]

@@ -4,7 +4,9 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use convoy_gateway::demo::{DemoConfig, DemoReport, EngineReport, LiveView, TrialReport, run};
+use convoy_gateway::demo::{
+    Comparison, DemoConfig, DemoReport, EngineCost, EngineReport, LiveView, TrialReport, run,
+};
 
 use crate::Failure;
 use crate::args::DemoArgs;
@@ -12,17 +14,15 @@ use crate::output::warn_of;
 use crate::table::new_table;
 
 /// Part of the time that goes to the first, live part; the comparisons share the rest.
-const LIVE_SHARE: f64 = 0.4;
+const LIVE_SHARE: f64 = 0.15;
 /// Of each run with the verilated card, beside the rest: it does a few thousand packets a second here.
 const CARD: Duration = Duration::from_secs(3);
-/// Six policies with two windows each.
-const COMPARISONS: f64 = 12.0;
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
     let seconds = args.seconds.max(1.0);
     let config = DemoConfig {
         live: Duration::from_secs_f64(seconds * LIVE_SHARE),
-        comparison: Duration::from_secs_f64(seconds * (1.0 - LIVE_SHARE) / COMPARISONS),
+        comparisons: Duration::from_secs_f64(seconds * (1.0 - LIVE_SHARE)),
         card: CARD,
         capture: capture(args),
         fail: args.fail.clone(),
@@ -61,8 +61,8 @@ fn capture(args: &DemoArgs) -> Option<PathBuf> {
 
 fn show(view: &LiveView) {
     print!(
-        "\x1b[2J\x1b[Htwo gateways, policy {}, window {}: {:.1} of {:.1} s, {} packets delivered, {:.0} Mbit/s\n{}\n",
-        view.policy,
+        "\x1b[2J\x1b[Htwo gateways, {}, window {}: {:.1} of {:.1} s, {} packets delivered, {:.0} Mbit/s\n{}\n",
+        view.rule,
         view.window,
         view.elapsed_s,
         view.length_s,
@@ -102,43 +102,86 @@ fn engines(engines: &[EngineReport]) -> comfy_table::Table {
 
 fn print(report: &DemoReport) {
     let live = &report.live;
-    println!("Two gateways in one process, 8 tunnels of aes128gcm16 in UDP between them, traffic both ways:");
+    println!("Two gateways in one process, 8 tunnels in UDP between them, traffic both ways:");
     println!("{} packets of real programs and a generated IMIX, over and over.", report.capture_packets);
     for (reason, count) in report.capture_unreadable.iter() {
         println!("{count} packets of the capture were left out: {reason}");
     }
-    println!();
-    println!("Policy {}, window {}:", live.policy, live.window);
+    println!("\nAll engines at hand in the first gateway; {}, window {}:", live.rule, live.window);
     println!("{}", engines(&live.engines));
     for event in &live.events {
         println!("  {event}");
     }
     println!("  {}\n", outcome(live));
-    println!("The same traffic under each policy, without and with the window:");
+    for comparison in &report.comparisons {
+        print_comparison(comparison);
+    }
+    print_card(&report.card);
+    let (sent, good) = report.sent_and_good();
+    println!("{good} of {sent} packets came out byte for byte, in the order of their SA.");
+    for comparison in &report.comparisons {
+        if let Some(verdict) = &comparison.verdict {
+            println!("{}: {verdict}", comparison.about);
+        }
+    }
+}
+
+/// Every policy on one platform: what it lets through, and how long packets take under the same load.
+fn print_comparison(comparison: &Comparison) {
+    let Comparison { about, proposal, engines, offered_packets_per_second, .. } = comparison;
+    println!("The first gateway with {about}, {proposal}:");
+    println!("{}", costs(engines));
+    let load = offered_packets_per_second / 1000.0;
+    println!("  Latency is from port to port inside, while {load:.0} thousand packets come each second:");
     let mut table = new_table(&[
         "policy",
         "W = 1, packets/s",
         "W = 32, packets/s",
         "gain",
-        "packets per multi-packet",
-        "in order, byte for byte",
+        "per multi-packet",
+        "p50 us",
+        "p99 us",
+        "p99.9 us",
+        "lost of the load",
+        "byte for byte",
     ]);
-    for pair in report.comparisons.chunks(2) {
-        let [one, wide] = pair else { continue };
+    let measured = comparison.saturated.iter().zip(&comparison.without_window).zip(&comparison.offered);
+    for ((wide, narrow), offered) in measured {
+        let is_perfect = [wide, narrow, offered].iter().all(|measured| measured.is_perfect);
         table.add_row([
-            one.policy.to_owned(),
-            format!("{:.0}", one.packets_per_second),
+            wide.rule.to_string(),
+            format!("{:.0}", narrow.packets_per_second),
             format!("{:.0}", wide.packets_per_second),
-            format!("{:.2}", wide.packets_per_second / one.packets_per_second.max(1.0)),
+            format!("{:.2}", wide.packets_per_second / narrow.packets_per_second.max(1.0)),
             format!("{:.2}", wide.packets_per_multi_packet),
-            if one.is_perfect && wide.is_perfect { "all".to_owned() } else { "NOT ALL".to_owned() },
+            format!("{:.0}", offered.latency.p50_us),
+            format!("{:.0}", offered.latency.p99_us),
+            format!("{:.0}", offered.latency.p999_us),
+            format!("{:.1} %", offered.refused * 100.0),
+            if is_perfect { "all".to_owned() } else { "NOT ALL".to_owned() },
         ]);
     }
-    println!("{table}");
-    print_card(&report.card);
-    let (sent, good) =
-        report.trials().fold((0, 0), |(sent, good), trial| (sent + trial.sent, good + trial.good));
-    println!("{good} of {sent} packets came out byte for byte, in the order of their SA.");
+    println!("{table}\n");
+}
+
+fn costs(engines: &[EngineCost]) -> comfy_table::Table {
+    let mut table = new_table(&[
+        "engine",
+        "cost",
+        "each multi-packet, ns",
+        "each block of 16 bytes, ns",
+        "a packet, over this CPU's cost",
+    ]);
+    for engine in engines {
+        table.add_row([
+            engine.name.clone(),
+            if engine.is_model { "set: a model" } else { "measured here" }.to_owned(),
+            format!("{:.0}", engine.t_init_ns),
+            format!("{:.1}", engine.t_block_ns),
+            format!("{:.2}", engine.of_cpu),
+        ]);
+    }
+    table
 }
 
 /// The runs of the verilated card; nothing if it is not built in.

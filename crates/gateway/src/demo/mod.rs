@@ -1,13 +1,27 @@
 //! `convoy demo`: two gateways in one process, joined by a link, protect real traffic over all engines at hand, and
 //! every packet is held against what was sent.
 
+mod arrivals;
+mod delivery;
+mod measure;
+mod platform;
 mod port;
+mod report;
+mod rule;
 mod sites;
 pub(crate) mod traffic;
 mod trial;
+mod verdict;
 
-pub use port::Delivery;
-pub use trial::{EngineReport, LiveView, TrialReport};
+pub use arrivals::Load;
+pub use delivery::Latency;
+pub use measure::{Bench, Measurement, Plan};
+pub use platform::{EngineCost, Platform};
+pub use report::{EngineReport, LiveView, TrialReport};
+pub use rule::Rule;
+pub use traffic::Traffic;
+pub use trial::Trial;
+pub use verdict::{Against, Verdict};
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,27 +30,30 @@ use std::time::Duration;
 use convoy_capture::Unread;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
-use convoy_scheduler::Policy;
 use serde::Serialize;
 
 use crate::assemble::AssembleError;
 use crate::costs::Costs;
 use sites::TUNNELS;
-use traffic::{Traffic, both_ways};
-use trial::{Trial, engines_at_hand, run_trial};
+use traffic::both_ways;
+use trial::run_trial;
 
 /// Packets of one direction before they repeat.
 const TRAFFIC_PACKETS: usize = 20_000;
 /// Windows that are held against each other.
 const WINDOWS: [usize; 2] = [1, 32];
+/// Of each comparison. An odd number has a median.
+const ROUNDS: usize = 3;
+/// The load under which latencies are compared, over what the scheduler can do.
+const LOAD: f64 = 0.8;
 
 /// What the demo does.
 #[derive(Clone, Debug)]
 pub struct DemoConfig {
     /// Length of the first part, in which finishing time with a window of 32 is shown live.
     pub live: Duration,
-    /// Length of each of the comparisons.
-    pub comparison: Duration,
+    /// Length of all comparisons together.
+    pub comparisons: Duration,
     /// Length of each of the two runs with the card alone, if it is built in.
     pub card: Duration,
     /// The capture of real programs; without it, IMIX alone.
@@ -45,6 +62,33 @@ pub struct DemoConfig {
     pub fail: Option<String>,
     /// Seed of the IMIX.
     pub seed: u64,
+}
+
+/// Every rule on one platform.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What the platform is.
+    pub about: String,
+    /// The algorithms.
+    pub proposal: &'static str,
+    /// What its engines cost.
+    pub engines: Vec<EngineCost>,
+    /// Without the window, with all that the gateways take.
+    pub without_window: Vec<Measurement>,
+    /// With the window, with all that the gateways take.
+    pub saturated: Vec<Measurement>,
+    /// With the window, under the same load for all.
+    pub offered: Vec<Measurement>,
+    /// That load, in packets a second.
+    pub offered_packets_per_second: f64,
+    /// What the scheduler gained.
+    pub verdict: Option<Verdict>,
+}
+
+impl Comparison {
+    fn measured(&self) -> impl Iterator<Item = &Measurement> {
+        self.without_window.iter().chain(&self.saturated).chain(&self.offered)
+    }
 }
 
 /// What came of it.
@@ -58,8 +102,8 @@ pub struct DemoReport {
     pub capture_damage: Option<String>,
     /// The first part.
     pub live: TrialReport,
-    /// Each policy with each window.
-    pub comparisons: Vec<TrialReport>,
+    /// The rules, platform by platform.
+    pub comparisons: Vec<Comparison>,
     /// The verilated card alone, without and with the window; empty if it is not built in.
     pub card: Vec<TrialReport>,
 }
@@ -67,12 +111,22 @@ pub struct DemoReport {
 impl DemoReport {
     /// Whether every packet of every part came out once, byte for byte, in the order of its SA.
     pub fn is_perfect(&self) -> bool {
-        self.trials().all(|trial| trial.is_perfect)
+        self.trials().all(|trial| trial.is_perfect) && self.measured().all(|measured| measured.is_perfect)
     }
 
-    /// All parts.
-    pub fn trials(&self) -> impl Iterator<Item = &TrialReport> {
-        self.comparisons.iter().chain(&self.card).chain([&self.live])
+    /// Packets that were sent in all parts, and those that came out byte for byte and in order.
+    pub fn sent_and_good(&self) -> (u64, u64) {
+        let trials = self.trials().map(|trial| (trial.sent, trial.good));
+        let measured = self.measured().map(|measured| (measured.sent, measured.good));
+        trials.chain(measured).fold((0, 0), |(sent, good), of| (sent + of.0, good + of.1))
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &TrialReport> {
+        self.card.iter().chain([&self.live])
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &Measurement> {
+        self.comparisons.iter().flat_map(Comparison::measured)
     }
 }
 
@@ -105,22 +159,23 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     let capture_packets = capture.len();
     let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
     let mut costs = Costs::new();
-    let engines = engines_at_hand();
+    let platform = Platform::all(&mut costs);
     let live = Trial {
-        engines: &engines,
-        policy: Policy::FinishingTime,
+        platform: &platform,
+        rule: Rule::WAIT,
         window: 32,
+        load: Load::Saturating,
         length: config.live,
         fail: config.fail.as_deref(),
     };
     let live = run_trial(&live, &traffic, &mut costs, show)?;
-    let mut comparisons = Vec::new();
-    for policy in Policy::ALL {
-        for window in WINDOWS {
-            let trial = Trial { engines: &engines, policy, window, length: config.comparison, fail: None };
-            comparisons.push(run_trial(&trial, &traffic, &mut costs, show)?);
-        }
-    }
+    let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
+    let platforms: Vec<Platform> = platforms.into_iter().flatten().collect();
+    // In each round of each platform every rule runs in three ways.
+    let runs = platforms.len() * ROUNDS * Rule::compared().len() * 3;
+    let length = config.comparisons / runs as u32;
+    let compare = |platform| compare(platform, &traffic, &mut costs, length);
+    let comparisons = platforms.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
     let card = on_card(config, &traffic, &mut costs, show)?;
     Ok(DemoReport {
         capture_packets,
@@ -132,6 +187,41 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
     })
 }
 
+/// The traffic of `convoy demo` without a capture, both ways.
+pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
+    both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
+}
+
+fn compare(
+    platform: Platform,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+    length: Duration,
+) -> Result<Comparison, DemoError> {
+    let rules = Rule::compared();
+    let mut bench = Bench { platform: &platform, traffic, costs };
+    let [narrow, wide] =
+        WINDOWS.map(|window| Plan { window, load: Load::Saturating, rounds: ROUNDS, length });
+    let saturated = bench.measure(&rules, wide)?;
+    let without_window = bench.measure(&rules, narrow)?;
+    // The first rule is the scheduler's own.
+    let offered_packets_per_second = LOAD * saturated[0].packets_per_second;
+    let load = Load::Offered(offered_packets_per_second);
+    let offered = bench.measure(&rules, Plan { load, ..wide })?;
+    let verdict = Verdict::of(&saturated, &offered);
+    let Platform { about, proposal, engines, .. } = platform;
+    Ok(Comparison {
+        about,
+        proposal,
+        engines,
+        without_window,
+        saturated,
+        offered,
+        offered_packets_per_second,
+        verdict,
+    })
+}
+
 #[cfg(feature = "card")]
 fn on_card(
     config: &DemoConfig,
@@ -139,15 +229,11 @@ fn on_card(
     costs: &mut Costs,
     show: &mut dyn FnMut(&LiveView),
 ) -> Result<Vec<TrialReport>, DemoError> {
+    let platform = Platform::card();
     let run = |window| {
-        let engines = sites::Engines::Card;
-        let policy = Policy::FinishingTime;
-        run_trial(
-            &Trial { engines: &engines, policy, window, length: config.card, fail: None },
-            traffic,
-            costs,
-            show,
-        )
+        let (rule, load, length) = (Rule::WAIT, Load::Saturating, config.card);
+        let trial = Trial { platform: &platform, rule, window, load, length, fail: None };
+        run_trial(&trial, traffic, costs, show)
     };
     WINDOWS.into_iter().map(run).collect()
 }
@@ -179,4 +265,35 @@ fn read_capture(path: &Path) -> Result<Captured, PortError> {
         pool.give_back_burst(&mut burst);
     }
     Ok(Captured { packets, unreadable: port.unread(), damage: port.damage().map(ToString::to_string) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_short_demo_delivers_every_packet_under_every_rule_and_says_what_it_measured() {
+        let config = DemoConfig {
+            live: Duration::from_millis(300),
+            comparisons: Duration::from_secs(4),
+            card: Duration::from_millis(50),
+            capture: None,
+            fail: None,
+            seed: 1,
+        };
+        let report = run(&config, &mut |_| {}).expect("it needs nothing that is not everywhere");
+        let (sent, good) = report.sent_and_good();
+        assert!(report.is_perfect() && sent > 0 && sent == good, "{good} of {sent}");
+        assert!(!report.comparisons.is_empty());
+        for comparison in &report.comparisons {
+            assert!(comparison.verdict.is_some());
+            for rules in [&comparison.without_window, &comparison.saturated, &comparison.offered] {
+                assert_eq!(rules.len(), Rule::compared().len());
+                for measured in rules {
+                    let Latency { p50_us, p999_us, .. } = measured.latency;
+                    assert!(0.0 < p50_us && p50_us <= p999_us, "{}: {:?}", measured.rule, measured.latency);
+                }
+            }
+        }
+    }
 }

@@ -1,44 +1,14 @@
 //! A port that sends the demo's traffic and holds what arrives against what was sent.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
 
+use super::arrivals::Arrivals;
+use super::delivery::Delivery;
 use super::traffic::{Traffic, tunnel_of_packet};
-
-/// What was sent one way and how it arrived. Shared between the two ports of a direction.
-#[derive(Debug, Default)]
-pub struct Delivery {
-    /// Whether packets are sent.
-    pub sending: AtomicBool,
-    /// Packets sent.
-    pub sent: AtomicU64,
-    /// Their bytes, IP header included.
-    pub sent_bytes: AtomicU64,
-    /// Packets that arrived byte for byte, in the order of their SA.
-    pub good: AtomicU64,
-    /// Packets that arrived byte for byte, but after a later one of their SA.
-    pub out_of_order: AtomicU64,
-    /// Packets that arrived and were never sent.
-    pub wrong: AtomicU64,
-}
-
-impl Delivery {
-    /// Packets that arrived, good or not.
-    pub fn arrived(&self) -> u64 {
-        self.good.load(Ordering::Relaxed)
-            + self.out_of_order.load(Ordering::Relaxed)
-            + self.wrong.load(Ordering::Relaxed)
-    }
-
-    /// Whether each packet that was sent came out once, byte for byte and in order.
-    pub fn is_perfect(&self) -> bool {
-        self.good.load(Ordering::Relaxed) == self.sent.load(Ordering::Relaxed)
-            && self.arrived() == self.good.load(Ordering::Relaxed)
-    }
-}
 
 /// The plaintext port of one of the demo's gateways.
 pub(super) struct TrafficPort {
@@ -46,11 +16,16 @@ pub(super) struct TrafficPort {
     counters: PortCounters,
     outgoing: Arc<Traffic>,
     outgoing_delivery: Arc<Delivery>,
-    next: usize,
+    /// Without, there is always another packet.
+    arrivals: Option<Arrivals>,
+    /// Packets sent; the number of the next.
+    sent: u64,
     incoming: Arc<Traffic>,
     incoming_delivery: Arc<Delivery>,
     /// For each tunnel, how many of its packets were seen.
     seen: Vec<u64>,
+    /// Of the burst in hand, the numbers of packets that arrived as they should.
+    arrived: Vec<u64>,
 }
 
 impl TrafficPort {
@@ -64,13 +39,20 @@ impl TrafficPort {
         Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Memory, mtu },
             counters: PortCounters::default(),
-            next: 0,
+            arrivals: None,
+            sent: 0,
+            arrived: Vec::new(),
             seen: vec![0; incoming.tunnels()],
             outgoing,
             outgoing_delivery,
             incoming,
             incoming_delivery,
         }
+    }
+
+    /// The same port, to which packets come at a rate.
+    pub(super) fn with_arrivals(self, arrivals: Option<Arrivals>) -> Self {
+        Self { arrivals, ..self }
     }
 
     fn check(&mut self, packet: &[u8]) {
@@ -86,6 +68,8 @@ impl TrafficPort {
         let is_at = |seat: u64| self.incoming.packet(places[(seat % round) as usize] as usize) == packet;
         if round > 0 && is_at(expected) {
             self.seen[tunnel] += 1;
+            let place = u64::from(places[(expected % round) as usize]);
+            self.arrived.push(expected / round * self.incoming.len() as u64 + place);
             return count(&self.incoming_delivery.good);
         }
         // Not the next one: was it sent at all, and if so, before or after what is missing?
@@ -115,13 +99,21 @@ impl Port for TrafficPort {
         if !self.outgoing_delivery.sending.load(Ordering::Relaxed) {
             return Ok(0);
         }
+        let now_ns = self.outgoing_delivery.now_ns();
+        let mut ready = limit;
+        if let Some(arrivals) = &mut self.arrivals {
+            self.outgoing_delivery.refused.fetch_add(arrivals.come(now_ns), Ordering::Relaxed);
+            ready = limit.min(arrivals.waiting());
+        }
         let (mut count, mut bytes) = (0, 0);
-        while count < limit {
-            let packet = self.outgoing.packet(self.next);
+        while count < ready {
+            let packet = self.outgoing.packet((self.sent % self.outgoing.len() as u64) as usize);
             let Some(frame) = pool.take_filled(packet, 256) else { break };
             bytes += packet.len() as u64;
             burst.push(frame);
-            self.next = (self.next + 1) % self.outgoing.len();
+            let came_ns = self.arrivals.as_mut().and_then(Arrivals::take).unwrap_or(now_ns);
+            self.outgoing_delivery.stamp(self.sent, came_ns);
+            self.sent += 1;
             count += 1;
         }
         self.counters.received_packets += count as u64;
@@ -139,6 +131,8 @@ impl Port for TrafficPort {
             self.counters.sent_bytes += frame.len() as u64;
             pool.give_back(frame);
         }
+        self.incoming_delivery.record(&self.arrived);
+        self.arrived.clear();
         Ok(count)
     }
 
@@ -150,12 +144,13 @@ impl Port for TrafficPort {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::demo::delivery::Latency;
     use crate::demo::traffic::both_ways;
     use convoy_packet::FramePool;
 
     fn pair() -> (TrafficPort, Arc<Traffic>, Arc<Delivery>) {
         let [there, back] = both_ways(Vec::new(), 4, 200, 3).map(Arc::new);
-        let (out, inward) = (Arc::new(Delivery::default()), Arc::new(Delivery::default()));
+        let (out, inward) = (Arc::new(Delivery::new()), Arc::new(Delivery::new()));
         let port = TrafficPort::new("a", 1500, (there, out), (Arc::clone(&back), Arc::clone(&inward)));
         (port, back, inward)
     }
@@ -171,6 +166,31 @@ mod tests {
         }
         assert_eq!(delivery.good.load(Ordering::Relaxed), 400);
         assert_eq!(delivery.arrived(), 400);
+    }
+
+    #[test]
+    fn a_packets_latency_counts_from_when_it_came_whatever_its_round() {
+        let [there, _] = both_ways(Vec::new(), 4, 20, 3).map(Arc::new);
+        let delivery = Arc::new(Delivery::new());
+        let other = Arc::new(Delivery::new());
+        let way = (Arc::clone(&there), Arc::clone(&delivery));
+        let mut from = TrafficPort::new("from", 1500, way.clone(), (Arc::clone(&there), Arc::clone(&other)));
+        let mut to = TrafficPort::new("to", 1500, (there, other), way);
+        let mut pool = FramePool::new(64, 0);
+        delivery.sending.store(true, Ordering::Relaxed);
+        // Two rounds go without being recorded, the third waits for 20 ms between the two ports.
+        let mut burst = Vec::new();
+        for _ in 0..2 {
+            from.receive(&mut pool, 20, &mut burst).expect("memory does not fail");
+            to.send(&mut pool, &mut burst).expect("memory does not fail");
+        }
+        delivery.recording.store(true, Ordering::Relaxed);
+        from.receive(&mut pool, 20, &mut burst).expect("memory does not fail");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        to.send(&mut pool, &mut burst).expect("memory does not fail");
+        assert!(delivery.is_perfect());
+        let latency = Latency::of(&[delivery]);
+        assert!(latency.p50_us >= 20_000.0 && latency.p50_us <= latency.p999_us, "{latency:?}");
     }
 
     #[test]

@@ -2,92 +2,41 @@
 
 use std::fmt::Write as _;
 
-use convoy_scheduler::Policy;
+use convoy_ipsec::Proposal;
 use rand::RngCore;
 
+use super::platform::Platform;
+use super::rule::Rule;
 use crate::config::Config;
 
 /// Tunnels between the two sites; each has one SA a way.
 pub(super) const TUNNELS: usize = 8;
 
-/// Two modelled accelerators of 10 Gbit/s (128 bit / 12.8 ns) that take 2 us to set up, on one bus of 4 GB/s.
-const MODELS: &str = r#"
-[[bus]]
-name = "pcie"
-clock_mhz = 1000.0
-address_cycles = 20
-width_bytes = 4
-
-[[engine]]
-kind = "model"
-name = "model-a"
-t_init_us = 2.0
-t_block_ns = 12.8
-bus = "pcie"
-
-[[engine]]
-kind = "model"
-name = "model-b"
-t_init_us = 2.0
-t_block_ns = 12.8
-bus = "pcie"
-"#;
-
-/// The GRIP card's RTL as Verilator runs it.
-#[cfg(feature = "card")]
-const CARD: &str = "\n[[engine]]\nkind = \"card\"\nname = \"card-model\"\n";
-
-/// The engines that the demo uses, as a configuration names them.
-pub(super) enum Engines {
-    /// The processor's, and modelled accelerators on a bus.
-    AtHand {
-        /// Whether Intel's library is there.
-        has_multibuffer: bool,
-        /// The core for its thread; `None` where it works on the gateways' own.
-        crypto_core: Option<usize>,
-    },
-    /// The verilated card and nothing else.
-    #[cfg(feature = "card")]
-    Card,
-}
-
-impl Engines {
-    fn text(&self) -> String {
-        match self {
-            Self::AtHand { has_multibuffer, crypto_core } => {
-                let mut text = String::new();
-                if *has_multibuffer {
-                    text += "\n[[engine]]\nkind = \"multibuffer\"\nname = \"multibuffer\"\n";
-                    if let Some(core) = crypto_core {
-                        let _ = writeln!(text, "core = {core}");
-                    }
-                }
-                text + "\n[[engine]]\nkind = \"software\"\nname = \"software\"\n" + MODELS
-            }
-            #[cfg(feature = "card")]
-            Self::Card => CARD.to_owned(),
-        }
-    }
-}
-
-/// Both sites' configurations.
-pub(super) fn both(policy: Policy, window: usize, engines: &Engines) -> [Config; 2] {
+/// Both sites' configurations; the first has the platform's engines, the second is its peer.
+pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2] {
+    let proposal: Proposal = platform.proposal.parse().expect("the demo's proposals are good");
     let mut random = rand::rng();
     let mut key = || {
-        let mut bytes = [0; 20];
+        let mut bytes = vec![0; proposal.transform.key_material_len()];
         random.fill_bytes(&mut bytes);
         hex::encode(bytes)
     };
     let keys: Vec<(String, String)> = (0..TUNNELS).map(|_| (key(), key())).collect();
-    [1, 2].map(|site| {
-        let text = text(site, policy, window, engines, &keys);
+    [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
+        let mut text = scheduler(rule, window) + engines;
+        tunnels(&mut text, site, platform.proposal, &keys);
         Config::parse("demo.toml", &text).expect("the demo's own configuration is good")
     })
 }
 
-fn text(site: u8, policy: Policy, window: usize, engines: &Engines, keys: &[(String, String)]) -> String {
-    let mut text = format!("[scheduler]\npolicy = \"{policy}\"\nwindow = {window}\n");
-    text += &engines.text();
+fn scheduler(rule: Rule, window: usize) -> String {
+    let Rule { policy, full_queue, overtake } = rule;
+    format!(
+        "[scheduler]\npolicy = \"{policy}\"\nfull_queue = \"{full_queue}\"\novertake = {overtake}\nwindow = {window}\n"
+    )
+}
+
+fn tunnels(text: &mut String, site: u8, proposal: &str, keys: &[(String, String)]) {
     for (k, (there, back)) in keys.iter().enumerate() {
         let peer = 3 - site;
         let (out, inward) = if site == 1 { (there, back) } else { (back, there) };
@@ -101,7 +50,7 @@ local = "192.0.2.{site}"
 remote = "192.0.2.{peer}"
 local_ts = ["10.{site}.{k}.0/24"{}]
 remote_ts = ["10.{peer}.{k}.0/24"{}]
-esp_proposal = "aes128gcm16"
+esp_proposal = "{proposal}"
 encap = "udp"
 replay_window = 4096
 [tunnel.manual]
@@ -116,5 +65,4 @@ key_out = "{out}"
             0x1000 * u32::from(peer) + k as u32,
         );
     }
-    text
 }

@@ -15,7 +15,7 @@ const CAPTURE_EVERY: usize = 4;
 
 /// One direction's packets in the order in which they are sent, over and over.
 #[derive(Debug)]
-pub(crate) struct Traffic {
+pub struct Traffic {
     packets: Vec<Vec<u8>>,
     /// For each tunnel its packets' places, in order.
     of_tunnel: Vec<Vec<u32>>,

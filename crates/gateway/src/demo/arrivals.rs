@@ -1,0 +1,97 @@
+//! When packets come to a port: at a rate, whatever the gateway does with them.
+
+use std::collections::VecDeque;
+
+use rand::rngs::StdRng;
+use rand::{Rng, SeedableRng};
+
+/// Packets that wait at a port until they are read, as in a network interface's ring; what finds it full is lost.
+const RING_PACKETS: usize = 512;
+
+/// How packets come.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Load {
+    /// There is always another one.
+    Saturating,
+    /// So many a second, both ways together, at random (a Poisson process), the same ones in each run.
+    Offered(f64),
+}
+
+/// What comes to one port at a rate.
+pub(super) struct Arrivals {
+    ns_per_packet: f64,
+    random: StdRng,
+    /// When the next one comes; `None` until the first call.
+    next_ns: Option<f64>,
+    /// When those that wait came.
+    ring: VecDeque<u64>,
+}
+
+impl Arrivals {
+    /// `packets_per_second` come to this port; the same seed gives the same intervals.
+    pub(super) fn new(packets_per_second: f64, seed: u64) -> Self {
+        Self {
+            ns_per_packet: 1e9 / packets_per_second,
+            random: StdRng::seed_from_u64(seed),
+            next_ns: None,
+            ring: VecDeque::with_capacity(RING_PACKETS),
+        }
+    }
+
+    /// Lets come what is due; returns how many found the ring full.
+    pub(super) fn come(&mut self, now_ns: u64) -> u64 {
+        let mut lost = 0;
+        let mut next_ns = self.next_ns.unwrap_or(now_ns as f64);
+        while next_ns <= now_ns as f64 {
+            if self.ring.len() < RING_PACKETS {
+                self.ring.push_back(next_ns as u64);
+            } else {
+                lost += 1;
+            }
+            // The inverse of the exponential distribution; 1 - u is never 0.
+            let u: f64 = self.random.random();
+            next_ns -= self.ns_per_packet * (1.0 - u).ln();
+        }
+        self.next_ns = Some(next_ns);
+        lost
+    }
+
+    /// Packets that wait.
+    pub(super) fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Reads one; when it came.
+    pub(super) fn take(&mut self) -> Option<u64> {
+        self.ring.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_come_at_their_rate_and_keep_the_time_at_which_they_came() {
+        let mut arrivals = Arrivals::new(1e6, 7);
+        let (mut came, mut last) = (0, 0);
+        for now_ns in (0..20_000_000).step_by(10_000) {
+            assert_eq!(arrivals.come(now_ns), 0);
+            while let Some(at) = arrivals.take() {
+                assert!((last..=now_ns).contains(&at));
+                (last, came) = (at, came + 1);
+            }
+        }
+        // 20 ms at one a microsecond; the deviation of a Poisson process is its root.
+        assert!((19_400..20_600).contains(&came), "{came}");
+    }
+
+    #[test]
+    fn what_finds_the_ring_full_is_lost_and_counted() {
+        let mut arrivals = Arrivals::new(1e6, 7);
+        assert_eq!(arrivals.come(0), 0);
+        let lost = arrivals.come(2_000_000);
+        assert_eq!(arrivals.waiting(), RING_PACKETS);
+        assert!((1_200..1_800).contains(&lost), "{lost}");
+    }
+}

@@ -1,0 +1,151 @@
+//! What the scheduler gained over the best baseline, in one line.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::measure::Measurement;
+use super::rule::Rule;
+
+/// Below this, a difference is the machine's noise.
+const NOISE: f64 = 0.05;
+/// A baseline that refuses more than this part of the load does not carry it, and its latency says nothing.
+const CARRIED: f64 = 0.01;
+
+/// One figure against that of the baseline that was best at it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Against {
+    /// The baseline.
+    pub baseline: Rule,
+    /// The scheduler's figure over the baseline's.
+    pub ratio: f64,
+}
+
+/// The scheduler as it is by default, `finishing-time` that waits, against the best baseline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Verdict {
+    /// The most packets a second.
+    pub throughput: Against,
+    /// The 99th percentile of latency under the same load; `None` if the scheduler or every baseline lost packets of it.
+    pub latency: Option<Against>,
+}
+
+impl Verdict {
+    /// Compares what was measured with all that comes (`saturated`) and at a rate (`offered`); `None` without the scheduler or
+    /// without any baseline.
+    pub(super) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
+        let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::WAIT).cloned();
+        let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());
+        let best = baselines().max_by(|a, b| a.packets_per_second.total_cmp(&b.packets_per_second))?;
+        let throughput = Against {
+            baseline: best.rule,
+            ratio: own(saturated)?.packets_per_second / best.packets_per_second.max(1.0),
+        };
+        let carry = |measured: &&Measurement| measured.refused <= CARRIED;
+        let carriers = offered.iter().filter(|measured| measured.rule.is_baseline()).filter(carry);
+        let quickest = carriers.min_by(|a, b| a.latency.p99_us.total_cmp(&b.latency.p99_us));
+        let own = own(offered).filter(|own| carry(&own));
+        let latency = own.zip(quickest).map(|(own, quickest)| Against {
+            baseline: quickest.rule,
+            ratio: own.latency.p99_us / quickest.latency.p99_us.max(0.001),
+        });
+        Some(Self { throughput, latency })
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { throughput: Against { baseline, ratio }, latency } = self;
+        match ratio - 1.0 {
+            gain if gain > NOISE => {
+                write!(
+                    f,
+                    "The scheduler gained {:.0} % throughput over the best baseline, {baseline}",
+                    gain * 100.0
+                )?;
+            }
+            gain if gain < -NOISE => {
+                write!(
+                    f,
+                    "The scheduler lost {:.0} % throughput to the best baseline, {baseline}",
+                    gain * -100.0
+                )?;
+            }
+            _ => write!(f, "The scheduler gained no throughput over the best baseline, {baseline}")?,
+        }
+        match latency {
+            None => write!(f, "; no p99 latency to compare: it or every baseline lost packets of that load."),
+            Some(Against { baseline, ratio }) if (ratio - 1.0).abs() <= NOISE => {
+                write!(f, ", and no p99 latency over {baseline}.")
+            }
+            Some(Against { baseline, ratio }) => {
+                write!(
+                    f,
+                    "; its p99 latency is {ratio:.2} times that of the best baseline there, {baseline}."
+                )
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::demo::delivery::Latency;
+
+    fn measured(rule: Rule, packets_per_second: f64, p99_us: f64, refused: f64) -> Measurement {
+        Measurement {
+            rule,
+            packets_per_second,
+            mbps: 0.0,
+            refused,
+            packets_per_multi_packet: 1.0,
+            latency: Latency { p99_us, ..Latency::default() },
+            shares: Vec::new(),
+            sent: 0,
+            good: 0,
+            is_perfect: true,
+        }
+    }
+
+    fn verdict(own: (f64, f64, f64), baselines: [(f64, f64, f64); 2]) -> String {
+        let rules = Rule::compared();
+        let measured = |rule, (pps, p99, refused)| measured(rule, pps, p99, refused);
+        // `skip` is better than all, and is no baseline.
+        let skip = measured(Rule::SKIP, (1e9, 0.1, 0.0));
+        let all = [
+            measured(Rule::WAIT, own),
+            skip,
+            measured(rules[2], baselines[0]),
+            measured(rules[3], baselines[1]),
+        ];
+        Verdict::of(&all, &all).expect("there is something to compare").to_string()
+    }
+
+    #[test]
+    fn a_gain_is_over_the_baseline_that_is_best_at_the_figure_in_question() {
+        let line = verdict((150.0, 30.0, 0.0), [(100.0, 90.0, 0.0), (80.0, 60.0, 0.0)]);
+        assert!(line.contains("gained 50 % throughput over the best baseline, cpu-only"), "{line}");
+        assert!(line.contains("0.50 times that of the best baseline there, round-robin"), "{line}");
+    }
+
+    #[test]
+    fn a_loss_is_called_one_and_what_is_within_the_noise_is_no_gain() {
+        let line = verdict((80.0, 66.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
+        assert!(line.contains("lost 20 % throughput to the best baseline"), "{line}");
+        assert!(line.contains("1.10 times"), "{line}");
+        let line = verdict((103.0, 61.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
+        assert!(
+            line.contains("gained no throughput") && line.contains("no p99 latency over cpu-only"),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn who_does_not_carry_the_load_has_no_latency_to_compare() {
+        let line = verdict((150.0, 30.0, 0.0), [(100.0, 1.0, 0.3), (80.0, 60.0, 0.0)]);
+        assert!(line.contains("0.50 times that of the best baseline there, round-robin"), "{line}");
+        let line = verdict((150.0, 30.0, 0.2), [(100.0, 1.0, 0.3), (80.0, 60.0, 0.0)]);
+        assert!(line.contains("no p99 latency to compare"), "{line}");
+    }
+}
