@@ -75,7 +75,7 @@ IVS
 
 kill -TERM "$gateway"
 wait "$gateway" || fail "the gateway did not stop well"
-python3 -c 'import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), bytes(1 << 20), 0)' "$work/site-1.state"
+python3 -c 'import os, sys; os.pwrite(os.open(sys.argv[1], os.O_WRONLY), bytes(os.path.getsize(sys.argv[1])), 0)' "$work/site-1.state"
 if ip netns exec $a timeout 10 "$convoy" run -c "$work/site-1.toml" >"$work/damaged.log" 2>&1; then fail "a damaged state file was taken"; fi
 grep -q 'is damaged.*new keys at both ends' "$work/damaged.log" || { cat "$work/damaged.log" >&2; fail "it does not say what to do"; }
 echo "static keys over restarts: all pings answered after each, none replayed; sequence numbers after TERM, KILL, KILL, TERM: ${numbers[*]}"
