@@ -122,7 +122,7 @@ pub(crate) struct Slot {
     /// Where the peer was and where it has moved, until that is told; inbound.
     pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
     /// Whether only packets in flight know it any more: its SPI is free for another.
-    is_withdrawn: bool,
+    pub(crate) is_withdrawn: bool,
 }
 
 /// All SAs of one worker, its own and the others'.

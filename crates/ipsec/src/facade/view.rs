@@ -58,6 +58,8 @@ pub struct SaView {
     pub tunnel: TunnelId,
     /// Whether it is the one by which the tunnel's packets leave.
     pub is_current: bool,
+    /// Whether it was [withdrawn](crate::Ipsec::withdraw): another may have its SPI.
+    pub is_withdrawn: bool,
     /// Tunnel or transport.
     pub mode: Mode,
     /// The ports of both ends where it is encapsulated in UDP.
@@ -162,6 +164,7 @@ impl Ipsec {
             name: slot.facts.name,
             tunnel: self.tunnels.id(slot.tunnel),
             is_current: self.tunnels.current(slot.tunnel) == Some(index),
+            is_withdrawn: slot.is_withdrawn,
             mode: slot.facts.mode,
             encap: slot.facts.encap,
             transform: slot.facts.transform,

@@ -94,6 +94,8 @@ fn a_successor_may_have_the_spi_of_an_sa_that_still_has_packets_under_way() {
     pipeline.outbound(&mut burst);
     pipeline.retire(old);
     let new = install(&mut pipeline, 1, SaDirection::Outbound);
+    let leaving: Vec<_> = pipeline.ipsec().sas().map(|view| (view.index, view.is_withdrawn)).collect();
+    assert_eq!(leaving, vec![(old, true), (new, false)]);
     let mut burst = packets(&mut pipeline, 2);
     pipeline.outbound(&mut burst);
     pipeline.pump(Input::Ended);
