@@ -22,8 +22,6 @@ pub use in_flight::CardInFlight;
 
 /// Multi-packets that may wait for the thread.
 const DEPTH: usize = 32;
-/// As many as fill the card's pipeline many times over.
-const BEST_BURST: usize = 32;
 /// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A card that hangs is found out by
 /// its own cycles, and much sooner.
 const SLACK_NS: u64 = 60_000_000_000;
@@ -51,7 +49,7 @@ impl Card {
             placement: Placement::Lookaside,
             transforms,
             depth: DEPTH,
-            best_burst: BEST_BURST,
+            gathers: 1,
             is_model: true,
             needs_input_kept: true,
             slack_ns: SLACK_NS,

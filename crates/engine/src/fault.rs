@@ -249,6 +249,10 @@ impl Engine for Faulty {
         self.inside.len() + self.swallowed.len() + self.held.len() + self.ready.len()
     }
 
+    fn gathered(&self) -> usize {
+        self.engine.gathered()
+    }
+
     fn probe(&mut self) -> Result<(), EngineError> {
         let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
         match probes_left {

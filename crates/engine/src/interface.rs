@@ -31,7 +31,7 @@ impl fmt::Display for EngineKind {
 /// Where an engine does its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Placement {
-    /// In `submit`, on the caller's core.
+    /// In `submit` and `poll`, on the caller's core.
     Inline,
     /// Elsewhere; `poll` brings what is done.
     Lookaside,
@@ -59,12 +59,13 @@ pub struct EngineDescription {
     pub transforms: Vec<Transform>,
     /// Multi-packets that may wait, the one in service not counted.
     pub depth: usize,
-    /// Packets per multi-packet at which it is at its best; a hint.
-    pub best_burst: usize,
+    /// Packets, of whatever SAs, that it gathers before it begins; with fewer it begins at the next `poll`. 1 where it begins
+    /// at once.
+    pub gathers: usize,
     /// Whether its timing is a model's.
     pub is_model: bool,
     /// Whether frames may vanish with it or come back half done, so that the input must be kept until
-    /// completion. False only where `submit` runs on the caller's core and cannot stop half way.
+    /// completion. False only where it works on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
     /// How much longer than it says its answers may take, in ns of the machine's clock: a simulation's time is not the
     /// machine's. 0 for what really takes the time that it tells.
@@ -178,17 +179,23 @@ pub trait Engine: Send {
     /// Forgets and wipes the keys of an SA. No multi-packet of it is in flight. Unknown is no error.
     fn remove_key(&mut self, sa: SaIndex);
 
-    /// Hands a multi-packet over; an inline engine does it at once and keeps it for `poll`.
+    /// Hands a multi-packet over; an inline engine does it at once, or [gathers](EngineDescription::gathers) it, and keeps it
+    /// for `poll`.
     ///
     /// # Errors
     /// [`Refused`], with the multi-packet as it was.
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>>;
 
-    /// Appends what is done to `completions`, in the order of completion, and never waits.
+    /// Begins what was gathered, appends what is done to `completions`, in the order of completion, and never waits.
     fn poll(&mut self, completions: &mut Vec<Completion>);
 
     /// Multi-packets submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;
+
+    /// Multi-packets that it has gathered and will begin at the next `poll`.
+    fn gathered(&self) -> usize {
+        0
+    }
 
     /// Has the device of a port take an SA, so that it is done in flight: packets that are submitted for it leave this engine as
     /// plaintext with a tag ([`Offload::Seal`](convoy_packet::Offload::Seal)), those that come are tagged and open. `false` if this

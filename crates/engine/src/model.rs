@@ -76,7 +76,7 @@ impl Model {
             placement: Placement::Lookaside,
             transforms: transforms(),
             depth: timing.depth,
-            best_burst: 32,
+            gathers: 1,
             is_model: true,
             needs_input_kept: true,
             slack_ns: 0,

@@ -34,7 +34,7 @@ impl Software {
             placement: Placement::Inline,
             transforms: transforms(),
             depth: 0,
-            best_burst: 1,
+            gathers: 1,
             is_model: false,
             needs_input_kept: false,
             slack_ns: 0,

@@ -1,7 +1,8 @@
 /* A flat interface over ipsec-mb, so that the layout of its structures comes from its own header.
  *
- * One call does a burst of packets of one key, from the first to the last: AEADs by the direct functions, which on
- * one core are faster than jobs; ciphers with a hash by jobs, which fill the lanes of the multi-buffer code. The
+ * One call does a burst of packets, each under its own key: AEADs by the direct functions, which on
+ * one core are faster than jobs; ciphers with a hash by jobs, which fill the lanes of the multi-buffer code, whatever
+ * their keys: lanes are flushed once, at the end. The
  * library's burst interface takes 5 % less at 64 bytes and no less from 512 on, but refuses all for one bad job and
  * wants a session per job since 1.4. */
 
@@ -15,11 +16,12 @@ enum hash { H_NONE, H_MD5, H_SHA1, H_SHA256, H_SHA384, H_SHA512 };
 /* Mirrors Descriptor in lib.rs. */
 struct convoy_mb_job {
         uint8_t *packet;
+        const struct convoy_mb_key *key;
         uint32_t cipher_start, cipher_len;
         uint32_t auth_start, auth_len;
         uint8_t nonce[16];
         uint8_t aad[12];
-        uint8_t nonce_len, aad_len, is_done, reserved;
+        uint8_t nonce_len, aad_len, is_done, seal;
         uint8_t tag[32];
 };
 
@@ -268,17 +270,6 @@ static void aead_one(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, un
                 chacha(mgr, key, seal, &context->chacha, job);
 }
 
-/* The context holds keystream, so it is wiped, once a burst. */
-static void aead(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, struct convoy_mb_job *jobs, size_t count)
-{
-        union context context;
-        for (size_t i = 0; i < count; i++) {
-                aead_one(mgr, key, seal, &context, &jobs[i]);
-                jobs[i].is_done = 1;
-        }
-        imb_clear_mem(&context, sizeof context);
-}
-
 static IMB_CIPHER_MODE cipher_mode(uint32_t cipher)
 {
         switch (cipher) {
@@ -308,8 +299,10 @@ static void finish(const IMB_JOB *done)
                 ((struct convoy_mb_job *)done->user_data)->is_done = done->status == IMB_STATUS_COMPLETED;
 }
 
-static void fill(IMB_JOB *to, const struct convoy_mb_key *key, int seal, struct convoy_mb_job *job)
+static void fill(IMB_JOB *to, struct convoy_mb_job *job)
 {
+        const struct convoy_mb_key *key = job->key;
+        int seal = job->seal;
         /* The library refuses to cipher nothing. */
         to->cipher_mode = job->cipher_len > 0 ? cipher_mode(key->cipher) : IMB_CIPHER_NULL;
         to->cipher_direction = seal ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT;
@@ -339,15 +332,18 @@ static void fill(IMB_JOB *to, const struct convoy_mb_key *key, int seal, struct 
         to->user_data = job;
 }
 
-static void chained(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, struct convoy_mb_job *jobs, size_t count)
+static void chained_one(IMB_MGR *mgr, struct convoy_mb_job *job)
 {
         IMB_JOB *done;
-        for (size_t i = 0; i < count; i++) {
-                fill(IMB_GET_NEXT_JOB(mgr), key, seal, &jobs[i]);
-                finish(IMB_SUBMIT_JOB(mgr));
-                while ((done = IMB_GET_COMPLETED_JOB(mgr)) != NULL)
-                        finish(done);
-        }
+        fill(IMB_GET_NEXT_JOB(mgr), job);
+        finish(IMB_SUBMIT_JOB(mgr));
+        while ((done = IMB_GET_COMPLETED_JOB(mgr)) != NULL)
+                finish(done);
+}
+
+static void flush(IMB_MGR *mgr)
+{
+        IMB_JOB *done;
         while ((done = IMB_FLUSH_JOB(mgr)) != NULL)
                 finish(done);
 }
@@ -367,13 +363,27 @@ static IMB_MGR *manager_for(const struct convoy_mb *mb, const struct convoy_mb_k
         return mb->best;
 }
 
-void convoy_mb_process(struct convoy_mb *mb, const struct convoy_mb_key *key, int seal, struct convoy_mb_job *jobs,
-                       size_t count)
+void convoy_mb_process(struct convoy_mb *mb, struct convoy_mb_job *jobs, size_t count)
 {
-        if (is_aead(key))
-                aead(mb->best, key, seal, jobs, count);
-        else
-                chained(manager_for(mb, key, count), key, seal, jobs, count);
+        union context context;
+        size_t aeads = 0;
+        for (size_t i = 0; i < count; i++) {
+                if (is_aead(jobs[i].key)) {
+                        aead_one(mb->best, jobs[i].key, jobs[i].seal, &context, &jobs[i]);
+                        jobs[i].is_done = 1;
+                        aeads++;
+                } else {
+                        chained_one(manager_for(mb, jobs[i].key, count), &jobs[i]);
+                }
+        }
+        /* The context holds keystream, so it is wiped, once a burst. */
+        if (aeads > 0)
+                imb_clear_mem(&context, sizeof context);
+        if (aeads < count) {
+                flush(mb->best);
+                if (mb->sha != NULL)
+                        flush(mb->sha);
+        }
 }
 
 /* The library alone, for benches to hold us against: seals `count` packets, `stride` bytes apart, of `len` bytes behind

@@ -36,13 +36,7 @@ unsafe extern "C" {
         auth_len: u32,
     ) -> *mut RawKey;
     fn convoy_mb_key_free(key: *mut RawKey);
-    fn convoy_mb_process(
-        manager: *mut RawManager,
-        key: *const RawKey,
-        seal: c_int,
-        jobs: *mut Descriptor,
-        count: usize,
-    );
+    fn convoy_mb_process(manager: *mut RawManager, jobs: *mut Descriptor, count: usize);
     fn convoy_mb_floor(
         manager: *mut RawManager,
         key: *const RawKey,
@@ -73,11 +67,11 @@ pub struct Key(NonNull<RawKey>);
 // SAFETY: a key is plain memory that is only read after it was made.
 unsafe impl Send for Key {}
 
-/// Jobs that will be done together, under one key.
+/// Jobs that will be done together.
 #[derive(Debug)]
 pub struct Burst<'m, 'p> {
     manager: &'m mut Manager,
-    packets: PhantomData<&'p mut [u8]>,
+    packets: PhantomData<(&'p mut [u8], &'p Key)>,
 }
 
 fn text(pointer: *const c_char) -> String {
@@ -210,27 +204,20 @@ impl Manager {
 }
 
 impl<'m, 'p> Burst<'m, 'p> {
-    /// Adds a job.
-    pub fn push(&mut self, job: Job<'p>) {
-        self.manager.jobs.push(job.descriptor);
+    /// Adds a job under a key: to seal or to open.
+    pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) {
+        let key = key.0.as_ptr().cast();
+        self.manager.jobs.push(Descriptor { key, seal: seal.into(), ..job.descriptor });
     }
 
-    /// Does all jobs, in place, before it returns: seals or opens. Tags are computed, not compared.
-    pub fn run(self, key: &Key, seal: bool) -> Tags<'m> {
+    /// Does all jobs, in place, before it returns. Tags are computed, not compared.
+    pub fn run(self) -> Tags<'m> {
         let Self { manager, .. } = self;
         let jobs = &mut manager.jobs;
-        // SAFETY: every job's ranges were checked against the packet that it borrows until here, and `burst` left no
-        // older ones; `Descriptor` has the layout of the shim's structure; manager and key are alive, and the call
-        // keeps no pointer.
-        unsafe {
-            convoy_mb_process(
-                manager.raw.as_ptr(),
-                key.0.as_ptr(),
-                seal.into(),
-                jobs.as_mut_ptr(),
-                jobs.len(),
-            );
-        }
+        // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it does its key, and
+        // `burst` left no older ones; `Descriptor` has the layout of the shim's structure; the manager is alive, and the
+        // call keeps no pointer.
+        unsafe { convoy_mb_process(manager.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
         Tags(jobs)
     }
 }

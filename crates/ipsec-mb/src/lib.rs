@@ -1,4 +1,4 @@
-//! Safe bindings to Intel's ipsec-mb, for bursts of packets of one key.
+//! Safe bindings to Intel's ipsec-mb, for bursts of packets, each under its own key.
 //!
 //! Built without the library where it is not installed; then [`Manager::new`] says how to get it. All `unsafe` is in
 //! `bound.rs`, over a C shim whose structures come from the library's own header.
@@ -80,6 +80,8 @@ pub enum Hash {
 #[repr(C)]
 struct Descriptor {
     packet: *mut u8,
+    /// Set when it is pushed.
+    key: *const u8,
     cipher_start: u32,
     cipher_len: u32,
     auth_start: u32,
@@ -89,7 +91,7 @@ struct Descriptor {
     nonce_len: u8,
     aad_len: u8,
     is_done: u8,
-    reserved: u8,
+    seal: u8,
     tag: [u8; TAG_BYTES],
 }
 
@@ -115,6 +117,7 @@ impl<'p> Job<'p> {
         packet.get(auth_start..auth_start.checked_add(auth_len)?)?;
         let mut descriptor = Descriptor {
             packet: packet.as_mut_ptr(),
+            key: std::ptr::null(),
             cipher_start: u32::try_from(cipher_start).ok()?,
             cipher_len: u32::try_from(cipher_len).ok()?,
             auth_start: u32::try_from(auth_start).ok()?,
@@ -124,7 +127,7 @@ impl<'p> Job<'p> {
             nonce_len: nonce.len() as u8,
             aad_len: aad.len() as u8,
             is_done: 0,
-            reserved: 0,
+            seal: 0,
             tag: [0; TAG_BYTES],
         };
         descriptor.nonce.get_mut(..nonce.len())?.copy_from_slice(nonce);

@@ -63,13 +63,13 @@ impl Manager {
 
 impl<'m, 'p> Burst<'m, 'p> {
     /// Never called.
-    pub fn push(&mut self, _: Job<'p>) {
+    pub fn push(&mut self, _: Job<'p>, _: &'p Key, _: bool) {
         match self.0 {}
     }
 
     /// Never called.
-    pub fn run(self, key: &Key, _: bool) -> Tags<'m> {
-        match key.0 {}
+    pub fn run(self) -> Tags<'m> {
+        match self.0 {}
     }
 }
 

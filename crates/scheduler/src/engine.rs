@@ -20,6 +20,8 @@ pub(crate) struct Pending {
 /// The queue of one engine.
 pub(crate) struct EngineQueue {
     depth: usize,
+    /// Multi-packets before which it does not begin of itself.
+    gathers: usize,
     /// Places of the depth that are taken: those of all but the one in service.
     taken: usize,
     /// The one in service first.
@@ -34,7 +36,7 @@ impl EngineQueue {
     pub(crate) fn new(depth: usize) -> Self {
         // The queue may be declared far deeper than it is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
-        Self { depth, taken: 0, pending, waiting: 0, busy_until: 0 }
+        Self { depth, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
     }
 
     /// Whether a multi-packet that counts for so many places may come. What is larger than the depth may wait alone.
@@ -58,6 +60,12 @@ impl EngineQueue {
     #[inline]
     pub(crate) fn is_idle(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Whether a multi-packet would be worked on at once, or with those that it has gathered.
+    #[inline]
+    pub(crate) fn may_begin(&self) -> bool {
+        self.pending.len() < self.gathers
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -165,6 +173,10 @@ impl Engines {
         let done = self.queues.get_mut(engine)?.complete(now, ticket);
         self.open.set(engine, self.available.contains(engine) && self.queues[engine].has_room(1));
         done
+    }
+
+    pub(crate) fn set_gathers(&mut self, engine: usize, multi_packets: usize) {
+        self.queues[engine].gathers = multi_packets.max(1);
     }
 
     /// Puts an engine back, or takes it out and forgets what it had.

@@ -124,6 +124,12 @@ impl<T> Scheduler<T> {
         self.costs.set(engine, usize::from(algorithm), model);
     }
 
+    /// Says that an engine on the caller's core takes so many multi-packets before it begins: until then it counts as idle,
+    /// since nothing but the caller keeps it waiting. 1 without.
+    pub fn set_gathers(&mut self, engine: usize, multi_packets: usize) {
+        self.engines.set_gathers(engine, multi_packets);
+    }
+
     /// Packets that the window takes now. With several classes some of it may be promised to others:
     /// [`room_for`](Self::room_for) knows.
     #[inline]
@@ -228,7 +234,7 @@ impl<T> Scheduler<T> {
     }
 
     fn has_idle(&self, capable: EngineSet) -> bool {
-        self.engines.open.and(capable).any(|engine| self.engines.queue(engine).is_idle())
+        self.engines.open.and(capable).any(|engine| self.engines.queue(engine).may_begin())
     }
 
     /// Takes the group out of the window and notes it with its engine.

@@ -73,6 +73,20 @@ fn an_idle_engine_does_not_wait_for_packets_that_nobody_has() {
 }
 
 #[test]
+fn an_engine_that_gathers_is_idle_until_it_has_enough() {
+    let mut scheduler = scheduler(SchedulerConfig::default(), 8);
+    scheduler.set_gathers(0, 3);
+    scheduler.set_available(1, false);
+    for sa in 0..4 {
+        scheduler.push(0, item(sa, 0, sa)).expect("room");
+    }
+    let mut dispatched = || std::iter::from_fn(|| scheduler.dispatch(0, Input::Paused)).count();
+    assert_eq!((dispatched(), dispatched()), (3, 0));
+    scheduler.complete(5, 0, 0, None);
+    assert!(scheduler.dispatch(5, Input::Paused).is_some());
+}
+
+#[test]
 fn packets_are_held_back_no_longer_than_the_wait_limit() {
     let config = SchedulerConfig { max_wait: 1_000, ..SchedulerConfig::default() };
     let mut scheduler = scheduler(config, 4);

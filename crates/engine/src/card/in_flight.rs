@@ -8,7 +8,7 @@ use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::Offload;
 use zeroize::Zeroize;
 
-use super::{BEST_BURST, SLACK_NS, clock, esp};
+use super::{SLACK_NS, clock, esp};
 use crate::software::KeyTable;
 use crate::{
     Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement,
@@ -46,7 +46,7 @@ impl CardInFlight {
             placement: Placement::Inline,
             transforms: Vec::new(),
             depth: 0,
-            best_burst: BEST_BURST,
+            gathers: 1,
             is_model: true,
             needs_input_kept: false,
             slack_ns: SLACK_NS,

@@ -75,7 +75,7 @@ struct Follower {
 /// The real work, at the moment when the modelled device starts on it.
 fn compute(job: &mut Job) {
     if let Some(burst) = &job.burst
-        && burst.lock().unwrap_or_else(PoisonError::into_inner).process(&mut job.multi_packet)
+        && burst.lock().unwrap_or_else(PoisonError::into_inner).process_one(&mut job.multi_packet)
     {
         return;
     }

@@ -1,4 +1,4 @@
-//! The library with the keys of one thread: a multi-packet in, the same with its results out.
+//! The library with the keys of one thread: multi-packets in, the same with their results out.
 
 use convoy_ipsec::{
     Aead, Cipher, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
@@ -32,7 +32,7 @@ pub(crate) struct Core {
     keys: Vec<Option<MbKeys>>,
     /// For what the library refuses: hashing nothing at all, which no packet asks for but a test may.
     reference: KeyTable,
-    /// By packet of the multi-packet at work.
+    /// By packet of the multi-packets at work.
     arranged: Vec<Arranged>,
 }
 
@@ -85,31 +85,45 @@ impl Core {
         }
     }
 
-    /// Does a whole multi-packet; `false` if its SA has no keys.
-    pub(crate) fn process(&mut self, multi_packet: &mut MultiPacket) -> bool {
-        let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { return false };
-        let icv_len = keys.transform.icv_len();
-        let seal = multi_packet.direction == Direction::Seal;
+    /// Whether an SA has keys here.
+    pub(super) fn has_key(&self, sa: SaIndex) -> bool {
+        self.keys.get(sa.0 as usize).is_some_and(Option::is_some)
+    }
+
+    /// Does a multi-packet; `false` if its SA has no keys here.
+    pub(crate) fn process_one(&mut self, multi_packet: &mut MultiPacket) -> bool {
+        let has_key = self.has_key(multi_packet.sa);
+        if has_key {
+            self.process(std::slice::from_mut(multi_packet));
+        }
+        has_key
+    }
+
+    /// Does multi-packets of whatever SAs together, so that packets of one fill the lanes that another leaves empty.
+    /// What has no keys stays as it is.
+    pub(super) fn process(&mut self, multi_packets: &mut [MultiPacket]) {
         self.arranged.clear();
-        for packet in &mut multi_packet.packets {
-            if !keys.has_hash() {
-                packet.job.esn_high = None;
-            }
-            let received = arrange(packet, icv_len, seal);
-            self.arranged.push(Arranged { received, is_given: false });
+        let mut burst = self.manager.burst();
+        for multi_packet in multi_packets.iter_mut() {
+            let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { continue };
+            let seal = multi_packet.direction == Direction::Seal;
+            give(&mut burst, keys, seal, &mut multi_packet.packets, &mut self.arranged);
         }
-        let tags = run(&mut self.manager, keys, seal, &mut multi_packet.packets, &mut self.arranged);
-        let mut given = 0;
-        for (packet, arranged) in multi_packet.packets.iter_mut().zip(&self.arranged) {
-            let tag = if arranged.is_given { tags.get(given) } else { None };
-            given += usize::from(arranged.is_given);
-            if !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal)
-                && let Some(reference) = self.reference.get(multi_packet.sa)
-            {
-                reference.run(multi_packet.direction, std::slice::from_mut(packet));
+        let tags = burst.run();
+        let (mut given, mut arranged) = (0, self.arranged.iter());
+        for multi_packet in multi_packets {
+            let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { continue };
+            let (icv_len, seal) = (keys.transform.icv_len(), multi_packet.direction == Direction::Seal);
+            for (packet, arranged) in multi_packet.packets.iter_mut().zip(&mut arranged) {
+                let tag = if arranged.is_given { tags.get(given) } else { None };
+                given += usize::from(arranged.is_given);
+                if !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal)
+                    && let Some(reference) = self.reference.get(multi_packet.sa)
+                {
+                    reference.run(multi_packet.direction, std::slice::from_mut(packet));
+                }
             }
         }
-        true
     }
 }
 
@@ -177,14 +191,14 @@ fn arrange(packet: &mut Prepared, icv_len: usize, seal: bool) -> Option<[u8; mb:
     Some(received)
 }
 
-/// Hands all packets that could be arranged to the library at once; their tags, in order.
-fn run<'m>(
-    manager: &'m mut mb::Manager,
-    keys: &MbKeys,
+/// Arranges the packets of a multi-packet, and adds those that could be to the burst.
+fn give<'p>(
+    burst: &mut mb::Burst<'_, 'p>,
+    keys: &'p MbKeys,
     seal: bool,
-    packets: &mut [Prepared],
-    arranged: &mut [Arranged],
-) -> mb::Tags<'m> {
+    packets: &'p mut [Prepared],
+    arranged: &mut Vec<Arranged>,
+) {
     let (block, nonce_len) = match keys.transform {
         Transform::Aead(_) => (1, Some(12)),
         Transform::Chained { cipher: Cipher::Null, .. } => (1, None),
@@ -192,22 +206,29 @@ fn run<'m>(
         Transform::Chained { cipher: Cipher::AesCbc(_), .. } => (16, Some(16)),
         Transform::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => (8, Some(8)),
     };
-    let mut burst = manager.burst();
-    for (packet, arranged) in packets.iter_mut().zip(arranged) {
+    let (icv_len, has_hash) = (keys.transform.icv_len(), keys.has_hash());
+    for packet in packets {
+        if !has_hash {
+            packet.job.esn_high = None;
+        }
+        let received = arrange(packet, icv_len, seal);
+        let is_arranged = received.is_some();
+        arranged.push(Arranged { received, is_given: false });
         let job = &packet.job;
         let is_nonce = nonce_len.is_none_or(|len| len == job.nonce().len());
-        if arranged.received.is_none() || !is_nonce || usize::from(job.cipher_len) % block != 0 {
+        if !is_arranged || !is_nonce || usize::from(job.cipher_len) % block != 0 {
             continue;
         }
         let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
         let cipher = (job.cipher_start.into(), job.cipher_len.into());
         let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
-        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad()) {
-            burst.push(job);
+        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad())
+            && let Some(arranged) = arranged.last_mut()
+        {
+            burst.push(job, &keys.key, seal);
             arranged.is_given = true;
         }
     }
-    burst.run(&keys.key, seal)
 }
 
 /// Compares ICVs, which are whole words, in constant time: a word at a time, as a byte at a time took 50 cycles.

@@ -1,7 +1,7 @@
 //! Cycles per packet of each engine and of the whole path, with the floor beside them: what ipsec-mb takes when it is
 //! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
 //!
-//! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES BURST SECONDS` runs one case, for a profiler.
+//! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 
 mod engines;
 mod path;
@@ -14,9 +14,10 @@ fn main() {
     let words: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with("--")).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        ["path", proposal, bytes, burst, seconds] => {
+        ["path", proposal, bytes, sas, burst, seconds] => {
             let number = |text: &str| -> usize { text.parse().expect("a whole number") };
-            profile(proposal, number(bytes), number(burst), Duration::from_secs(number(seconds) as u64));
+            let rig = path::Rig::new(proposal, number(bytes), number(sas));
+            profile(rig, number(burst), Duration::from_secs(number(seconds) as u64));
         }
         [part @ ("engines" | "path")] => {
             report::machine();
@@ -30,8 +31,7 @@ fn main() {
     }
 }
 
-fn profile(proposal: &str, bytes: usize, burst: usize, length: Duration) {
-    let mut rig = path::Rig::new(proposal, bytes);
+fn profile(mut rig: path::Rig, burst: usize, length: Duration) {
     let began = Instant::now();
     while began.elapsed() < length {
         rig.run(burst);

@@ -207,7 +207,7 @@ impl Fleet {
         }
     }
 
-    /// Polls every engine: completions, failures, deadlines, recoveries.
+    /// Polls every engine that has not gathered anything: completions, failures, deadlines, recoveries.
     pub fn poll(
         &mut self,
         now_ns: u64,
@@ -220,8 +220,44 @@ impl Fleet {
         }
     }
 
-    /// Polls one engine.
+    /// Whether an engine has multi-packets that it will begin later.
+    pub fn has_gathered(&self, engine: usize) -> bool {
+        self.stations[engine].engine.gathered() > 0
+    }
+
+    /// Has engines begin what they have gathered, and polls them; whether there was any.
+    pub fn begin(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        redo: &mut VecDeque<Prepared>,
+        reports: &mut Vec<FleetReport>,
+    ) -> bool {
+        let mut any = false;
+        for engine in 0..self.stations.len() {
+            if self.has_gathered(engine) {
+                any = true;
+                self.poll_now(now_ns, engine, pool, redo, reports);
+            }
+        }
+        any
+    }
+
+    /// Polls one engine, unless it gathers: a poll would have it begin.
     pub fn poll_one(
+        &mut self,
+        now_ns: u64,
+        engine: usize,
+        pool: &mut FramePool,
+        redo: &mut VecDeque<Prepared>,
+        reports: &mut Vec<FleetReport>,
+    ) {
+        if !self.has_gathered(engine) {
+            self.poll_now(now_ns, engine, pool, redo, reports);
+        }
+    }
+
+    fn poll_now(
         &mut self,
         now_ns: u64,
         engine: usize,

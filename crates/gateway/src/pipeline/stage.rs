@@ -104,8 +104,12 @@ impl CryptoStage {
                 }
             })
             .collect();
+        let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
+        for engine in 0..fleet.len() {
+            scheduler.set_gathers(engine, fleet.description(engine).gathers);
+        }
         Ok(Self {
-            scheduler: Scheduler::new(config.scheduler.clone(), models)?,
+            scheduler,
             fleet,
             order: OrderedRelease::new(),
             config,
@@ -296,8 +300,9 @@ impl CryptoStage {
         let mut done = std::mem::take(&mut self.done);
         done.drain(..).for_each(|packet| self.release(packet, settled));
         self.done = done;
+        // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
+        let mut now_ns = self.clock.now_ns();
         loop {
-            let now_ns = self.clock.now_ns();
             while let Some(packet) = self.redo.pop_front() {
                 if let Err(packet) = self.schedule(now_ns, packet) {
                     self.redo.push_front(packet);
@@ -307,16 +312,33 @@ impl CryptoStage {
             // What waits for another try must not wait for more input as well.
             let input = if self.redo.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
-            let Some(dispatch) = held.or_else(|| self.scheduler.dispatch(now_ns, input)) else { break };
-            if !self.fleet.can_submit(dispatch.engine, pool, &dispatch.items) {
-                self.held = Some(dispatch);
-                break;
+            match held.or_else(|| self.scheduler.dispatch(now_ns, input)) {
+                Some(dispatch) if self.fleet.can_submit(dispatch.engine, pool, &dispatch.items) => {
+                    let engine = dispatch.engine;
+                    self.submit(now_ns, dispatch, pool);
+                    if self.fleet.has_gathered(engine) {
+                        moved = true;
+                        continue;
+                    }
+                }
+                unsent => {
+                    let waits = unsent.is_some() || self.scheduler.room() == 0;
+                    self.held = unsent;
+                    // While more is at hand, and there is room for it, engines go on gathering.
+                    if input == Input::More && !waits || !self.begin(now_ns, pool) {
+                        break;
+                    }
+                }
             }
-            self.submit(now_ns, dispatch, pool);
+            now_ns = self.clock.now_ns();
             self.digest(settled);
             moved = true;
         }
         moved
+    }
+
+    fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
+        self.fleet.begin(now_ns, pool, &mut self.redo, &mut self.reports)
     }
 
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
@@ -330,17 +352,21 @@ impl CryptoStage {
         let deadline_ns = now_ns.saturating_add(patience_ns).saturating_add(grace_ns);
         let times = (now_ns, deadline_ns);
         self.fleet.submit(times, engine, multi_packet, pool, &mut self.redo, &mut self.reports);
-        self.fleet.poll_one(self.clock.now_ns(), engine, pool, &mut self.redo, &mut self.reports);
+        if !self.fleet.has_gathered(engine) {
+            let now_ns = self.clock.now_ns();
+            self.fleet.poll_one(now_ns, engine, pool, &mut self.redo, &mut self.reports);
+        }
     }
 
     /// Tells the scheduler what the fleet reported and lets packets go in order.
     fn digest(&mut self, settled: &mut Settled) -> bool {
         let mut reports = std::mem::take(&mut self.reports);
         let moved = !reports.is_empty();
+        let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
                 FleetReport::Done { engine, ticket, service_ns, mut packets } => {
-                    self.scheduler.complete(self.clock.now_ns(), engine, ticket, service_ns);
+                    self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     for packet in packets.drain(..) {
                         self.release(packet, settled);
                     }

@@ -9,9 +9,9 @@ fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<[u8; TA
     let count = packets.len();
     let mut burst = manager.burst();
     for packet in packets {
-        burst.push(job(packet));
+        burst.push(job(packet), key, true);
     }
-    let tags = burst.run(key, true);
+    let tags = burst.run();
     (0..count).map(|at| *tags.get(at).expect("done")).collect()
 }
 
@@ -21,8 +21,8 @@ fn the_library_knows_the_gcm_specifications_second_case() {
     let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
     let mut packet = [0; 16];
     let mut burst = manager.burst();
-    burst.push(Job::new(&mut packet, (0, 16), (0, 0), &[0; 12], &[]).expect("inside"));
-    let tags = burst.run(&key, true);
+    burst.push(Job::new(&mut packet, (0, 16), (0, 0), &[0; 12], &[]).expect("inside"), &key, true);
+    let tags = burst.run();
     assert_eq!(tags.get(0).expect("done")[..4], [0xab, 0x6e, 0x47, 0xd4]);
     assert!(tags.get(1).is_none());
     assert_eq!(packet[..4], [0x03, 0x88, 0xda, 0xce]);
@@ -49,6 +49,37 @@ fn a_burst_gives_what_single_jobs_give() {
     }
 }
 
+/// Packets of many SAs go together: each under its own key and way.
+#[test]
+fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
+    let mut manager = Manager::new().expect("the library is installed");
+    let ciphers =
+        [(Cipher::Cbc, Hash::Sha1, 12), (Cipher::Gcm, Hash::None, 16), (Cipher::Ctr, Hash::Sha256, 16)];
+    let mut key = |at: usize| {
+        let (cipher, hash, tag_len) = ciphers[at % 3];
+        let auth = if hash == Hash::None { vec![] } else { vec![at as u8 + 1; 20] };
+        manager.key(cipher, hash, tag_len, &[at as u8; 16], &auth).expect("good lengths")
+    };
+    let keys: Vec<Key> = (0..40).map(&mut key).collect();
+    let nonce_len = |at: usize| if at % 3 == 1 { 12 } else { 16 };
+    let fresh = || (0..40).map(|at| vec![at as u8; 16 + 16 * (at * 7 % 50)]).collect::<Vec<_>>();
+    let (mut alone, mut together) = (fresh(), fresh());
+    let mut work = |packets: &mut [Vec<u8>], first: usize| -> Vec<[u8; TAG_BYTES]> {
+        let count = packets.len();
+        let mut burst = manager.burst();
+        for (at, packet) in (first..).zip(packets) {
+            let len = packet.len();
+            let job = Job::new(packet, (0, len), (0, len), &[3; 16][..nonce_len(at)], &[]).expect("inside");
+            burst.push(job, &keys[at], at % 2 == 0);
+        }
+        let tags = burst.run();
+        (0..count).map(|at| *tags.get(at).expect("done")).collect()
+    };
+    let tags: Vec<_> = (0..40).flat_map(|at| work(&mut alone[at..=at], at)).collect();
+    assert_eq!(work(&mut together, 0), tags);
+    assert!(alone == together);
+}
+
 #[test]
 fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it() {
     let mut manager = Manager::new().expect("the library is installed");
@@ -56,9 +87,9 @@ fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it
     let mut packets = [vec![1; 32], vec![2; 17], vec![3; 32]];
     let mut burst = manager.burst();
     for packet in &mut packets {
-        burst.push(job(packet));
+        burst.push(job(packet), &key, true);
     }
-    let tags = burst.run(&key, true);
+    let tags = burst.run();
     assert!(tags.get(0).is_some() && tags.get(1).is_none() && tags.get(2).is_some());
     assert_eq!(packets[1], [2; 17]);
 }
@@ -99,8 +130,12 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let mut packet = [0x5c; 88];
         let mut burst = manager.burst();
         let aad_len = if hash == Hash::None { 8 } else { 0 };
-        burst.push(Job::new(&mut packet, (24, 64), (0, 88), &[0; 16], &[0; 8][..aad_len]).expect("inside"));
-        let tag = *burst.run(&key, true).get(0).expect("done");
+        burst.push(
+            Job::new(&mut packet, (24, 64), (0, 88), &[0; 16], &[0; 8][..aad_len]).expect("inside"),
+            &key,
+            true,
+        );
+        let tag = *burst.run().get(0).expect("done");
         for sealed in memory.chunks(STRIDE) {
             assert_eq!(sealed[..88], packet, "{cipher:?}");
             assert_eq!(sealed[88..88 + tag_len], tag[..tag_len], "{cipher:?}");
