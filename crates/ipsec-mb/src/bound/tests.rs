@@ -34,7 +34,7 @@ fn a_burst_gives_what_single_jobs_give() {
     let mut manager = Manager::new().expect("the library is installed");
     for (hash, tag_len) in [(Hash::Sha1, 12), (Hash::Sha256, 16), (Hash::Sha512, 32), (Hash::None, 0)] {
         let key = manager.key(Cipher::Cbc, hash, tag_len, &[9; 16], &[7; 20]).expect("good lengths");
-        for count in [1, 7, 8, 40] {
+        for count in [1, 4, 5, 7, 8, 9, 10, 40] {
             let fresh = || (0..count).map(|at| vec![at as u8; 16 * (at * 7 % 50)]).collect::<Vec<_>>();
             let (mut alone, mut together) = (fresh(), fresh());
             // A hash of nothing is what the library refuses.
