@@ -192,7 +192,7 @@ fn the_next_deadline_is_when_a_waited_for_engine_turns_late() {
         let engines = vec![engine(true, 5_000.0), engine(false, 10.0)];
         let mut scheduler = Scheduler::new(config, engines).expect("in range");
         let item = Item { sa: 0, algorithm: 0, class: 0, blocks: 1, bytes: 16, payload: () };
-        scheduler.push(100, item.clone()).expect("room");
+        scheduler.push(100, item).expect("room");
         assert_eq!(scheduler.dispatch(100, Input::More).map(|dispatch| dispatch.engine), Some(1));
         assert_eq!(scheduler.next_deadline(100), None, "nothing waits");
         scheduler.push(100, item).expect("room");
