@@ -27,7 +27,7 @@ mod module {
     use super::{load_platform, simulate};
 }
 
-/// Reads and checks a platform: a TOML file, or the name of one that comes with the module, grip or pci-accelerators.
+/// Reads and checks a platform: a TOML file, or the name of one that comes with the module, such as pci-accelerators.
 ///
 /// What comes back are plain dicts, lists and numbers: change them, or send them to machines that lack the file.
 /// ValueError names the file, line and key of what is wrong.
@@ -38,7 +38,7 @@ fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
 
 /// Simulates a platform under a pattern or a trace, and returns what `convoy sim run --json` prints, as dicts.
 ///
-/// platform is a TOML file's path, the name of a platform that comes with the module (grip, pci-accelerators), or what
+/// platform is a TOML file's path, the name of a platform that comes with the module (grip, grip-inline, ixp425, pci-accelerators, pentium3), or what
 /// load_platform() returned. Give either pattern (exponential, uniform, trace,
 /// imix, or a fixed payload size in bytes) or trace (a file: pcap, pcapng, or six columns of text).
 ///
