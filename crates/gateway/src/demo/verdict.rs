@@ -56,34 +56,29 @@ impl Verdict {
 impl fmt::Display for Verdict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { throughput: Against { baseline, ratio }, latency } = self;
-        match ratio - 1.0 {
-            gain if gain > NOISE => {
-                write!(
-                    f,
-                    "The scheduler gained {:.0} % throughput over the best baseline, {baseline}",
-                    gain * 100.0
-                )?;
-            }
-            gain if gain < -NOISE => {
-                write!(
-                    f,
-                    "The scheduler lost {:.0} % throughput to the best baseline, {baseline}",
-                    gain * -100.0
-                )?;
-            }
-            _ => write!(f, "The scheduler gained no throughput over the best baseline, {baseline}")?,
+        let percent = (ratio - 1.0) * 100.0;
+        if percent.abs() <= NOISE * 100.0 {
+            write!(f, "finishing-time gains nothing in throughput over the best baseline, {baseline}")?;
+        } else {
+            let word = if percent > 0.0 { "more" } else { "fewer" };
+            let percent = percent.abs();
+            write!(
+                f,
+                "finishing-time lets {percent:.0} % {word} packets through than the best baseline, {baseline}"
+            )?;
         }
         match latency {
-            None => write!(f, "; no p99 latency to compare: it or every baseline lost packets of that load."),
+            None => write!(
+                f,
+                "; its p99 latency is not compared, since it or every baseline lost packets of the same load."
+            ),
             Some(Against { baseline, ratio }) if (ratio - 1.0).abs() <= NOISE => {
-                write!(f, ", and no p99 latency over {baseline}.")
+                write!(f, "; under the same load its p99 latency is that of the best baseline, {baseline}.")
             }
-            Some(Against { baseline, ratio }) => {
-                write!(
-                    f,
-                    "; its p99 latency is {ratio:.2} times that of the best baseline there, {baseline}."
-                )
-            }
+            Some(Against { baseline, ratio }) => write!(
+                f,
+                "; under the same load its p99 latency is {ratio:.2} times that of the best baseline, {baseline}."
+            ),
         }
     }
 }
@@ -125,18 +120,19 @@ mod tests {
     #[test]
     fn a_gain_is_over_the_baseline_that_is_best_at_the_figure_in_question() {
         let line = verdict((150.0, 30.0, 0.0), [(100.0, 90.0, 0.0), (80.0, 60.0, 0.0)]);
-        assert!(line.contains("gained 50 % throughput over the best baseline, cpu-only"), "{line}");
-        assert!(line.contains("0.50 times that of the best baseline there, round-robin"), "{line}");
+        assert!(line.contains("lets 50 % more packets through than the best baseline, cpu-only"), "{line}");
+        assert!(line.contains("0.50 times that of the best baseline, round-robin"), "{line}");
     }
 
     #[test]
     fn a_loss_is_called_one_and_what_is_within_the_noise_is_no_gain() {
         let line = verdict((80.0, 66.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
-        assert!(line.contains("lost 20 % throughput to the best baseline"), "{line}");
+        assert!(line.contains("lets 20 % fewer packets through than the best baseline"), "{line}");
         assert!(line.contains("1.10 times"), "{line}");
         let line = verdict((103.0, 61.0, 0.0), [(100.0, 60.0, 0.0), (1.0, 90.0, 0.0)]);
         assert!(
-            line.contains("gained no throughput") && line.contains("no p99 latency over cpu-only"),
+            line.contains("gains nothing in throughput")
+                && line.contains("is that of the best baseline, cpu-only"),
             "{line}"
         );
     }
@@ -144,8 +140,8 @@ mod tests {
     #[test]
     fn who_does_not_carry_the_load_has_no_latency_to_compare() {
         let line = verdict((150.0, 30.0, 0.0), [(100.0, 1.0, 0.3), (80.0, 60.0, 0.0)]);
-        assert!(line.contains("0.50 times that of the best baseline there, round-robin"), "{line}");
+        assert!(line.contains("0.50 times that of the best baseline, round-robin"), "{line}");
         let line = verdict((150.0, 30.0, 0.2), [(100.0, 1.0, 0.3), (80.0, 60.0, 0.0)]);
-        assert!(line.contains("no p99 latency to compare"), "{line}");
+        assert!(line.contains("p99 latency is not compared"), "{line}");
     }
 }

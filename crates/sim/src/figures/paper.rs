@@ -29,32 +29,78 @@ pub(super) struct PaperClaim<R> {
     pub(super) check: fn(&R) -> Finding,
 }
 
-/// A paper's figures, before they are written.
-pub(super) struct Study {
+/// A paper: how its runs are made, and what becomes of them.
+pub(super) struct Paper<P, K, O, R> {
     pub(super) title: &'static str,
     /// Its title and authors.
     pub(super) paper: &'static str,
     /// convoy's choice, in words.
     pub(super) chosen: &'static str,
-    pub(super) charts: Vec<Chart>,
-    pub(super) claims: Vec<ClaimVerdict>,
+    pub(super) cases: Vec<Case<P>>,
+    pub(super) keys: Vec<K>,
+    pub(super) platform_of: PlatformOf<P, K>,
+    pub(super) run: Run<P, K, O>,
+    /// What claims and charts ask, of the runs of one case.
+    pub(super) runs: fn(HashMap<K, O>) -> R,
+    pub(super) claims: Vec<PaperClaim<R>>,
+    pub(super) charts: fn(&R) -> Vec<Chart>,
+    pub(super) csv: fn(&R) -> String,
+}
+
+impl<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send, R> Paper<P, K, O, R> {
+    /// Makes its figures, tables and report; `progress` hears how many packets have been simulated, and of how many.
+    ///
+    /// # Errors
+    /// [`FigureError`] says which file cannot be written.
+    pub(super) fn make(
+        self,
+        options: &FigureOptions,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<FiguresMade, FigureError> {
+        let began = Instant::now();
+        let how = (self.platform_of, self.run);
+        let (outcomes, made) = carry_out(&self.cases, &self.keys, options, how, progress)?;
+        let runs: Vec<R> = outcomes.into_iter().map(self.runs).collect();
+        let (claims, cases_csv, shown_by_case) = verdicts(&self.claims, &self.cases, &runs);
+        let study = Study {
+            title: self.title,
+            paper: self.paper,
+            chosen: self.chosen,
+            charts: (self.charts)(&runs[0]),
+            claims,
+            cases_csv,
+            shown_by_case,
+            runs_csv: (self.csv)(&runs[0]),
+            runs: made,
+        };
+        publish(study, &self.cases, options, began)
+    }
+}
+
+/// A paper's figures, before they are written.
+struct Study {
+    title: &'static str,
+    paper: &'static str,
+    chosen: &'static str,
+    charts: Vec<Chart>,
+    claims: Vec<ClaimVerdict>,
     /// Each claim in each case, and how many of them each case shows.
-    pub(super) cases_csv: String,
-    pub(super) shown_by_case: Vec<usize>,
-    pub(super) runs_csv: String,
+    cases_csv: String,
+    shown_by_case: Vec<usize>,
+    runs_csv: String,
     /// Runs with convoy's choice, and in the other cases.
-    pub(super) runs: (usize, usize),
+    runs: (usize, usize),
 }
 
 /// The runs of each case, and how many were made with convoy's choice and in the other cases.
-pub(super) type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
+type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
 
 /// Carries out every run of every case, on so many threads. One whose platform is that of convoy's choice, as `platform_of` has it,
 /// is not made again.
 ///
 /// # Errors
 /// The first run that is out of range.
-pub(super) fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
+fn carry_out<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send>(
     cases: &[Case<P>],
     keys: &[K],
     options: &FigureOptions,
@@ -113,10 +159,10 @@ fn best<P>(cases: &[Case<P>], shown: &[usize]) -> (usize, Vec<String>) {
 }
 
 /// Claims, a table of them in each case, and how many each case shows.
-pub(super) type Verdicts = (Vec<ClaimVerdict>, String, Vec<usize>);
+type Verdicts = (Vec<ClaimVerdict>, String, Vec<usize>);
 
 /// Every claim with convoy's choice and in the other cases.
-pub(super) fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Verdicts {
+fn verdicts<P, R>(claims: &[PaperClaim<R>], cases: &[Case<P>], runs: &[R]) -> Verdicts {
     let mut by_case = vec![0; cases.len()];
     let mut table = String::from("claim,case,shown,measured\n");
     let mut verdicts = Vec::with_capacity(claims.len());
@@ -166,7 +212,7 @@ fn range<P>(cases: &[Case<P>], shown: &[bool]) -> String {
 ///
 /// # Errors
 /// [`FigureError`] says which file cannot be written.
-pub(super) fn publish<P>(
+fn publish<P>(
     study: Study,
     cases: &[Case<P>],
     options: &FigureOptions,
