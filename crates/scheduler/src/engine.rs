@@ -46,15 +46,17 @@ impl EngineQueue {
         self.taken + all <= self.depth || self.pending.is_empty()
     }
 
-    /// Whether the one in service should have been done more than `margin` ago.
+    /// Whether the one in service should have been done more than `margin` ago. What gathers on the caller's core waits for
+    /// nobody but the caller, and is not late.
     #[inline]
     pub(crate) fn is_late(&self, now: u64, margin: u64) -> bool {
-        !self.is_idle() && now.saturating_sub(self.busy_until) > margin
+        self.gathers == 1 && !self.is_idle() && now.saturating_sub(self.busy_until) > margin
     }
 
     /// When it turns late, if it completes nothing until then.
     fn late_from(&self, margin: u64) -> Option<u64> {
-        (!self.is_idle()).then(|| self.busy_until.saturating_add(margin).saturating_add(1))
+        let may_be_late = self.gathers == 1 && !self.is_idle();
+        may_be_late.then(|| self.busy_until.saturating_add(margin).saturating_add(1))
     }
 
     #[inline]
@@ -254,6 +256,8 @@ mod tests {
         assert!(queue.complete(170, 0).is_some());
         assert!(!queue.is_late(187, 10) && queue.is_late(188, 10));
         assert!(!EngineQueue::new(1).is_late(1_000, 0));
+        queue.gathers = 8;
+        assert!(!queue.is_late(1_000, 0));
     }
 
     #[test]

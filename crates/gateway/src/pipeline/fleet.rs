@@ -225,6 +225,11 @@ impl Fleet {
         self.stations[engine].engine.gathered() > 0
     }
 
+    /// The ticket of the oldest multi-packet that an engine has gathered.
+    pub fn oldest_gathered(&self) -> Option<u64> {
+        self.stations.iter().filter_map(Station::oldest_gathered).min()
+    }
+
     /// Has engines begin what they have gathered, and polls them; whether there was any.
     pub fn begin(
         &mut self,

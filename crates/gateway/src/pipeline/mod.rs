@@ -282,6 +282,7 @@ impl Pipeline {
     /// whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         let mut moved = false;
+        let gathered = self.stage.fleet().oldest_gathered();
         loop {
             // A full window must dispatch whatever the ports say, so what waits counts as input.
             let input = if self.waiting.is_empty() { input } else { Input::More };
@@ -293,6 +294,12 @@ impl Pipeline {
             if self.waiting.len() == before || self.waiting.is_empty() && !step {
                 break;
             }
+        }
+        // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
+        if gathered.is_some() && self.stage.fleet().oldest_gathered() == gathered {
+            self.stage.begin_gathered(&mut self.pool, &mut self.settled);
+            self.finish();
+            moved = true;
         }
         moved
     }

@@ -337,6 +337,12 @@ impl CryptoStage {
         moved
     }
 
+    /// Has engines begin what they have gathered, whether there is more at hand or not.
+    pub fn begin_gathered(&mut self, pool: &mut FramePool, settled: &mut Settled) {
+        self.begin(self.clock.now_ns(), pool);
+        self.digest(settled);
+    }
+
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
         self.fleet.begin(now_ns, pool, &mut self.redo, &mut self.reports)
     }

@@ -100,6 +100,11 @@ impl Station {
         self.in_flight.len()
     }
 
+    /// The ticket of the oldest multi-packet that its engine has gathered, if it has any.
+    pub(super) fn oldest_gathered(&self) -> Option<u64> {
+        if self.engine.gathered() > 0 { self.in_flight.front().map(|entry| entry.ticket) } else { None }
+    }
+
     /// Whether `pool` has the frames to keep copies of `packets`, if the engine needs that.
     pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> bool {
         if !self.description().needs_input_kept {

@@ -13,6 +13,7 @@ use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, Scheduler
 
 use super::*;
 
+mod gathering;
 mod late;
 mod leaving;
 

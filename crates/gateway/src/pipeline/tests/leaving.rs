@@ -19,9 +19,18 @@ fn inner(end: u8) -> IpAddr {
 
 /// One end of a tunnel, with the SA of packets from end 1 to end 2.
 fn end(number: u8, direction: SaDirection) -> (Pipeline, SaIndex) {
-    let scheduler = SchedulerConfig { window: WINDOW as usize, ..SchedulerConfig::default() };
+    end_with(number, direction, vec![Box::new(Software::new("good"))], WINDOW as usize)
+}
+
+/// The same with other engines and another window.
+pub(super) fn end_with(
+    number: u8,
+    direction: SaDirection,
+    engines: Vec<Box<dyn Engine>>,
+    window: usize,
+) -> (Pipeline, SaIndex) {
+    let scheduler = SchedulerConfig { window, ..SchedulerConfig::default() };
     let clock = Clock::start();
-    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
     let stage = CryptoStage::new(StageConfig::new(scheduler), Fleet::new(engines), clock).expect("in range");
     let pool = FramePool::new(FRAMES, 0);
     let mut pipeline = Pipeline::new(Ipsec::new(IpsecConfig::default()), stage, pool, clock);
@@ -43,7 +52,7 @@ fn install(pipeline: &mut Pipeline, number: u8, direction: SaDirection) -> SaInd
     pipeline.install(&sa, &mut cost).expect("its SPI is free")
 }
 
-fn packets(pipeline: &mut Pipeline, count: u32) -> Vec<Frame> {
+pub(super) fn packets(pipeline: &mut Pipeline, count: u32) -> Vec<Frame> {
     let mut packet = vec![0; 100];
     IpHeader::new(253, inner(1), inner(2)).write(&mut packet);
     (0..count).map(|_| pipeline.pool_mut().take_filled(&packet, 64).expect("enough frames")).collect()
