@@ -383,7 +383,7 @@ void convoy_link_start(convoy_link_t *this, convoy_listener_t listener) {
     }
     this->mutex->lock(this->mutex);
     while (!this->has_tried) {
-        if (this->changed->timed_wait(this->changed, this->mutex, CONVOY_PATIENCE_S * 1000)) {
+        if (this->changed->timed_wait(this->changed, this->mutex, CONVOY_TIMEOUT_S * 1000)) {
             break;
         }
     }

@@ -70,7 +70,7 @@ bool convoy_session_send(int fd, const convoy_message_t *message) {
 
 int convoy_session_open(const char *path) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval patience = {.tv_sec = CONVOY_PATIENCE_S};
+    struct timeval timeout = {.tv_sec = CONVOY_TIMEOUT_S};
     int fd;
 
     if (strlen(path) >= sizeof(address.sun_path)) {
@@ -82,8 +82,8 @@ int convoy_session_open(const char *path) {
     if (fd < 0) {
         return -1;
     }
-    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) ||
-        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) ||
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof(timeout)) ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof(timeout)) ||
         connect(fd, (struct sockaddr *)&address, sizeof(address))) {
         int error = errno;
         close(fd);

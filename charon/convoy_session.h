@@ -6,7 +6,7 @@
 #include "convoy_wire.h"
 
 /* How long the gateway may take. */
-#define CONVOY_PATIENCE_S 2
+#define CONVOY_TIMEOUT_S 2
 
 enum { CONVOY_CONTROL, CONVOY_EVENTS, CONVOY_IKE, CONVOY_ROLES };
 

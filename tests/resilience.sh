@@ -95,7 +95,7 @@ flood() { # Junk with the SPI of a tunnel of one worker, received by the other, 
   sleep 1
   ip netns exec "$a" ping -q -i 0.2 -c 30 -W 5 "10.2.$used.1" >"$work/ping.log" 2>&1 || true
   wait "$flood" || fail "junk: $(cat "$work/junk")"
-  local answered full; answered=$(grep -o '[0-9]* received' "$work/ping.log") full=$(stat_of handover_full)
+  local answered full; answered=$(grep -o '[0-9]* received' "$work/ping.log") full=$(stat_of handoff_full)
   [ "$answered" = "30 received" ] || fail "a flood of tunnel $flooded: of 30 pings in tunnel $used, worker $used's, $answered"
   [ "$full" -gt 1000 ] || fail "only $full packets found the ring to the flooded worker full"
   ends_well flood

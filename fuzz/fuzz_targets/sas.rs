@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
-use convoy_gateway::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
+use convoy_gateway::pipeline::{Clock, CryptoStage, EngineSet, Pipeline, StageConfig};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
     SaEnds, SaIndex, Selector, TunnelId,
@@ -57,7 +57,7 @@ impl Side {
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
         // An engine that is late only because this process was is not to be taken out, with its frames.
         let stage = StageConfig { grace_ns: u64::MAX, ..StageConfig::new(scheduler) };
-        let stage = CryptoStage::new(stage, Fleet::new(engines), clock).expect("in range");
+        let stage = CryptoStage::new(stage, EngineSet::new(engines), clock).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
         let pipeline = Pipeline::new(ipsec, stage, FramePool::new(FRAMES.0, FRAMES.1), clock);
         Self { number, pipeline, sas: Vec::new() }
@@ -77,7 +77,7 @@ impl Side {
         let spi = 0x1000 + u32::from(tunnel) * 16 + u32::from(generation) * 2 + u32::from(sender);
         let base = SaConfig::new(spi, direction, outer(self.number, 0), outer(1 - self.number, 0), keys);
         let sa = SaConfig { esn: proposal.esn, tunnel: TunnelId(tunnel.into()), ..base };
-        let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 1_000.0, t_block: 10.0 };
+        let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1_000.0, t_block: 10.0 };
         // One with this SPI may be there.
         if let Ok(index) = self.pipeline.install(&sa, &mut cost) {
             self.sas.push((index, direction));

@@ -79,8 +79,8 @@ int main(int argc, char **argv)
   sock = socket(AF_INET, SOCK_DGRAM, 0);
   int bytes = 1 << 26;
   setsockopt(sock, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
-  struct timeval patience = { .tv_usec = 1000 };
-  setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  struct timeval timeout = { .tv_usec = 1000 };
+  setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
   if (bind(sock, (void *)&own, sizeof own)) {
     perror(argv[1]);
     return 1;

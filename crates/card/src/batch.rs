@@ -14,8 +14,8 @@ const ANSWERS: usize = COMMANDS + AREA_BYTES;
 /// The card's window of memory.
 pub(crate) const WINDOW_BYTES: usize = ANSWERS + AREA_BYTES;
 /// Cycles in which a batch must be done: far beyond what the slowest function needs.
-const PATIENCE_CYCLES: u64 = 200_000;
-const PATIENCE_CYCLES_PER_BYTE: u64 = 64;
+const TIMEOUT_CYCLES: u64 = 200_000;
+const TIMEOUT_CYCLES_PER_BYTE: u64 = 64;
 
 /// The rings, and what the batch at hand has taken.
 pub(crate) struct Batch {
@@ -60,11 +60,11 @@ impl Batch {
         let completions = 2 * self.posted;
         device.write(IRQ_COUNT, completions as u32);
         self.rings.ring(device);
-        let patience = PATIENCE_CYCLES + PATIENCE_CYCLES_PER_BYTE * bytes;
-        let ran = device.run(patience);
+        let timeout = TIMEOUT_CYCLES + TIMEOUT_CYCLES_PER_BYTE * bytes;
+        let ran = device.run(timeout);
         device.memory[COMMANDS..COMMANDS + self.command_bytes].zeroize();
         if !ran? {
-            return Err(CardError::Silent(patience));
+            return Err(CardError::Silent(timeout));
         }
         device.write(IRQ_ACK, 1);
         let mut answers: Vec<Option<Answer>> = (0..self.posted).map(|_| None).collect();

@@ -13,7 +13,7 @@ use crate::args::LogFormat;
 /// What a pipe takes at once if it takes anything (`PIPE_BUF`), in bytes.
 const AT_ONCE: usize = 4096;
 /// How long a reader may keep a line waiting, in ms. A worker may be the one who waits.
-const PATIENCE_MS: u8 = 20;
+const TIMEOUT_MS: u8 = 20;
 
 /// Sends the log of the whole program to standard error. `RUST_LOG` chooses what is logged.
 pub(crate) fn init(format: LogFormat) {
@@ -65,15 +65,15 @@ impl<D: Write + AsFd> Write for &Lossy<D> {
     /// Takes a whole line. It never fails: `tracing-subscriber` would report that on standard error, and panic there.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let patience = if state.lost == 0 { PATIENCE_MS } else { 0 };
+        let timeout = if state.lost == 0 { TIMEOUT_MS } else { 0 };
         let told = match state.lost {
             0 => Ok(()),
-            lost => put(&mut state.destination, (self.tell_lost)(lost).as_bytes(), patience),
+            lost => put(&mut state.destination, (self.tell_lost)(lost).as_bytes(), timeout),
         };
         if told.is_ok() {
             state.lost = 0;
         }
-        if told.and_then(|()| put(&mut state.destination, line, patience)).is_err() {
+        if told.and_then(|()| put(&mut state.destination, line, timeout)).is_err() {
             state.lost += 1;
         }
         Ok(line.len())
@@ -84,17 +84,17 @@ impl<D: Write + AsFd> Write for &Lossy<D> {
     }
 }
 
-fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], patience_ms: u8) -> io::Result<()> {
+fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], timeout_ms: u8) -> io::Result<()> {
     for part in text.chunks(AT_ONCE) {
-        await_room(destination.as_fd(), patience_ms)?;
+        await_room(destination.as_fd(), timeout_ms)?;
         destination.write_all(part)?;
     }
     Ok(())
 }
 
 /// Where the other end has gone there is room too: writing tells.
-fn await_room(destination: BorrowedFd<'_>, patience_ms: u8) -> io::Result<()> {
-    match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(patience_ms)) {
+fn await_room(destination: BorrowedFd<'_>, timeout_ms: u8) -> io::Result<()> {
+    match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(timeout_ms)) {
         Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
         // A signal, such as the one that asks for the reload that is logged, is no reason to lose a line.
         Ok(_) | Err(Errno::EINTR) => Ok(()),

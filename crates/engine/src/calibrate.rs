@@ -39,10 +39,10 @@ const TIME: Duration = Duration::from_millis(25);
 /// Points that a line needs, however long they take.
 const LEAST_POINTS: usize = 6;
 /// An engine that has not answered by then has failed.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// No two multi-packets of calibration have the same ticket, nor that of a gateway, which counts from 0: what an engine
-/// brings after our patience has ended is then nobody's.
+/// brings after our timeout has ended is then nobody's.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
 /// Measures an engine that is idle. The keys of [`CALIBRATION_SA`] are used and removed again.
@@ -118,7 +118,7 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
         ..CryptoJob::default()
     };
     let (status, context) = (CryptoStatus::Pending, FinishContext::default());
-    Prepared { frame, job, status, sa: CALIBRATION_SA, class: 0, seat: 0, context }
+    Prepared { frame, job, status, sa: CALIBRATION_SA, class: 0, reorder_index: 0, context }
 }
 
 /// The median time of sealing `packets` again and again, the first time not counted.
@@ -157,7 +157,7 @@ fn time_once(engine: &mut dyn Engine, packets: Vec<Prepared>) -> Result<(u64, Ve
             let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
             return Ok((ns, done.multi_packet.packets));
         }
-        if elapsed > PATIENCE {
+        if elapsed > TIMEOUT {
             return Err(failure(engine, "it did not answer during calibration"));
         }
         std::hint::spin_loop();

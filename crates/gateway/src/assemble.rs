@@ -17,7 +17,7 @@ use rand::RngCore;
 use crate::choice::choose;
 use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
 use crate::costs::Costs;
-use crate::pipeline::{Clock, CryptoStage, Fleet, Pipeline, StageConfig};
+use crate::pipeline::{Clock, CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be put together.
@@ -178,7 +178,7 @@ pub fn pipeline(
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
-    let stage = CryptoStage::new(stage_config, Fleet::new(engines), clock)?;
+    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), clock)?;
     let ipsec = Ipsec::new(ipsec_config(config, worker));
     let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1).with_huge(POOL_FRAMES.2);
     let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
@@ -258,7 +258,9 @@ pub fn install(
                 owner,
                 ..base
             };
-            match pipeline.install(&sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform)) {
+            match pipeline
+                .install(&sa, &mut |engines, engine, transform| costs.of(engines, engine, transform))
+            {
                 Ok(index) => sas.push(index),
                 Err(source) => {
                     sas.iter().for_each(|sa| pipeline.retire(*sa));

@@ -24,10 +24,10 @@ const REQUEST_BYTES: usize = 4096;
 /// Clients that may wait to be heard.
 const BACKLOG: i32 = 16;
 /// How long a client may take over its request, and the gateway over its answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a reload may take: a new tunnel's algorithm may have to be measured on all engines.
-const RELOAD_PATIENCE: Duration = Duration::from_secs(20);
+const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// What can be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,10 +45,10 @@ pub enum Ask {
 
 impl Ask {
     /// How long a client waits for the answer.
-    fn patience(self) -> Duration {
+    fn timeout(self) -> Duration {
         match self {
-            Self::Snapshot | Self::Ping | Self::Stop => PATIENCE * 2,
-            Self::Reload => RELOAD_PATIENCE + PATIENCE,
+            Self::Snapshot | Self::Ping | Self::Stop => TIMEOUT * 2,
+            Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
     }
 }
@@ -133,7 +133,7 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
     if convoy_local::trusted_peer(&client).is_none() {
         return Ok(());
     }
-    client.set_write_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(TIMEOUT))?;
     let line = read_request(&client)?;
     let answer = match parse_request(&line) {
         Err(reason) => Answer::Refused(reason),
@@ -144,9 +144,9 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
     (&client).write_all(&text)
 }
 
-/// Reads up to the line's end, [`REQUEST_BYTES`] or [`PATIENCE`], however slowly the client writes.
+/// Reads up to the line's end, [`REQUEST_BYTES`] or [`TIMEOUT`], however slowly the client writes.
 fn read_request(client: &UnixStream) -> io::Result<Vec<u8>> {
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + TIMEOUT;
     let mut line = vec![0; REQUEST_BYTES];
     let mut len = 0;
     while len < REQUEST_BYTES && !line[..len].contains(&b'\n') {
@@ -171,7 +171,7 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
         Ask::Reload => {
             let (reply, report) = channel();
             let reply = Box::new(move |report| drop(reply.send(report)));
-            match reload(load, orders, reply).map(|()| report.recv_timeout(RELOAD_PATIENCE)) {
+            match reload(load, orders, reply).map(|()| report.recv_timeout(RELOAD_TIMEOUT)) {
                 Ok(Ok(report)) => Answer::Reloaded(report),
                 Ok(Err(_)) => {
                     Answer::Refused("the gateway did not answer in time; its log says more".to_owned())
@@ -186,7 +186,7 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
             if let Err(error) = orders.send(show) {
                 return gone(error.to_string());
             }
-            match snapshot.recv_timeout(PATIENCE) {
+            match snapshot.recv_timeout(TIMEOUT) {
                 Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
                 Err(_) => Answer::Refused("the worker did not answer in time".to_owned()),
             }
@@ -200,7 +200,7 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
 /// That none listens there, or what it answered instead.
 pub fn ask(path: &Path, ask: Ask) -> io::Result<Answer> {
     let client = UnixStream::connect(path)?;
-    client.set_read_timeout(Some(ask.patience()))?;
+    client.set_read_timeout(Some(ask.timeout()))?;
     let mut text = serde_json::to_vec(&Request { version: VERSION, ask })?;
     text.push(b'\n');
     (&client).write_all(&text)?;
@@ -289,7 +289,7 @@ mod tests {
         let (server, client) = UnixStream::pair().expect("a pair");
         let dripping = std::thread::spawn(move || {
             while (&client).write_all(b"x").is_ok() {
-                std::thread::sleep(PATIENCE / 20);
+                std::thread::sleep(TIMEOUT / 20);
             }
         });
         let error = read_request(&server).expect_err("no line ever ends");

@@ -6,7 +6,7 @@ use convoy_engine::{CalibrationCache, Engine, EngineError};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
-use crate::pipeline::Fleet;
+use crate::pipeline::EngineSet;
 
 /// Where the cost models come from.
 pub struct Costs {
@@ -43,9 +43,9 @@ impl Costs {
         self.stated.insert(engine.to_owned(), model);
     }
 
-    /// The cost model of one engine of a fleet for a transform, in ns; measured if it is not known.
-    pub fn of(&mut self, fleet: &mut Fleet, engine: usize, transform: Transform) -> CostModel {
-        self.of_engine(fleet.engine_mut(engine), transform).unwrap_or_else(|error| {
+    /// The cost model of one engine of a set for a transform, in ns; measured if it is not known.
+    pub fn of(&mut self, engines: &mut EngineSet, engine: usize, transform: Transform) -> CostModel {
+        self.of_engine(engines.engine_mut(engine), transform).unwrap_or_else(|error| {
             // It will be corrected from the first completion on, or found out as failed.
             tracing::warn!("{error}; its cost is assumed until it is measured");
             CostModel { t_init: 1_000.0, t_block: 10.0 }

@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use convoy_port::PortError;
 
-use crate::lane::{Command, Common, DRAIN, Lane, Tell};
-use crate::lanes::Lanes;
 use crate::run::RunError;
 use crate::supervise::words;
+use crate::worker_handles::WorkerHandles;
+use crate::worker_thread::{Command, Common, DRAIN, Tell, WorkerThread};
 
 /// How much longer than its packets may take a worker may take to end.
 const GRACE: Duration = Duration::from_secs(2);
@@ -31,12 +31,12 @@ impl Crew {
     ///
     /// # Errors
     /// The system's, if it gives no thread; those that were begun end then.
-    pub(crate) fn start(lanes: Vec<(Lane, Receiver<Command>)>, tell: &Tell) -> io::Result<Self> {
+    pub(crate) fn start(threads: Vec<(WorkerThread, Receiver<Command>)>, tell: &Tell) -> io::Result<Self> {
         let mut crew = Self { threads: Vec::new(), common: Arc::default() };
-        for (number, (mut lane, commands)) in lanes.into_iter().enumerate() {
+        for (number, (mut worker, commands)) in threads.into_iter().enumerate() {
             let (common, tell) = (Arc::clone(&crew.common), Arc::clone(tell));
             let thread = Builder::new().name(format!("worker {number}"));
-            let spawned = thread.spawn(move || lane.work(&commands, &common, &tell));
+            let spawned = thread.spawn(move || worker.work(&commands, &common, &tell));
             match spawned {
                 Ok(thread) => crew.threads.push((number, thread)),
                 Err(error) => {
@@ -60,11 +60,11 @@ impl Crew {
     /// The first worker's that ended by an error; the workers that do not end, which are left behind.
     pub(crate) fn stop(
         &mut self,
-        lanes: &Lanes,
+        handles: &WorkerHandles,
         pause: &mut dyn FnMut(Duration) -> bool,
     ) -> Result<(), RunError> {
         self.common.is_stopping.store(true, Ordering::Release);
-        lanes.wake();
+        handles.wake();
         let until = Instant::now() + DRAIN + GRACE;
         let mut result = Ok(());
         while !self.threads.is_empty() {

@@ -17,17 +17,17 @@ use crate::choice;
 use crate::config::{Config, Problem};
 use crate::costs::Costs;
 use crate::crew::Crew;
-use crate::handover::Handover;
+use crate::handoff::Handoff;
 use crate::helper::{Helper, HelperError};
 use crate::inner_mtu::{InnerMtu, inner_mtu};
-use crate::lane::{Lane, Reloaded, Tell};
-use crate::lanes::Lanes;
 use crate::pipeline::Clock;
 use crate::ports::{self, Opened};
 use crate::privileges::{self, Account};
 use crate::snapshot::Snapshot;
 use crate::state::{Beginnings, State, StateError};
 use crate::worker::Worker;
+use crate::worker_handles::WorkerHandles;
+use crate::worker_thread::{Reloaded, Tell, WorkerThread};
 
 /// How often the workers are looked after while no order comes.
 const WATCH: Duration = Duration::from_millis(100);
@@ -150,7 +150,7 @@ impl fmt::Display for Workers<'_> {
 
 /// A gateway with its ports open.
 pub struct Gateway {
-    lanes: Lanes,
+    handles: WorkerHandles,
     crew: Crew,
     config: Config,
     /// What the interface inside was given at the start.
@@ -212,48 +212,58 @@ impl Gateway {
             engines[0].push(engine);
         }
         tracing::info!("{}", choice::summary(&config, &mut engines, &mut costs));
-        let handovers = Handover::between(usize::from(config.workers))?;
+        let handoffs = Handoff::between(usize::from(config.workers))?;
         let clock = Clock::start();
         let beginnings = match &state {
             Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
             None => Beginnings::Fresh,
         };
         let mut assembled = Vec::new();
-        for (number, ((engines, [inside, outside]), handover)) in
-            (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handovers))
+        for (number, ((engines, [inside, outside]), handoff)) in
+            (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
         {
             let (pipeline, installed) =
                 assemble::pipeline(&config, number, engines, &mut costs, clock, &beginnings)?;
             let worker = Worker::new(pipeline, inside, outside);
             let worker = match &charon {
-                Some(charon) => worker.with_daemon(charon.ear(number)),
+                Some(charon) => worker.with_daemon(charon.notifier(number)),
                 None => worker,
             };
-            assembled.push((worker, installed, handover));
+            assembled.push((worker, installed, handoff));
         }
         let costs = Arc::new(Mutex::new(costs));
-        let (mut entrances, mut lanes) = (Vec::new(), Vec::new());
+        let (mut handles, mut threads) = (Vec::new(), Vec::new());
         let shared = Arc::new(config.clone());
-        for (worker, installed, handover) in assembled {
+        for (worker, installed, handoff) in assembled {
             let (commands, received) = channel();
-            entrances.push((commands, handover.waker()));
-            let mut lane =
-                Lane::new(worker.among(handover), Arc::clone(&shared), installed, Arc::clone(&costs));
+            handles.push((commands, handoff.waker()));
+            let mut thread =
+                WorkerThread::new(worker.among(handoff), Arc::clone(&shared), installed, Arc::clone(&costs));
             if let Some(state) = &state {
-                lane.report_to(state.reporter());
+                thread.report_to(state.reporter());
             }
-            lanes.push((lane, received));
+            threads.push((thread, received));
         }
-        let (crew, lanes) = (Crew::start(lanes, &tell)?, Lanes::new(entrances));
+        let (crew, handles) = (Crew::start(threads, &tell)?, WorkerHandles::new(handles));
         if let Some(state) = &mut state {
-            state.keep(lanes.clone(), Arc::clone(&tell))?;
+            state.keep(handles.clone(), Arc::clone(&tell))?;
         }
         if let Some(charon) = &mut charon {
-            charon.join(lanes.clone(), &config, clock).map_err(RunError::Charon)?;
+            charon.join(handles.clone(), &config, clock).map_err(RunError::Charon)?;
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
-        Ok(Self { lanes, crew, config, inner_mtu, tell, helper: None, state, began_with_static_keys, charon })
+        Ok(Self {
+            handles,
+            crew,
+            config,
+            inner_mtu,
+            tell,
+            helper: None,
+            state,
+            began_with_static_keys,
+            charon,
+        })
     }
 
     /// Routes into the tunnels what is behind them. To be called last, so that a start that fails changes no route.
@@ -289,7 +299,7 @@ impl Gateway {
                 result = Err(RunError::Thread(thread.to_owned()));
             }
         }
-        let stopped = self.crew.stop(&self.lanes, &mut |pause| is_hurried(orders, pause));
+        let stopped = self.crew.stop(&self.handles, &mut |pause| is_hurried(orders, pause));
         if let Some(state) = &mut self.state {
             state.end();
         }
@@ -298,7 +308,7 @@ impl Gateway {
 
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
-        let answers = self.lanes.ask(|lane| lane.snapshot());
+        let answers = self.handles.ask(|thread| thread.snapshot());
         let silent = (0..).zip(&answers).filter(|(_, answer)| answer.is_none());
         let silent_workers = silent.map(|(worker, _)| worker).collect();
         let mut snapshot = Snapshot {
@@ -322,7 +332,7 @@ impl Gateway {
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let (beginnings, left_out) = self.begin_missing(&tunnels);
         let beginnings = Arc::new(beginnings);
-        let answers = self.lanes.tell(move |lane| lane.reload(&tunnels, &beginnings));
+        let answers = self.handles.tell(move |thread| thread.reload(&tunnels, &beginnings));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
@@ -358,10 +368,15 @@ impl Gateway {
             State::do_without(config, self.began_with_static_keys, &self.tell)?;
             return Ok(Beginnings::Fresh);
         };
-        self.lanes.ask(|lane| lane.numbers()).iter().flatten().for_each(|report| state.note(report));
+        self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));
         let tunnels = Arc::clone(config);
-        let missing: HashSet<String> =
-            self.lanes.ask(move |lane| lane.missing(&tunnels)).into_iter().flatten().flatten().collect();
+        let missing: HashSet<String> = self
+            .handles
+            .ask(move |thread| thread.missing(&tunnels))
+            .into_iter()
+            .flatten()
+            .flatten()
+            .collect();
         let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
         state.begin(begun, &config.tunnels)
     }
@@ -370,7 +385,7 @@ impl Gateway {
 impl Drop for Gateway {
     fn drop(&mut self) {
         // Whatever ended the program has been told.
-        let _ = self.crew.stop(&self.lanes, &mut |pause| {
+        let _ = self.crew.stop(&self.handles, &mut |pause| {
             std::thread::sleep(pause);
             false
         });

@@ -10,8 +10,8 @@ use convoy_scheduler::Input;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::daemon::Daemon;
-use crate::handover::{Given, Handover, Waker};
-use crate::pipeline::{FleetEvent, Pipeline};
+use crate::handoff::{Given, Handoff, Waker};
+use crate::pipeline::{EngineEvent, Pipeline};
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
@@ -35,7 +35,7 @@ pub enum Side {
 #[derive(Debug)]
 pub enum WorkerEvent {
     /// An engine left or came back.
-    Engine(FleetEvent),
+    Engine(EngineEvent),
     /// A lifetime ran out.
     Lifetime(LifetimeEvent),
 }
@@ -48,7 +48,7 @@ pub struct Worker {
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
-    handover: Option<Handover>,
+    handoff: Option<Handoff>,
     handed_over: u64,
     daemon: Option<Arc<dyn Daemon>>,
     /// Of lifetimes, what the daemon is still to be told: at most its two limits for each SA.
@@ -70,7 +70,7 @@ impl Worker {
             pipeline,
             inside,
             outside,
-            handover: None,
+            handoff: None,
             handed_over: 0,
             daemon: None,
             untold: Vec::new(),
@@ -83,9 +83,9 @@ impl Worker {
         }
     }
 
-    /// The same worker as one of several, which are reached by `handover`.
-    pub fn among(self, handover: Handover) -> Self {
-        Self { handover: Some(handover), ..self }
+    /// The same worker as one of several, which are reached by `handoff`.
+    pub fn among(self, handoff: Handoff) -> Self {
+        Self { handoff: Some(handoff), ..self }
     }
 
     /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and of what becomes of them.
@@ -95,7 +95,7 @@ impl Worker {
 
     /// What wakes this worker, if it is one of several.
     pub fn waker(&self) -> Option<Arc<Waker>> {
-        self.handover.as_ref().map(Handover::waker)
+        self.handoff.as_ref().map(Handoff::waker)
     }
 
     /// The pipeline.
@@ -128,7 +128,7 @@ impl Worker {
 
     /// Whether no packet is under way.
     pub fn is_drained(&self) -> bool {
-        self.handover.as_ref().is_none_or(Handover::is_empty)
+        self.handoff.as_ref().is_none_or(Handoff::is_empty)
             && self.pipeline.is_empty()
             && self.leaving.iter().flatten().all(Vec::is_empty)
     }
@@ -181,11 +181,11 @@ impl Worker {
 
     /// Takes in what other workers received of our SAs.
     fn take_handed(&mut self) -> bool {
-        let Some(handover) = self.handover.as_mut().filter(|_| self.pipeline.has_room()) else {
+        let Some(handoff) = self.handoff.as_mut().filter(|_| self.pipeline.has_room()) else {
             return false;
         };
         let [outbound, inbound] = &mut self.handed;
-        let taken = handover.take(BURST, outbound, inbound);
+        let taken = handoff.take(BURST, outbound, inbound);
         if !outbound.is_empty() {
             self.pipeline.outbound(outbound);
         }
@@ -235,8 +235,8 @@ impl Worker {
             }
         }
         pool.give_back_burst(&mut departures.ike);
-        let given = match &mut self.handover {
-            Some(handover) => handover.give(&mut departures.foreign, pool),
+        let given = match &mut self.handoff {
+            Some(handoff) => handoff.give(&mut departures.foreign, pool),
             None => Given::default(),
         };
         self.handed_over += given.handed_over;
@@ -251,7 +251,7 @@ impl Worker {
         let lost = [
             (DropReason::Unsealed, unsealed),
             (DropReason::IkeQueueFull, unheard),
-            (DropReason::HandoverFull, given.dropped),
+            (DropReason::HandoffFull, given.dropped),
         ];
         for (reason, packets) in lost.into_iter().filter(|(_, packets)| *packets > 0) {
             self.pipeline.ipsec_mut().count_dropped(reason, packets);
@@ -318,15 +318,15 @@ impl Worker {
             }
             return;
         }
-        let Some(handover) = &self.handover else {
+        let Some(handoff) = &self.handoff else {
             // An interrupted or failed poll only means another round.
             let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
             return;
         };
-        fds.push(PollFd::new(handover.fd(), PollFlags::POLLIN));
-        if handover.begin_sleep() {
+        fds.push(PollFd::new(handoff.fd(), PollFlags::POLLIN));
+        if handoff.begin_sleep() {
             let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
-            handover.end_sleep();
+            handoff.end_sleep();
         }
     }
 }

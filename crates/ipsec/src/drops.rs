@@ -57,7 +57,7 @@ drop_reasons! {
     /// The frame has no room for what had to be written.
     NoRoom = "no_room",
     /// The worker that its SA belongs to is overloaded: as many packets as may wait for it do.
-    HandoverFull = "handover_full",
+    HandoffFull = "handoff_full",
 
     // Inbound, before the crypto job.
     /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short (`XfrmInHdrError`).

@@ -212,7 +212,7 @@ fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, D
         NO_NEXT_HEADER => return Err(DropReason::Dummy),
         _ => return Err(DropReason::BadNextHeader),
     };
-    let outer_octet = ip::traffic_class(frame);
+    let outer_class = ip::traffic_class(frame);
     frame.trim_front(payload).map_err(|_| DropReason::MalformedDecrypted)?;
     let mut inner = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
     if inner.is_v6 != is_v6 {
@@ -220,10 +220,10 @@ fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, D
     }
     // What is behind the inner packet is padding against traffic analysis.
     frame.truncate(inner.total_len);
-    let octet = decapsulate(outer_octet, inner.octet).ok_or(DropReason::EcnCongestion)?;
-    if octet != inner.octet {
-        ip::set_traffic_class(frame, octet);
-        inner.octet = octet;
+    let traffic_class = decapsulate(outer_class, inner.traffic_class).ok_or(DropReason::EcnCongestion)?;
+    if traffic_class != inner.traffic_class {
+        ip::set_traffic_class(frame, traffic_class);
+        inner.traffic_class = traffic_class;
     }
     Ok(inner)
 }

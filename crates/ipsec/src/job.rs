@@ -113,8 +113,8 @@ pub struct Prepared {
     pub sa: SaIndex,
     /// The traffic class, 0 highest, from the DSCP of the inner packet.
     pub class: u8,
-    /// The packet's seat in the order of its SA, given by whoever restores that order; 0 until then.
-    pub seat: u64,
+    /// The packet's place in the order of its SA, given by whoever restores that order; 0 until then.
+    pub reorder_index: u64,
     /// For `finish` only.
     pub context: FinishContext,
 }

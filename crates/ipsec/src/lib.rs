@@ -10,7 +10,6 @@ mod ah;
 mod algorithm;
 mod drops;
 mod envelope;
-mod facade;
 mod flow;
 mod flow_cache;
 mod fragment;
@@ -24,6 +23,7 @@ mod ordered_selectors;
 mod outbound;
 mod own_addresses;
 mod path_mtu;
+mod processor;
 mod proposal;
 mod quote;
 mod rate_limit;
@@ -42,15 +42,15 @@ mod tunnels;
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
-pub use facade::{
-    FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
-};
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
 pub use ordered_selectors::OrderedSelectors;
+pub use processor::{
+    FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
+    OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
+};
 pub use proposal::{PROPOSAL_WORDS, Proposal, ProposalError};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
@@ -75,7 +75,7 @@ pub struct FinishContext {
     /// Bytes that AH saved before the packet.
     pub(crate) saved: u16,
     /// Which SA's it is, of those that stood at its index one after another.
-    pub(crate) incarnation: u32,
+    pub(crate) generation: u32,
     /// Whether the packet is longer than its path and will be cut.
     pub(crate) is_cut: bool,
 }

@@ -123,7 +123,7 @@ impl OuterHeader {
 
     /// Writes the header at the start of `packet`, whose length is final.
     pub(crate) fn write(&mut self, packet: &mut [u8], inner: &Layout) {
-        self.ip.traffic_class = crate::tos::encapsulate(inner.octet, self.dscp, self.ecn);
+        self.ip.traffic_class = crate::tos::encapsulate(inner.traffic_class, self.dscp, self.ecn);
         self.ip.dont_fragment = match self.df {
             OuterDf::Copy => inner.dont_fragment,
             OuterDf::Set => true,

@@ -76,7 +76,7 @@ pub(crate) enum Sa {
     Inbound(InboundSa),
 }
 
-/// What the facade knows of an SA beside its state; nothing secret.
+/// What the processor knows of an SA beside its state; nothing secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaFacts {
     pub(crate) name: SaName,
@@ -102,12 +102,12 @@ impl SaFacts {
     }
 }
 
-/// One SA and what the facade keeps beside it.
+/// One SA and what the processor keeps beside it.
 pub(crate) struct Slot {
     pub(crate) sa: Sa,
     pub(crate) facts: SaFacts,
     /// Told to every packet in flight, so that one which outlives its SA is not taken for its successor's.
-    pub(crate) incarnation: u32,
+    pub(crate) generation: u32,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
     /// Of the path to the peer; outbound.
@@ -133,7 +133,7 @@ pub(crate) struct Sad {
     free: VecDeque<u32>,
     inbound: SpiTable,
     outbound: SpiTable,
-    incarnations: u32,
+    generations: u32,
 }
 
 /// Inbound SAs are told apart by SPI and protocol (RFC 4301 section 4.1).
@@ -173,11 +173,11 @@ impl Sad {
             let present = self.get(taken).map_or(facts.name, |slot| slot.facts.name);
             return Err(InstallError::OverlappingSpi { new: facts.name, present, index: taken });
         }
-        self.incarnations = self.incarnations.wrapping_add(1);
+        self.generations = self.generations.wrapping_add(1);
         let slot = Slot {
             sa,
             facts,
-            incarnation: self.incarnations,
+            generation: self.generations,
             tunnel,
             path: PathMtu::default(),
             sent_lately: SentLately::default(),

@@ -18,8 +18,8 @@ pub enum Ecn {
 
 impl Ecn {
     /// The ECN field of a traffic class octet.
-    pub const fn of(octet: u8) -> Self {
-        match octet & 3 {
+    pub const fn of(traffic_class: u8) -> Self {
+        match traffic_class & 3 {
             0 => Self::NotEct,
             1 => Self::Ect1,
             2 => Self::Ect0,
@@ -99,8 +99,8 @@ impl ClassMap {
     }
 
     /// The class of a packet with this traffic class octet.
-    pub const fn class_of(&self, octet: u8) -> u8 {
-        self.0[(octet >> 2) as usize]
+    pub const fn class_of(&self, traffic_class: u8) -> u8 {
+        self.0[(traffic_class >> 2) as usize]
     }
 }
 

@@ -93,10 +93,10 @@ const _: () = assert!(size_of::<Slot>() == SLOT_HEADER_BYTES);
 pub(crate) struct Home {
     pub(crate) memory: NonNull<u8>,
     pub(crate) layout: Layout,
-    pub(crate) strays: Mutex<Vec<Frame>>,
+    pub(crate) remote_frees: Mutex<Vec<Frame>>,
 }
 
-// SAFETY: `memory` is only reached through a `Frame`, of which one exists per slot; `strays` is locked.
+// SAFETY: `memory` is only reached through a `Frame`, of which one exists per slot; `remote_frees` is locked.
 unsafe impl Send for Home {}
 // SAFETY: as above.
 unsafe impl Sync for Home {}
@@ -111,7 +111,7 @@ unsafe impl Sync for Frame {}
 
 impl Frame {
     pub(crate) fn slot(&self) -> &Slot {
-        // SAFETY: the slot lives as long as its home, which outlives every frame (see `Shelf::drop`),
+        // SAFETY: the slot lives as long as its home, which outlives every frame (see `FreeList::drop`),
         // and this frame is the slot's only handle.
         unsafe { self.0.as_ref() }
     }
@@ -277,8 +277,8 @@ impl fmt::Debug for Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        // SAFETY: the home outlives its frames (see `Shelf::drop`).
+        // SAFETY: the home outlives its frames (see `FreeList::drop`).
         let home = unsafe { &*self.slot().home };
-        home.strays.lock().unwrap_or_else(PoisonError::into_inner).push(Frame(self.0));
+        home.remote_frees.lock().unwrap_or_else(PoisonError::into_inner).push(Frame(self.0));
     }
 }

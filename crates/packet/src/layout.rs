@@ -29,7 +29,7 @@ pub struct Layout {
     /// Where its header starts; in a fragment other than the first, where the piece starts.
     pub payload: usize,
     /// DSCP in the upper six bits and ECN in the lower two.
-    pub octet: u8,
+    pub traffic_class: u8,
     /// TTL or hop limit.
     pub hops: u8,
     /// IPv4's DF; true for IPv6.
@@ -50,7 +50,7 @@ impl Layout {
             total_len: len,
             protocol: NO_NEXT_HEADER,
             payload: 0,
-            octet: 0,
+            traffic_class: 0,
             hops: 0,
             dont_fragment: false,
             fragment: None,
@@ -90,7 +90,7 @@ impl Layout {
             total_len: packet.total_length().into(),
             protocol: packet.protocol(),
             payload: header_len,
-            octet: packet.traffic_class(),
+            traffic_class: packet.traffic_class(),
             hops: packet.time_to_live(),
             dont_fragment: packet.dont_fragment(),
             fragment: packet.fragment(),
@@ -106,7 +106,7 @@ impl Layout {
             total_len: crate::ipv6::HEADER_BYTES + usize::from(packet.payload_length()),
             protocol: upper.protocol,
             payload: upper.at,
-            octet: packet.traffic_class(),
+            traffic_class: packet.traffic_class(),
             hops: packet.hop_limit(),
             dont_fragment: true,
             fragment: upper.fragment,

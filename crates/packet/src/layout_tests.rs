@@ -31,7 +31,7 @@ fn both_families_give_the_same_fields() {
     let (a, b) = (v4(UDP, 0, &payload), v6(UDP, &payload));
     let [x, y] = [&a, &b].map(|packet| Layout::parse(packet).expect("well-formed"));
     assert_eq!((x.payload, x.total_len, y.payload, y.total_len), (20, 28, 40, 48));
-    assert_eq!((x.protocol, x.octet, x.hops), (y.protocol, y.octet, y.hops));
+    assert_eq!((x.protocol, x.traffic_class, x.hops), (y.protocol, y.traffic_class, y.hops));
     assert_eq!(
         (x.addresses(&a).0.to_string(), y.addresses(&b).1.to_string()),
         ("10.0.0.1".into(), "::2".into())
@@ -49,7 +49,7 @@ fn ipv6_extension_headers_are_walked_to_the_transport() {
     behind.extend([0x12, 0x34, 0, 53, 0, 8, 0, 0]);
     let packet = v6(HOP_BY_HOP, &behind);
     let layout = Layout::parse(&packet).expect("well-formed");
-    assert_eq!((layout.protocol, layout.payload, layout.octet), (UDP, 72, 0xb9));
+    assert_eq!((layout.protocol, layout.payload, layout.traffic_class), (UDP, 72, 0xb9));
     assert_eq!((layout.unfragmentable, layout.next_header_at), (56, 48));
     assert_eq!(layout.fragment, Some(Fragment { identification: 9, offset: 0, more: true }));
     assert_eq!(layout.ports(&packet), Some((0x1234, 53)));

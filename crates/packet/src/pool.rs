@@ -13,25 +13,25 @@ use crate::frame::{Frame, FrameSize, HEADROOM_BYTES, Home, SLOT_HEADER_BYTES, Sl
 const REGION_ALIGN: usize = 4096;
 
 /// The frames of one size that are free.
-struct Shelf {
+struct FreeList {
     home: NonNull<Home>,
     free: Vec<Frame>,
     total: usize,
 }
 
-// SAFETY: `home` is only reached by this shelf and, through its lock, by frames.
-unsafe impl Send for Shelf {}
+// SAFETY: `home` is only reached by this free list and, through its lock, by frames.
+unsafe impl Send for FreeList {}
 
-impl Shelf {
+impl FreeList {
     fn new(size: FrameSize, total: usize) -> Self {
         let stride = SLOT_HEADER_BYTES + size.bytes();
         let layout = Layout::from_size_align((stride * total).max(stride), REGION_ALIGN)
             .expect("a pool's memory fits the address space");
         // SAFETY: the layout's size is not zero.
         let Some(memory) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        // The strays never outgrow `total`, so a drop never allocates under the lock.
-        let strays = Mutex::new(Vec::with_capacity(total));
-        let home = Box::leak(Box::new(Home { memory, layout, strays }));
+        // The list never outgrows `total`, so a drop never allocates under the lock.
+        let remote_frees = Mutex::new(Vec::with_capacity(total));
+        let home = Box::leak(Box::new(Home { memory, layout, remote_frees }));
         let home = NonNull::from(home);
         let mut free = Vec::with_capacity(total);
         for index in (0..total).rev() {
@@ -63,8 +63,8 @@ impl Shelf {
     fn reclaim(&mut self) {
         // SAFETY: as in `home`; a separate borrow, since `free` is written.
         let home = unsafe { self.home.as_ref() };
-        let mut strays = home.strays.lock().unwrap_or_else(PoisonError::into_inner);
-        self.free.append(&mut strays);
+        let mut remote_frees = home.remote_frees.lock().unwrap_or_else(PoisonError::into_inner);
+        self.free.append(&mut remote_frees);
     }
 
     fn take(&mut self) -> Option<Frame> {
@@ -80,12 +80,12 @@ impl Shelf {
         Some(frame)
     }
 
-    fn strays(&self) -> usize {
-        self.home().strays.lock().unwrap_or_else(PoisonError::into_inner).len()
+    fn remote_frees(&self) -> usize {
+        self.home().remote_frees.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
-impl Drop for Shelf {
+impl Drop for FreeList {
     fn drop(&mut self) {
         self.reclaim();
         let all_home = self.free.len() == self.total;
@@ -111,15 +111,15 @@ impl Drop for Shelf {
 /// let mut pool = FramePool::new(64, 4);
 /// let mut frame = pool.take(FrameSize::Small).expect("a fresh pool has frames");
 /// frame.fill(b"payload").expect("fits");
-/// frame.prepend(8).expect("headroom").copy_from_slice(b"8 octets");
-/// assert_eq!(&frame[..], b"8 octetspayload");
+/// frame.prepend(8).expect("headroom").copy_from_slice(b"8 bytes,");
+/// assert_eq!(&frame[..], b"8 bytes,payload");
 /// pool.give_back(frame);
 /// assert_eq!(pool.available(FrameSize::Small), 64);
 /// ```
 pub struct FramePool {
-    small: Shelf,
-    jumbo: Shelf,
-    huge: Shelf,
+    small: FreeList,
+    jumbo: FreeList,
+    huge: FreeList,
 }
 
 impl FramePool {
@@ -127,17 +127,17 @@ impl FramePool {
     pub fn new(small: usize, jumbo: usize) -> Self {
         let [small, jumbo, huge] =
             [(FrameSize::Small, small), (FrameSize::Jumbo, jumbo), (FrameSize::Huge, 0)]
-                .map(|(size, total)| Shelf::new(size, total));
+                .map(|(size, total)| FreeList::new(size, total));
         Self { small, jumbo, huge }
     }
 
     /// The same with `huge` frames of 64.5 KiB, for whatever IP packet there may be.
     #[must_use]
     pub fn with_huge(self, huge: usize) -> Self {
-        Self { huge: Shelf::new(FrameSize::Huge, huge), ..self }
+        Self { huge: FreeList::new(FrameSize::Huge, huge), ..self }
     }
 
-    fn shelf(&mut self, size: FrameSize) -> &mut Shelf {
+    fn free_list(&mut self, size: FrameSize) -> &mut FreeList {
         match size {
             FrameSize::Small => &mut self.small,
             FrameSize::Jumbo => &mut self.jumbo,
@@ -153,7 +153,7 @@ impl FramePool {
 
     /// An empty frame with [`HEADROOM_BYTES`] before it, or `None` when all are out.
     pub fn take(&mut self, size: FrameSize) -> Option<Frame> {
-        self.shelf(size).take()
+        self.free_list(size).take()
     }
 
     /// A frame that holds a copy of `bytes`, in the smallest size that also leaves `tail` bytes behind
@@ -167,7 +167,7 @@ impl FramePool {
     /// Appends up to `count` empty frames to `burst` and returns how many.
     pub fn take_burst(&mut self, size: FrameSize, count: usize, burst: &mut Vec<Frame>) -> usize {
         let before = burst.len();
-        burst.extend((0..count).map_while(|_| self.shelf(size).take()));
+        burst.extend((0..count).map_while(|_| self.free_list(size).take()));
         burst.len() - before
     }
 
@@ -192,12 +192,12 @@ impl FramePool {
 
     /// Frames of this size that can be taken now.
     pub fn available(&self, size: FrameSize) -> usize {
-        let shelf = match size {
+        let free_list = match size {
             FrameSize::Small => &self.small,
             FrameSize::Jumbo => &self.jumbo,
             FrameSize::Huge => &self.huge,
         };
-        shelf.free.len() + shelf.strays()
+        free_list.free.len() + free_list.remote_frees()
     }
 
     /// Frames of this size in all.

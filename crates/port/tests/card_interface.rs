@@ -14,7 +14,7 @@ use nix::sched::{CloneFlags, unshare};
 
 const CARD: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const KERNEL: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn ip(arguments: &str) {
     let status = Command::new("ip").args(arguments.split(' ')).status().expect("ip (Debian: iproute2)");
@@ -27,7 +27,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
         if let Some(found) = look() {
             return found;
         }
-        assert!(start.elapsed() < PATIENCE, "{what}");
+        assert!(start.elapsed() < TIMEOUT, "{what}");
         std::thread::sleep(Duration::from_micros(200));
     }
 }

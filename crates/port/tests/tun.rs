@@ -16,7 +16,7 @@ use support::{Namespace, received_buffers};
 const DEVICE: &str = "tun0";
 const BYTES: usize = 20_000_000;
 /// Far longer than the transfer takes on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn open(namespace: &Namespace, address: &str) -> Tun {
     namespace.inside(|| {
@@ -66,11 +66,11 @@ fn transfer(addresses: [&str; 2]) -> (u64, u64) {
     let sent = thread::scope(|scope| {
         let client = scope.spawn(|| {
             let mut stream =
-                left.inside(|| TcpStream::connect_timeout(&at, PATIENCE).expect("it is answered"));
+                left.inside(|| TcpStream::connect_timeout(&at, TIMEOUT).expect("it is answered"));
             stream.write_all(&content()).expect("it is taken");
         });
         let mut pool = FramePool::new(512, 8);
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + TIMEOUT;
         while !(client.is_finished() && received.is_finished()) {
             assert!(
                 Instant::now() < end,
@@ -106,7 +106,7 @@ fn a_packet_longer_than_the_interfaces_mtu_is_delivered() {
     let namespace = Namespace::new();
     let mut tun = open(&namespace, "10.7.0.1");
     let socket = namespace.inside(|| UdpSocket::bind("10.7.0.1:7000").expect("the address is there"));
-    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    socket.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
     let mut pool = FramePool::new(8, 8).with_huge(1);
     let mut received = vec![0; 65_535];
     for len in [1_000, 9_000, 20_028, 65_535] {

@@ -27,9 +27,9 @@ fn bind(namespace: &Namespace, address: &str, offloads: bool) -> Udp {
 }
 
 /// An outer IP and UDP header with what the far port will write into its own.
-fn packet(from: &str, to: &str, octet: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
+fn packet(from: &str, to: &str, traffic_class: u8, dont_fragment: bool, payload: &[u8]) -> Vec<u8> {
     let [from, to]: [IpAddr; 2] = [from, to].map(|address| address.parse().expect("an address"));
-    let header = IpHeader { traffic_class: octet, dont_fragment, ..IpHeader::new(UDP, from, to) };
+    let header = IpHeader { traffic_class, dont_fragment, ..IpHeader::new(UDP, from, to) };
     let at = header.header_len();
     let mut packet = [&vec![0; at + udp::HEADER_BYTES], payload].concat();
     header.write(&mut packet);

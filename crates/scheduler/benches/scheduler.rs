@@ -81,7 +81,7 @@ fn packet(c: &mut Criterion) {
 
 fn order(c: &mut Criterion) {
     let sas = sas();
-    let mut group = c.benchmark_group("admit, settle");
+    let mut group = c.benchmark_group("admit, complete");
     group.throughput(Throughput::Elements(PACKETS));
     let mut order = OrderedRelease::new();
     let (mut seats, mut released) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ fn order(c: &mut Criterion) {
             for burst in sas.chunks(32) {
                 seats.extend(burst.iter().map(|sa| (*sa, order.admit(*sa))));
                 while let Some((sa, seat)) = seats.pop() {
-                    order.settle(sa, seat, Some(sa), &mut released);
+                    order.complete(sa, seat, Some(sa), &mut released);
                 }
                 black_box(&released);
                 released.clear();

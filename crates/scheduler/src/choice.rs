@@ -2,7 +2,7 @@
 
 use crate::cost::CostModel;
 use crate::engine::Engines;
-use crate::engine_set::EngineSet;
+use crate::engine_mask::EngineMask;
 use crate::policy::Policy;
 use crate::room::FullQueue;
 
@@ -27,7 +27,7 @@ impl Choice {
 pub(crate) struct Search<'a> {
     pub(crate) engines: &'a Engines,
     /// Who can do its algorithm, and what that costs on each.
-    pub(crate) capable: EngineSet,
+    pub(crate) capable: EngineMask,
     pub(crate) costs: &'a [CostModel],
     pub(crate) blocks: u64,
     pub(crate) bytes: u64,
@@ -63,7 +63,7 @@ impl Search<'_> {
 
     /// Capable engines that are not late.
     #[inline]
-    fn in_time(&self) -> EngineSet {
+    fn in_time(&self) -> EngineMask {
         let mut in_time = self.available();
         if let Some(margin) = self.late_margin {
             for engine in in_time {
@@ -75,7 +75,7 @@ impl Search<'_> {
 
     /// Capable engines that have room for this multi-packet.
     #[inline]
-    fn open(&self) -> EngineSet {
+    fn open(&self) -> EngineMask {
         let mut open = self.engines.open.and(self.capable);
         if self.places > 1 {
             for engine in open {
@@ -87,7 +87,7 @@ impl Search<'_> {
 
     /// Out of the way of the policy that counts.
     #[inline(never)]
-    fn by_baseline(&self, policy: Policy, open: EngineSet, last: usize) -> Option<Choice> {
+    fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
         match policy {
             Policy::FinishingTime => self.lowest(open, Choice::finish),
             Policy::CpuOnly => self.of_kind(open, true),
@@ -107,7 +107,7 @@ impl Search<'_> {
     /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster before the slower,
     /// then the order of the configuration decides.
     #[inline]
-    fn lowest(&self, mut among: EngineSet, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
+    fn lowest(&self, mut among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
         let mut best = self.choice(among.next()?);
         let mut lowest = key(&best);
         let rank = |choice: &Choice| (self.engines.cpus.contains(choice.engine), choice.processing);
@@ -122,19 +122,19 @@ impl Search<'_> {
     }
 
     /// Capable engines that are available, with room or without.
-    fn available(&self) -> EngineSet {
+    fn available(&self) -> EngineMask {
         self.engines.available.and(self.capable)
     }
 
     /// The lowest finishing time among the CPUs or among the accelerators; among all where there is none of the kind.
-    fn of_kind(&self, open: EngineSet, is_cpu: bool) -> Option<Choice> {
+    fn of_kind(&self, open: EngineMask, is_cpu: bool) -> Option<Choice> {
         let cpus = self.engines.cpus;
         let available = self.available();
         let kind = if is_cpu { available.and(cpus) } else { available.without(cpus) };
         self.lowest(open.and(kind.or_if_empty(available)), Choice::finish)
     }
 
-    fn first(&self, open: EngineSet) -> Option<Choice> {
+    fn first(&self, open: EngineMask) -> Option<Choice> {
         let available = self.available();
         let first = available.without(self.engines.cpus).or_if_empty(available).first()?;
         open.contains(first).then(|| self.choice(first))
@@ -148,13 +148,13 @@ mod tests {
 
     struct All {
         engines: Engines,
-        capable: EngineSet,
+        capable: EngineMask,
         costs: Vec<CostModel>,
     }
 
     /// Engines by (is a CPU, `t_init`, depth); each block costs one tick.
     fn all(engines: &[(bool, f64, usize)]) -> All {
-        let mut capable = EngineSet::default();
+        let mut capable = EngineMask::default();
         for engine in 0..engines.len() {
             capable.set(engine, true);
         }
@@ -270,7 +270,7 @@ mod tests {
         let mut full = all(&[(true, 1.0, 0)]);
         fill(&mut full, 0, 1);
         let mut unknown = all(&[(true, 1.0, 0)]);
-        unknown.capable = EngineSet::default();
+        unknown.capable = EngineMask::default();
         for policy in Policy::ALL {
             assert_eq!(chosen(policy, &full, 16, 0), None, "{policy}");
             assert_eq!(chosen(policy, &unknown, 16, 0), None, "{policy}");

@@ -1,6 +1,6 @@
 //! What an engine needs for a multi-packet (docs/simulator.md: rule 2).
 
-use crate::engine_set::EngineSet;
+use crate::engine_mask::EngineMask;
 
 /// An engine's time for one algorithm: `t_init + t_block * n`, in ticks, with `n` in blocks of 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -53,7 +53,7 @@ struct Calibrated {
 pub(crate) struct CostTable {
     engines: usize,
     /// For each algorithm, who can do it.
-    capable: Vec<EngineSet>,
+    capable: Vec<EngineMask>,
     /// A row of engines for each algorithm, so that a choice reads one run of memory: the models as corrected.
     /// Meaningless where the engine is not capable.
     current: Vec<CostModel>,
@@ -77,7 +77,7 @@ impl CostTable {
     pub(crate) fn set(&mut self, engine: usize, algorithm: usize, model: Option<CostModel>) {
         let nothing = CostModel { t_init: 0.0, t_block: 0.0 };
         if self.capable.len() <= algorithm {
-            self.capable.resize(algorithm + 1, EngineSet::default());
+            self.capable.resize(algorithm + 1, EngineMask::default());
             let rows = self.capable.len() * self.engines;
             self.current.resize(rows, nothing);
             self.calibrated.resize(rows, Calibrated { model: nothing, ratio: 1.0 });
@@ -91,9 +91,9 @@ impl CostTable {
 
     /// Who can do an algorithm, and the models of it, engine by engine; nobody where it is unknown.
     #[inline]
-    pub(crate) fn row(&self, algorithm: u16) -> (EngineSet, &[CostModel]) {
+    pub(crate) fn row(&self, algorithm: u16) -> (EngineMask, &[CostModel]) {
         let algorithm = usize::from(algorithm);
-        let Some(capable) = self.capable.get(algorithm) else { return (EngineSet::default(), &[]) };
+        let Some(capable) = self.capable.get(algorithm) else { return (EngineMask::default(), &[]) };
         let start = algorithm * self.engines;
         (*capable, &self.current[start..start + self.engines])
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::engine_set::EngineSet;
+use crate::engine_mask::EngineMask;
 
 /// A multi-packet that the engine has.
 #[derive(Clone, Copy)]
@@ -132,16 +132,16 @@ impl EngineQueue {
 pub(crate) struct Engines {
     queues: Vec<EngineQueue>,
     /// Those that are processor 0 of the model.
-    pub(crate) cpus: EngineSet,
-    pub(crate) available: EngineSet,
+    pub(crate) cpus: EngineMask,
+    pub(crate) available: EngineMask,
     /// Those of `available` whose queue has room for a packet.
-    pub(crate) open: EngineSet,
+    pub(crate) open: EngineMask,
 }
 
 impl Engines {
     /// Engines, all available, from whether each is a CPU and its depth.
     pub(crate) fn new(engines: impl Iterator<Item = (bool, usize)>) -> Self {
-        let (mut cpus, mut available) = (EngineSet::default(), EngineSet::default());
+        let (mut cpus, mut available) = (EngineMask::default(), EngineMask::default());
         let queue = |(engine, (is_cpu, depth))| {
             cpus.set(engine, is_cpu);
             available.set(engine, true);

@@ -60,7 +60,7 @@ mod classes;
 mod config;
 mod cost;
 mod engine;
-mod engine_set;
+mod engine_mask;
 mod histogram;
 mod order;
 mod policy;
@@ -71,7 +71,7 @@ mod window;
 
 pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
 pub use cost::{CostModel, EngineModel};
-pub use engine_set::ENGINES;
+pub use engine_mask::ENGINES;
 pub use histogram::Histogram;
 pub use order::OrderedRelease;
 pub use policy::{Policy, PolicyError};

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-enum Seat<T> {
+enum Entry<T> {
     /// Still at an engine.
     Taken,
     /// Settled without a packet.
@@ -11,10 +11,10 @@ enum Seat<T> {
     Ready(T),
 }
 
-struct Lane<T> {
-    /// The seat at the front of `seats`.
+struct SaOrder<T> {
+    /// The index at the front of `entries`.
     first: u64,
-    seats: VecDeque<Seat<T>>,
+    entries: VecDeque<Entry<T>>,
 }
 
 /// Lets packets of one SA go in the order in which they were admitted. Constant time per packet.
@@ -23,18 +23,18 @@ struct Lane<T> {
 /// let mut order = convoy_scheduler::OrderedRelease::new();
 /// let (first, second) = (order.admit(3), order.admit(3));
 /// let mut released = Vec::new();
-/// order.settle(3, second, Some("second"), &mut released);
+/// order.complete(3, second, Some("second"), &mut released);
 /// assert!(released.is_empty());
-/// order.settle(3, first, Some("first"), &mut released);
+/// order.complete(3, first, Some("first"), &mut released);
 /// assert_eq!(released, ["first", "second"]);
 /// ```
 pub struct OrderedRelease<T> {
-    lanes: Vec<Lane<T>>,
+    sas: Vec<SaOrder<T>>,
 }
 
 impl<T> Default for OrderedRelease<T> {
     fn default() -> Self {
-        Self { lanes: Vec::new() }
+        Self { sas: Vec::new() }
     }
 }
 
@@ -44,59 +44,60 @@ impl<T> OrderedRelease<T> {
         Self::default()
     }
 
-    /// Gives the next packet of an SA its seat.
+    /// Gives the next packet of an SA its index.
     pub fn admit(&mut self, sa: u32) -> u64 {
         let at = sa as usize;
-        if at >= self.lanes.len() {
-            self.lanes.resize_with(at + 1, || Lane { first: 0, seats: VecDeque::new() });
+        if at >= self.sas.len() {
+            self.sas.resize_with(at + 1, || SaOrder { first: 0, entries: VecDeque::new() });
         }
-        let lane = &mut self.lanes[at];
-        lane.seats.push_back(Seat::Taken);
-        lane.first + lane.seats.len() as u64 - 1
+        let order = &mut self.sas[at];
+        order.entries.push_back(Entry::Taken);
+        order.first + order.entries.len() as u64 - 1
     }
 
-    /// Settles a seat, with its packet or without (`None`: it was dropped), and appends all packets that can go
-    /// now to `released`. A seat that was never given or is settled already changes nothing, but its packet is
+    /// Completes an index, with its packet or without (`None`: it was dropped), and appends all packets that can go
+    /// now to `released`. An index that was never given or is complete already changes nothing, but its packet is
     /// released at once rather than lost.
-    pub fn settle(&mut self, sa: u32, seat: u64, packet: Option<T>, released: &mut Vec<T>) {
-        let lane = self.lanes.get_mut(sa as usize);
-        let place = lane.and_then(|lane| {
-            let at = seat.checked_sub(lane.first)? as usize;
-            matches!(lane.seats.get(at), Some(Seat::Taken)).then_some((lane, at))
+    pub fn complete(&mut self, sa: u32, index: u64, packet: Option<T>, released: &mut Vec<T>) {
+        let order = self.sas.get_mut(sa as usize);
+        let place = order.and_then(|order| {
+            let at = index.checked_sub(order.first)? as usize;
+            matches!(order.entries.get(at), Some(Entry::Taken)).then_some((order, at))
         });
-        let Some((lane, at)) = place else {
+        let Some((order, at)) = place else {
             released.extend(packet);
             return;
         };
         if at > 0 {
-            lane.seats[at] = packet.map_or(Seat::Empty, Seat::Ready);
+            order.entries[at] = packet.map_or(Entry::Empty, Entry::Ready);
             return;
         }
         released.extend(packet);
-        lane.seats.pop_front();
-        lane.first += 1;
-        while let Some(Seat::Empty | Seat::Ready(_)) = lane.seats.front() {
-            lane.first += 1;
-            if let Some(Seat::Ready(packet)) = lane.seats.pop_front() {
+        order.entries.pop_front();
+        order.first += 1;
+        while let Some(Entry::Empty | Entry::Ready(_)) = order.entries.front() {
+            order.first += 1;
+            if let Some(Entry::Ready(packet)) = order.entries.pop_front() {
                 released.push(packet);
             }
         }
     }
 
-    /// Seats of an SA that are not settled or not released yet.
+    /// Seats of an SA that are not complete or not released yet.
     pub fn outstanding(&self, sa: u32) -> usize {
-        self.lanes.get(sa as usize).map_or(0, |lane| lane.seats.len())
+        self.sas.get(sa as usize).map_or(0, |order| order.entries.len())
     }
 
     /// Forgets an SA, so that its number can be given to another. What it still held is returned, in order.
     pub fn remove(&mut self, sa: u32) -> Vec<T> {
-        let Some(lane) = self.lanes.get_mut(sa as usize) else { return Vec::new() };
-        lane.first += lane.seats.len() as u64;
-        lane.seats
+        let Some(order) = self.sas.get_mut(sa as usize) else { return Vec::new() };
+        order.first += order.entries.len() as u64;
+        order
+            .entries
             .drain(..)
-            .filter_map(|seat| match seat {
-                Seat::Ready(packet) => Some(packet),
-                Seat::Taken | Seat::Empty => None,
+            .filter_map(|index| match index {
+                Entry::Ready(packet) => Some(packet),
+                Entry::Taken | Entry::Empty => None,
             })
             .collect()
     }
@@ -110,11 +111,11 @@ mod tests {
     #[test]
     fn a_dropped_packet_does_not_hold_up_those_behind_it() {
         let mut order = OrderedRelease::new();
-        let seats: Vec<u64> = (0..3).map(|_| order.admit(0)).collect();
+        let entries: Vec<u64> = (0..3).map(|_| order.admit(0)).collect();
         let mut released = Vec::new();
-        order.settle(0, seats[2], Some(2), &mut released);
-        order.settle(0, seats[1], None, &mut released);
-        order.settle(0, seats[0], Some(0), &mut released);
+        order.complete(0, entries[2], Some(2), &mut released);
+        order.complete(0, entries[1], None, &mut released);
+        order.complete(0, entries[0], Some(0), &mut released);
         assert_eq!(released, [0, 2]);
         assert_eq!(order.outstanding(0), 0);
     }
@@ -122,14 +123,14 @@ mod tests {
     #[test]
     fn a_removed_sa_gives_back_what_it_held_and_starts_anew() {
         let mut order = OrderedRelease::new();
-        let seats: Vec<u64> = (0..2).map(|_| order.admit(0)).collect();
-        order.settle(0, seats[1], Some('b'), &mut Vec::new());
+        let entries: Vec<u64> = (0..2).map(|_| order.admit(0)).collect();
+        order.complete(0, entries[1], Some('b'), &mut Vec::new());
         assert_eq!(order.remove(0), ['b']);
         let mut released = Vec::new();
-        let seat = order.admit(0);
-        order.settle(0, seat, Some('c'), &mut released);
+        let index = order.admit(0);
+        order.complete(0, index, Some('c'), &mut released);
         // A packet that comes back after its SA was removed is not lost either.
-        order.settle(0, seats[0], Some('a'), &mut released);
+        order.complete(0, entries[0], Some('a'), &mut released);
         assert_eq!(released, ['c', 'a']);
     }
 
@@ -145,8 +146,8 @@ mod tests {
             let mut released = Vec::new();
             for pick in shuffle {
                 if open.is_empty() { break; }
-                let (sa, seat, place) = open.swap_remove(pick.index(open.len()));
-                order.settle(sa, seat, Some((sa, place)), &mut released);
+                let (sa, index, place) = open.swap_remove(pick.index(open.len()));
+                order.complete(sa, index, Some((sa, place)), &mut released);
             }
             prop_assert!(open.is_empty());
             prop_assert_eq!(released.len(), sas.len());

@@ -6,7 +6,7 @@ use crate::classes::Classes;
 use crate::config::{ConfigError, Input, SchedulerConfig};
 use crate::cost::{CostModel, CostTable, EngineModel};
 use crate::engine::{Engines, Pending};
-use crate::engine_set::{ENGINES, EngineSet};
+use crate::engine_mask::{ENGINES, EngineMask};
 use crate::histogram::Histogram;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
@@ -233,7 +233,7 @@ impl<T> Scheduler<T> {
         input == Input::Paused && self.max_wait == 0 && !self.is_closed(input)
     }
 
-    fn has_idle(&self, capable: EngineSet) -> bool {
+    fn has_idle(&self, capable: EngineMask) -> bool {
         self.engines.open.and(capable).any(|engine| self.engines.queue(engine).may_begin())
     }
 

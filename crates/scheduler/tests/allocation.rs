@@ -69,7 +69,7 @@ impl Loaded {
             let payload = (sa, self.order.admit(sa));
             let item = Item { sa, algorithm: 0, class: (sa % 2) as u8, blocks: 4, bytes: 64, payload };
             while self.scheduler.room_for(item.class) == 0 {
-                self.settle_oldest(now);
+                self.complete_oldest(now);
                 while let Some(dispatch) = self.scheduler.dispatch(now, Input::More) {
                     self.working.push_back(dispatch);
                 }
@@ -78,11 +78,11 @@ impl Loaded {
         }
     }
 
-    fn settle_oldest(&mut self, now: u64) {
+    fn complete_oldest(&mut self, now: u64) {
         let Some(mut dispatch) = self.working.pop_front() else { return };
         self.scheduler.complete(now, dispatch.engine, dispatch.ticket, Some(40));
         for item in dispatch.items.drain(..) {
-            self.order.settle(dispatch.sa, item.1, Some(item), &mut self.released);
+            self.order.complete(dispatch.sa, item.1, Some(item), &mut self.released);
         }
         self.released.clear();
         self.scheduler.recycle(dispatch.items);

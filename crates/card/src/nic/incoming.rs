@@ -2,7 +2,7 @@
 
 use zeroize::Zeroize;
 
-use super::{BUFFER_BYTES, Nic, PACKET_COOKIE, PATIENCE_CYCLES};
+use super::{BUFFER_BYTES, Nic, PACKET_COOKIE, TIMEOUT_CYCLES};
 use crate::command::{Code, Pipeline};
 use crate::device::LINE_LOSSES;
 use crate::error::CardError;
@@ -95,7 +95,7 @@ impl Nic {
             self.counters.overrun += new;
             self.flight.arriving = self.flight.arriving.saturating_sub(new);
         }
-        if self.flight.silent > PATIENCE_CYCLES {
+        if self.flight.silent > TIMEOUT_CYCLES {
             return Err(CardError::Silent(self.flight.silent));
         }
         Ok(())

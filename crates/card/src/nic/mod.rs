@@ -31,7 +31,7 @@ const TRANSMIT_BUFFERS: usize = RINGS_BYTES;
 const RECEIVE_BUFFERS: usize = TRANSMIT_BUFFERS + BUFFERS * BUFFER_BYTES;
 const WINDOW_BYTES: usize = RECEIVE_BUFFERS + BUFFERS * BUFFER_BYTES;
 /// Cycles in which something must come of what is under way: many times what the longest frame takes in the slowest function.
-const PATIENCE_CYCLES: u64 = 500_000;
+const TIMEOUT_CYCLES: u64 = 500_000;
 /// The cookie of packets; commands have that of their pipeline behind it.
 const PACKET_COOKIE: u32 = 0;
 /// Bytes of an ESP header.

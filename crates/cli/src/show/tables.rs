@@ -205,7 +205,7 @@ fn engines(view: &View<'_>) -> String {
     }
     if view.is_wide || !view.has_rates {
         columns.push(number("failures", |row: &EngineRow| view.count(row.failures)));
-        columns.push(number("redone", |row: &EngineRow| view.count(row.redone_packets)));
+        columns.push(number("retried", |row: &EngineRow| view.count(row.retried_packets)));
     }
     view.table(&columns, &view.now.engines)
 }

@@ -57,7 +57,7 @@ fn engine(name: &str, kind: &str, down: &str) -> EngineRow {
         multi_packets: 1_234_567_890,
         queued: 10,
         failures: 3,
-        redone_packets: 96,
+        retried_packets: 96,
         predicted_ns: 12_345.6,
         prediction_error_ns: 789.0,
         ..EngineRow::default()

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// How long it stays hidden.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Shows itself once two seconds have passed; goes away when it is dropped.
 pub(super) struct Progress {
@@ -32,7 +32,7 @@ impl Progress {
 
     /// So many are done.
     pub(super) fn set(&self, done: u64) {
-        if self.bar.is_hidden() && self.began.elapsed() > PATIENCE && std::io::stderr().is_terminal() {
+        if self.bar.is_hidden() && self.began.elapsed() > TIMEOUT && std::io::stderr().is_terminal() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }
         self.bar.set_position(done);

@@ -105,7 +105,7 @@ pub(crate) fn prepared(job: CryptoJob, frame: Frame) -> Prepared {
         status: CryptoStatus::Pending,
         sa: SA,
         class: 0,
-        seat: 0,
+        reorder_index: 0,
         context: FinishContext::default(),
     }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 use convoy_ike::state::{Backend, ChildName, Ends, Refusal, SaUsage};
 use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 
-use crate::lane::Lane;
-use crate::lanes::Lanes;
+use crate::worker_handles::WorkerHandles;
+use crate::worker_thread::WorkerThread;
 
 /// The workers, as charon's state sees them. Its numbers for SAs are this one's own; each worker has a place for each.
 pub(crate) struct Workers {
-    lanes: Lanes,
+    handles: WorkerHandles,
     /// By number: the SA's place in each worker.
     places: HashMap<SaIndex, Vec<SaIndex>>,
     numbers: HashMap<(u16, SaIndex), SaIndex>,
@@ -20,9 +20,9 @@ pub(crate) struct Workers {
 }
 
 impl Workers {
-    pub(crate) fn new(lanes: Lanes) -> Self {
+    pub(crate) fn new(handles: WorkerHandles) -> Self {
         Self {
-            lanes,
+            handles,
             places: HashMap::new(),
             numbers: HashMap::new(),
             next: 0,
@@ -53,15 +53,16 @@ impl Workers {
 
     fn tell_policies(&self) {
         let (policies, names) = (self.policies.clone(), self.names.clone());
-        self.lanes.tell(move |lane| lane.set_policies(policies.clone(), names.clone()));
+        self.handles.tell(move |thread| thread.set_policies(policies.clone(), names.clone()));
     }
 }
 
 impl Backend for Workers {
     fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
-        let install = move |lane: &mut Lane| lane.install(&sa).map_err(|error| error.to_string());
-        let answers =
-            self.lanes.ask_or_undo(install, |lane, done| done.into_iter().for_each(|sa| lane.retire(sa)));
+        let install = move |thread: &mut WorkerThread| thread.install(&sa).map_err(|error| error.to_string());
+        let answers = self
+            .handles
+            .ask_or_undo(install, |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)));
         let mut places = Vec::new();
         let mut refused = None;
         for (worker, answer) in answers.into_iter().enumerate() {
@@ -73,7 +74,7 @@ impl Backend for Workers {
         }
         if let Some(reason) = refused {
             for (worker, place) in places {
-                self.lanes.send(worker, move |lane| lane.retire(place));
+                self.handles.send(worker, move |thread| thread.retire(place));
             }
             return Err(Refusal(reason));
         }
@@ -88,7 +89,7 @@ impl Backend for Workers {
         let Some(places) = self.places.remove(&sa) else { return };
         for (worker, place) in places.into_iter().enumerate() {
             self.numbers.remove(&(worker as u16, place));
-            self.lanes.send(worker, move |lane| lane.retire(place));
+            self.handles.send(worker, move |thread| thread.retire(place));
         }
     }
 
@@ -103,21 +104,21 @@ impl Backend for Workers {
         };
         let ends = SaEnds { local: ends.local, remote: ends.remote, encap: ends.encap };
         let there = places.clone();
-        let move_it = move |lane: &mut Lane| lane.move_sa(there[lane.number()], &ends);
+        let move_it = move |thread: &mut WorkerThread| thread.move_sa(there[thread.number()], &ends);
         let there = places.clone();
-        let back = move |lane: &mut Lane, old: Option<SaEnds>| {
+        let back = move |thread: &mut WorkerThread, old: Option<SaEnds>| {
             if let Some(old) = old {
-                lane.move_sa(there[lane.number()], &old);
+                thread.move_sa(there[thread.number()], &old);
             }
         };
-        let answers = self.lanes.ask_or_undo(move_it, back.clone());
+        let answers = self.handles.ask_or_undo(move_it, back.clone());
         if answers.iter().all(|answer| matches!(answer, Some(Some(_)))) {
             return Ok(());
         }
         let silent = answers.iter().position(Option::is_none);
         for (worker, old) in answers.into_iter().enumerate() {
             let back = back.clone();
-            self.lanes.send(worker, move |lane| back(lane, old.flatten()));
+            self.handles.send(worker, move |thread| back(thread, old.flatten()));
         }
         Err(Refusal(match silent {
             Some(worker) => format!("worker {worker} did not answer in time"),
@@ -127,9 +128,9 @@ impl Backend for Workers {
 
     fn usage(&mut self, sa: SaIndex) -> Option<SaUsage> {
         let places = self.places.get(&sa)?.clone();
-        let views = self.lanes.ask(move |lane| {
-            let worker = lane.number();
-            let ipsec = lane.worker_mut().pipeline().ipsec();
+        let views = self.handles.ask(move |thread| {
+            let worker = thread.number();
+            let ipsec = thread.worker_mut().pipeline().ipsec();
             ipsec.sa(places[worker]).filter(|view| usize::from(view.owner) == worker)
         });
         // The workers that do not own it have counted nothing.

@@ -2,7 +2,7 @@
 //! ports, and what they have to say goes to it.
 
 mod backend;
-mod ear;
+mod notifier;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -21,11 +21,11 @@ use rand::RngCore;
 
 use crate::config::Config;
 use crate::daemon::Daemon;
-use crate::lanes::Lanes;
 use crate::pipeline::{Acquire, Clock};
 use crate::snapshot::CharonRow;
+use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
-use ear::{Counts, Ear, Heard, Note};
+use notifier::{Counts, Heard, Note, Notifier};
 
 /// Where charon's plugin looks for the gateway unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
@@ -43,9 +43,9 @@ struct Installed {
 }
 
 /// What charon asks is done here.
-struct Desk {
+struct CharonHandler {
     installed: Mutex<Option<Installed>>,
-    lanes: Mutex<Option<Lanes>>,
+    handles: Mutex<Option<WorkerHandles>>,
     /// The source of what charon sends from no address in particular.
     sources: Vec<IpAddr>,
     counts: Arc<Counts>,
@@ -58,9 +58,9 @@ pub(crate) struct Charon {
     path: PathBuf,
     listening: Option<Listening>,
     server: Option<Server>,
-    desk: Arc<Desk>,
+    handler: Arc<CharonHandler>,
     heard: Option<Heard>,
-    ears: Vec<Arc<Ear>>,
+    notifiers: Vec<Arc<Notifier>>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -72,44 +72,52 @@ impl Charon {
     pub(crate) fn listen(path: &Path, config: &Config) -> io::Result<Self> {
         let listening = Some(Listening::at(path)?);
         let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
-        let desk = Arc::new(Desk {
+        let handler = Arc::new(CharonHandler {
             installed: Mutex::new(None),
-            lanes: Mutex::new(None),
+            handles: Mutex::new(None),
             sources: outside.map(|(address, _)| *address).collect(),
             counts: Arc::default(),
             acquires: AtomicU64::new(0),
         });
-        let (ears, heard) = Ear::for_each(config.workers, &desk.counts);
+        let (notifiers, heard) = Notifier::for_each(config.workers, &handler.counts);
         let path = path.to_owned();
-        Ok(Self { path, listening, server: None, desk, heard: Some(heard), ears, threads: Vec::new() })
+        Ok(Self {
+            path,
+            listening,
+            server: None,
+            handler,
+            heard: Some(heard),
+            notifiers,
+            threads: Vec::new(),
+        })
     }
 
     /// What a worker tells.
-    pub(crate) fn ear(&self, worker: u16) -> Arc<dyn Daemon> {
-        Arc::clone(&self.ears[usize::from(worker)]) as Arc<dyn Daemon>
+    pub(crate) fn notifier(&self, worker: u16) -> Arc<dyn Daemon> {
+        Arc::clone(&self.notifiers[usize::from(worker)]) as Arc<dyn Daemon>
     }
 
     /// Gives charon the workers, and hears it.
     ///
     /// # Errors
     /// That the system refused a thread.
-    pub(crate) fn join(&mut self, lanes: Lanes, config: &Config, clock: Clock) -> io::Result<()> {
+    pub(crate) fn join(&mut self, handles: WorkerHandles, config: &Config, clock: Clock) -> io::Result<()> {
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
             workers: config.workers,
             allow_weak: config.allow_weak,
             ..StateConfig::default()
         });
-        let workers = Workers::new(lanes.clone());
-        *lock(&self.desk.lanes) = Some(lanes);
-        *lock(&self.desk.installed) = Some(Installed { state, workers });
+        let workers = Workers::new(handles.clone());
+        *lock(&self.handler.handles) = Some(handles);
+        *lock(&self.handler.installed) = Some(Installed { state, workers });
         let Some((heard, listening)) = self.heard.take().zip(self.listening.take()) else { return Ok(()) };
         let Heard { messages, notes } = heard;
-        let handler: Arc<dyn Handler> = Arc::clone(&self.desk) as Arc<dyn Handler>;
+        let handler: Arc<dyn Handler> = Arc::clone(&self.handler) as Arc<dyn Handler>;
         let natt_port = config.natt_port();
         let config = ServerConfig { natt_port, ..ServerConfig::new(&self.path, rand::rng().next_u64()) };
         let server = Server::serve(listening, config, handler)?;
-        let (desk, outlet) = (Arc::clone(&self.desk), server.outlet());
+        let (handler, outlet) = (Arc::clone(&self.handler), server.outlet());
         self.server = Some(server);
         let to_charon = outlet.clone();
         let thread = Builder::new().name("charon's messages".to_owned());
@@ -122,8 +130,8 @@ impl Charon {
         let thread = Builder::new().name("charon's events".to_owned());
         self.threads.push(thread.spawn(move || {
             for note in notes {
-                desk.counts.heard(&note);
-                desk.hear(note, &outlet, clock);
+                handler.counts.heard(&note);
+                handler.hear(note, &outlet, clock);
             }
         })?);
         Ok(())
@@ -141,10 +149,10 @@ impl Charon {
     /// What there is to show.
     pub(crate) fn row(&self) -> CharonRow {
         let outlet = self.server.as_ref().map(Server::outlet);
-        let counts = &self.desk.counts;
+        let counts = &self.handler.counts;
         CharonRow {
             is_connected: outlet.as_ref().is_some_and(Outlet::is_connected),
-            acquires: self.desk.acquires.load(Ordering::Relaxed),
+            acquires: self.handler.acquires.load(Ordering::Relaxed),
             acquires_lost: counts.lost_acquires(),
             ike_lost: outlet.as_ref().map_or(0, |outlet| outlet.losses().datagrams),
             events_waiting: counts.waiting() + outlet.map_or(0, |outlet| outlet.waiting() as u64),
@@ -154,10 +162,10 @@ impl Charon {
 
 impl Drop for Charon {
     fn drop(&mut self) {
-        // Workers have ended by now, and with the last ear the threads do.
-        self.ears.clear();
-        *lock(&self.desk.lanes) = None;
-        *lock(&self.desk.installed) = None;
+        // Workers have ended by now, and with the last notifier the threads do.
+        self.notifiers.clear();
+        *lock(&self.handler.handles) = None;
+        *lock(&self.handler.installed) = None;
     }
 }
 
@@ -165,7 +173,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Desk {
+impl CharonHandler {
     /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue behind it fills, and then
     /// workers keep what they have to tell.
     fn hear(&self, note: Note, outlet: &Outlet, clock: Clock) {
@@ -205,7 +213,7 @@ fn acquire(state: &mut State, acquire: &Acquire, now_ns: u64) -> Option<Event> {
     state.acquire(acquire.tunnel, now_ns, end(flow.source(), from), end(flow.destination(), to))
 }
 
-impl Handler for Desk {
+impl Handler for CharonHandler {
     fn connected(&self, session: u64, charon: &str) {
         if let Some(Installed { state, workers }) = lock(&self.installed).as_mut() {
             tracing::info!("{charon} has connected");
@@ -225,8 +233,8 @@ impl Handler for Desk {
 
     fn transmit(&self, datagram: Datagram) {
         let Some(packet) = packet_of(&datagram, &self.sources) else { return };
-        if let Some(lanes) = lock(&self.lanes).as_ref() {
-            lanes.send(0, move |lane| lane.worker_mut().send_outside(&packet));
+        if let Some(handles) = lock(&self.handles).as_ref() {
+            handles.send(0, move |thread| thread.worker_mut().send_outside(&packet));
         }
     }
 }

@@ -18,7 +18,7 @@ use super::scheduler::scheduler;
 use super::surroundings::Surroundings;
 use super::tunnel::{Around, is_set, tunnel};
 use super::{Config, PortConfig, StatePath};
-use crate::handover::MAX_WORKERS;
+use crate::handoff::MAX_WORKERS;
 use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.

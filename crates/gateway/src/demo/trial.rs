@@ -18,7 +18,7 @@ use super::sites::both;
 use super::traffic::Traffic;
 use crate::assemble;
 use crate::costs::Costs;
-use crate::pipeline::{Clock, Health, StationCounters};
+use crate::pipeline::{Clock, Health, SlotCounters};
 use crate::state::Beginnings;
 use crate::worker::{Side, Worker, WorkerEvent};
 
@@ -186,14 +186,14 @@ impl Pair {
     /// Those of the first gateway, which is in question.
     fn engines(&self) -> Vec<EngineReport> {
         let stage = self.gateways[0].pipeline().stage();
-        let fleet = stage.fleet();
-        let all: u64 = (0..fleet.len()).map(|at| fleet.counters(at).packets).sum();
+        let engines = stage.engines();
+        let all: u64 = (0..engines.len()).map(|at| engines.counters(at).packets).sum();
         let engine = |(at, measured): (usize, EngineSnapshot)| {
-            let StationCounters { packets, service_ns, .. } = fleet.counters(at);
+            let SlotCounters { packets, service_ns, .. } = engines.counters(at);
             EngineReport {
                 name: measured.name,
-                is_model: fleet.description(at).is_model,
-                is_up: *fleet.health(at) == Health::Up,
+                is_model: engines.description(at).is_model,
+                is_up: *engines.health(at) == Health::Up,
                 share: packets as f64 / all.max(1) as f64,
                 packets,
                 packets_per_multi_packet: measured.packets as f64 / measured.multi_packets.max(1) as f64,

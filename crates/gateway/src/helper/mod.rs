@@ -22,7 +22,7 @@ use protocol::{Answer, Request, receive_answer, send_request};
 pub use server::serve;
 
 /// How long the helper may take: the kernel takes some 10 us a route.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why the helper did not do what it was asked.
 #[derive(Debug, thiserror::Error)]
@@ -54,8 +54,8 @@ impl Helper {
     /// [`HelperError::Start`].
     pub fn start<'a>(arguments: impl IntoIterator<Item = &'a std::ffi::OsStr>) -> Result<Self, HelperError> {
         let (ours, theirs) = UnixStream::pair().map_err(HelperError::Start)?;
-        ours.set_read_timeout(Some(PATIENCE)).map_err(HelperError::Start)?;
-        ours.set_write_timeout(Some(PATIENCE)).map_err(HelperError::Start)?;
+        ours.set_read_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
+        ours.set_write_timeout(Some(TIMEOUT)).map_err(HelperError::Start)?;
         let mut command = Command::new("/proc/self/exe");
         // What a terminal tells the gateway is not for the helper, which outlives it.
         command.arg0("convoy").args(arguments).process_group(0).current_dir("/");
@@ -141,7 +141,7 @@ mod tests {
     fn a_helper_that_has_ended_is_noticed() {
         // This program lists its tests and ends.
         let helper = Helper::start([OsStr::new("--list")]).expect("this program is there");
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         while helper.has_ended().is_none() {
             assert!(Instant::now() < until, "nobody notices");
             std::thread::sleep(Duration::from_millis(10));

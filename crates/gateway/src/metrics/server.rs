@@ -32,7 +32,7 @@ const PATH: &str = "/metrics";
 /// Request line and headers together, in bytes; hyper takes no smaller limit.
 const REQUEST_BYTES: usize = 8192;
 /// How long the gateway may take to answer.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause after a connection could not be accepted, as when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long nothing more is said of that.
@@ -155,7 +155,7 @@ async fn snapshot(orders: &Sender<Order>) -> Option<Snapshot> {
     let (reply, snapshot) = oneshot::channel();
     // The client may have gone by then.
     orders.send(Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))))).ok()?;
-    timeout(PATIENCE, snapshot).await.ok()?.ok()
+    timeout(TIMEOUT, snapshot).await.ok()?.ok()
 }
 
 #[cfg(test)]

@@ -267,9 +267,9 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
     counters(encoder, "engine_failures", "Times taken out", each(|row| row.failures))?;
     counters(
         encoder,
-        "engine_redone_packets",
+        "engine_retried_packets",
         "Packets done again elsewhere",
-        each(|row| row.redone_packets),
+        each(|row| row.retried_packets),
     )?;
     gauges(encoder, "engine_up", "1 while in use", gauge(|row| f64::from(u8::from(row.down.is_empty()))))?;
     gauges(encoder, "engine_queued_multi_packets", "Queue depth", gauge(|row| row.queued as f64))?;

@@ -10,7 +10,7 @@ const PER_TUNNEL: usize = 32;
 /// Packets that wait in all.
 const IN_ALL: usize = 1024;
 /// How long a packet waits, in ns: a retransmission or two of IKE's.
-const PATIENCE_NS: u64 = 10_000_000_000;
+const TIMEOUT_NS: u64 = 10_000_000_000;
 /// How often the daemon is asked for the same tunnel, in ns.
 const AGAIN_NS: u64 = 5_000_000_000;
 
@@ -70,7 +70,7 @@ impl AcquireQueue {
     pub(super) fn expire(&mut self, now_ns: u64, lost: &mut Vec<WithoutSa>) {
         for waiting in self.tunnels.values_mut() {
             while let Some((since, _)) = waiting.packets.front()
-                && now_ns.saturating_sub(*since) >= PATIENCE_NS
+                && now_ns.saturating_sub(*since) >= TIMEOUT_NS
             {
                 lost.extend(waiting.packets.pop_front().map(|(_, packet)| packet));
                 self.count -= 1;
@@ -129,9 +129,9 @@ mod tests {
         assert_eq!(queue.len(), IN_ALL);
         assert!(queue.keep(1, packet(&mut pool, 0, 0)).0.is_some(), "there is no room in all");
         let mut lost = Vec::new();
-        queue.expire(PATIENCE_NS, &mut lost);
+        queue.expire(TIMEOUT_NS, &mut lost);
         assert_eq!((lost.len(), queue.len()), (PER_TUNNEL, IN_ALL - PER_TUNNEL));
-        queue.expire(PATIENCE_NS + 1, &mut lost);
+        queue.expire(TIMEOUT_NS + 1, &mut lost);
         assert_eq!((queue.len(), queue.tunnels.len()), (0, 0));
     }
 }

@@ -1,19 +1,19 @@
 //! A packet's way through the gateway, without ports: classify and prepare, window, engine, order, finish.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
-//! [`Fleet`] of engines. A worker puts ports at both ends, `replay` captures, and the demo a link.
+//! [`EngineSet`]. A worker puts ports at both ends, `replay` captures, and the demo a link.
 
 mod acquire;
-mod fleet;
+mod engine_set;
+mod engine_slot;
 mod stage;
-mod station;
 #[cfg(test)]
 mod tests;
 
 pub use acquire::Acquire;
-pub use fleet::{Fleet, FleetEvent, FleetReport};
+pub use engine_set::{EngineEvent, EngineReport, EngineSet};
+pub use engine_slot::{Health, SlotCounters};
 pub use stage::{CryptoStage, Settled, StageConfig, StageError};
-pub use station::{Health, StationCounters};
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -167,7 +167,7 @@ impl Pipeline {
     pub fn install(
         &mut self,
         sa: &SaConfig,
-        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
     ) -> Result<SaIndex, InstallError> {
         let direction = match sa.direction {
             SaDirection::Outbound => Direction::Seal,
@@ -252,7 +252,7 @@ impl Pipeline {
         for frame in frames.iter_mut() {
             if let Offload::Opened { sa } = frame.offload() {
                 // What is bound no more was opened for nobody: the tag matches no SA then.
-                let index = self.stage.fleet().bound(sa).unwrap_or(SaIndex(u32::MAX));
+                let index = self.stage.engines().bound(sa).unwrap_or(SaIndex(u32::MAX));
                 frame.set_offload(Offload::Opened { sa: index.0 });
             }
         }
@@ -282,7 +282,7 @@ impl Pipeline {
     /// whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         let mut moved = false;
-        let gathered = self.stage.fleet().oldest_gathered();
+        let gathered = self.stage.engines().oldest_gathered();
         loop {
             // A full window must dispatch whatever the ports say, so what waits counts as input.
             let input = if self.waiting.is_empty() { input } else { Input::More };
@@ -296,7 +296,7 @@ impl Pipeline {
             }
         }
         // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
-        if gathered.is_some() && self.stage.fleet().oldest_gathered() == gathered {
+        if gathered.is_some() && self.stage.engines().oldest_gathered() == gathered {
             self.stage.begin_gathered(&mut self.pool, &mut self.settled);
             self.finish();
             moved = true;

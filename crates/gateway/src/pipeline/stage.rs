@@ -10,7 +10,7 @@ use convoy_scheduler::{
 };
 
 use super::Clock;
-use super::fleet::{Fleet, FleetEvent, FleetReport};
+use super::engine_set::{EngineEvent, EngineReport, EngineSet};
 
 /// How long past its predicted finishing time an engine may be, in ns. A worker's thread that lost its
 /// core for a while must not condemn an engine.
@@ -28,7 +28,7 @@ pub struct StageConfig {
 }
 
 impl StageConfig {
-    /// A stage with this scheduler, order per SA and the usual patience.
+    /// A stage with this scheduler, order per SA and the usual timeout.
     pub fn new(scheduler: SchedulerConfig) -> Self {
         Self { scheduler, ordered: true, grace_ns: GRACE_NS }
     }
@@ -69,19 +69,19 @@ struct StageSa {
 /// back from [`pump`](Self::pump) with their result, each exactly once.
 pub struct CryptoStage {
     scheduler: Scheduler<Prepared>,
-    fleet: Fleet,
+    engines: EngineSet,
     order: OrderedRelease<Prepared>,
     config: StageConfig,
     sas: Vec<Option<StageSa>>,
     /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// Packets of failed engines; they go before new input.
-    redo: VecDeque<Prepared>,
+    retry: VecDeque<Prepared>,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
     held: Option<Dispatch<Prepared>>,
-    reports: Vec<FleetReport>,
+    reports: Vec<EngineReport>,
     retired: Vec<SaIndex>,
     inside: u64,
     clock: Clock,
@@ -92,10 +92,10 @@ impl CryptoStage {
     ///
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
-    pub fn new(config: StageConfig, fleet: Fleet, clock: Clock) -> Result<Self, StageError> {
-        let models = (0..fleet.len())
+    pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
+        let models = (0..engines.len())
             .map(|engine| {
-                let description = fleet.description(engine);
+                let description = engines.description(engine);
                 EngineModel {
                     name: description.name.clone(),
                     is_cpu: description.placement == Placement::Inline,
@@ -105,17 +105,17 @@ impl CryptoStage {
             })
             .collect();
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
-        for engine in 0..fleet.len() {
-            scheduler.set_gathers(engine, fleet.description(engine).gathers);
+        for engine in 0..engines.len() {
+            scheduler.set_gathers(engine, engines.description(engine).gathers);
         }
         Ok(Self {
             scheduler,
-            fleet,
+            engines,
             order: OrderedRelease::new(),
             config,
             sas: Vec::new(),
             algorithms: Vec::new(),
-            redo: VecDeque::new(),
+            retry: VecDeque::new(),
             done: Vec::new(),
             held: None,
             reports: Vec::new(),
@@ -126,8 +126,8 @@ impl CryptoStage {
     }
 
     /// The engines.
-    pub fn fleet(&self) -> &Fleet {
-        &self.fleet
+    pub fn engines(&self) -> &EngineSet {
+        &self.engines
     }
 
     /// The scheduler, for its measures.
@@ -146,8 +146,8 @@ impl CryptoStage {
     }
 
     /// What the operator should hear since the last call.
-    pub fn take_events(&mut self) -> Vec<FleetEvent> {
-        self.fleet.take_events()
+    pub fn take_events(&mut self) -> Vec<EngineEvent> {
+        self.engines.take_events()
     }
 
     /// Makes an SA known. `cost` gives an engine's cost model for a transform that it can do, and is asked
@@ -160,10 +160,10 @@ impl CryptoStage {
         sa: SaIndex,
         direction: Direction,
         keys: &KeyMaterial,
-        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
-        self.fleet.install_key(now_ns, sa, keys, &mut self.redo, &mut self.reports)?;
+        self.engines.install_key(now_ns, sa, keys, &mut self.retry, &mut self.reports)?;
         let algorithm = self.algorithm((keys.transform(), direction, None), cost);
         let at = sa.0 as usize;
         if self.sas.len() <= at {
@@ -181,9 +181,9 @@ impl CryptoStage {
         sa: SaIndex,
         binding: Binding,
         keys: &KeyMaterial,
-        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
     ) {
-        let Some(engine) = self.fleet.bind(sa, binding, keys) else { return };
+        let Some(engine) = self.engines.bind(sa, binding, keys) else { return };
         let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
         let algorithm = self.algorithm((keys.transform(), Direction::Seal, Some(engine)), cost);
         self.note_bound(sa, engine, Some(algorithm));
@@ -196,7 +196,7 @@ impl CryptoStage {
         }
     }
 
-    /// The engine whose device does an SA in flight, by its place in the fleet.
+    /// The engine whose device does an SA in flight, by its place in the set.
     pub fn bound_to(&self, sa: SaIndex) -> Option<usize> {
         self.sas.get(sa.0 as usize)?.as_ref()?.bound_to
     }
@@ -204,7 +204,7 @@ impl CryptoStage {
     fn algorithm(
         &mut self,
         wanted: (Transform, Direction, Option<usize>),
-        cost: &mut dyn FnMut(&mut Fleet, usize, Transform) -> CostModel,
+        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
     ) -> u16 {
         if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
             return at as u16;
@@ -212,10 +212,10 @@ impl CryptoStage {
         let algorithm = self.algorithms.len() as u16;
         self.algorithms.push(wanted);
         let (transform, _, only) = wanted;
-        for engine in 0..self.fleet.len() {
-            let does = || self.fleet.description(engine).transforms.contains(&transform);
+        for engine in 0..self.engines.len() {
+            let does = || self.engines.description(engine).transforms.contains(&transform);
             if only.map_or_else(does, |only| only == engine) {
-                let model = cost(&mut self.fleet, engine, transform);
+                let model = cost(&mut self.engines, engine, transform);
                 self.scheduler.set_cost(engine, algorithm, Some(model));
             }
         }
@@ -245,18 +245,18 @@ impl CryptoStage {
 
     fn forget(&mut self, sa: SaIndex) {
         self.sas[sa.0 as usize] = None;
-        self.fleet.remove_key(sa);
+        self.engines.remove_key(sa);
         self.order.remove(sa.0);
         self.retired.push(sa);
     }
 
     /// Packets that the window takes now; what failed engines left goes first.
     pub fn room(&self) -> usize {
-        if self.redo.is_empty() { self.scheduler.room() } else { 0 }
+        if self.retry.is_empty() { self.scheduler.room() } else { 0 }
     }
 
-    /// Puts a packet into the window at `now_ns` and gives it its seat in the order. One that its port has opened already only takes the
-    /// seat. The time comes from the caller, who
+    /// Puts a packet into the window at `now_ns` and gives it its place in the order of its SA. One that its port has opened already only takes that
+    /// place. The time comes from the caller, who
     /// reads the clock once a burst: read per packet it was a tenth of the path at 64 bytes.
     ///
     /// # Errors
@@ -269,12 +269,12 @@ impl CryptoStage {
         entry.outstanding += 1;
         self.inside += 1;
         if self.config.ordered {
-            prepared.seat = self.order.admit(prepared.sa.0);
+            prepared.reorder_index = self.order.admit(prepared.sa.0);
         }
         if prepared.status == CryptoStatus::Done {
             self.done.push(prepared);
         } else if let Err(refused) = self.schedule(now_ns, prepared) {
-            self.redo.push_back(refused);
+            self.retry.push_back(refused);
         }
         Ok(())
     }
@@ -295,7 +295,7 @@ impl CryptoStage {
     /// Moves packets as far as they go without waiting: completions in, dispatches out. Packets with
     /// their result are appended to `settled`, in order per SA. Returns whether anything moved.
     pub fn pump(&mut self, input: Input, pool: &mut FramePool, settled: &mut Settled) -> bool {
-        self.fleet.poll(self.clock.now_ns(), pool, &mut self.redo, &mut self.reports);
+        self.engines.poll(self.clock.now_ns(), pool, &mut self.retry, &mut self.reports);
         let mut moved = self.digest(settled) | !self.done.is_empty();
         let mut done = std::mem::take(&mut self.done);
         done.drain(..).for_each(|packet| self.release(packet, settled));
@@ -303,20 +303,20 @@ impl CryptoStage {
         // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
         let mut now_ns = self.clock.now_ns();
         loop {
-            while let Some(packet) = self.redo.pop_front() {
+            while let Some(packet) = self.retry.pop_front() {
                 if let Err(packet) = self.schedule(now_ns, packet) {
-                    self.redo.push_front(packet);
+                    self.retry.push_front(packet);
                     break;
                 }
             }
             // What waits for another try must not wait for more input as well.
-            let input = if self.redo.is_empty() { input } else { Input::Paused };
+            let input = if self.retry.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
             match held.or_else(|| self.scheduler.dispatch(now_ns, input)) {
-                Some(dispatch) if self.fleet.can_submit(dispatch.engine, pool, &dispatch.items) => {
+                Some(dispatch) if self.engines.can_submit(dispatch.engine, pool, &dispatch.items) => {
                     let engine = dispatch.engine;
                     self.submit(now_ns, dispatch, pool);
-                    if self.fleet.has_gathered(engine) {
+                    if self.engines.has_gathered(engine) {
                         moved = true;
                         continue;
                     }
@@ -344,7 +344,7 @@ impl CryptoStage {
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
-        self.fleet.begin(now_ns, pool, &mut self.redo, &mut self.reports)
+        self.engines.begin(now_ns, pool, &mut self.retry, &mut self.reports)
     }
 
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
@@ -353,33 +353,33 @@ impl CryptoStage {
         let direction = entry.direction;
         let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
         // Ten times the prediction: a model that is off is corrected on line, not punished.
-        let patience_ns = (predicted_wait + predicted_processing).saturating_mul(10);
-        let grace_ns = self.config.grace_ns.saturating_add(self.fleet.description(engine).slack_ns);
-        let deadline_ns = now_ns.saturating_add(patience_ns).saturating_add(grace_ns);
+        let timeout_ns = (predicted_wait + predicted_processing).saturating_mul(10);
+        let grace_ns = self.config.grace_ns.saturating_add(self.engines.description(engine).slack_ns);
+        let deadline_ns = now_ns.saturating_add(timeout_ns).saturating_add(grace_ns);
         let times = (now_ns, deadline_ns);
-        self.fleet.submit(times, engine, multi_packet, pool, &mut self.redo, &mut self.reports);
-        if !self.fleet.has_gathered(engine) {
+        self.engines.submit(times, engine, multi_packet, pool, &mut self.retry, &mut self.reports);
+        if !self.engines.has_gathered(engine) {
             let now_ns = self.clock.now_ns();
-            self.fleet.poll_one(now_ns, engine, pool, &mut self.redo, &mut self.reports);
+            self.engines.poll_one(now_ns, engine, pool, &mut self.retry, &mut self.reports);
         }
     }
 
-    /// Tells the scheduler what the fleet reported and lets packets go in order.
+    /// Tells the scheduler what the engines reported and lets packets go in order.
     fn digest(&mut self, settled: &mut Settled) -> bool {
         let mut reports = std::mem::take(&mut self.reports);
         let moved = !reports.is_empty();
         let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
-                FleetReport::Done { engine, ticket, service_ns, mut packets } => {
+                EngineReport::Done { engine, ticket, service_ns, mut packets } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     for packet in packets.drain(..) {
                         self.release(packet, settled);
                     }
                     self.scheduler.recycle(packets);
                 }
-                FleetReport::Out { engine } => self.withdraw(engine),
-                FleetReport::Back { engine } => self.scheduler.set_available(engine, true),
+                EngineReport::Out { engine } => self.withdraw(engine),
+                EngineReport::Back { engine } => self.scheduler.set_available(engine, true),
             }
         }
         self.reports = reports;
@@ -390,7 +390,7 @@ impl CryptoStage {
         self.scheduler.set_available(engine, false);
         if self.held.as_ref().is_some_and(|held| held.engine == engine) {
             let held = self.held.take().map(|held| held.items).unwrap_or_default();
-            self.redo.extend(held);
+            self.retry.extend(held);
         }
     }
 
@@ -403,8 +403,8 @@ impl CryptoStage {
         };
         let before = settled.len();
         if self.config.ordered {
-            let seat = packet.seat;
-            self.order.settle(sa.0, seat, Some(packet), settled);
+            let reorder_index = packet.reorder_index;
+            self.order.complete(sa.0, reorder_index, Some(packet), settled);
         } else {
             settled.push(packet);
         }

@@ -39,8 +39,8 @@ fn with_keys(
     engines: Vec<Box<dyn Engine>>,
     cost: impl Fn(usize) -> CostModel,
 ) -> CryptoStage {
-    let mut stage = CryptoStage::new(config, Fleet::new(engines), Clock::start()).expect("in range");
-    let mut cost = |_: &mut Fleet, engine: usize, _| cost(engine);
+    let mut stage = CryptoStage::new(config, EngineSet::new(engines), Clock::start()).expect("in range");
+    let mut cost = |_: &mut EngineSet, engine: usize, _| cost(engine);
     for sa in 0..SAS {
         stage.install(SaIndex(sa), Direction::Seal, &keys(sa), &mut cost).expect("software can do it");
     }
@@ -67,7 +67,7 @@ fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
         status: CryptoStatus::Pending,
         sa: SaIndex(sa),
         class: 0,
-        seat: 0,
+        reorder_index: 0,
         context: FinishContext::default(),
     }
 }
@@ -128,7 +128,7 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
     let mut pool = FramePool::new(FRAMES, 0);
     let good: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
     let expected = run(&mut stage(good, Policy::RoundRobin), &mut pool, PACKETS);
-    let (mut failures, mut redone) = (0, 0);
+    let (mut failures, mut retried) = (0, 0);
     for seed in 0..10_000 {
         let faulty = |name: &str, seed| -> Box<dyn Engine> {
             let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
@@ -138,14 +138,14 @@ fn ten_thousand_runs_with_engines_that_fail_at_random_lose_and_double_nothing() 
         let mut stage = stage_by(engines, by_seed(seed));
         check(&run(&mut stage, &mut pool, PACKETS), &expected);
         for engine in 0..3 {
-            failures += stage.fleet().counters(engine).failures;
-            redone += stage.fleet().counters(engine).redone_packets;
+            failures += stage.engines().counters(engine).failures;
+            retried += stage.engines().counters(engine).retried_packets;
         }
         drop(stage);
         assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
     }
-    println!("10000 runs: {failures} failures of engines, {redone} packets done again");
-    assert!(failures > 5_000 && redone > 5_000, "{failures} failures, {redone} packets redone");
+    println!("10000 runs: {failures} failures of engines, {retried} packets done again");
+    assert!(failures > 5_000 && retried > 5_000, "{failures} failures, {retried} packets retried");
 }
 
 #[test]
@@ -156,9 +156,12 @@ fn an_engine_that_vanished_comes_back_with_its_keys() {
     // It is the only engine: packets wait until it is probed, 100 ms later, and none is lost.
     let left = run(&mut stage, &mut pool, 30);
     assert_eq!(left.len(), 30);
-    assert_eq!(stage.fleet().counters(0).recoveries, 1);
+    assert_eq!(stage.engines().counters(0).recoveries, 1);
     let events = stage.take_events();
-    assert!(matches!(&events[..], [FleetEvent::TakenOut { .. }, FleetEvent::CameBack { .. }]), "{events:?}");
+    assert!(
+        matches!(&events[..], [EngineEvent::Quarantined { .. }, EngineEvent::CameBack { .. }]),
+        "{events:?}"
+    );
 }
 
 #[test]
@@ -236,7 +239,7 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
     for policy in Policy::ALL {
         let mut pool = FramePool::new(FRAMES, 0);
         let mut stage = stage(vec![Box::new(Software::new("good")), Box::new(Device::new())], policy);
-        let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
+        let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
         let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
         stage.bind(SaIndex(1), binding, &keys(1), &mut cost);
         assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);
@@ -245,7 +248,7 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
         let left = run(&mut stage, &mut pool, PACKETS);
         let of_bound = left.iter().filter(|(sa, _)| *sa == 1).map(|(_, bytes)| bytes.clone());
         assert_eq!(of_bound.collect::<Vec<_>>(), plain, "{policy}: as they were, in order");
-        let taken = [0, 1].map(|engine| stage.fleet().counters(engine).packets);
+        let taken = [0, 1].map(|engine| stage.engines().counters(engine).packets);
         assert_eq!(taken, [u64::from(PACKETS) * 2 / 3, u64::from(PACKETS) / 3], "{policy}");
     }
 }
@@ -263,5 +266,5 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     stage.pump(Input::Ended, &mut pool, &mut settled);
     let numbers: Vec<u8> = settled.sealed.iter().map(|packet| packet.frame[3]).collect();
     assert_eq!((numbers, stage.len()), (vec![0, 1, 2, 3, 4, 5], 0));
-    assert_eq!(stage.fleet().counters(0).packets, 3);
+    assert_eq!(stage.engines().counters(0).packets, 3);
 }

@@ -50,8 +50,8 @@ pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> 
 }
 
 fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
-    let fleet = pipeline.stage().fleet();
-    let counters: Vec<_> = (0..fleet.len()).map(|at| fleet.counters(at)).collect();
+    let engines = pipeline.stage().engines();
+    let counters: Vec<_> = (0..engines.len()).map(|at| engines.counters(at)).collect();
     let packets: u64 = counters.iter().map(|counters| counters.packets).sum();
     let multi_packets: u64 = counters.iter().map(|counters| counters.multi_packets).sum();
     let share = |at: usize| counters[at].packets as f64 / packets.max(1) as f64;
@@ -59,7 +59,7 @@ fn report(pipeline: &Pipeline, pace: &Pace) -> Measured {
         packets,
         packets_per_second: 1e9 / pace.whole_ns,
         undisturbed_packets_per_second: 1e9 / pace.undisturbed_ns,
-        share: (0..fleet.len()).map(|at| (fleet.description(at).name.clone(), share(at))).collect(),
+        share: (0..engines.len()).map(|at| (engines.description(at).name.clone(), share(at))).collect(),
         packets_per_multipacket: packets as f64 / multi_packets.max(1) as f64,
     }
 }

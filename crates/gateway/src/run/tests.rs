@@ -13,8 +13,8 @@ use convoy_scheduler::{CostModel, Input};
 
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
-use crate::lane::DRAIN;
 use crate::pipeline::Pipeline;
+use crate::worker_thread::DRAIN;
 
 mod many;
 
@@ -145,7 +145,7 @@ impl Bench {
     fn hang(&self, worker: usize) -> Sender<()> {
         let (entered, is_there) = channel();
         let (release, released) = channel::<()>();
-        self.gateway.lanes.send(worker, move |_| {
+        self.gateway.handles.send(worker, move |_| {
             entered.send(()).expect("the test waits");
             let _ = released.recv();
         });
@@ -155,8 +155,8 @@ impl Bench {
 
     /// How many SAs each worker knows.
     fn sas(&self) -> Vec<usize> {
-        let count = |lane: &mut Lane| lane.worker_mut().pipeline().ipsec().sas().count();
-        self.gateway.lanes.ask(count).into_iter().map(|count| count.expect("it works")).collect()
+        let count = |thread: &mut WorkerThread| thread.worker_mut().pipeline().ipsec().sas().count();
+        self.gateway.handles.ask(count).into_iter().map(|count| count.expect("it works")).collect()
     }
 }
 
@@ -196,10 +196,10 @@ fn an_overloaded_tunnel_stops_no_tunnel_of_another_worker() {
     });
     assert_eq!(answered.count(), 30);
     let drops = bench.gateway.snapshot().drops;
-    assert!(drops.iter().any(|(reason, count)| reason == "handover_full" && *count > 1_000), "{drops:?}");
+    assert!(drops.iter().any(|(reason, count)| reason == "handoff_full" && *count > 1_000), "{drops:?}");
     drop(hung);
     let until = Instant::now() + SLACK;
-    while bench.gateway.lanes.ask(|lane| lane.worker_mut().is_drained()).contains(&Some(false)) {
+    while bench.gateway.handles.ask(|thread| thread.worker_mut().is_drained()).contains(&Some(false)) {
         assert!(Instant::now() < until, "the overloaded worker does not catch up");
     }
     let sealed = bench.sealed(&inner(1, 77));
@@ -212,7 +212,7 @@ fn an_overloaded_tunnel_stops_no_tunnel_of_another_worker() {
 #[test]
 fn a_worker_that_panics_ends_the_gateway_with_its_number_and_what_it_said() {
     let mut bench = bench();
-    bench.gateway.lanes.send(1, |_| panic!("provoked by a test"));
+    bench.gateway.handles.send(1, |_| panic!("provoked by a test"));
     let began = Instant::now();
     let error = bench.gateway.work(&bench.received).expect_err("a worker is gone");
     assert!(began.elapsed() < DRAIN, "the others do not wait for it");
@@ -259,7 +259,7 @@ fn a_second_order_to_stop_ends_the_gateway_at_once() {
 #[test]
 fn an_sa_that_a_worker_did_not_install_in_time_stands_nowhere() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.lanes.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
     for worker in 0..usize::from(WORKERS) {
         let hung = bench.hang(worker);
         let refusal = workers.install(sa(0x7001)).expect_err("a worker does not answer");
@@ -277,15 +277,15 @@ fn an_sa_that_a_worker_did_not_install_in_time_stands_nowhere() {
 fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
     let bench = bench();
     let (done, is_done) = channel();
-    let install = move |lane: &mut Lane| {
-        let installed = lane.install(&sa(0x7001)).expect("good");
-        if lane.number() == 0 {
+    let install = move |thread: &mut WorkerThread| {
+        let installed = thread.install(&sa(0x7001)).expect("good");
+        if thread.number() == 0 {
             std::thread::sleep(Duration::from_secs(3));
             done.send(()).expect("the test waits");
         }
         installed
     };
-    let answers = bench.gateway.lanes.ask_or_undo(install, |lane, sa| lane.retire(sa));
+    let answers = bench.gateway.handles.ask_or_undo(install, |thread, sa| thread.retire(sa));
     assert_eq!((answers[0], answers[1].is_some()), (None, true));
     is_done.recv_timeout(SLACK).expect("it was done");
     assert_eq!(bench.sas(), [4, 5], "worker 0 undid its own; worker 1's is for whoever asked to take out");
@@ -294,7 +294,7 @@ fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
 #[test]
 fn policies_reach_a_worker_however_late_it_is() {
     let bench = bench();
-    let mut workers = CharonsWorkers::new(bench.gateway.lanes.clone());
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
     let hung = bench.hang(1);
     let policy = Policy {
         name: "charon's".to_owned(),
@@ -308,6 +308,7 @@ fn policies_reach_a_worker_however_late_it_is() {
     };
     workers.set_policies(&[policy]);
     drop(hung);
-    let counts = bench.gateway.lanes.ask(|lane| lane.worker_mut().pipeline().ipsec().policies().count());
+    let counts =
+        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().policies().count());
     assert_eq!(counts, [Some(3), Some(3)]);
 }

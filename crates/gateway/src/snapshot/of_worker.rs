@@ -81,7 +81,7 @@ fn sas(worker: &Worker, names: &HashMap<TunnelId, TunnelName>, ledger: &Ledger) 
 
 fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView) -> SaRow {
     let stage = worker.pipeline().stage();
-    let by = |engine: usize| stage.fleet().description(engine).name.clone();
+    let by = |engine: usize| stage.engines().description(engine).name.clone();
     SaRow {
         worker: view.owner,
         tunnel: ledger.tunnel_of(view.index).to_owned(),
@@ -138,16 +138,16 @@ fn policies(worker: &Worker) -> Vec<PolicyRow> {
 
 fn engines(worker: &Worker) -> Vec<EngineRow> {
     let stage = worker.pipeline().stage();
-    let fleet = stage.fleet();
+    let engines = stage.engines();
     let snapshot = stage.scheduler().snapshot();
     let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
-        let (description, counters) = (fleet.description(at), fleet.counters(at));
+        let (description, counters) = (engines.description(at), engines.counters(at));
         EngineRow {
             worker: worker.pipeline().ipsec().worker(),
             name: engine.name,
             kind: description.kind.to_string(),
             is_model: description.is_model,
-            down: match fleet.health(at) {
+            down: match engines.health(at) {
                 Health::Up => String::new(),
                 Health::Down { reason, .. } => reason.clone(),
             },
@@ -155,7 +155,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
             multi_packets: counters.multi_packets,
             queued: engine.queued,
             failures: counters.failures,
-            redone_packets: counters.redone_packets,
+            retried_packets: counters.retried_packets,
             packets_per_multi_packet: (&engine.packets_per_multi_packet).into(),
             predicted_ns: engine.predicted_ticks,
             prediction_error_ns: engine.error_ticks,

@@ -130,7 +130,7 @@ pub struct EngineRow {
     /// Times that it was taken out.
     pub failures: u64,
     /// Packets done again elsewhere.
-    pub redone_packets: u64,
+    pub retried_packets: u64,
     /// Packets in each multi-packet: upper bounds and counts, the last without bound.
     pub packets_per_multi_packet: Buckets,
     /// Mean time from dispatch to completion, in ns, as predicted.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::file::StateFile;
 use super::marks::Marks;
 use super::reporter::{Note, Report};
-use crate::lane::Tell;
-use crate::lanes::Lanes;
+use crate::worker_handles::WorkerHandles;
+use crate::worker_thread::Tell;
 
 /// How long after a write that failed another is tried.
 const RETRY: Duration = Duration::from_secs(1);
@@ -24,7 +24,7 @@ pub(super) struct Book {
 /// Numbers that are reserved and not allowed yet.
 struct Grant {
     worker: usize,
-    incarnation: u64,
+    generation: u64,
     reserved: u64,
 }
 
@@ -47,8 +47,8 @@ impl Book {
             if report.is_last {
                 self.marks.settle(progress);
             } else if let Some(reserved) = self.marks.go_on(progress, now_ns) {
-                let incarnation = progress.kept.incarnation;
-                grants.push(Grant { worker: report.worker, incarnation, reserved });
+                let generation = progress.kept.generation;
+                grants.push(Grant { worker: report.worker, generation, reserved });
             }
         }
     }
@@ -59,7 +59,7 @@ pub(super) fn lock(book: &Mutex<Book>) -> MutexGuard<'_, Book> {
 }
 
 /// Keeps the file until it is told that all workers have ended.
-pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, lanes: &Lanes, tell: &Tell) {
+pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerHandles, tell: &Tell) {
     let mut grants = Vec::new();
     let mut has_failed = false;
     loop {
@@ -88,8 +88,8 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, lanes: &Lanes, te
                 if std::mem::take(&mut has_failed) {
                     tell(format!("state file {}: it can be written again", book.name));
                 }
-                for Grant { worker, incarnation, reserved } in grants.drain(..) {
-                    lanes.send(worker, move |lane| lane.extend_numbers(incarnation, reserved));
+                for Grant { worker, generation, reserved } in grants.drain(..) {
+                    handles.send(worker, move |thread| thread.extend_numbers(generation, reserved));
                 }
             }
             Err(error) if !std::mem::replace(&mut has_failed, true) => tell(format!(

@@ -55,13 +55,13 @@ pub(crate) struct Kept {
     /// The last number that the SA can have.
     last: u64,
     /// Tells this beginning from others: only the latest one of a record may go on.
-    pub(crate) incarnation: u64,
+    pub(crate) generation: u64,
 }
 
 /// The latest beginning of a record.
 #[derive(Clone, Copy, Debug)]
 struct Live {
-    incarnation: u64,
+    generation: u64,
     /// What was sent when the reserve was made, and when that was.
     base: u64,
     at_ns: u64,
@@ -78,13 +78,13 @@ pub(super) struct Marks {
     records: Records,
     places: HashMap<Fingerprint, usize>,
     live: HashMap<usize, Live>,
-    incarnations: u64,
+    generations: u64,
 }
 
 impl Marks {
     pub(super) fn new(records: Records) -> Self {
         let places = records.marks.iter().enumerate().map(|(place, (fingerprint, _))| (*fingerprint, place));
-        Self { places: places.collect(), records, live: HashMap::new(), incarnations: 0 }
+        Self { places: places.collect(), records, live: HashMap::new(), generations: 0 }
     }
 
     pub(super) fn records(&self) -> &Records {
@@ -113,9 +113,9 @@ impl Marks {
         let reserved = sent.saturating_add(LEAST_SPAN).min(last).max(sent);
         // The first IV is the next number's, so one more than the highest that may have been used.
         let iv_start = nonce.map_or(0, |nonce| self.mark(nonce).saturating_sub(sent)).max(clock_ns);
-        self.incarnations += 1;
-        let kept = Kept { outbound, nonce, inbound, iv_start, last, incarnation: self.incarnations };
-        let live = Live { incarnation: kept.incarnation, base: sent, at_ns: now_ns, reserved };
+        self.generations += 1;
+        let kept = Kept { outbound, nonce, inbound, iv_start, last, generation: self.generations };
+        let live = Live { generation: kept.generation, base: sent, at_ns: now_ns, reserved };
         self.live.extend([Some(outbound), nonce].into_iter().flatten().map(|place| (place, live)));
         self.set_sent(&kept, reserved);
         Ok(Some(Beginning { sent, reserved, iv_start, received, kept: Some(kept) }))
@@ -142,7 +142,7 @@ impl Marks {
     pub(super) fn go_on(&mut self, progress: &Progress, now_ns: u64) -> Option<u64> {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
-        let live = self.live.get_mut(&kept.outbound).filter(|live| live.incarnation == kept.incarnation)?;
+        let live = self.live.get_mut(&kept.outbound).filter(|live| live.generation == kept.generation)?;
         if !is_short(live.base, live.reserved, *sent) {
             return None;
         }
@@ -162,7 +162,7 @@ impl Marks {
     pub(super) fn settle(&mut self, progress: &Progress) {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
-        if self.live.get(&kept.outbound).is_some_and(|live| live.incarnation == kept.incarnation) {
+        if self.live.get(&kept.outbound).is_some_and(|live| live.generation == kept.generation) {
             self.set_sent(kept, *sent);
         }
     }

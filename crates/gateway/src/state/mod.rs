@@ -28,8 +28,8 @@ pub use marks::Beginning;
 pub(crate) use reporter::{Numbers, Report, Reporter, extend, report};
 
 use crate::config::{Config, TunnelConfig};
-use crate::lane::Tell;
-use crate::lanes::Lanes;
+use crate::worker_handles::WorkerHandles;
+use crate::worker_thread::Tell;
 use file::{Records, StateFile};
 use keeper::{Book, keep, lock};
 use marks::Marks;
@@ -235,11 +235,11 @@ impl State {
     ///
     /// # Errors
     /// The system's, if there can be no thread.
-    pub(crate) fn keep(&mut self, lanes: Lanes, tell: Tell) -> io::Result<()> {
+    pub(crate) fn keep(&mut self, handles: WorkerHandles, tell: Tell) -> io::Result<()> {
         let Some(received) = self.received.take() else { return Ok(()) };
         let book = Arc::clone(&self.book);
         let thread = std::thread::Builder::new().name("state".to_owned());
-        self.keeper = Some(thread.spawn(move || keep(&book, &received, &lanes, &tell))?);
+        self.keeper = Some(thread.spawn(move || keep(&book, &received, &handles, &tell))?);
         Ok(())
     }
 

@@ -127,9 +127,9 @@ pub(crate) fn report(installed: &[Installed], ipsec: &Ipsec) -> Report {
 }
 
 /// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does nothing any more.
-pub(crate) fn extend(installed: &mut [Installed], ipsec: &mut Ipsec, incarnation: u64, reserved: u64) {
+pub(crate) fn extend(installed: &mut [Installed], ipsec: &mut Ipsec, generation: u64, reserved: u64) {
     for tunnel in installed {
-        let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.incarnation == incarnation)
+        let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)
         else {
             continue;
         };

@@ -110,8 +110,8 @@ fn a_damaged_file_and_one_that_cannot_be_made_where_it_was_named_stop_the_start(
 #[test]
 fn without_a_file_the_start_says_what_a_restart_then_means() {
     let told = Arc::new(Mutex::new(Vec::new()));
-    let ear = Arc::clone(&told);
-    let tell: Tell = Arc::new(move |words| ear.lock().expect("no panic").push(words));
+    let notifier = Arc::clone(&told);
+    let tell: Tell = Arc::new(move |words| notifier.lock().expect("no panic").push(words));
     let mut config = config("state = \"\"", &[("site-b", 0x1000, KEY)]);
     assert!(State::open(&config, &tell).expect("allowed").is_none());
     config.state = Some(crate::config::StatePath { path: "/dev/null/state".into(), is_default: true });

@@ -172,11 +172,11 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
         if !worker.round(true).expect("no port fails") {
             worker.idle();
         }
-        if worker.pipeline.stage().fleet().counters(1).packets == 1 {
+        if worker.pipeline.stage().engines().counters(1).packets == 1 {
             break;
         }
     }
-    assert_eq!(worker.pipeline.stage().fleet().counters(1).packets, 1, "the second went elsewhere");
+    assert_eq!(worker.pipeline.stage().engines().counters(1).packets, 1, "the second went elsewhere");
     assert!(!was_slept_on.load(Ordering::Relaxed));
     // Once there is nothing that time alone would bring on, it may.
     let idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));

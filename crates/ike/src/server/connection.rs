@@ -13,7 +13,7 @@ use super::{Handler, ServerConfig};
 use crate::protocol::{DATAGRAM_BYTES, Datagram, Hello, MESSAGE_BYTES, Request, Role, Status, Welcome};
 
 /// How long a client may take over its hello, and over taking in what it is sent.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Connections at a time, with those that have not said hello: a charon needs three.
 const CONNECTIONS: usize = 16;
 /// After a failed accept, which may be for want of file descriptors.
@@ -37,7 +37,7 @@ pub(super) fn accept_all(
                 continue;
             }
         };
-        let Some(seat) = Seat::take(&count) else {
+        let Some(slot) = ConnectionSlot::take(&count) else {
             tracing::warn!("charon's socket: too many connections");
             continue;
         };
@@ -49,7 +49,7 @@ pub(super) fn accept_all(
         };
         let thread = std::thread::Builder::new().name("charon's".to_owned());
         let spawned = thread.spawn(move || {
-            let _seat = seat;
+            let _seat = slot;
             client.serve();
         });
         if let Err(error) = spawned {
@@ -59,16 +59,16 @@ pub(super) fn accept_all(
 }
 
 /// One of the connections that there may be, given back however it ends.
-struct Seat(Arc<AtomicUsize>);
+struct ConnectionSlot(Arc<AtomicUsize>);
 
-impl Seat {
+impl ConnectionSlot {
     fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
-        let seat = Self(Arc::clone(count));
-        (count.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(seat)
+        let slot = Self(Arc::clone(count));
+        (count.fetch_add(1, Ordering::Relaxed) < CONNECTIONS).then_some(slot)
     }
 }
 
-impl Drop for Seat {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -123,7 +123,7 @@ impl Client {
 
     /// Reads the hello; a bad one is answered with its reason.
     fn greet(&self) -> io::Result<Hello> {
-        self.connection.set_patience(Some(PATIENCE), PATIENCE)?;
+        self.connection.set_timeouts(Some(TIMEOUT), TIMEOUT)?;
         let mut buffer = [0; MESSAGE_BYTES + 1];
         Hello::decode(self.connection.receive(&mut buffer)?).or_else(|error| {
             self.connection.send(&self.answer(Status::Failed, error.to_string()).encode())?;
@@ -146,7 +146,7 @@ impl Client {
             self.handler.connected(hello.session, &hello.charon);
             self.connection.send(&welcome)?;
         }
-        self.connection.set_patience(None, PATIENCE)
+        self.connection.set_timeouts(None, TIMEOUT)
     }
 
     fn answer(&self, status: Status, text: String) -> Welcome {

@@ -43,7 +43,7 @@ impl Connection {
         convoy_local::trusted_peer(&self.0)
     }
 
-    pub(super) fn set_patience(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {
+    pub(super) fn set_timeouts(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {
         self.0.set_read_timeout(read)?;
         self.0.set_write_timeout(Some(write))
     }

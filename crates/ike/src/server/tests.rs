@@ -59,8 +59,8 @@ fn bench() -> Bench {
 impl Bench {
     fn open(&self) -> Connection {
         let connection = Connection::open(&self.config.path).expect("listening");
-        let patience = Duration::from_secs(20);
-        connection.set_patience(Some(patience), patience).expect("set");
+        let timeout = Duration::from_secs(20);
+        connection.set_timeouts(Some(timeout), timeout).expect("set");
         connection
     }
 

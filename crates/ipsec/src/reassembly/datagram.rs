@@ -141,7 +141,7 @@ impl Datagram {
         self.pieces[self.count] = (piece.start as u16, piece.end as u16);
         self.count += 1;
         self.received += piece.end - piece.start;
-        self.ecn_met |= 1 << (piece.layout.octet & 3);
+        self.ecn_met |= 1 << (piece.layout.traffic_class & 3);
         if !piece.fields.more {
             self.total = Some(piece.end);
         }
@@ -181,8 +181,8 @@ impl Datagram {
         frame.prepend(header.len()).map_err(|_| DropReason::NoRoom)?.copy_from_slice(header);
         if congested {
             // What any fragment met counts for all (RFC 3168 section 5.3).
-            let octet = ip::traffic_class(frame) | Ecn::Ce as u8;
-            ip::set_traffic_class(frame, octet);
+            let traffic_class = ip::traffic_class(frame) | Ecn::Ce as u8;
+            ip::set_traffic_class(frame, traffic_class);
         }
         if !self.key.is_v6 {
             ipv4::set_fragment(frame, Fragment { identification: self.key.id, offset: 0, more: false });

@@ -45,13 +45,13 @@ impl Bench {
     }
 }
 
-fn packet(is_v6: bool, source: u8, octet: u8, body: usize) -> Vec<u8> {
+fn packet(is_v6: bool, source: u8, traffic_class: u8, body: usize) -> Vec<u8> {
     let ends: [IpAddr; 2] = if is_v6 {
         [source, 2].map(|host| IpAddr::V6(u128::from(host).into()))
     } else {
         [source, 200].map(|host| [192, 0, 2, host].into())
     };
-    let header = IpHeader { traffic_class: octet, identification: 1, ..IpHeader::new(ESP, ends[0], ends[1]) };
+    let header = IpHeader { traffic_class, identification: 1, ..IpHeader::new(ESP, ends[0], ends[1]) };
     let at = header.header_len();
     let mut packet: Vec<u8> = (0..at + body).map(|n| (n.saturating_sub(at) * 7 / 3) as u8).collect();
     header.write(&mut packet);
@@ -273,8 +273,8 @@ fn congestion_met_by_one_fragment_counts_for_the_datagram() {
                 pieces[1][1] |= 3;
             }
             let whole = pieces.into_iter().find_map(|piece| bench.take(0, piece));
-            let octet = whole.map(|bytes| Layout::parse(&bytes).expect("well-formed").octet);
-            assert_eq!(octet, expected.map(|ecn| 0xb8 | ecn));
+            let traffic_class = whole.map(|bytes| Layout::parse(&bytes).expect("well-formed").traffic_class);
+            assert_eq!(traffic_class, expected.map(|ecn| 0xb8 | ecn));
             assert_eq!(bench.drops.get(DropReason::EcnCongestion), if expected.is_some() { 0 } else { 2 });
             assert_eq!(bench.missing(), 0);
         }

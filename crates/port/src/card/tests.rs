@@ -15,7 +15,7 @@ use super::*;
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
 const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn config(address: Ipv4Addr) -> CardConfig {
     let addresses = vec![(address, 24)];
@@ -64,7 +64,7 @@ impl Bench {
     fn hear(&mut self) -> Vec<u8> {
         let (start, mut buffer) = (Instant::now(), vec![0; 2_000]);
         let mut burst = Vec::new();
-        while start.elapsed() < PATIENCE {
+        while start.elapsed() < TIMEOUT {
             self.port.receive(&mut self.pool, 8, &mut burst).expect("a card");
             if let Some(len) = self.line.receive(&mut buffer).expect("a card") {
                 buffer.truncate(len);
@@ -88,7 +88,7 @@ impl Bench {
 
 fn taken(port: &mut CardPort, pool: &mut FramePool) -> Frame {
     let (start, mut burst) = (Instant::now(), Vec::new());
-    while start.elapsed() < PATIENCE {
+    while start.elapsed() < TIMEOUT {
         port.receive(pool, 1, &mut burst).expect("a card");
         if let Some(frame) = burst.pop() {
             return frame;
@@ -202,7 +202,7 @@ fn what_one_port_is_told_to_seal_the_other_hands_up_opened() {
     frame.set_offload(Offload::Seal { sa: 3, esp_start: 20, seq_high: None });
     a.send(&mut pool_a, &mut vec![frame]).expect("a card");
     let (start, mut burst) = (Instant::now(), Vec::new());
-    while burst.is_empty() && start.elapsed() < PATIENCE {
+    while burst.is_empty() && start.elapsed() < TIMEOUT {
         a.receive(&mut pool_a, 8, &mut Vec::new()).expect("a card");
         b.receive(&mut pool_b, 8, &mut burst).expect("a card");
         std::thread::yield_now();

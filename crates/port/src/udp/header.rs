@@ -15,7 +15,7 @@ pub(super) struct Arrival {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
     /// DSCP and ECN: IPv4's TOS, IPv6's traffic class.
-    pub(super) octet: u8,
+    pub(super) traffic_class: u8,
     /// TTL or hop limit.
     pub(super) hops: u8,
 }
@@ -29,8 +29,11 @@ pub(super) fn wrap(frame: &mut Frame, arrival: &Arrival) -> Option<()> {
     if from.is_ipv4() != to.is_ipv4() || len > LONGEST_BYTES {
         return None;
     }
-    let ip =
-        IpHeader { traffic_class: arrival.octet, hop_limit: arrival.hops, ..IpHeader::new(UDP, from, to) };
+    let ip = IpHeader {
+        traffic_class: arrival.traffic_class,
+        hop_limit: arrival.hops,
+        ..IpHeader::new(UDP, from, to)
+    };
     let at = ip.header_len();
     frame.prepend(at + HEADER_BYTES).ok()?;
     ip.write(frame);
@@ -49,7 +52,7 @@ pub(super) struct Head {
     pub(super) source_port: u16,
     pub(super) peer: SocketAddr,
     /// DSCP and ECN: IPv4's TOS, IPv6's traffic class.
-    pub(super) octet: u8,
+    pub(super) traffic_class: u8,
     /// Always so for IPv6, whose packets nobody else fragments.
     pub(super) dont_fragment: bool,
     /// Length of the headers, in bytes.
@@ -58,7 +61,7 @@ pub(super) struct Head {
 
 /// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else, fragments among it.
 pub(super) fn head(packet: &[u8]) -> Option<Head> {
-    let (source, peer, octet, dont_fragment, ip_len, datagram) = if packet.first()? >> 4 == 4 {
+    let (source, peer, traffic_class, dont_fragment, ip_len, datagram) = if packet.first()? >> 4 == 4 {
         let ip = Ipv4::parse(packet).ok().filter(|ip| ip.protocol() == UDP && ip.fragment().is_none())?;
         let (source, peer) = (IpAddr::V4(ip.source()), IpAddr::V4(ip.destination()));
         (source, peer, ip.traffic_class(), ip.dont_fragment(), ip.header_len(), ip.payload())
@@ -69,7 +72,7 @@ pub(super) fn head(packet: &[u8]) -> Option<Head> {
     };
     let datagram = Udp::parse(datagram).ok()?;
     let (source_port, peer) = (datagram.source_port(), SocketAddr::new(peer, datagram.destination_port()));
-    Some(Head { source, source_port, peer, octet, dont_fragment, len: ip_len + HEADER_BYTES })
+    Some(Head { source, source_port, peer, traffic_class, dont_fragment, len: ip_len + HEADER_BYTES })
 }
 
 #[cfg(test)]
@@ -81,7 +84,7 @@ mod tests {
 
     fn arrival(from: &str, to: &str) -> Arrival {
         let address = |text: &str| text.parse().expect("an address");
-        Arrival { from: address(from), to: address(to), octet: 0xb9, hops: 61 }
+        Arrival { from: address(from), to: address(to), traffic_class: 0xb9, hops: 61 }
     }
 
     fn wrapped(payload: &[u8], arrival: &Arrival) -> Vec<u8> {
@@ -99,7 +102,7 @@ mod tests {
         assert_eq!((packet[8], packet[26], packet[27]), (61, 0, 0));
         let head = head(&packet).expect("a datagram");
         assert_eq!((head.source, head.peer), (arrival.from.ip(), arrival.to));
-        assert_eq!((head.octet, head.dont_fragment, &packet[head.len..]), (0xb9, false, &b"abc"[..]));
+        assert_eq!((head.traffic_class, head.dont_fragment, &packet[head.len..]), (0xb9, false, &b"abc"[..]));
     }
 
     #[test]
@@ -111,7 +114,7 @@ mod tests {
             let datagram = Udp::parse(&packet[40..]).expect("whole");
             assert!(datagram.is_checksum_valid(pseudo), "{} bytes", payload.len());
             let head = head(&packet).expect("a datagram");
-            assert_eq!((head.peer, head.octet, packet[7]), (arrival.to, 0xb9, 61));
+            assert_eq!((head.peer, head.traffic_class, packet[7]), (arrival.to, 0xb9, 61));
         }
     }
 

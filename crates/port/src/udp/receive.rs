@@ -106,7 +106,7 @@ fn describe(message: &Message<'_>, local: SocketAddr) -> Option<(Arrival, usize)
     if message.is_cut {
         return None;
     }
-    let mut arrival = Arrival { from: message.from?, to: local, octet: 0, hops: USUAL_HOPS };
+    let mut arrival = Arrival { from: message.from?, to: local, traffic_class: 0, hops: USUAL_HOPS };
     let segment = read_control(message.control, &mut arrival).filter(|segment| *segment > 0);
     Some((arrival, segment.unwrap_or(message.bytes.len().max(1))))
 }
@@ -117,7 +117,7 @@ fn read_control(control: &Control, arrival: &mut Arrival) -> Option<usize> {
     for (level, kind, value) in control.values() {
         match (level, kind) {
             (libc::IPPROTO_IP, libc::IP_TOS) | (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                arrival.octet = number(value)? as u8;
+                arrival.traffic_class = number(value)? as u8;
             }
             (libc::IPPROTO_IP, libc::IP_TTL) | (libc::IPPROTO_IPV6, libc::IPV6_HOPLIMIT) => {
                 arrival.hops = number(value)? as u8;

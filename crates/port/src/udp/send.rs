@@ -127,7 +127,7 @@ fn run_len(burst: &[Frame], first: Head, mtu: usize) -> usize {
 
 fn control(head: &Head, names_source: bool, segment: Option<usize>) -> Control {
     let mut control = Control::EMPTY;
-    let class = i32::from(head.octet).to_ne_bytes();
+    let class = i32::from(head.traffic_class).to_ne_bytes();
     match head.source {
         IpAddr::V4(source) => {
             control.push(libc::IPPROTO_IP, libc::IP_TOS, &class);

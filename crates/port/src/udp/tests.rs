@@ -32,9 +32,15 @@ fn local(port: &Udp) -> SocketAddr {
     port.local_addresses().next().expect("an endpoint")
 }
 
-fn packet(pool: &mut FramePool, from: SocketAddr, to: SocketAddr, payload: &[u8], octet: u8) -> Frame {
+fn packet(
+    pool: &mut FramePool,
+    from: SocketAddr,
+    to: SocketAddr,
+    payload: &[u8],
+    traffic_class: u8,
+) -> Frame {
     let mut frame = pool.take_filled(payload, 0).expect("a frame");
-    wrap(&mut frame, &Arrival { from, to, octet, hops: 64 }).expect("one family");
+    wrap(&mut frame, &Arrival { from, to, traffic_class, hops: 64 }).expect("one family");
     frame
 }
 

@@ -45,7 +45,7 @@ impl Header {
             destination,
             protocol: layout.protocol,
             ports,
-            dscp: layout.octet >> 2,
+            dscp: layout.traffic_class >> 2,
             packet_bytes: layout.total_len as u32,
             payload_bytes: layout.total_len.saturating_sub(layout.payload + own_bytes) as u32,
         })

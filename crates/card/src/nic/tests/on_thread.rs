@@ -6,7 +6,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::*;
 
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn started() -> (NicControl, NicPort, MemoryLine) {
     let (line, peer) = memory(64).expect("descriptors");
@@ -16,7 +16,7 @@ fn started() -> (NicControl, NicPort, MemoryLine) {
 
 fn wait_for(fd: std::os::fd::BorrowedFd<'_>) {
     let mut fds = [PollFd::new(fd, PollFlags::POLLIN)];
-    let timeout = PollTimeout::try_from(PATIENCE).expect("short");
+    let timeout = PollTimeout::try_from(TIMEOUT).expect("short");
     assert_eq!(poll(&mut fds, timeout).expect("a poll"), 1, "nothing came");
 }
 
@@ -50,7 +50,7 @@ fn packets_go_both_ways_and_wake_whoever_waits() {
     assert_eq!(from_port(&mut port), Arrival { opened: Some(2), frame: inward.opened });
     let start = Instant::now();
     while (control.counters().sealed, control.counters().opened) != (1, 1) {
-        assert!(start.elapsed() < PATIENCE, "{:?}", control.counters());
+        assert!(start.elapsed() < TIMEOUT, "{:?}", control.counters());
     }
 }
 
@@ -74,7 +74,7 @@ fn an_sa_is_removed_behind_the_packets_that_were_given_before() {
         // Full only until the card has looked.
         let _ = port.transmit(&[&case.plain], Some(case.seal));
         drained(&mut line);
-        assert!(start.elapsed() < PATIENCE, "{:?}", control.counters());
+        assert!(start.elapsed() < TIMEOUT, "{:?}", control.counters());
     }
 }
 

@@ -67,8 +67,8 @@ fn an_engine_that_hangs_holds_up_no_packet_but_its_own() {
         assert!((1..=8).contains(&swallowed), "seed {seed}: one multi-packet hangs, not {swallowed} packets");
         assert_eq!(left.len() + swallowed, PACKETS as usize, "seed {seed}");
         assert!(left.iter().all(|packet| expected.contains(packet)), "seed {seed}: a packet is wrong");
-        assert!(stage.fleet().counters(OTHER).packets > 0);
-        assert_eq!(stage.fleet().counters(WANTED).failures, 0, "it was not found out");
+        assert!(stage.engines().counters(OTHER).packets > 0);
+        assert_eq!(stage.engines().counters(WANTED).failures, 0, "it was not found out");
         drop(stage);
         assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
     }
@@ -95,8 +95,8 @@ fn while_an_engine_is_slow_another_works_and_no_packet_is_lost_or_overtaken() {
         let slow = FaultPlan { seed, faults, after: 0..=6, times: u32::MAX, probes: None };
         let mut stage = stage_beside(slow, FullQueue::Wait, Some(MARGIN_NS), true);
         check(&run(&mut stage, &mut pool, PACKETS), &expected);
-        assert_eq!(stage.fleet().counters(WANTED).failures, 0, "seed {seed}");
-        assert!(stage.fleet().counters(OTHER).packets > 0, "seed {seed}: all waited for the slow one");
+        assert_eq!(stage.engines().counters(WANTED).failures, 0, "seed {seed}");
+        assert!(stage.engines().counters(OTHER).packets > 0, "seed {seed}: all waited for the slow one");
         drop(stage);
         assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
     }

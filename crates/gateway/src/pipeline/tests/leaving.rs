@@ -31,7 +31,8 @@ pub(super) fn end_with(
 ) -> (Pipeline, SaIndex) {
     let scheduler = SchedulerConfig { window, ..SchedulerConfig::default() };
     let clock = Clock::start();
-    let stage = CryptoStage::new(StageConfig::new(scheduler), Fleet::new(engines), clock).expect("in range");
+    let stage =
+        CryptoStage::new(StageConfig::new(scheduler), EngineSet::new(engines), clock).expect("in range");
     let pool = FramePool::new(FRAMES, 0);
     let mut pipeline = Pipeline::new(Ipsec::new(IpsecConfig::default()), stage, pool, clock);
     let prefix = |end| format!("10.{end}.0.0/16").parse().expect("a selector");
@@ -47,7 +48,7 @@ pub(super) fn end_with(
 }
 
 fn install(pipeline: &mut Pipeline, number: u8, direction: SaDirection) -> SaIndex {
-    let mut cost = |_: &mut Fleet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
+    let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
     let sa = SaConfig::new(0x1001, direction, outer(number), outer(3 - number), keys(0));
     pipeline.install(&sa, &mut cost).expect("its SPI is free")
 }

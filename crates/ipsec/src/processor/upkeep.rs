@@ -179,15 +179,15 @@ impl Ipsec {
         index: SaIndex,
         len: usize,
     ) -> Option<Prepared> {
-        let Some(Slot { sa: Sa::Outbound(sa), incarnation, .. }) = self.sad.get_mut(index) else {
+        let Some(Slot { sa: Sa::Outbound(sa), generation, .. }) = self.sad.get_mut(index) else {
             return None;
         };
         let mut frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
         match sa.prepare_dummy(&mut frame, len, now_ns, random) {
             Ok((job, mut context)) => {
-                context.incarnation = *incarnation;
+                context.generation = *generation;
                 let (status, class) = (CryptoStatus::Pending, self.config.classes.class_of(0));
-                Some(Prepared { frame, job, status, sa: index, class, seat: 0, context })
+                Some(Prepared { frame, job, status, sa: index, class, reorder_index: 0, context })
             }
             Err(reason) => {
                 self.drop_frame(pool, frame, Some(index), reason);

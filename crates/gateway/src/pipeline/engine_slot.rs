@@ -27,7 +27,7 @@ pub enum Health {
 
 /// What one engine has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StationCounters {
+pub struct SlotCounters {
     /// Packets whose result was used.
     pub packets: u64,
     /// Multi-packets whose result was used.
@@ -37,7 +37,7 @@ pub struct StationCounters {
     /// Times that it was taken out.
     pub failures: u64,
     /// Packets that were done again elsewhere.
-    pub redone_packets: u64,
+    pub retried_packets: u64,
     /// Times that it came back.
     pub recoveries: u64,
     /// Multi-packets that came back after they had been given up; their results were thrown away.
@@ -60,11 +60,11 @@ pub(super) enum Settled {
     Failed { reason: String },
 }
 
-/// One engine of a fleet.
-pub(super) struct Station {
+/// One engine of a set.
+pub(super) struct EngineSlot {
     pub(super) engine: Box<dyn Engine>,
     pub(super) health: Health,
-    pub(super) counters: StationCounters,
+    pub(super) counters: SlotCounters,
     in_flight: VecDeque<InFlight>,
     /// Refused for want of room although the scheduler's count said otherwise; offered again, in order.
     backlog: VecDeque<MultiPacket>,
@@ -73,12 +73,12 @@ pub(super) struct Station {
     probe_pause_ns: u64,
 }
 
-impl Station {
+impl EngineSlot {
     pub(super) fn new(engine: Box<dyn Engine>) -> Self {
         Self {
             engine,
             health: Health::Up,
-            counters: StationCounters::default(),
+            counters: SlotCounters::default(),
             in_flight: VecDeque::new(),
             backlog: VecDeque::new(),
             completions: Vec::new(),
@@ -116,34 +116,34 @@ impl Station {
         })
     }
 
-    /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `redo`.
+    /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `retry`.
     pub(super) fn submit(
         &mut self,
         pool: &mut FramePool,
         multi_packet: MultiPacket,
         deadline_ns: u64,
-        redo: &mut VecDeque<Prepared>,
+        retry: &mut VecDeque<Prepared>,
     ) -> Result<(), String> {
         let mut kept = self.spare.pop().unwrap_or_default();
         if self.description().needs_input_kept {
             for packet in &multi_packet.packets {
                 let Some(copy) = copy_of(packet, pool) else {
                     release(pool, kept);
-                    redo.extend(multi_packet.packets);
+                    retry.extend(multi_packet.packets);
                     return Err("no frame was free to keep its input".to_owned());
                 };
                 kept.push(copy);
             }
         }
         self.in_flight.push_back(InFlight { ticket: multi_packet.ticket, deadline_ns, kept });
-        self.offer(pool, multi_packet, redo)
+        self.offer(pool, multi_packet, retry)
     }
 
     fn offer(
         &mut self,
         pool: &mut FramePool,
         multi_packet: MultiPacket,
-        redo: &mut VecDeque<Prepared>,
+        retry: &mut VecDeque<Prepared>,
     ) -> Result<(), String> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(multi_packet);
@@ -160,7 +160,7 @@ impl Station {
         if let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) {
             release(pool, entry.kept);
         }
-        redo.extend(multi_packet.packets);
+        retry.extend(multi_packet.packets);
         Err(reason.to_string())
     }
 
@@ -169,19 +169,19 @@ impl Station {
         &mut self,
         now_ns: u64,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
+        retry: &mut VecDeque<Prepared>,
         settled: &mut Vec<Settled>,
     ) {
         self.engine.poll(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
-            self.complete(completion, pool, redo, settled);
+            self.complete(completion, pool, retry, settled);
         }
         self.completions = completions;
         while self.is_up() {
             let Some(multi_packet) = self.backlog.pop_front() else { break };
             let waiting = self.backlog.len();
-            if let Err(reason) = self.offer(pool, multi_packet, redo) {
+            if let Err(reason) = self.offer(pool, multi_packet, retry) {
                 settled.push(Settled::Failed { reason });
             }
             if self.backlog.len() > waiting {
@@ -197,7 +197,7 @@ impl Station {
         &mut self,
         completion: Completion,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
+        retry: &mut VecDeque<Prepared>,
         settled: &mut Vec<Settled>,
     ) {
         let Completion { multi_packet, outcome, service_ns } = completion;
@@ -222,12 +222,12 @@ impl Station {
             });
             return;
         }
-        self.counters.redone_packets += multi_packet.packets.len() as u64;
+        self.counters.retried_packets += multi_packet.packets.len() as u64;
         if self.description().needs_input_kept {
             release(pool, multi_packet.packets);
-            redo.extend(entry.kept);
+            retry.extend(entry.kept);
         } else {
-            redo.extend(multi_packet.packets.into_iter().map(|mut packet| {
+            retry.extend(multi_packet.packets.into_iter().map(|mut packet| {
                 packet.status = CryptoStatus::Pending;
                 packet.frame.set_offload(Offload::None);
                 packet
@@ -237,7 +237,7 @@ impl Station {
     }
 
     /// Takes the engine out: all that it has is done again elsewhere.
-    pub(super) fn take_out(&mut self, now_ns: u64, reason: String, redo: &mut VecDeque<Prepared>) {
+    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, retry: &mut VecDeque<Prepared>) {
         if !self.is_up() {
             return;
         }
@@ -247,11 +247,11 @@ impl Station {
             if let Some(at) = unsent.iter().position(|multi_packet| multi_packet.ticket == entry.ticket) {
                 // It never reached the engine: the packets are whole, and the copies go home on drop.
                 let multi_packet = unsent.swap_remove(at);
-                self.counters.redone_packets += multi_packet.packets.len() as u64;
-                redo.extend(multi_packet.packets);
+                self.counters.retried_packets += multi_packet.packets.len() as u64;
+                retry.extend(multi_packet.packets);
             } else {
-                self.counters.redone_packets += entry.kept.len() as u64;
-                redo.extend(entry.kept);
+                self.counters.retried_packets += entry.kept.len() as u64;
+                retry.extend(entry.kept);
             }
         }
         self.probe_pause_ns = FIRST_PROBE_NS;
@@ -295,7 +295,7 @@ fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
         status: CryptoStatus::Pending,
         sa: packet.sa,
         class: packet.class,
-        seat: packet.seat,
+        reorder_index: packet.reorder_index,
         context: packet.context,
     })
 }

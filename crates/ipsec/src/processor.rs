@@ -1,4 +1,4 @@
-//! The facade: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
+//! The processor: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
 
 mod inbound;
 mod outbound;

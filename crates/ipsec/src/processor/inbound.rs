@@ -218,13 +218,21 @@ impl Ipsec {
         };
         match sa.prepare(&mut frame, layout, header_at) {
             Ok((job, mut finish)) => {
-                finish.incarnation = slot.incarnation;
-                let class = self.config.classes.class_of(layout.octet);
+                finish.generation = slot.generation;
+                let class = self.config.classes.class_of(layout.traffic_class);
                 let is_opened = frame.offload() != Offload::None;
                 let status = if is_opened { CryptoStatus::Done } else { CryptoStatus::Pending };
                 // From here on it is an inner packet like any other.
                 frame.set_offload(Offload::None);
-                out.open.push(Prepared { frame, job, status, sa: index, class, seat: 0, context: finish });
+                out.open.push(Prepared {
+                    frame,
+                    job,
+                    status,
+                    sa: index,
+                    class,
+                    reorder_index: 0,
+                    context: finish,
+                });
             }
             Err(reason) => self.drop_frame(pool, frame, Some(index), reason),
         }
@@ -291,7 +299,7 @@ impl Ipsec {
     ) {
         let Prepared { mut frame, job, status, sa: index, context, .. } = done;
         self.now_ns = self.now_ns.max(now_ns);
-        let slot = self.sad.get_mut(index).filter(|slot| slot.incarnation == context.incarnation);
+        let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);
         let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, last_used_ns, .. }) = slot else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };

@@ -5,9 +5,9 @@ pub const ENGINES: usize = u64::BITS as usize;
 
 /// A set of engines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EngineSet(u64);
+pub(crate) struct EngineMask(u64);
 
-impl EngineSet {
+impl EngineMask {
     #[inline]
     pub(crate) fn set(&mut self, engine: usize, is_in: bool) {
         self.0 = self.0 & !(1 << engine) | u64::from(is_in) << engine;
@@ -54,7 +54,7 @@ impl EngineSet {
     }
 }
 
-impl Iterator for EngineSet {
+impl Iterator for EngineMask {
     type Item = usize;
 
     #[inline]
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_set_is_walked_in_order_and_round() {
-        let mut set = EngineSet::default();
+        let mut set = EngineMask::default();
         for engine in [63, 0, 5] {
             set.set(engine, true);
         }
@@ -80,6 +80,6 @@ mod tests {
         assert_eq!(after, [Some(5), Some(5), Some(63), Some(0)]);
         set.set(5, false);
         assert!(!set.contains(5) && set.contains(63));
-        assert_eq!(EngineSet::default().first_after(3), None);
+        assert_eq!(EngineMask::default().first_after(3), None);
     }
 }

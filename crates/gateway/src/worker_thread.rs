@@ -15,7 +15,7 @@ use crate::config::{Config, TunnelConfig};
 use crate::costs::Costs;
 use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
-use crate::pipeline::{FleetEvent, InstallError};
+use crate::pipeline::{EngineEvent, InstallError};
 use crate::snapshot::{Snapshot, TunnelName};
 use crate::state::{self, Beginnings, Report, Reporter};
 use crate::worker::{Worker, WorkerEvent};
@@ -28,20 +28,20 @@ const REPLACE: Duration = Duration::from_millis(200);
 const ROUNDS: u32 = 64;
 
 /// What the gateway asks of a worker, done on its thread.
-pub(crate) type Command = Box<dyn FnOnce(&mut Lane) + Send>;
+pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
 /// What the operator should know.
 pub(crate) type Tell = Arc<dyn Fn(String) + Send + Sync>;
 
-/// What all lanes of a gateway see.
+/// What all workers of a gateway see.
 #[derive(Default)]
 pub(crate) struct Common {
     /// Set when it stops.
     pub(crate) is_stopping: AtomicBool,
-    /// Lanes that will hand nothing over any more.
+    /// Workers that will hand nothing over any more.
     settled: AtomicUsize,
 }
 
-/// A lane's vote that it will hand nothing over any more: given when it drains, or when it ends in whatever way, so that
+/// A worker's vote that it will hand nothing over any more: given when it drains, or when it ends in whatever way, so that
 /// no other waits for it.
 struct Settling<'a> {
     common: &'a Common,
@@ -83,7 +83,7 @@ fn has(tunnels: &HashMap<&str, &TunnelConfig>, tunnel: &TunnelConfig) -> bool {
 }
 
 /// A worker and what it serves.
-pub(crate) struct Lane {
+pub(crate) struct WorkerThread {
     worker: Worker,
     workers: u16,
     installed: Vec<Installed>,
@@ -102,7 +102,7 @@ pub(crate) struct Lane {
     reporter: Option<Reporter>,
 }
 
-impl Lane {
+impl WorkerThread {
     /// A worker with the tunnels of its configuration, which are installed in it.
     pub(crate) fn new(
         worker: Worker,
@@ -179,9 +179,9 @@ impl Lane {
     }
 
     /// Lets an SA with static keys send the numbers up to `reserved`.
-    pub(crate) fn extend_numbers(&mut self, incarnation: u64, reserved: u64) {
+    pub(crate) fn extend_numbers(&mut self, generation: u64, reserved: u64) {
         let ipsec = self.worker.pipeline_mut().ipsec_mut();
-        state::extend(&mut self.installed, ipsec, incarnation, reserved);
+        state::extend(&mut self.installed, ipsec, generation, reserved);
     }
 
     /// The tunnels of a configuration that a reload would install, by name.
@@ -212,7 +212,7 @@ impl Lane {
     fn tell_events(&mut self, tell: &Tell) {
         for event in self.worker.take_events() {
             match event {
-                WorkerEvent::Engine(event @ FleetEvent::CameBack { .. }) => tracing::info!("{event}"),
+                WorkerEvent::Engine(event @ EngineEvent::CameBack { .. }) => tracing::info!("{event}"),
                 WorkerEvent::Engine(event) => tell(event.to_string()),
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Soft, .. }) => {
                     tracing::info!("SA {name}: soft lifetime reached");
@@ -346,7 +346,7 @@ impl Lane {
     pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaIndex, InstallError> {
         let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         let pipeline = self.worker.pipeline_mut();
-        pipeline.install(sa, &mut |fleet, engine, transform| costs.of(fleet, engine, transform))
+        pipeline.install(sa, &mut |engines, engine, transform| costs.of(engines, engine, transform))
     }
 
     /// Lets an SA go once its last packet has left.

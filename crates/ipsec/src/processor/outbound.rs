@@ -251,7 +251,7 @@ impl Ipsec {
     }
 
     fn prepare(&mut self, frame: Frame, layout: &Layout, index: SaIndex, context: &mut Context<'_, '_>) {
-        let class = self.config.classes.class_of(layout.octet);
+        let class = self.config.classes.class_of(layout.traffic_class);
         let now_ns = self.now_ns;
         let tfc_len = self.tfc_len(index, layout);
         let Some(mut frame) = self.with_room(frame, layout, tfc_len, index, context.pool) else { return };
@@ -265,11 +265,12 @@ impl Ipsec {
             Ok((job, mut finish)) => {
                 slot.last_sent_ns = now_ns;
                 slot.last_used_ns = Some(now_ns);
-                finish.incarnation = slot.incarnation;
+                finish.generation = slot.generation;
                 finish.is_cut = frame.len() > usize::from(slot.path.current(now_ns, self.config.mtu));
                 self.totals.protected += 1;
                 let status = CryptoStatus::Pending;
-                let prepared = Prepared { frame, job, status, sa: index, class, seat: 0, context: finish };
+                let prepared =
+                    Prepared { frame, job, status, sa: index, class, reorder_index: 0, context: finish };
                 context.out.protect.push(prepared);
             }
             Err(reason) => self.drop_frame(context.pool, frame, Some(index), reason),
@@ -401,7 +402,7 @@ impl Ipsec {
     pub fn finish_outbound(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
         let Prepared { mut frame, status, sa: index, context, .. } = done;
         let (now_ns, link) = (self.now_ns, self.config.mtu);
-        let slot = self.sad.get_mut(index).filter(|slot| slot.incarnation == context.incarnation);
+        let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);
         let Some(Slot { sa: Sa::Outbound(sa), path, facts, .. }) = slot else {
             return self.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };

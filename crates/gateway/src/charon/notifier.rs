@@ -29,14 +29,14 @@ pub(super) enum Note {
     Mapping(u16, MappingChange),
 }
 
-/// The other ends of all ears.
+/// The other ends of all notifiers.
 pub(super) struct Heard {
     /// Whole IP packets with IKE messages.
     pub(super) messages: Receiver<Vec<u8>>,
     pub(super) notes: Receiver<Note>,
 }
 
-/// What all ears count.
+/// What all notifiers count.
 #[derive(Default)]
 pub(super) struct Counts {
     /// Acquires that wait.
@@ -70,24 +70,24 @@ impl Counts {
     }
 }
 
-/// A worker's ear for charon.
-pub(super) struct Ear {
+/// A worker's notifier for charon.
+pub(super) struct Notifier {
     worker: u16,
     messages: SyncSender<Vec<u8>>,
     notes: SyncSender<Note>,
     counts: Arc<Counts>,
 }
 
-impl Ear {
-    /// An ear for each worker, and the other ends.
+impl Notifier {
+    /// A notifier for each worker, and the other ends.
     pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, Heard) {
         let (message_sender, messages) = sync_channel(MESSAGES);
         let (note_sender, notes) = sync_channel(NOTES);
-        let ear = |worker| {
+        let notifier = |worker| {
             let (messages, notes) = (message_sender.clone(), note_sender.clone());
             Arc::new(Self { worker, messages, notes, counts: Arc::clone(counts) })
         };
-        ((0..workers).map(ear).collect(), Heard { messages, notes })
+        ((0..workers).map(notifier).collect(), Heard { messages, notes })
     }
 
     fn note(&self, note: Note, waiting: &AtomicUsize) -> bool {
@@ -101,7 +101,7 @@ impl Ear {
     }
 }
 
-impl Daemon for Ear {
+impl Daemon for Notifier {
     fn ike(&self, packet: &[u8]) -> bool {
         self.messages.try_send(packet.to_vec()).is_ok()
     }
@@ -146,17 +146,21 @@ mod tests {
     #[test]
     fn floods_of_ike_messages_and_acquires_leave_room_for_what_is_told_once() {
         let counts = Arc::default();
-        let (ears, heard) = Ear::for_each(2, &counts);
-        assert_eq!((0..5_000).filter(|_| ears[0].ike(b"a message")).count(), MESSAGES);
-        assert_eq!((0..5_000).filter(|_| ears[0].acquire(acquire())).count(), ACQUIRES);
+        let (notifiers, heard) = Notifier::for_each(2, &counts);
+        assert_eq!((0..5_000).filter(|_| notifiers[0].ike(b"a message")).count(), MESSAGES);
+        assert_eq!((0..5_000).filter(|_| notifiers[0].acquire(acquire())).count(), ACQUIRES);
         assert_eq!(counts.lost_acquires(), 5_000 - ACQUIRES as u64);
-        let told = (0..5_000).filter(|sa| ears[1].expire(&event(*sa))).count();
+        let told = (0..5_000).filter(|sa| notifiers[1].expire(&event(*sa))).count();
         assert_eq!(told, NOTES - ACQUIRES);
         assert_eq!(counts.waiting(), told as u64);
         for note in heard.notes.try_iter() {
             counts.heard(&note);
         }
         assert_eq!((counts.waiting(), heard.messages.try_iter().count()), (0, MESSAGES));
-        assert!(ears[0].acquire(acquire()) && ears[0].expire(&event(1)) && ears[0].ike(b"a message"));
+        assert!(
+            notifiers[0].acquire(acquire())
+                && notifiers[0].expire(&event(1))
+                && notifiers[0].ike(b"a message")
+        );
     }
 }

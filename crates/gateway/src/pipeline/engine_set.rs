@@ -10,13 +10,13 @@ use convoy_engine::{Binding, Engine, EngineDescription, EngineError, MultiPacket
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
-use super::station::{Health, Settled, Station, StationCounters};
+use super::engine_slot::{EngineSlot, Health, Settled, SlotCounters};
 
 /// What the operator is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FleetEvent {
+pub enum EngineEvent {
     /// An engine was taken out.
-    TakenOut {
+    Quarantined {
         /// Its name.
         engine: String,
         /// What it did.
@@ -29,10 +29,10 @@ pub enum FleetEvent {
     },
 }
 
-impl std::fmt::Display for FleetEvent {
+impl std::fmt::Display for EngineEvent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::TakenOut { engine, reason } => write!(f, "engine {engine} was taken out: {reason}"),
+            Self::Quarantined { engine, reason } => write!(f, "engine {engine} was quarantined: {reason}"),
             Self::CameBack { engine } => write!(f, "engine {engine} came back"),
         }
     }
@@ -40,10 +40,10 @@ impl std::fmt::Display for FleetEvent {
 
 /// What the scheduler must hear.
 #[derive(Debug)]
-pub enum FleetReport {
+pub enum EngineReport {
     /// A multi-packet is done.
     Done {
-        /// The engine's place in the fleet.
+        /// The engine's place in the set.
         engine: usize,
         /// The multi-packet's ticket.
         ticket: u64,
@@ -52,32 +52,32 @@ pub enum FleetReport {
         /// The packets with their results.
         packets: Vec<Prepared>,
     },
-    /// An engine is out; what it had stands in the redo queue.
+    /// An engine is out; what it had stands in the retry queue.
     Out {
-        /// The engine's place in the fleet.
+        /// The engine's place in the set.
         engine: usize,
     },
     /// An engine is in use again.
     Back {
-        /// The engine's place in the fleet.
+        /// The engine's place in the set.
         engine: usize,
     },
 }
 
 /// The engines of one worker.
-pub struct Fleet {
-    stations: Vec<Station>,
+pub struct EngineSet {
+    slots: Vec<EngineSlot>,
     /// All keys, by SA, so that an engine which comes back gets them again. Wiped when dropped.
     keys: Vec<Option<KeyMaterial>>,
     settled: Vec<Settled>,
-    events: Vec<FleetEvent>,
+    events: Vec<EngineEvent>,
 }
 
-impl Fleet {
-    /// A fleet of these engines, in the order of the configuration.
+impl EngineSet {
+    /// A set of these engines, in the order of the configuration.
     pub fn new(engines: Vec<Box<dyn Engine>>) -> Self {
         Self {
-            stations: engines.into_iter().map(Station::new).collect(),
+            slots: engines.into_iter().map(EngineSlot::new).collect(),
             keys: Vec::new(),
             settled: Vec::new(),
             events: Vec::new(),
@@ -86,41 +86,41 @@ impl Fleet {
 
     /// How many engines there are.
     pub fn len(&self) -> usize {
-        self.stations.len()
+        self.slots.len()
     }
 
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
-        self.stations.is_empty()
+        self.slots.is_empty()
     }
 
     /// What an engine says of itself.
     pub fn description(&self, engine: usize) -> &EngineDescription {
-        self.stations[engine].description()
+        self.slots[engine].description()
     }
 
     /// An engine itself, for calibration before it takes work.
     pub fn engine_mut(&mut self, engine: usize) -> &mut dyn Engine {
-        self.stations[engine].engine.as_mut()
+        self.slots[engine].engine.as_mut()
     }
 
     /// Whether an engine is in use.
     pub fn health(&self, engine: usize) -> &Health {
-        &self.stations[engine].health
+        &self.slots[engine].health
     }
 
     /// What an engine has done.
-    pub fn counters(&self, engine: usize) -> StationCounters {
-        self.stations[engine].counters
+    pub fn counters(&self, engine: usize) -> SlotCounters {
+        self.slots[engine].counters
     }
 
     /// Multi-packets that all engines have together.
     pub fn in_flight(&self) -> usize {
-        self.stations.iter().map(Station::in_flight).sum()
+        self.slots.iter().map(EngineSlot::in_flight).sum()
     }
 
     /// Takes the events since the last call.
-    pub fn take_events(&mut self) -> Vec<FleetEvent> {
+    pub fn take_events(&mut self) -> Vec<EngineEvent> {
         std::mem::take(&mut self.events)
     }
 
@@ -133,23 +133,23 @@ impl Fleet {
         now_ns: u64,
         sa: SaIndex,
         keys: &KeyMaterial,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) -> Result<(), EngineError> {
         let transform = keys.transform();
         let mut capable = false;
-        for at in 0..self.stations.len() {
-            let station = &mut self.stations[at];
-            if !station.description().transforms.contains(&transform) {
+        for at in 0..self.slots.len() {
+            let slot = &mut self.slots[at];
+            if !slot.description().transforms.contains(&transform) {
                 continue;
             }
             capable = true;
-            if !station.is_up() {
+            if !slot.is_up() {
                 continue; // it gets all keys when it comes back
             }
-            if let Err(error) = station.engine.install_key(sa, keys) {
-                self.take_out(now_ns, at, error.to_string(), redo);
-                reports.push(FleetReport::Out { engine: at });
+            if let Err(error) = slot.engine.install_key(sa, keys) {
+                self.quarantine(now_ns, at, error.to_string(), retry);
+                reports.push(EngineReport::Out { engine: at });
             }
         }
         if !capable {
@@ -165,12 +165,12 @@ impl Fleet {
 
     /// Has the device of a port take an SA; the engine that stands for it, if there is one that can.
     pub fn bind(&mut self, sa: SaIndex, binding: Binding, keys: &KeyMaterial) -> Option<usize> {
-        self.stations.iter_mut().position(|station| station.engine.bind(sa, binding, keys))
+        self.slots.iter_mut().position(|slot| slot.engine.bind(sa, binding, keys))
     }
 
     /// The SA that a port's device has opened a packet for, by the device's number.
     pub fn bound(&self, number: u32) -> Option<SaIndex> {
-        self.stations.iter().find_map(|station| station.engine.bound(number))
+        self.slots.iter().find_map(|slot| slot.engine.bound(number))
     }
 
     /// Removes an SA's keys everywhere; none of its packets is in flight.
@@ -178,32 +178,32 @@ impl Fleet {
         if let Some(slot) = self.keys.get_mut(sa.0 as usize) {
             *slot = None;
         }
-        for station in &mut self.stations {
-            station.engine.remove_key(sa);
+        for slot in &mut self.slots {
+            slot.engine.remove_key(sa);
         }
     }
 
     /// Whether a multi-packet can go to `engine` now: it is in use, and there are frames for the copies
     /// that it needs kept.
     pub fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> bool {
-        self.stations[engine].can_keep(pool, packets)
+        self.slots[engine].can_keep(pool, packets)
     }
 
     /// Hands a multi-packet to an engine now, to be done by a deadline (both in ns). If the engine fails, it is
-    /// taken out and all that it had goes to `redo`.
+    /// taken out and all that it had goes to `retry`.
     pub fn submit(
         &mut self,
         (now_ns, deadline_ns): (u64, u64),
         engine: usize,
         multi_packet: MultiPacket,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) {
-        let result = self.stations[engine].submit(pool, multi_packet, deadline_ns, redo);
+        let result = self.slots[engine].submit(pool, multi_packet, deadline_ns, retry);
         if let Err(reason) = result {
-            self.take_out(now_ns, engine, reason, redo);
-            reports.push(FleetReport::Out { engine });
+            self.quarantine(now_ns, engine, reason, retry);
+            reports.push(EngineReport::Out { engine });
         }
     }
 
@@ -212,22 +212,22 @@ impl Fleet {
         &mut self,
         now_ns: u64,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) {
-        for engine in 0..self.stations.len() {
-            self.poll_one(now_ns, engine, pool, redo, reports);
+        for engine in 0..self.slots.len() {
+            self.poll_one(now_ns, engine, pool, retry, reports);
         }
     }
 
     /// Whether an engine has multi-packets that it will begin later.
     pub fn has_gathered(&self, engine: usize) -> bool {
-        self.stations[engine].engine.gathered() > 0
+        self.slots[engine].engine.gathered() > 0
     }
 
     /// The ticket of the oldest multi-packet that an engine has gathered.
     pub fn oldest_gathered(&self) -> Option<u64> {
-        self.stations.iter().filter_map(Station::oldest_gathered).min()
+        self.slots.iter().filter_map(EngineSlot::oldest_gathered).min()
     }
 
     /// Has engines begin what they have gathered, and polls them; whether there was any.
@@ -235,14 +235,14 @@ impl Fleet {
         &mut self,
         now_ns: u64,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) -> bool {
         let mut any = false;
-        for engine in 0..self.stations.len() {
+        for engine in 0..self.slots.len() {
             if self.has_gathered(engine) {
                 any = true;
-                self.poll_now(now_ns, engine, pool, redo, reports);
+                self.poll_now(now_ns, engine, pool, retry, reports);
             }
         }
         any
@@ -254,11 +254,11 @@ impl Fleet {
         now_ns: u64,
         engine: usize,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) {
         if !self.has_gathered(engine) {
-            self.poll_now(now_ns, engine, pool, redo, reports);
+            self.poll_now(now_ns, engine, pool, retry, reports);
         }
     }
 
@@ -267,37 +267,37 @@ impl Fleet {
         now_ns: u64,
         engine: usize,
         pool: &mut FramePool,
-        redo: &mut VecDeque<Prepared>,
-        reports: &mut Vec<FleetReport>,
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
     ) {
         let mut settled = std::mem::take(&mut self.settled);
-        self.stations[engine].poll(now_ns, pool, redo, &mut settled);
+        self.slots[engine].poll(now_ns, pool, retry, &mut settled);
         for outcome in settled.drain(..) {
             match outcome {
                 Settled::Done { ticket, service_ns, packets } => {
-                    reports.push(FleetReport::Done { engine, ticket, service_ns, packets });
+                    reports.push(EngineReport::Done { engine, ticket, service_ns, packets });
                 }
                 Settled::Failed { reason } => {
-                    self.take_out(now_ns, engine, reason, redo);
-                    reports.push(FleetReport::Out { engine });
+                    self.quarantine(now_ns, engine, reason, retry);
+                    reports.push(EngineReport::Out { engine });
                 }
             }
         }
         self.settled = settled;
-        if self.stations[engine].probe(now_ns) && self.reinstall(engine) {
-            self.stations[engine].bring_back();
-            let name = self.stations[engine].description().name.clone();
-            self.events.push(FleetEvent::CameBack { engine: name });
-            reports.push(FleetReport::Back { engine });
+        if self.slots[engine].probe(now_ns) && self.reinstall(engine) {
+            self.slots[engine].bring_back();
+            let name = self.slots[engine].description().name.clone();
+            self.events.push(EngineEvent::CameBack { engine: name });
+            reports.push(EngineReport::Back { engine });
         }
     }
 
     fn reinstall(&mut self, engine: usize) -> bool {
-        let station = &mut self.stations[engine];
+        let slot = &mut self.slots[engine];
         for (at, keys) in self.keys.iter().enumerate() {
             let Some(keys) = keys else { continue };
-            if station.description().transforms.contains(&keys.transform())
-                && station.engine.install_key(SaIndex(at as u32), keys).is_err()
+            if slot.description().transforms.contains(&keys.transform())
+                && slot.engine.install_key(SaIndex(at as u32), keys).is_err()
             {
                 return false;
             }
@@ -305,13 +305,13 @@ impl Fleet {
         true
     }
 
-    fn take_out(&mut self, now_ns: u64, engine: usize, reason: String, redo: &mut VecDeque<Prepared>) {
-        let station = &mut self.stations[engine];
-        if !station.is_up() {
+    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, retry: &mut VecDeque<Prepared>) {
+        let slot = &mut self.slots[engine];
+        if !slot.is_up() {
             return;
         }
-        let name = station.description().name.clone();
-        station.take_out(now_ns, reason.clone(), redo);
-        self.events.push(FleetEvent::TakenOut { engine: name, reason });
+        let name = slot.description().name.clone();
+        slot.quarantine(now_ns, reason.clone(), retry);
+        self.events.push(EngineEvent::Quarantined { engine: name, reason });
     }
 }

@@ -4,26 +4,26 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::handover::Waker;
-use crate::lane::{Command, Lane};
+use crate::handoff::Waker;
+use crate::worker_thread::{Command, WorkerThread};
 
 /// How long all workers together may take over what they are asked. charon waits for 2 s.
-const PATIENCE: Duration = Duration::from_millis(1500);
+const TIMEOUT: Duration = Duration::from_millis(1500);
 
-struct Entrance {
+struct WorkerHandle {
     commands: Sender<Command>,
     waker: Arc<Waker>,
 }
 
-/// The entrances of all workers; clones are the same workers.
+/// The handles of all workers; clones are the same workers.
 #[derive(Clone)]
-pub(crate) struct Lanes(Arc<Vec<Entrance>>);
+pub(crate) struct WorkerHandles(Arc<Vec<WorkerHandle>>);
 
-impl Lanes {
-    /// The entrances of workers, in the order of their numbers.
-    pub(crate) fn new(entrances: impl IntoIterator<Item = (Sender<Command>, Arc<Waker>)>) -> Self {
-        let entrances = entrances.into_iter().map(|(commands, waker)| Entrance { commands, waker });
-        Self(Arc::new(entrances.collect()))
+impl WorkerHandles {
+    /// The handles of workers, in the order of their numbers.
+    pub(crate) fn new(handles: impl IntoIterator<Item = (Sender<Command>, Arc<Waker>)>) -> Self {
+        let handles = handles.into_iter().map(|(commands, waker)| WorkerHandle { commands, waker });
+        Self(Arc::new(handles.collect()))
     }
 
     /// How many workers there are.
@@ -33,21 +33,21 @@ impl Lanes {
 
     /// Makes every worker look around.
     pub(crate) fn wake(&self) {
-        self.0.iter().for_each(|entrance| entrance.waker.wake());
+        self.0.iter().for_each(|handle| handle.waker.wake());
     }
 
     /// Has one worker do something on its thread, without waiting for it. One that has ended does nothing any more.
-    pub(crate) fn send(&self, worker: usize, what: impl FnOnce(&mut Lane) + Send + 'static) {
-        let Some(entrance) = self.0.get(worker) else { return };
-        let _ = entrance.commands.send(Box::new(what));
-        entrance.waker.wake();
+    pub(crate) fn send(&self, worker: usize, what: impl FnOnce(&mut WorkerThread) + Send + 'static) {
+        let Some(handle) = self.0.get(worker) else { return };
+        let _ = handle.commands.send(Box::new(what));
+        handle.waker.wake();
     }
 
     /// Asks every worker, and waits for a time; what each answered, by its number. One that did not answer in time does not do
     /// it any more, unless it is at it.
     pub(crate) fn ask<R: Send + 'static>(
         &self,
-        what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
+        what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
         self.ask_or_undo(what, |_, _| ())
     }
@@ -56,40 +56,40 @@ impl Lanes {
     /// it is as if it had not been asked.
     pub(crate) fn ask_or_undo<R: Send + 'static>(
         &self,
-        what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
-        undo: impl Fn(&mut Lane, R) + Clone + Send + 'static,
+        what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
+        undo: impl Fn(&mut WorkerThread, R) + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
         let ask = |worker| {
             let (question, what, undo) = (Question::new(), what.clone(), undo.clone());
             let on_thread = OnThread(Arc::clone(&question));
-            self.send(worker, move |lane| {
-                if let Some(unwanted) = on_thread.answer(|| what(lane)) {
-                    undo(lane, unwanted);
+            self.send(worker, move |thread| {
+                if let Some(unwanted) = on_thread.answer(|| what(thread)) {
+                    undo(thread, unwanted);
                 }
             });
             question
         };
         let asked: Vec<_> = (0..self.len()).map(ask).collect();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         asked.iter().map(|question| question.wait(until)).collect()
     }
 
     /// Has every worker do something, however late, and waits for a time; what each answered, by its number.
     pub(crate) fn tell<R: Send + 'static>(
         &self,
-        what: impl Fn(&mut Lane) -> R + Clone + Send + 'static,
+        what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
         let tell = |worker| {
             let (question, what) = (Question::new(), what.clone());
             let on_thread = OnThread(Arc::clone(&question));
-            self.send(worker, move |lane| {
-                let done = what(lane);
+            self.send(worker, move |thread| {
+                let done = what(thread);
                 on_thread.answer(|| done);
             });
             question
         };
         let told: Vec<_> = (0..self.len()).map(tell).collect();
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         told.iter().map(|question| question.wait(until)).collect()
     }
 }

@@ -18,7 +18,7 @@ pub const MAX_WORKERS: u16 = 64;
 const RING_PACKETS: usize = 1024;
 
 /// A packet as it came, and whether it is on its way out.
-type Parcel = (bool, Frame);
+type Item = (bool, Frame);
 /// The same with the worker that it is for.
 pub type Addressed = (u16, bool, Frame);
 
@@ -59,16 +59,16 @@ pub struct Given {
 }
 
 /// One worker's ends of all rings.
-pub struct Handover {
+pub struct Handoff {
     /// By worker; to itself there is none.
-    to: Vec<Option<(Producer<Parcel>, Arc<Waker>)>>,
-    from: Vec<Consumer<Parcel>>,
+    to: Vec<Option<(Producer<Item>, Arc<Waker>)>>,
+    from: Vec<Consumer<Item>>,
     waker: Arc<Waker>,
     /// The ring to look at first, so that each has its turn.
     turn: usize,
 }
 
-impl Handover {
+impl Handoff {
     /// The ends of `workers` workers, each with a ring to every other.
     ///
     /// # Errors
@@ -100,13 +100,13 @@ impl Handover {
 
     /// Hands packets to the workers that they are for. A worker whose ring is full loses them (`pool` gets their frames back), so
     /// that one which is overloaded holds no other up.
-    pub fn give(&mut self, parcels: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
+    pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
         let (mut given, mut woken) = (Given::default(), 0_u64);
-        for (to, is_outbound, frame) in parcels.drain(..) {
-            let parcel = (is_outbound, frame);
+        for (to, is_outbound, frame) in items.drain(..) {
+            let item = (is_outbound, frame);
             let pushed = match self.to.get_mut(usize::from(to)) {
-                Some(Some((ring, _))) => ring.push(parcel),
-                _ => Err(PushError::Full(parcel)),
+                Some(Some((ring, _))) => ring.push(item),
+                _ => Err(PushError::Full(item)),
             };
             match pushed {
                 Ok(()) => {
@@ -187,7 +187,7 @@ mod tests {
     use convoy_packet::FrameSize;
     use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-    fn parcel(pool: &mut FramePool, to: u16, byte: u8) -> Addressed {
+    fn item(pool: &mut FramePool, to: u16, byte: u8) -> Addressed {
         let mut frame = pool.take(FrameSize::Small).expect("a frame");
         frame.fill(&[byte]).expect("fits");
         (to, byte.is_multiple_of(2), frame)
@@ -196,12 +196,11 @@ mod tests {
     #[test]
     fn packets_come_to_the_worker_they_are_for_in_order() {
         let mut pool = FramePool::new(64, 0);
-        let mut ends = Handover::between(3).expect("event files");
-        let mut parcels: Vec<_> =
-            (0..30).map(|at| parcel(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
-        let given = ends[0].give(&mut parcels, &mut pool);
+        let mut ends = Handoff::between(3).expect("event files");
+        let mut items: Vec<_> = (0..30).map(|at| item(&mut pool, 1 + u16::from(at % 3 == 0), at)).collect();
+        let given = ends[0].give(&mut items, &mut pool);
         assert_eq!(given, Given { handed_over: 30, dropped: 0 });
-        assert!(parcels.is_empty() && ends[0].is_empty());
+        assert!(items.is_empty() && ends[0].is_empty());
         let (mut outbound, mut inbound) = (Vec::new(), Vec::new());
         assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 15);
         assert_eq!(ends[1].take(15, &mut outbound, &mut inbound), 5);
@@ -214,13 +213,12 @@ mod tests {
     #[test]
     fn what_finds_no_room_is_dropped_and_others_pass_it() {
         let mut pool = FramePool::new(RING_PACKETS + 8, 0);
-        let mut ends = Handover::between(3).expect("event files");
-        let mut parcels: Vec<_> = (0..RING_PACKETS).map(|_| parcel(&mut pool, 1, 0)).collect();
-        parcels
-            .extend([(1, 4), (2, 5), (1, 6), (0, 7), (9, 8)].map(|(to, byte)| parcel(&mut pool, to, byte)));
-        let given = ends[0].give(&mut parcels, &mut pool);
+        let mut ends = Handoff::between(3).expect("event files");
+        let mut items: Vec<_> = (0..RING_PACKETS).map(|_| item(&mut pool, 1, 0)).collect();
+        items.extend([(1, 4), (2, 5), (1, 6), (0, 7), (9, 8)].map(|(to, byte)| item(&mut pool, to, byte)));
+        let given = ends[0].give(&mut items, &mut pool);
         assert_eq!(given, Given { handed_over: RING_PACKETS as u64 + 1, dropped: 4 });
-        assert!(parcels.is_empty() && !ends[2].is_empty());
+        assert!(items.is_empty() && !ends[2].is_empty());
         assert_eq!(pool.available(FrameSize::Small), 3 + 4, "what was dropped came back");
     }
 
@@ -236,11 +234,11 @@ mod tests {
     #[test]
     fn a_sleeper_is_woken_and_who_has_work_does_not_sleep() {
         let mut pool = FramePool::new(4, 0);
-        let mut ends = Handover::between(2).expect("event files");
+        let mut ends = Handoff::between(2).expect("event files");
         let mut sleeper = ends.pop().expect("two ends");
         let mut giver = ends.pop().expect("two ends");
         assert!(sleeper.begin_sleep());
-        giver.give(&mut vec![parcel(&mut pool, 1, 0)], &mut pool);
+        giver.give(&mut vec![item(&mut pool, 1, 0)], &mut pool);
         let mut fds = [PollFd::new(sleeper.fd(), PollFlags::POLLIN)];
         assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
         sleeper.end_sleep();
