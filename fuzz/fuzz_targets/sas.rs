@@ -57,7 +57,7 @@ impl Side {
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
         // An engine that is late only because this process was is not to be taken out, with its frames.
         let stage = StageConfig { grace_ns: u64::MAX, ..StageConfig::new(scheduler) };
-        let stage = CryptoStage::new(stage, EngineSet::new(engines), clock).expect("in range");
+        let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
         let pipeline = Pipeline::new(ipsec, stage, FramePool::new(FRAMES.0, FRAMES.1), clock);
         Self { number, pipeline, sas: Vec::new() }

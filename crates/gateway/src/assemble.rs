@@ -15,9 +15,10 @@ use convoy_scheduler::CostModel;
 use rand::RngCore;
 
 use crate::choice::choose;
+use crate::clock::Environment;
 use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
 use crate::costs::Costs;
-use crate::pipeline::{Clock, CryptoStage, EngineSet, Pipeline, StageConfig};
+use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be put together.
@@ -174,14 +175,15 @@ pub fn pipeline(
     worker: u16,
     engines: Vec<Box<dyn Engine>>,
     costs: &mut Costs,
-    clock: Clock,
+    environment: impl Into<Environment>,
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
-    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), clock)?;
-    let ipsec = Ipsec::new(ipsec_config(config, worker));
+    let mut environment = environment.into();
+    let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
+    let ipsec = Ipsec::new(ipsec_config(config, worker, environment.random.next_u64()));
     let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1).with_huge(POOL_FRAMES.2);
-    let mut pipeline = Pipeline::new(ipsec, stage, pool, clock);
+    let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
     let mut installed = Vec::new();
     for (at, tunnel) in config.tunnels.iter().enumerate() {
         let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));
@@ -192,7 +194,7 @@ pub fn pipeline(
     Ok((pipeline, installed))
 }
 
-fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
+fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
     let inside = || config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
     IpsecConfig {
@@ -209,7 +211,7 @@ fn ipsec_config(config: &Config, worker: u16) -> IpsecConfig {
         outside: outside.map(|(address, _)| *address).collect(),
         natt_port: config.natt_port(),
         classes: config.classes,
-        seed: rand::rng().next_u64(),
+        seed,
         acquire: config.charon.is_some(),
         check_icmp: config.check_icmp,
         ..IpsecConfig::default()

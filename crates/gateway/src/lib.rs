@@ -3,6 +3,7 @@
 pub mod assemble;
 pub mod charon;
 pub mod choice;
+pub mod clock;
 pub mod config;
 pub mod control;
 pub mod costs;

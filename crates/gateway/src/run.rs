@@ -223,7 +223,7 @@ impl Gateway {
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
         {
             let (pipeline, installed) =
-                assemble::pipeline(&config, number, engines, &mut costs, clock, &beginnings)?;
+                assemble::pipeline(&config, number, engines, &mut costs, clock.clone(), &beginnings)?;
             let worker = Worker::new(pipeline, inside, outside);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),

@@ -131,7 +131,7 @@ impl Charon {
         self.threads.push(thread.spawn(move || {
             for note in notes {
                 handler.counts.heard(&note);
-                handler.hear(note, &outlet, clock);
+                handler.hear(note, &outlet, &clock);
             }
         })?);
         Ok(())
@@ -176,7 +176,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl CharonHandler {
     /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue behind it fills, and then
     /// workers keep what they have to tell.
-    fn hear(&self, note: Note, outlet: &Outlet, clock: Clock) {
+    fn hear(&self, note: Note, outlet: &Outlet, clock: &Clock) {
         let Some(event) = self.event_of(&note, clock) else { return };
         if let Note::Acquire(_) = note {
             match outlet.event(event) {
@@ -191,7 +191,7 @@ impl CharonHandler {
     }
 
     /// What charon is to hear of it.
-    fn event_of(&self, note: &Note, clock: Clock) -> Option<Event> {
+    fn event_of(&self, note: &Note, clock: &Clock) -> Option<Event> {
         let mut installed = lock(&self.installed);
         let Installed { state, workers } = installed.as_mut()?;
         match note {

@@ -10,13 +10,13 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
+pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineReport, EngineSet};
 pub use engine_slot::{Health, SlotCounters};
 pub use stage::{CryptoStage, Settled, StageConfig, StageError};
 
 use std::collections::VecDeque;
-use std::time::Instant;
 
 use acquire::AcquireQueue;
 use convoy_engine::Binding;
@@ -26,25 +26,10 @@ use convoy_ipsec::{
 };
 use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::{CostModel, Input};
+use rand::RngCore;
 use rand::rngs::StdRng;
-use rand::{RngCore, SeedableRng};
 
-/// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
-#[derive(Clone, Copy, Debug)]
-pub struct Clock(Instant);
-
-impl Clock {
-    /// A clock that reads 0 now.
-    pub fn start() -> Self {
-        Self(Instant::now())
-    }
-
-    /// Now, in ns.
-    pub fn now_ns(&self) -> u64 {
-        // 584 years fit.
-        self.0.elapsed().as_nanos() as u64
-    }
-}
+use crate::clock::Environment;
 
 /// Packets that are ready to leave a pipeline, by where they go.
 #[derive(Debug, Default)]
@@ -89,14 +74,19 @@ pub struct Pipeline {
 }
 
 impl Pipeline {
-    /// A pipeline; SAs are installed afterwards.
-    pub fn new(ipsec: Ipsec, stage: CryptoStage, pool: FramePool, clock: Clock) -> Self {
+    /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
+    pub fn new(
+        ipsec: Ipsec,
+        stage: CryptoStage,
+        pool: FramePool,
+        environment: impl Into<Environment>,
+    ) -> Self {
+        let Environment { clock, random } = environment.into();
         Self {
             ipsec,
             stage,
             pool,
-            // Seeded by the system; it makes the IVs of CBC, which must not be guessed.
-            random: StdRng::from_os_rng(),
+            random,
             clock,
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
@@ -146,8 +136,8 @@ impl Pipeline {
     }
 
     /// The time.
-    pub fn clock(&self) -> Clock {
-        self.clock
+    pub fn clock(&self) -> &Clock {
+        &self.clock
     }
 
     /// Whether more input may be read.

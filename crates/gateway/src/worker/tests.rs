@@ -75,7 +75,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
     let clock = Clock::start();
     let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &mut costs, clock, &crate::state::Beginnings::Fresh)
+        assemble::pipeline(&config, 0, engines, &mut costs, clock.clone(), &crate::state::Beginnings::Fresh)
             .expect("good");
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);

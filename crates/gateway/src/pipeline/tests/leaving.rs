@@ -31,8 +31,8 @@ pub(super) fn end_with(
 ) -> (Pipeline, SaIndex) {
     let scheduler = SchedulerConfig { window, ..SchedulerConfig::default() };
     let clock = Clock::start();
-    let stage =
-        CryptoStage::new(StageConfig::new(scheduler), EngineSet::new(engines), clock).expect("in range");
+    let stage = CryptoStage::new(StageConfig::new(scheduler), EngineSet::new(engines), clock.clone())
+        .expect("in range");
     let pool = FramePool::new(FRAMES, 0);
     let mut pipeline = Pipeline::new(Ipsec::new(IpsecConfig::default()), stage, pool, clock);
     let prefix = |end| format!("10.{end}.0.0/16").parse().expect("a selector");
