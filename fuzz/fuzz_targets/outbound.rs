@@ -15,10 +15,8 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(frame) = pool.take_filled(bytes, 320) {
         let mut random = |bytes: &mut [u8]| bytes.fill(5);
         ipsec.outbound(1, &mut random, &mut pool, &mut vec![frame], &mut burst);
-        for mut packet in burst.protect.drain(..) {
-            packet.status = CryptoStatus::Done;
-            ipsec.finish_outbound(&mut pool, packet, &mut outer);
-        }
+        burst.protect.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+        ipsec.finish_outbound(&mut pool, &mut burst.protect, &mut outer);
     }
     pool.give_back_burst(&mut outer);
     for frames in [&mut burst.bypass, &mut burst.to_inside] {

@@ -296,12 +296,9 @@ impl Pipeline {
 
     fn finish(&mut self) {
         let now_ns = self.clock.now_ns();
-        for packet in self.settled.sealed.drain(..) {
-            self.ipsec.finish_outbound(&mut self.pool, packet, &mut self.departures.to_outside);
-        }
-        for packet in self.settled.opened.drain(..) {
-            self.ipsec.finish_inbound(now_ns, &mut self.pool, packet, &mut self.departures.to_inside);
-        }
+        let Settled { sealed, opened } = &mut self.settled;
+        self.ipsec.finish_outbound(&mut self.pool, sealed, &mut self.departures.to_outside);
+        self.ipsec.finish_inbound(now_ns, &mut self.pool, opened, &mut self.departures.to_inside);
         self.bury();
     }
 

@@ -93,9 +93,7 @@ impl Trace {
             }
         }
         let mut leaving = Vec::with_capacity(BURST);
-        for prepared in out.protect.drain(..) {
-            ipsec.finish_outbound(pool, prepared, &mut leaving);
-        }
+        ipsec.finish_outbound(pool, &mut out.protect, &mut leaving);
         for mut burst in [leaving, out.bypass, out.to_inside] {
             pool.give_back_burst(&mut burst);
         }

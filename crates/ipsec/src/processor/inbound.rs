@@ -288,9 +288,22 @@ impl Ipsec {
         DropReason::IcmpError
     }
 
-    /// Takes a packet back from the engine, checks it, and appends the inner packet to `out`. To be
-    /// called in order per SA.
+    /// Takes packets back from the engines, checks them, and appends the inner packets to `out`. They come in order per
+    /// SA; `done` is left empty.
     pub fn finish_inbound(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        done: &mut Vec<Prepared>,
+        out: &mut Vec<Frame>,
+    ) {
+        self.now_ns = self.now_ns.max(now_ns);
+        for packet in done.drain(..) {
+            self.finish_inbound_one(now_ns, pool, packet, out);
+        }
+    }
+
+    fn finish_inbound_one(
         &mut self,
         now_ns: u64,
         pool: &mut FramePool,
@@ -298,7 +311,6 @@ impl Ipsec {
         out: &mut Vec<Frame>,
     ) {
         let Prepared { mut frame, job, status, sa: index, context, .. } = done;
-        self.now_ns = self.now_ns.max(now_ns);
         let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);
         let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, last_used_ns, .. }) = slot else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);

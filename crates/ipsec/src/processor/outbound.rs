@@ -397,9 +397,15 @@ impl Ipsec {
         Some(frame)
     }
 
-    /// Takes a packet back from the engine and appends it to `out` as whole outer IP packets: one, or its
-    /// fragments where it exceeds the path. To be called in order per SA.
-    pub fn finish_outbound(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
+    /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one each, or
+    /// fragments of one that exceeds the path. They come in order per SA; `done` is left empty.
+    pub fn finish_outbound(&mut self, pool: &mut FramePool, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+        for packet in done.drain(..) {
+            self.finish_outbound_one(pool, packet, out);
+        }
+    }
+
+    fn finish_outbound_one(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
         let Prepared { mut frame, status, sa: index, context, .. } = done;
         let (now_ns, link) = (self.now_ns, self.config.mtu);
         let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);

@@ -84,7 +84,7 @@ fn a_job_that_no_engine_did_is_dropped() {
     let mut out = Vec::new();
     for packet in a.prepare(&[link.packet(false, 100)]) {
         assert_eq!(packet.status, CryptoStatus::Pending);
-        a.ipsec.finish_outbound(&mut a.pool, packet, &mut out);
+        a.ipsec.finish_outbound(&mut a.pool, &mut vec![packet], &mut out);
     }
     assert!(out.is_empty());
     assert_eq!(a.sa_drops(OUT, DropReason::EngineFailed), 1);
@@ -171,7 +171,7 @@ proptest! {
                 Some(status) => packet.status = status,
                 None => run(&gateway.keys[&packet.sa], Direction::Open, &mut packet),
             }
-            gateway.ipsec.finish_inbound(5_000, &mut gateway.pool, packet, &mut out);
+            gateway.ipsec.finish_inbound(5_000, &mut gateway.pool, &mut vec![packet], &mut out);
         }
         gateway.pool.give_back_burst(&mut out);
         gateway.assert_no_leak();

@@ -85,7 +85,7 @@ impl Gateway {
         let mut out = Vec::new();
         for mut packet in prepared {
             run(&self.keys[&packet.sa], Direction::Seal, &mut packet);
-            self.ipsec.finish_outbound(&mut self.pool, packet, &mut out);
+            self.ipsec.finish_outbound(&mut self.pool, &mut vec![packet], &mut out);
         }
         self.copied(&mut out)
     }
@@ -103,7 +103,7 @@ impl Gateway {
         let mut out = Vec::new();
         for mut packet in std::mem::take(&mut self.inbound.open) {
             run(&self.keys[&packet.sa], Direction::Open, &mut packet);
-            self.ipsec.finish_inbound(self.now_ns, &mut self.pool, packet, &mut out);
+            self.ipsec.finish_inbound(self.now_ns, &mut self.pool, &mut vec![packet], &mut out);
         }
         self.copied(&mut out)
     }

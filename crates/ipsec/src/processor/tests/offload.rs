@@ -21,7 +21,7 @@ fn take_in(gateway: &mut Gateway, packets: &[Vec<u8>], tag: Offload) -> (usize, 
     for packet in std::mem::take(&mut gateway.inbound.open) {
         assert_eq!(packet.frame.offload(), Offload::None);
         pending += usize::from(packet.status == CryptoStatus::Pending);
-        gateway.ipsec.finish_inbound(gateway.now_ns, &mut gateway.pool, packet, &mut out);
+        gateway.ipsec.finish_inbound(gateway.now_ns, &mut gateway.pool, &mut vec![packet], &mut out);
     }
     (pending, gateway.copied(&mut out))
 }
@@ -78,7 +78,7 @@ fn what_is_sealed_in_flight_is_not_cut() {
     packet.status = CryptoStatus::Done;
     packet.frame.set_offload(Offload::Seal { sa: packet.sa.0, esp_start: 20, seq_high: None });
     let mut out = Vec::new();
-    a.ipsec.finish_outbound(&mut a.pool, packet, &mut out);
+    a.ipsec.finish_outbound(&mut a.pool, &mut vec![packet], &mut out);
     assert!(out.is_empty());
     assert_eq!(a.drops(DropReason::Unsealed), 1);
     a.assert_no_leak();
