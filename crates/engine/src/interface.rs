@@ -102,6 +102,11 @@ pub struct MultiPacket {
     pub packets: Vec<Prepared>,
 }
 
+/// Whether two packets have the same keys and the same is done to them.
+pub(crate) fn is_one_run(one: &Prepared, other: &Prepared) -> bool {
+    (one.sa, one.direction) == (other.sa, other.direction)
+}
+
 /// How a multi-packet ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
@@ -164,6 +169,13 @@ pub enum EngineError {
     },
 }
 
+/// An engine that works on its caller's core and takes packets of whatever SAs and directions together.
+pub trait InPlace {
+    /// Seals or opens each packet in place, under the keys of its SA and as its `direction` says, and writes its status before it
+    /// returns. A packet whose SA has no keys here stays [`Pending`](convoy_ipsec::CryptoStatus::Pending) and as it was.
+    fn process(&mut self, packets: &mut [Prepared]);
+}
+
 /// One engine. Not shared: each worker has its own handle, and whatever threads or devices stand
 /// behind it are the engine's own matter.
 pub trait Engine: Send {
@@ -188,6 +200,11 @@ pub trait Engine: Send {
 
     /// Begins what was gathered, appends what is done to `completions`, in the order of completion, and never waits.
     fn poll(&mut self, completions: &mut Vec<Completion>);
+
+    /// The engine without its queue, where it works on the caller's core: what is the only engine to choose need not queue anything.
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        None
+    }
 
     /// Multi-packets submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;

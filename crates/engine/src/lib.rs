@@ -19,8 +19,8 @@ pub use card::{Card, CardInFlight};
 pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
-    Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement,
-    Refused,
+    Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome,
+    Placement, Refused,
 };
 pub use model::{BusStatistics, BusTiming, Model, ModelTiming, SharedBus};
 pub use multibuffer::Multibuffer;

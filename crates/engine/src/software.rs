@@ -9,13 +9,15 @@ mod integrity;
 mod keys;
 mod modes;
 
-use convoy_ipsec::{KeyMaterial, SaIndex};
+use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
 
 pub use keys::transforms;
 pub(crate) use keys::{KeyTable, SaKeys};
 
+use crate::interface::is_one_run;
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
+    Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
+    Refused,
 };
 
 /// The `software` engine. Does everything that [`transforms`] lists.
@@ -71,7 +73,22 @@ impl Engine for Software {
         completions.append(&mut self.done);
     }
 
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        Some(self)
+    }
+
     fn in_flight(&self) -> usize {
         self.done.len()
+    }
+}
+
+impl InPlace for Software {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        for run in packets.chunk_by_mut(is_one_run) {
+            let Some(first) = run.first() else { continue };
+            if let Some(keys) = self.keys.get(first.sa) {
+                keys.run(first.direction, run);
+            }
+        }
     }
 }

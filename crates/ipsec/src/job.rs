@@ -111,6 +111,8 @@ pub struct Prepared {
     pub status: CryptoStatus,
     /// Whose keys.
     pub sa: SaIndex,
+    /// Whether it is to be encrypted or decrypted; an SA has one direction.
+    pub direction: Direction,
     /// The traffic class, 0 highest, from the DSCP of the inner packet.
     pub class: u8,
     /// The packet's place in the order of its SA, given by whoever restores that order; 0 until then.

@@ -62,6 +62,7 @@ mod cost;
 mod engine;
 mod engine_mask;
 mod histogram;
+mod in_place;
 mod order;
 mod policy;
 mod room;
@@ -73,6 +74,7 @@ pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, 
 pub use cost::{CostModel, EngineModel};
 pub use engine_mask::ENGINES;
 pub use histogram::Histogram;
+pub use in_place::DoneInPlace;
 pub use order::OrderedRelease;
 pub use policy::{Policy, PolicyError};
 pub use room::{DepthUnit, FullQueue, NameError};

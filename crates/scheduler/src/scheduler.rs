@@ -53,23 +53,23 @@ const BUFFER_PACKETS: usize = 32;
 
 /// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet.
 pub struct Scheduler<T> {
-    policy: Policy,
+    pub(crate) policy: Policy,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
     overtakes: bool,
     /// Packets that the window may hold now.
-    size: usize,
+    pub(crate) size: usize,
     byte_limit: u32,
     max_wait: u64,
-    corrects: bool,
-    keeps_measures: bool,
-    window: Window<T>,
+    pub(crate) corrects: bool,
+    pub(crate) keeps_measures: bool,
+    pub(crate) window: Window<T>,
     classes: Classes,
     adaptive: Option<AdaptiveWindow>,
-    engines: Engines,
-    costs: CostTable,
-    measures: Vec<EngineMeasures>,
+    pub(crate) engines: Engines,
+    pub(crate) costs: CostTable,
+    pub(crate) measures: Vec<EngineMeasures>,
     /// The engine of the last dispatch.
     last: usize,
     next_ticket: u64,

@@ -2,6 +2,7 @@
 
 use crate::engine::Pending;
 use crate::histogram::Histogram;
+use crate::in_place::DoneInPlace;
 
 /// What one engine has done. Times are in ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,6 +90,16 @@ impl EngineMeasures {
         self.predicted_ticks += u128::from(done.predicted_finish.saturating_sub(done.dispatched));
         self.measured_ticks += u128::from(now.saturating_sub(done.dispatched));
         self.error_ticks += u128::from(now.abs_diff(done.predicted_finish));
+    }
+
+    #[inline]
+    pub(crate) fn done_in_place(&mut self, done: &DoneInPlace) {
+        self.dispatched(done.packets, done.bytes);
+        let Some(measured) = done.measured else { return };
+        self.completed += 1;
+        self.predicted_ticks += u128::from(done.predicted);
+        self.measured_ticks += u128::from(measured);
+        self.error_ticks += u128::from(measured.abs_diff(done.predicted));
     }
 
     /// Predicted, measured and absolute error, in ticks.

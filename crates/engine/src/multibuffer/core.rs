@@ -6,6 +6,7 @@ use convoy_ipsec::{
 use convoy_ipsec_mb as mb;
 use subtle::{Choice, ConstantTimeEq};
 
+use crate::interface::is_one_run;
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
 
@@ -94,36 +95,71 @@ impl Core {
     pub(crate) fn process_one(&mut self, multi_packet: &mut MultiPacket) -> bool {
         let has_key = self.has_key(multi_packet.sa);
         if has_key {
-            self.process(std::slice::from_mut(multi_packet));
+            self.process(multi_packet);
         }
         has_key
     }
 
-    /// Does multi-packets of whatever SAs together, so that packets of one fill the lanes that another leaves empty.
+    /// Does packets of whatever SAs together, so that packets of one fill the lanes that another leaves empty.
     /// What has no keys stays as it is.
-    pub(super) fn process(&mut self, multi_packets: &mut [MultiPacket]) {
+    pub(super) fn process(&mut self, work: &mut (impl Work + ?Sized)) {
         self.arranged.clear();
         let mut burst = self.manager.burst();
-        for multi_packet in multi_packets.iter_mut() {
-            let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { continue };
-            let seal = multi_packet.direction == Direction::Seal;
-            give(&mut burst, keys, seal, &mut multi_packet.packets, &mut self.arranged);
+        for Run { sa, direction, packets } in work.runs() {
+            let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
+            give(&mut burst, keys, direction == Direction::Seal, packets, &mut self.arranged);
         }
         let tags = burst.run();
         let (mut given, mut arranged) = (0, self.arranged.iter());
-        for multi_packet in multi_packets {
-            let Some(Some(keys)) = self.keys.get(multi_packet.sa.0 as usize) else { continue };
-            let (icv_len, seal) = (keys.transform.icv_len(), multi_packet.direction == Direction::Seal);
-            for (packet, arranged) in multi_packet.packets.iter_mut().zip(&mut arranged) {
+        for Run { sa, direction, packets } in work.runs() {
+            let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
+            let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
+            for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
                 let tag = if arranged.is_given { tags.get(given) } else { None };
                 given += usize::from(arranged.is_given);
                 if !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal)
-                    && let Some(reference) = self.reference.get(multi_packet.sa)
+                    && let Some(reference) = self.reference.get(sa)
                 {
-                    reference.run(multi_packet.direction, std::slice::from_mut(packet));
+                    reference.run(direction, std::slice::from_mut(packet));
                 }
             }
         }
+    }
+}
+
+/// Packets of one SA and direction.
+pub(super) struct Run<'a> {
+    sa: SaIndex,
+    direction: Direction,
+    packets: &'a mut [Prepared],
+}
+
+/// What is done together.
+pub(super) trait Work {
+    /// Its runs, the same each time.
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
+}
+
+impl Work for MultiPacket {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        let Self { sa, direction, packets, .. } = self;
+        std::iter::once(Run { sa: *sa, direction: *direction, packets })
+    }
+}
+
+impl Work for [MultiPacket] {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        self.iter_mut().flat_map(MultiPacket::runs)
+    }
+}
+
+impl Work for [Prepared] {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        self.chunk_by_mut(is_one_run).map(|packets| Run {
+            sa: packets[0].sa,
+            direction: packets[0].direction,
+            packets,
+        })
     }
 }
 

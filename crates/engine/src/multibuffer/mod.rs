@@ -5,13 +5,14 @@ mod core;
 
 use std::time::Instant;
 
-use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
+use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
 
 pub(crate) use self::core::{Core, done_well};
 
 use crate::remote::{Remote, Worker};
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement, Refused,
+    Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
+    Refused,
 };
 
 /// Multi-packets that may wait for the thread.
@@ -58,13 +59,19 @@ impl Inline {
             return;
         }
         let began = Instant::now();
-        self.core.process(&mut self.gathered);
+        self.core.process(&mut self.gathered[..]);
         let ns_of_byte = began.elapsed().as_nanos() as f64 / self.bytes.max(1) as f64;
         self.done.extend(self.gathered.drain(..).map(|multi_packet| {
             let service_ns = Some((ns_of_byte * work_of(&multi_packet) as f64) as u64);
             Completion { multi_packet, outcome: Outcome::Done, service_ns }
         }));
         (self.packets, self.bytes) = (0, 0);
+    }
+}
+
+impl InPlace for Inline {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        self.core.process(packets);
     }
 }
 
@@ -183,6 +190,13 @@ impl Engine for Multibuffer {
                 completions.append(&mut inline.done);
             }
             Place::There(remote) => remote.poll(completions),
+        }
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        match &mut self.place {
+            Place::Here(inline) => Some(inline),
+            Place::There(_) => None,
         }
     }
 

@@ -47,7 +47,7 @@ fn an_ah_packet_is_left_to_software_and_counted() {
     card.install_key(SA, &case.keys()).expect("claimed");
     let mut job = case.job();
     job.icv_start = 24;
-    let packet = prepared(job, filled(&mut pool, &case.open_bytes()));
+    let packet = prepared(Direction::Seal, job, filled(&mut pool, &case.open_bytes()));
     let sealed = complete(&mut card, Direction::Seal, vec![packet]);
     assert_eq!((sealed[0].status, card.left_to_software()), (CryptoStatus::Done, 1));
 }

@@ -1,8 +1,8 @@
 //! One known answer, and how it lies in a frame: `head` (authenticated only), body, ICV.
 
 use convoy_ipsec::{
-    AAD_BYTES, Aead, Cipher, CryptoJob, CryptoStatus, FinishContext, KeyMaterial, NONCE_BYTES, Prepared,
-    SaIndex, Transform,
+    AAD_BYTES, Aead, Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, NONCE_BYTES,
+    Prepared, SaIndex, Transform,
 };
 use convoy_packet::{Frame, FramePool};
 
@@ -85,12 +85,12 @@ impl Case {
     pub(crate) fn to_seal(&self, pool: &mut FramePool) -> Prepared {
         let mut bytes = self.open_bytes();
         bytes.resize(bytes.len() + self.transform.icv_len(), 0xa5);
-        prepared(self.job(), filled(pool, &bytes))
+        prepared(Direction::Seal, self.job(), filled(pool, &bytes))
     }
 
     /// The case before opening.
     pub(crate) fn to_open(&self, pool: &mut FramePool) -> Prepared {
-        prepared(self.job(), filled(pool, &self.sealed_bytes()))
+        prepared(Direction::Open, self.job(), filled(pool, &self.sealed_bytes()))
     }
 }
 
@@ -98,12 +98,13 @@ pub(crate) fn filled(pool: &mut FramePool, bytes: &[u8]) -> Frame {
     pool.take_filled(bytes, 0).expect("the test's pool has frames")
 }
 
-pub(crate) fn prepared(job: CryptoJob, frame: Frame) -> Prepared {
+pub(crate) fn prepared(direction: Direction, job: CryptoJob, frame: Frame) -> Prepared {
     Prepared {
         frame,
         job,
         status: CryptoStatus::Pending,
         sa: SA,
+        direction,
         class: 0,
         reorder_index: 0,
         context: FinishContext::default(),

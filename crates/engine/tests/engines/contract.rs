@@ -144,7 +144,7 @@ fn an_icv_inside_what_it_authenticates_counts_as_zeros() {
 
             let mut job = beside.job();
             job.icv_start = 32;
-            let inside = prepared(job, filled(&mut lab.pool, &blank));
+            let inside = prepared(Direction::Seal, job, filled(&mut lab.pool, &blank));
             let sealed = complete(engine.as_mut(), Direction::Seal, vec![inside]);
             assert_eq!(sealed[0].frame[32..32 + icv_len], beside.icv[..]);
             let opened = complete(engine.as_mut(), Direction::Open, sealed);
@@ -169,7 +169,7 @@ fn software_leaves_a_job_outside_its_frame_pending() {
             };
             (job.cipher_start, job.auth_start, job.icv_start) = (60_000, 60_000, 60_000);
             (job.cipher_len, job.auth_len) = (4_800, 4_800);
-            let packet = prepared(job, filled(&mut lab.pool, &bytes("00112233")));
+            let packet = prepared(Direction::Seal, job, filled(&mut lab.pool, &bytes("00112233")));
             let done = complete(&mut engine, direction, vec![packet]);
             assert_eq!(done[0].status, CryptoStatus::Pending, "{transform:?}");
             assert_eq!(done[0].frame[..], bytes("00112233"));

@@ -26,9 +26,10 @@ pub(crate) struct Lab {
 pub(crate) fn complete(
     engine: &mut dyn Engine,
     direction: Direction,
-    packets: Vec<Prepared>,
+    mut packets: Vec<Prepared>,
 ) -> Vec<Prepared> {
     let count = packets.len();
+    packets.iter_mut().for_each(|packet| packet.direction = direction);
     let multi_packet = MultiPacket { ticket: 7, sa: SA, direction, packets };
     engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
     let mut completions: Vec<Completion> = Vec::new();

@@ -6,8 +6,8 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::{Binding, Engine, EngineDescription, EngineError, MultiPacket};
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
+use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket};
+use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{EngineSlot, Health, Settled, SlotCounters};
@@ -171,6 +171,40 @@ impl EngineSet {
     /// The SA that a port's device has opened a packet for, by the device's number.
     pub fn bound(&self, number: u32) -> Option<SaIndex> {
         self.slots.iter().find_map(|slot| slot.engine.bound(number))
+    }
+
+    /// An engine without its queue, if it is in use and works in place.
+    pub(super) fn in_place(&mut self, engine: usize) -> Option<&mut dyn InPlace> {
+        let slot = &mut self.slots[engine];
+        if slot.is_up() { slot.engine.in_place() } else { None }
+    }
+
+    /// Counts a burst that an engine did in place.
+    pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: Option<u64>) {
+        let counters = &mut self.slots[engine].counters;
+        counters.packets += packets;
+        counters.multi_packets += 1;
+        counters.service_ns += service_ns.unwrap_or_default();
+    }
+
+    /// Quarantines an engine that left some of these packets undone.
+    pub(super) fn fail_in_place(
+        &mut self,
+        now_ns: u64,
+        engine: usize,
+        packets: &[Prepared],
+        retry: &mut VecDeque<Prepared>,
+        reports: &mut Vec<EngineReport>,
+    ) {
+        let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
+        self.slots[engine].counters.retried_packets += undone as u64;
+        self.quarantine(now_ns, engine, "it left packets undone".to_owned(), retry);
+        reports.push(EngineReport::Out { engine });
+    }
+
+    /// Whether all engines are in use and none has anything to bring.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.slots.iter().all(EngineSlot::is_quiet)
     }
 
     /// Removes an SA's keys everywhere; none of its packets is in flight.

@@ -95,6 +95,11 @@ impl EngineSlot {
         self.health == Health::Up
     }
 
+    /// Whether it is in use and has nothing to bring.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.is_up() && self.in_flight.is_empty() && self.engine.in_flight() == 0
+    }
+
     /// Multi-packets that it has.
     pub(super) fn in_flight(&self) -> usize {
         self.in_flight.len()
@@ -294,6 +299,7 @@ fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
         job: packet.job,
         status: CryptoStatus::Pending,
         sa: packet.sa,
+        direction: packet.direction,
         class: packet.class,
         reorder_index: packet.reorder_index,
         context: packet.context,

@@ -6,6 +6,7 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
+mod in_place;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -14,7 +15,7 @@ pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineReport, EngineSet};
 pub use engine_slot::{Health, SlotCounters};
-pub use stage::{CryptoStage, Settled, StageConfig, StageError};
+pub use stage::{CryptoStage, Released, StageConfig, StageError};
 
 use std::collections::VecDeque;
 
@@ -68,7 +69,7 @@ pub struct Pipeline {
     retiring: Vec<SaIndex>,
     /// SAs of this worker as they were when they were taken out.
     departed: Vec<SaView>,
-    settled: Settled,
+    released: Released,
     /// What is ready to leave; the owner drains it.
     pub departures: Departures,
 }
@@ -95,7 +96,7 @@ impl Pipeline {
             given_up: Vec::new(),
             retiring: Vec::new(),
             departed: Vec::new(),
-            settled: Settled::default(),
+            released: Released::default(),
             departures: Departures::default(),
         }
     }
@@ -147,7 +148,7 @@ impl Pipeline {
 
     /// Whether no packet is inside.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.stage.is_empty()
+        self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
     }
 
     /// Installs an SA in the SAD and, if this worker owns it, in the engines. `cost` is asked for cost models that are not known yet.
@@ -223,7 +224,7 @@ impl Pipeline {
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
         self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
-        take_in(&mut self.stage, &mut self.waiting, now_ns, &mut self.outbound.protect);
+        self.take_in(now_ns, Direction::Seal);
         self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
         self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
@@ -247,11 +248,30 @@ impl Pipeline {
             }
         }
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
-        take_in(&mut self.stage, &mut self.waiting, now_ns, &mut self.inbound.open);
+        self.take_in(now_ns, Direction::Open);
         self.departures.bypass_in.append(&mut self.inbound.bypass);
         self.departures.to_outside.append(&mut self.inbound.to_outside);
         self.departures.ike.append(&mut self.inbound.ike);
         self.departures.foreign.extend(self.inbound.foreign.drain(..).map(|(to, frame)| (to, false, frame)));
+    }
+
+    /// Has prepared packets done at once where there is nothing to schedule, puts the others into the window, and those for which it
+    /// has no room behind those that wait.
+    fn take_in(&mut self, now_ns: u64, direction: Direction) {
+        let prepared = match direction {
+            Direction::Seal => &mut self.outbound.protect,
+            Direction::Open => &mut self.inbound.open,
+        };
+        if self.waiting.is_empty() {
+            self.stage.process_in_place(now_ns, prepared, &mut self.released);
+        }
+        for packet in prepared.drain(..) {
+            if !self.waiting.is_empty() {
+                self.waiting.push_back(packet);
+            } else if let Err(packet) = self.stage.push(now_ns, packet) {
+                self.waiting.push_back(packet);
+            }
+        }
     }
 
     fn admit(&mut self) {
@@ -276,7 +296,7 @@ impl Pipeline {
         loop {
             // A full window must dispatch whatever the ports say, so what waits counts as input.
             let input = if self.waiting.is_empty() { input } else { Input::More };
-            let step = self.stage.pump(input, &mut self.pool, &mut self.settled);
+            let step = self.stage.pump(input, &mut self.pool, &mut self.released);
             self.finish();
             let before = self.waiting.len();
             self.admit();
@@ -287,7 +307,7 @@ impl Pipeline {
         }
         // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
         if gathered.is_some() && self.stage.engines().oldest_gathered() == gathered {
-            self.stage.begin_gathered(&mut self.pool, &mut self.settled);
+            self.stage.begin_gathered(&mut self.pool, &mut self.released);
             self.finish();
             moved = true;
         }
@@ -296,9 +316,9 @@ impl Pipeline {
 
     fn finish(&mut self) {
         let now_ns = self.clock.now_ns();
-        let Settled { sealed, opened } = &mut self.settled;
-        self.ipsec.finish_outbound(&mut self.pool, sealed, &mut self.departures.to_outside);
-        self.ipsec.finish_inbound(now_ns, &mut self.pool, opened, &mut self.departures.to_inside);
+        let Released { outbound, inbound } = &mut self.released;
+        self.ipsec.finish_outbound(&mut self.pool, outbound, &mut self.departures.to_outside);
+        self.ipsec.finish_inbound(now_ns, &mut self.pool, inbound, &mut self.departures.to_inside);
         self.bury();
     }
 
@@ -325,22 +345,6 @@ fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
     let is_whole = direction == Direction::Seal || !sa.esn;
     let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;
     fits.then_some(Binding { direction, spi: sa.spi })
-}
-
-/// Puts prepared packets into the window, and those for which it has no room behind the others that wait.
-fn take_in(
-    stage: &mut CryptoStage,
-    waiting: &mut VecDeque<Prepared>,
-    now_ns: u64,
-    prepared: &mut Vec<Prepared>,
-) {
-    for packet in prepared.drain(..) {
-        if !waiting.is_empty() {
-            waiting.push_back(packet);
-        } else if let Err(packet) = stage.push(now_ns, packet) {
-            waiting.push_back(packet);
-        }
-    }
 }
 
 /// Why an SA was not installed.

@@ -11,6 +11,7 @@ use convoy_scheduler::{
 
 use super::Clock;
 use super::engine_set::{EngineEvent, EngineReport, EngineSet};
+use super::in_place::Algorithms;
 
 /// How long past its predicted finishing time an engine may be, in ns. A worker's thread that lost its
 /// core for a while must not condemn an engine.
@@ -47,19 +48,32 @@ pub enum StageError {
 
 /// Packets that left the stage, in order per SA, each with its result.
 #[derive(Debug, Default)]
-pub struct Settled {
-    /// Of outbound SAs.
-    pub sealed: Vec<Prepared>,
-    /// Of inbound SAs.
-    pub opened: Vec<Prepared>,
+pub struct Released {
+    /// Of outbound SAs: encrypted.
+    pub outbound: Vec<Prepared>,
+    /// Of inbound SAs: decrypted, or refused.
+    pub inbound: Vec<Prepared>,
+}
+
+impl Released {
+    /// Those of one direction.
+    pub(super) fn of(&mut self, direction: Direction) -> &mut Vec<Prepared> {
+        match direction {
+            Direction::Seal => &mut self.outbound,
+            Direction::Open => &mut self.inbound,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.outbound.is_empty() && self.inbound.is_empty()
+    }
 }
 
 /// What the stage knows of an SA.
-struct StageSa {
-    direction: Direction,
-    algorithm: u16,
+pub(super) struct StageSa {
+    pub(super) algorithm: u16,
     /// The engine whose device does it in flight.
-    bound_to: Option<usize>,
+    pub(super) bound_to: Option<usize>,
     /// Packets in the stage.
     outstanding: u64,
     retiring: bool,
@@ -68,23 +82,27 @@ struct StageSa {
 /// The scheduler, the engines and the order, tied together. Packets enter by [`push`](Self::push) and come
 /// back from [`pump`](Self::pump) with their result, each exactly once.
 pub struct CryptoStage {
-    scheduler: Scheduler<Prepared>,
-    engines: EngineSet,
+    pub(super) scheduler: Scheduler<Prepared>,
+    pub(super) engines: EngineSet,
     order: OrderedRelease<Prepared>,
     config: StageConfig,
-    sas: Vec<Option<StageSa>>,
+    pub(super) sas: Vec<Option<StageSa>>,
+    /// By direction.
+    pub(super) algorithms_of: [Algorithms; 2],
+    /// Bursts done in place before the next whose time is measured.
+    pub(super) unmeasured: u32,
     /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// Packets of failed engines; they go before new input.
-    retry: VecDeque<Prepared>,
+    pub(super) retry: VecDeque<Prepared>,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
     held: Option<Dispatch<Prepared>>,
-    reports: Vec<EngineReport>,
+    pub(super) reports: Vec<EngineReport>,
     retired: Vec<SaIndex>,
-    inside: u64,
-    clock: Clock,
+    pub(super) inside: u64,
+    pub(super) clock: Clock,
 }
 
 impl CryptoStage {
@@ -114,6 +132,8 @@ impl CryptoStage {
             order: OrderedRelease::new(),
             config,
             sas: Vec::new(),
+            algorithms_of: Default::default(),
+            unmeasured: 0,
             algorithms: Vec::new(),
             retry: VecDeque::new(),
             done: Vec::new(),
@@ -169,8 +189,9 @@ impl CryptoStage {
         if self.sas.len() <= at {
             self.sas.resize_with(at + 1, || None);
         }
-        let bound_to = None;
-        self.sas[at] = Some(StageSa { direction, algorithm, bound_to, outstanding: 0, retiring: false });
+        self.sas[at] = Some(StageSa { algorithm, bound_to: None, outstanding: 0, retiring: false });
+        let common = &mut self.algorithms_of[direction as usize];
+        *common = common.with(algorithm, false);
         Ok(())
     }
 
@@ -193,6 +214,7 @@ impl CryptoStage {
         if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
             entry.bound_to = Some(engine);
             entry.algorithm = algorithm.unwrap_or(entry.algorithm);
+            self.algorithms_of = [Algorithms::Several; 2];
         }
     }
 
@@ -293,12 +315,15 @@ impl CryptoStage {
     }
 
     /// Moves packets as far as they go without waiting: completions in, dispatches out. Packets with
-    /// their result are appended to `settled`, in order per SA. Returns whether anything moved.
-    pub fn pump(&mut self, input: Input, pool: &mut FramePool, settled: &mut Settled) -> bool {
+    /// their result are appended to `released`, in order per SA. Returns whether anything moved.
+    pub fn pump(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
+        if self.inside == 0 && self.engines.is_quiet() {
+            return !released.is_empty();
+        }
         self.engines.poll(self.clock.now_ns(), pool, &mut self.retry, &mut self.reports);
-        let mut moved = self.digest(settled) | !self.done.is_empty();
+        let mut moved = self.digest(released) | !self.done.is_empty();
         let mut done = std::mem::take(&mut self.done);
-        done.drain(..).for_each(|packet| self.release(packet, settled));
+        done.drain(..).for_each(|packet| self.release(packet, released));
         self.done = done;
         // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
         let mut now_ns = self.clock.now_ns();
@@ -331,16 +356,16 @@ impl CryptoStage {
                 }
             }
             now_ns = self.clock.now_ns();
-            self.digest(settled);
+            self.digest(released);
             moved = true;
         }
         moved
     }
 
     /// Has engines begin what they have gathered, whether there is more at hand or not.
-    pub fn begin_gathered(&mut self, pool: &mut FramePool, settled: &mut Settled) {
+    pub fn begin_gathered(&mut self, pool: &mut FramePool, released: &mut Released) {
         self.begin(self.clock.now_ns(), pool);
-        self.digest(settled);
+        self.digest(released);
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
@@ -349,8 +374,7 @@ impl CryptoStage {
 
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
-        let Some(Some(entry)) = self.sas.get(sa as usize) else { return };
-        let direction = entry.direction;
+        let Some(direction) = items.first().map(|packet| packet.direction) else { return };
         let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
         // Ten times the prediction: a model that is off is corrected on line, not punished.
         let timeout_ns = (predicted_wait + predicted_processing).saturating_mul(10);
@@ -365,7 +389,7 @@ impl CryptoStage {
     }
 
     /// Tells the scheduler what the engines reported and lets packets go in order.
-    fn digest(&mut self, settled: &mut Settled) -> bool {
+    fn digest(&mut self, released: &mut Released) -> bool {
         let mut reports = std::mem::take(&mut self.reports);
         let moved = !reports.is_empty();
         let now_ns = if moved { self.clock.now_ns() } else { 0 };
@@ -374,7 +398,7 @@ impl CryptoStage {
                 EngineReport::Done { engine, ticket, service_ns, mut packets } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     for packet in packets.drain(..) {
-                        self.release(packet, settled);
+                        self.release(packet, released);
                     }
                     self.scheduler.recycle(packets);
                 }
@@ -394,21 +418,18 @@ impl CryptoStage {
         }
     }
 
-    fn release(&mut self, packet: Prepared, settled: &mut Settled) {
+    fn release(&mut self, packet: Prepared, released: &mut Released) {
         let sa = packet.sa;
         let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) else { return };
-        let settled = match entry.direction {
-            Direction::Seal => &mut settled.sealed,
-            Direction::Open => &mut settled.opened,
-        };
-        let before = settled.len();
+        let released = released.of(packet.direction);
+        let before = released.len();
         if self.config.ordered {
             let reorder_index = packet.reorder_index;
-            self.order.complete(sa.0, reorder_index, Some(packet), settled);
+            self.order.complete(sa.0, reorder_index, Some(packet), released);
         } else {
-            settled.push(packet);
+            released.push(packet);
         }
-        let left = (settled.len() - before) as u64;
+        let left = (released.len() - before) as u64;
         self.inside -= left;
         entry.outstanding -= left;
         if entry.retiring && entry.outstanding == 0 {

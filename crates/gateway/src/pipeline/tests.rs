@@ -66,6 +66,7 @@ fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
         job,
         status: CryptoStatus::Pending,
         sa: SaIndex(sa),
+        direction: Direction::Seal,
         class: 0,
         reorder_index: 0,
         context: FinishContext::default(),
@@ -73,7 +74,7 @@ fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
 }
 
 fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
-    let mut settled = Settled::default();
+    let mut released = Released::default();
     let mut next = 0;
     let mut left = Vec::new();
     let mut rounds = 0u64;
@@ -85,8 +86,8 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
             }
             next += 1;
         }
-        stage.pump(if next < count { Input::More } else { Input::Ended }, pool, &mut settled);
-        for done in settled.sealed.drain(..) {
+        stage.pump(if next < count { Input::More } else { Input::Ended }, pool, &mut released);
+        for done in released.outbound.drain(..) {
             assert_eq!(done.status, CryptoStatus::Done);
             left.push((done.sa.0, done.frame.to_vec()));
             pool.give_back(done.frame);
@@ -171,9 +172,9 @@ fn an_sa_goes_only_when_its_last_packet_has_left() {
     stage.push(0, packet(&mut pool, 1, 7)).expect("room");
     stage.retire(SaIndex(1));
     assert!(stage.take_retired().is_empty());
-    let mut settled = Settled::default();
-    stage.pump(Input::Ended, &mut pool, &mut settled);
-    assert_eq!((settled.sealed.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
+    let mut released = Released::default();
+    stage.pump(Input::Ended, &mut pool, &mut released);
+    assert_eq!((released.outbound.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
     assert!(stage.push(0, packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
 }
 
@@ -262,9 +263,9 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
         packet.status = if number % 2 == 0 { CryptoStatus::Pending } else { CryptoStatus::Done };
         stage.push(0, packet).expect("room");
     }
-    let mut settled = Settled::default();
-    stage.pump(Input::Ended, &mut pool, &mut settled);
-    let numbers: Vec<u8> = settled.sealed.iter().map(|packet| packet.frame[3]).collect();
+    let mut released = Released::default();
+    stage.pump(Input::Ended, &mut pool, &mut released);
+    let numbers: Vec<u8> = released.outbound.iter().map(|packet| packet.frame[3]).collect();
     assert_eq!((numbers, stage.len()), (vec![0, 1, 2, 3, 4, 5], 0));
     assert_eq!(stage.engines().counters(0).packets, 3);
 }

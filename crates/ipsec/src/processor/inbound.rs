@@ -10,7 +10,7 @@ use super::{Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
-use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::natt::{Carried, classify};
 use crate::quote::{self, Quote};
 use crate::sa_config::{Mode, SaProtocol};
@@ -229,6 +229,7 @@ impl Ipsec {
                     job,
                     status,
                     sa: index,
+                    direction: Direction::Open,
                     class,
                     reorder_index: 0,
                     context: finish,

@@ -9,7 +9,7 @@ use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::fragment::split;
 use crate::icmp::{self, IcmpError};
-use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
 use crate::reassembly::strip_fragment_header;
@@ -269,8 +269,16 @@ impl Ipsec {
                 finish.is_cut = frame.len() > usize::from(slot.path.current(now_ns, self.config.mtu));
                 self.totals.protected += 1;
                 let status = CryptoStatus::Pending;
-                let prepared =
-                    Prepared { frame, job, status, sa: index, class, reorder_index: 0, context: finish };
+                let prepared = Prepared {
+                    frame,
+                    job,
+                    status,
+                    sa: index,
+                    direction: Direction::Seal,
+                    class,
+                    reorder_index: 0,
+                    context: finish,
+                };
                 context.out.protect.push(prepared);
             }
             Err(reason) => self.drop_frame(context.pool, frame, Some(index), reason),

@@ -9,7 +9,7 @@ use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 use super::Ipsec;
 use super::outbound::NEEDED_TAILROOM;
 use crate::drops::DropReason;
-use crate::job::{CryptoStatus, Prepared, SaIndex};
+use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
 use crate::path_mtu::PathMtu;
@@ -187,7 +187,16 @@ impl Ipsec {
             Ok((job, mut context)) => {
                 context.generation = *generation;
                 let (status, class) = (CryptoStatus::Pending, self.config.classes.class_of(0));
-                Some(Prepared { frame, job, status, sa: index, class, reorder_index: 0, context })
+                Some(Prepared {
+                    frame,
+                    job,
+                    status,
+                    sa: index,
+                    direction: Direction::Seal,
+                    class,
+                    reorder_index: 0,
+                    context,
+                })
             }
             Err(reason) => {
                 self.drop_frame(pool, frame, Some(index), reason);

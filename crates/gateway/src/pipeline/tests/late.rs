@@ -34,13 +34,13 @@ fn empty_the_window(
     pool: &mut FramePool,
     rounds: u32,
 ) -> Result<Vec<(u32, Vec<u8>)>, u32> {
-    let (mut settled, mut left, mut next) = (Settled::default(), Vec::new(), 0);
+    let (mut released, mut left, mut next) = (Released::default(), Vec::new(), 0);
     for _ in 0..rounds {
         while next < PACKETS && stage.push(0, packet(pool, next % SAS, next)).is_ok() {
             next += 1;
         }
-        stage.pump(if next < PACKETS { Input::More } else { Input::Ended }, pool, &mut settled);
-        for done in settled.sealed.drain(..) {
+        stage.pump(if next < PACKETS { Input::More } else { Input::Ended }, pool, &mut released);
+        for done in released.outbound.drain(..) {
             left.push((done.sa.0, done.frame.to_vec()));
             pool.give_back(done.frame);
         }

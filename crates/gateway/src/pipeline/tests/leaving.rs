@@ -19,7 +19,9 @@ fn inner(end: u8) -> IpAddr {
 
 /// One end of a tunnel, with the SA of packets from end 1 to end 2.
 fn end(number: u8, direction: SaDirection) -> (Pipeline, SaIndex) {
-    end_with(number, direction, vec![Box::new(Software::new("good"))], WINDOW as usize)
+    // Without faults, but with a queue, so that packets stay in the window.
+    let queued = Faulty::new(Box::new(Software::new("good")), FaultPlan::none());
+    end_with(number, direction, vec![Box::new(queued)], WINDOW as usize)
 }
 
 /// The same with other engines and another window.
