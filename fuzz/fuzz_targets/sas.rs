@@ -77,9 +77,8 @@ impl Side {
         let spi = 0x1000 + u32::from(tunnel) * 16 + u32::from(generation) * 2 + u32::from(sender);
         let base = SaConfig::new(spi, direction, outer(self.number, 0), outer(1 - self.number, 0), keys);
         let sa = SaConfig { esn: proposal.esn, tunnel: TunnelId(tunnel.into()), ..base };
-        let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1_000.0, t_block: 10.0 };
         // One with this SPI may be there.
-        if let Ok(index) = self.pipeline.install(&sa, &mut cost) {
+        if let Ok(index) = self.pipeline.install(&sa, &|_, _| CostModel { t_init: 1_000.0, t_block: 10.0 }) {
             self.sas.push((index, direction));
         }
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use convoy_engine::{
-    BusTiming, Engine, Model, ModelTiming, Multibuffer, Rig, SharedBus, Software, calibrate,
+    BusTiming, Engine, IdleEngine, Model, ModelTiming, Multibuffer, Rig, SharedBus, Software,
 };
 use convoy_ipsec::{Proposal, Transform};
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group};
@@ -77,7 +77,7 @@ fn model_accuracy() {
             (median / predicted - 1.0) * 100.0
         );
     }
-    match calibrate(&mut model, transform) {
+    match IdleEngine::new(model).calibrate(transform) {
         Ok(cost) => println!("calibrated: {:.0} ns + {:.1} ns a block", cost.t_init, cost.t_block),
         Err(error) => println!("not calibrated: {error}"),
     }

@@ -3,6 +3,7 @@
 mod cache;
 mod fingerprint;
 mod fit;
+mod known;
 mod rig;
 #[cfg(test)]
 mod tests;
@@ -18,9 +19,10 @@ use convoy_scheduler::CostModel;
 
 pub use cache::{CacheError, CacheWarning, CalibrationCache};
 pub use fingerprint::fingerprint;
+pub use known::KnownCosts;
 pub use rig::Rig;
 
-use crate::{Completion, Engine, EngineError, MultiPacket, Outcome};
+use crate::{Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome};
 use fit::{Point, fit};
 
 /// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to it.
@@ -45,21 +47,44 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// brings after our timeout has ended is then nobody's.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
-/// Measures an engine that is idle. The keys of [`CALIBRATION_SA`] are used and removed again.
-///
-/// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
-/// error, so that small multi-packets count as much as large ones.
-///
-/// # Errors
-/// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
-/// answer within two seconds.
-pub fn calibrate(engine: &mut dyn Engine, transform: Transform) -> Result<CostModel, EngineError> {
-    let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
-    let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
-    engine.install_key(CALIBRATION_SA, &keys)?;
-    let points = measure(engine, transform);
-    engine.remove_key(CALIBRATION_SA);
-    Ok(fit(&points?))
+/// An engine that was made to be measured. It never works for a gateway, as nobody gets it out again: to measure an engine at work would
+/// take the completions of its packets, and the time of its worker.
+pub struct IdleEngine(Box<dyn Engine>);
+
+impl IdleEngine {
+    /// Takes an engine that has no work and will get none but to be measured.
+    pub fn new(engine: impl Engine + 'static) -> Self {
+        Self(Box::new(engine))
+    }
+
+    /// What it is and can do.
+    pub fn description(&self) -> &EngineDescription {
+        self.0.description()
+    }
+
+    /// Measures a transform. This takes some 25 ms.
+    ///
+    /// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
+    /// error, so that small multi-packets count as much as large ones.
+    ///
+    /// # Errors
+    /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
+    /// answer within two seconds.
+    pub fn calibrate(&mut self, transform: Transform) -> Result<CostModel, EngineError> {
+        let engine = self.0.as_mut();
+        let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
+        let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
+        engine.install_key(CALIBRATION_SA, &keys)?;
+        let points = measure(engine, transform);
+        engine.remove_key(CALIBRATION_SA);
+        Ok(fit(&points?))
+    }
+}
+
+impl From<Box<dyn Engine>> for IdleEngine {
+    fn from(engine: Box<dyn Engine>) -> Self {
+        Self(engine)
+    }
 }
 
 fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<Vec<Point>, EngineError> {

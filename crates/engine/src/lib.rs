@@ -12,7 +12,8 @@ mod remote;
 mod software;
 
 pub use calibrate::{
-    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, Rig, calibrate, fingerprint, sample_packet,
+    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig, fingerprint,
+    sample_packet,
 };
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};

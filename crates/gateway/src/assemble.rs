@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 
 use convoy_engine::{
-    BusTiming, Engine, Fault, FaultPlan, Faulty, Model, ModelTiming, Multibuffer, SharedBus, Software,
+    BusTiming, Engine, Fault, FaultPlan, Faulty, IdleEngine, Model, ModelTiming, Multibuffer, SharedBus,
+    Software,
 };
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
@@ -14,10 +15,10 @@ use convoy_packet::FramePool;
 use convoy_scheduler::CostModel;
 use rand::RngCore;
 
-use crate::choice::choose;
+use crate::choice::{choose, transforms};
 use crate::clock::Environment;
 use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
-use crate::costs::Costs;
+use crate::costs::{CostModels, Costs};
 use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
@@ -62,7 +63,8 @@ pub struct Installed {
 
 /// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
 /// for every worker. One with a thread or a device of its own serves one worker, so that the finishing time of its queue
-/// is known exactly. What a modelled engine costs is stated to `costs`.
+/// is known exactly. What a modelled engine costs is stated to `costs`; what others cost for the tunnels' transforms is measured on
+/// instances of their own, unless it is known.
 ///
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
@@ -77,6 +79,9 @@ pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Eng
             engines[usize::from(worker)].push(made);
         }
     }
+    for transform in transforms(config) {
+        costs.measure(transform);
+    }
     Ok(engines)
 }
 
@@ -87,14 +92,27 @@ fn make_engine(
     costs: &mut Costs,
 ) -> Result<Box<dyn Engine>, String> {
     match (engine.kind, engine.core) {
-        (EngineKindName::Software, _) => Ok(Box::new(Software::new(&engine.name))),
+        (EngineKindName::Software, _) => {
+            let made = Software::new(&engine.name);
+            let name = engine.name.clone();
+            costs.measure_by(made.description(), move || Ok(IdleEngine::new(Software::new(&name))));
+            Ok(Box::new(made))
+        }
         (EngineKindName::Multibuffer, core) => {
             let made = match core {
                 None => Multibuffer::inline(&engine.name),
                 Some(core) => Multibuffer::on_core(&engine.name, core),
             };
-            let engine = made.map_err(|error| format!("{error}; `convoy engines` says how to get it"))?;
-            Ok(Box::new(engine))
+            let made = made.map_err(|error| format!("{error}; `convoy engines` says how to get it"))?;
+            let name = engine.name.clone();
+            costs.measure_by(made.description(), move || {
+                let instance = match core {
+                    None => Multibuffer::inline(&name),
+                    Some(_) => Multibuffer::on_any_core(&name),
+                };
+                instance.map(IdleEngine::new)
+            });
+            Ok(Box::new(made))
         }
         (EngineKindName::Model, _) => {
             let model = engine.model.clone().unwrap_or_default();
@@ -110,18 +128,20 @@ fn make_engine(
             costs.state(&made.description().name, cost);
             Ok(Box::new(made))
         }
-        (EngineKindName::Card, _) => make_card(&engine.name),
+        (EngineKindName::Card, _) => make_card(&engine.name, costs),
     }
 }
 
 #[cfg(feature = "card")]
-fn make_card(name: &str) -> Result<Box<dyn Engine>, String> {
+fn make_card(name: &str, costs: &mut Costs) -> Result<Box<dyn Engine>, String> {
     let card = convoy_engine::Card::new(name).map_err(|error| error.to_string())?;
+    let name = name.to_owned();
+    costs.measure_by(card.description(), move || convoy_engine::Card::new(&name).map(IdleEngine::new));
     Ok(Box::new(card))
 }
 
 #[cfg(not(feature = "card"))]
-fn make_card(_name: &str) -> Result<Box<dyn Engine>, String> {
+fn make_card(_name: &str, _costs: &mut Costs) -> Result<Box<dyn Engine>, String> {
     Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
 }
 
@@ -174,7 +194,7 @@ pub fn pipeline(
     config: &Config,
     worker: u16,
     engines: Vec<Box<dyn Engine>>,
-    costs: &mut Costs,
+    costs: &Costs,
     environment: impl Into<Environment>,
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
@@ -184,13 +204,12 @@ pub fn pipeline(
     let ipsec = Ipsec::new(ipsec_config(config, worker, environment.random.next_u64()));
     let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1).with_huge(POOL_FRAMES.2);
     let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
-    let mut installed = Vec::new();
+    let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {
         let (id, beginning) = (TunnelId(at as u32), beginnings.of(tunnel));
-        installed.push(install(&mut pipeline, tunnel, id, config, costs, beginning)?);
+        installed.push(install(&mut pipeline, tunnel, id, config, &models, beginning)?);
     }
     pipeline.ipsec_mut().set_policies(policies(config, &installed));
-    costs.save();
     Ok((pipeline, installed))
 }
 
@@ -227,7 +246,7 @@ pub fn install(
     tunnel: &TunnelConfig,
     id: TunnelId,
     config: &Config,
-    costs: &mut Costs,
+    costs: &CostModels,
     beginning: Option<Beginning>,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
@@ -260,9 +279,7 @@ pub fn install(
                 owner,
                 ..base
             };
-            match pipeline
-                .install(&sa, &mut |engines, engine, transform| costs.of(engines, engine, transform))
-            {
+            match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
                 Ok(index) => sas.push(index),
                 Err(source) => {
                     sas.iter().for_each(|sa| pipeline.retire(*sa));
@@ -309,7 +326,7 @@ mod tests {
 
     #[test]
     fn a_card_is_there_in_a_build_with_it_and_the_others_say_how_to_get_it() {
-        let made = make_card("card0");
+        let made = make_card("card0", &mut Costs::without_cache());
         assert_eq!(made.is_ok(), cfg!(feature = "card"));
         match made {
             Ok(card) => assert!(card.description().is_model),

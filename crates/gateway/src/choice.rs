@@ -6,7 +6,7 @@
 //! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
 //! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
 
-use convoy_engine::{Engine, Multibuffer, Software};
+use convoy_engine::{Engine, IdleEngine, Multibuffer, Software};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
@@ -25,7 +25,7 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
     let software = EngineConfig::inline(EngineKindName::Software);
     let multibuffer = EngineConfig::inline(EngineKindName::Multibuffer);
     let is_taken = match Multibuffer::inline(&multibuffer.name) {
-        Ok(mut engine) => is_useful(&mut engine, config, costs),
+        Ok(engine) => is_useful(IdleEngine::new(engine), config, costs),
         Err(error) => {
             tracing::info!("{error}; `convoy engines` says how to get it");
             false
@@ -36,12 +36,12 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
 
 /// Whether it is faster than `software` for a transform that is needed. What charon will negotiate is not known, so that
 /// there it is.
-fn is_useful(engine: &mut dyn Engine, config: &Config, costs: &mut Costs) -> bool {
-    let mut software = Software::new(EngineKindName::Software.to_string());
+fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
+    let mut software = IdleEngine::new(Software::new(EngineKindName::Software.to_string()));
     let is_known = config.charon.is_none() && !config.tunnels.is_empty();
     !is_known
         || transforms(config).into_iter().any(|transform| {
-            let own = cost(engine, transform, costs);
+            let own = cost(&mut engine, transform, costs);
             let other = cost(&mut software, transform, costs);
             own.is_some_and(|own| other.is_none_or(|other| is_faster(own, other)))
         })
@@ -53,7 +53,7 @@ fn is_faster(own: CostModel, other: CostModel) -> bool {
 }
 
 /// `None` of what it cannot do, or fails at.
-fn cost(engine: &mut dyn Engine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
+fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
     let can = engine.description().transforms.contains(&transform);
     can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
         cost.inspect_err(|error| tracing::warn!("{error}; it is left out of the comparison")).ok()
@@ -61,7 +61,7 @@ fn cost(engine: &mut dyn Engine, transform: Transform, costs: &mut Costs) -> Opt
 }
 
 /// The transforms of the tunnels, each once.
-fn transforms(config: &Config) -> Vec<Transform> {
+pub(crate) fn transforms(config: &Config) -> Vec<Transform> {
     let mut all = Vec::new();
     for transform in config.tunnels.iter().map(|tunnel| tunnel.proposal.transform) {
         if !all.contains(&transform) {
@@ -72,17 +72,16 @@ fn transforms(config: &Config) -> Vec<Transform> {
 }
 
 /// One line: the engines of all workers, and what each costs for the tunnels' transforms.
-pub fn summary(config: &Config, engines: &mut [Vec<Box<dyn Engine>>], costs: &mut Costs) -> String {
-    let transforms = transforms(config);
+pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs) -> String {
+    let (transforms, costs) = (transforms(config), costs.models());
     let mut told: Vec<String> = Vec::new();
-    for engine in engines.iter_mut().flatten() {
-        let mut rows = Vec::new();
-        for transform in transforms.iter().take(TOLD) {
-            if let Some(cost) = cost(engine.as_mut(), *transform, costs) {
-                rows.push(format!("{transform}: {:.0} + {:.1}", cost.t_init, cost.t_block));
-            }
-        }
-        let description = engine.description();
+    for description in engines.iter().flatten().map(|engine| engine.description()) {
+        let does = |transform: &&Transform| description.transforms.contains(transform);
+        let row = |transform: &Transform| {
+            let CostModel { t_init, t_block } = costs.of(description, *transform);
+            format!("{transform}: {t_init:.0} + {t_block:.1}")
+        };
+        let rows: Vec<String> = transforms.iter().take(TOLD).filter(does).map(row).collect();
         let model = if description.is_model { ", a model" } else { "" };
         let rows = if rows.is_empty() { String::new() } else { format!(" ({})", rows.join(", ")) };
         let line = format!("{}{model}{rows}", description.name);
@@ -100,10 +99,8 @@ pub fn summary(config: &Config, engines: &mut [Vec<Box<dyn Engine>>], costs: &mu
 /// [`AssembleError::Engine`] if an engine that the configuration names is not there.
 pub fn overview(config: &Config) -> Result<String, AssembleError> {
     let mut costs = Costs::new();
-    let mut engines = assemble::engines(config, &mut costs)?;
-    let told = summary(config, &mut engines, &mut costs);
-    costs.save();
-    Ok(told)
+    let engines = assemble::engines(config, &mut costs)?;
+    Ok(summary(config, &engines, &costs))
 }
 
 #[cfg(test)]
@@ -127,13 +124,13 @@ mod tests {
     fn without_engines_each_worker_has_what_is_useful_here_and_software_last() {
         let mut costs = Costs::new();
         let config = config("aes128gcm16", "[gateway]\nworkers = 2\n");
-        let mut engines = assemble::engines(&config, &mut costs).expect("software is everywhere");
+        let engines = assemble::engines(&config, &mut costs).expect("software is everywhere");
         let one = match Multibuffer::inline("multibuffer") {
             Ok(_) => vec!["multibuffer", "software"],
             Err(_) => vec!["software"],
         };
         assert_eq!(names(&engines), [one.clone(), one.clone()]);
-        let told = summary(&config, &mut engines, &mut costs);
+        let told = summary(&config, &engines, &costs);
         assert!(told.starts_with("engines, chosen for this machine: "), "{told}");
         for name in one {
             assert_eq!(told.matches(&format!("{name} (aes128gcm16: ")).count(), 1, "{told}");

@@ -1,6 +1,8 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
-use convoy_engine::{CalibrationCache, Engine, EngineError, EngineKind, Multibuffer, Software, catalogue};
+use convoy_engine::{
+    CalibrationCache, EngineError, EngineKind, IdleEngine, Multibuffer, Software, catalogue,
+};
 use serde::Serialize;
 
 /// One kind of engine.
@@ -54,7 +56,7 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
         let mut costs = Vec::new();
         if let Some(mut engine) = measurable(finding.kind).filter(|_| calibrate && finding.present) {
             for transform in &finding.transforms {
-                let model = cache.cost(engine.as_mut(), *transform)?;
+                let model = cache.cost(&mut engine, *transform)?;
                 costs.push(CostRow {
                     algorithm: transform.to_string(),
                     t_init_ns: model.t_init,
@@ -80,12 +82,10 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     Ok(all)
 }
 
-fn measurable(kind: EngineKind) -> Option<Box<dyn Engine>> {
+fn measurable(kind: EngineKind) -> Option<IdleEngine> {
     match kind {
-        EngineKind::Software => Some(Box::new(Software::new("software"))),
-        EngineKind::Multibuffer => {
-            Multibuffer::inline("multibuffer").ok().map(|engine| Box::new(engine) as Box<dyn Engine>)
-        }
+        EngineKind::Software => Some(IdleEngine::new(Software::new("software"))),
+        EngineKind::Multibuffer => Multibuffer::inline("multibuffer").ok().map(IdleEngine::new),
         EngineKind::Model | EngineKind::Card => None,
     }
 }

@@ -93,7 +93,7 @@ pub fn replay(
     let config = &config.with_one_worker();
     let engines = assemble::engines(config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
-        assemble::pipeline(config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
+        assemble::pipeline(config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
     let mut report = ReplayReport::default();
     let mut burst = Vec::new();
     while !source.is_ended() || !pipeline.is_empty() {

@@ -3,15 +3,17 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::process::ExitStatus;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use convoy_ipsec::Transform;
 use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
 use crate::assemble::{self, AssembleError};
+use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
 use crate::config::{Config, Problem};
@@ -211,7 +213,7 @@ impl Gateway {
             costs.state(&engine.description().name, cost);
             engines[0].push(engine);
         }
-        tracing::info!("{}", choice::summary(&config, &mut engines, &mut costs));
+        tracing::info!("{}", choice::summary(&config, &engines, &costs));
         let handoffs = Handoff::between(usize::from(config.workers))?;
         let clock = Clock::start();
         let beginnings = match &state {
@@ -223,7 +225,7 @@ impl Gateway {
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
         {
             let (pipeline, installed) =
-                assemble::pipeline(&config, number, engines, &mut costs, clock.clone(), &beginnings)?;
+                assemble::pipeline(&config, number, engines, &costs, clock.clone(), &beginnings)?;
             let worker = Worker::new(pipeline, inside, outside);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
@@ -231,20 +233,24 @@ impl Gateway {
             };
             assembled.push((worker, installed, handoff));
         }
-        let costs = Arc::new(Mutex::new(costs));
+        let (wanted, wants) = channel();
+        let models = costs.models().asking(wanted);
         let (mut handles, mut threads) = (Vec::new(), Vec::new());
         let shared = Arc::new(config.clone());
         for (worker, installed, handoff) in assembled {
             let (commands, received) = channel();
             handles.push((commands, handoff.waker()));
             let mut thread =
-                WorkerThread::new(worker.among(handoff), Arc::clone(&shared), installed, Arc::clone(&costs));
+                WorkerThread::new(worker.among(handoff), Arc::clone(&shared), installed, models.clone());
             if let Some(state) = &state {
                 thread.report_to(state.reporter());
             }
             threads.push((thread, received));
         }
         let (crew, handles) = (Crew::start(threads, &tell)?, WorkerHandles::new(handles));
+        drop(models);
+        let ahead = ahead(&config, &costs);
+        calibrator::start(costs, wants, ahead, handles.clone())?;
         if let Some(state) = &mut state {
             state.keep(handles.clone(), Arc::clone(&tell))?;
         }
@@ -393,6 +399,13 @@ impl Drop for Gateway {
             state.end();
         }
     }
+}
+
+/// The transforms that charon may negotiate with these engines, to be measured before it does.
+fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
+    let may_come =
+        |transform: &Transform| config.charon.is_some() && (config.allow_weak || !transform.is_weak());
+    costs.transforms().into_iter().filter(may_come).collect()
 }
 
 /// Waits for `pause`, and says whether the operator wants the gateway to end sooner.

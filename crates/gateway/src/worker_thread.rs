@@ -1,18 +1,19 @@
 //! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops with nothing lost.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_engine::EngineDescription;
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
-use crate::costs::Costs;
+use crate::costs::{CostModels, MeasuredCost};
 use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
 use crate::pipeline::{EngineEvent, InstallError};
@@ -88,7 +89,7 @@ pub(crate) struct WorkerThread {
     workers: u16,
     installed: Vec<Installed>,
     next_tunnel: u32,
-    costs: Arc<Mutex<Costs>>,
+    costs: CostModels,
     started: SystemTime,
     config: Arc<Config>,
     /// Of a key daemon; they come after the configuration's bypasses and by their priority among its tunnels.
@@ -108,7 +109,7 @@ impl WorkerThread {
         worker: Worker,
         config: Arc<Config>,
         installed: Vec<Installed>,
-        costs: Arc<Mutex<Costs>>,
+        costs: CostModels,
     ) -> Self {
         Self {
             worker,
@@ -293,7 +294,6 @@ impl WorkerThread {
         }
         self.let_retire();
         let pipeline = self.worker.pipeline_mut();
-        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
         for tunnel in new {
             let beginning = beginnings.of(&tunnel);
             if tunnel.manual.is_some() && beginning.is_none() {
@@ -301,7 +301,7 @@ impl WorkerThread {
             }
             let id = TunnelId(self.next_tunnel);
             self.next_tunnel += 1;
-            match assemble::install(pipeline, &tunnel, id, config, &mut costs, beginning) {
+            match assemble::install(pipeline, &tunnel, id, config, &self.costs, beginning) {
                 Ok(installed) => {
                     self.installed.push(installed);
                     done.came += 1;
@@ -309,7 +309,6 @@ impl WorkerThread {
                 Err(error) => done.refused.push(error.to_string()),
             }
         }
-        drop(costs);
         self.decide();
         done
     }
@@ -344,9 +343,24 @@ impl WorkerThread {
     /// # Errors
     /// Why it was refused; then it stands nowhere.
     pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaIndex, InstallError> {
-        let mut costs = self.costs.lock().unwrap_or_else(PoisonError::into_inner);
-        let pipeline = self.worker.pipeline_mut();
-        pipeline.install(sa, &mut |engines, engine, transform| costs.of(engines, engine, transform))
+        self.worker.pipeline_mut().install(sa, &|engine, transform| self.costs.of(engine, transform))
+    }
+
+    /// Takes in what an engine was measured to cost, which was estimated so far.
+    pub(crate) fn learn_cost(&mut self, measured: &MeasuredCost) {
+        self.costs.learn(measured);
+        let news = |engine: &EngineDescription| self.costs.news(engine, measured);
+        self.worker.pipeline_mut().set_costs(measured.transform, &news);
+    }
+
+    /// What it takes an engine to cost.
+    #[cfg(test)]
+    pub(crate) fn cost_of(
+        &self,
+        engine: &EngineDescription,
+        transform: convoy_ipsec::Transform,
+    ) -> convoy_scheduler::CostModel {
+        self.costs.of(engine, transform)
     }
 
     /// Lets an SA go once its last packet has left.

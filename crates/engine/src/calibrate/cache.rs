@@ -1,6 +1,5 @@
 //! Calibrations kept in a file, so that a start costs nothing.
 
-use std::collections::BTreeMap;
 use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
@@ -8,8 +7,8 @@ use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 use serde::{Deserialize, Serialize};
 
-use super::{calibrate, fingerprint};
-use crate::{Engine, EngineError};
+use super::{IdleEngine, KnownCosts, fingerprint};
+use crate::EngineError;
 
 /// Why a file was not used; its measurements are taken anew.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -60,17 +59,12 @@ struct Entry {
     t_block_ns: f64,
 }
 
-/// Kind of engine, placement, transform.
-type Key = (String, String, String);
-
-/// Cost models by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
-/// packets from the caller's caches. Models' are measured each time, as the configuration
-/// gives each its own timing.
+/// The costs that are known, kept in a file. Models' are measured each time, as the configuration gives each its own timing.
 #[derive(Debug)]
 pub struct CalibrationCache {
     path: Option<PathBuf>,
     fingerprint: String,
-    costs: BTreeMap<Key, CostModel>,
+    known: KnownCosts,
     is_changed: bool,
     /// The file, opened for writing.
     held: Option<std::fs::File>,
@@ -96,36 +90,39 @@ impl CalibrationCache {
     }
 
     fn open_as(path: Option<PathBuf>, fingerprint: String) -> (Self, Option<CacheWarning>) {
-        let read = path.as_deref().map_or(Ok(BTreeMap::new()), |path| read(path, &fingerprint));
-        let (costs, warning) = match read {
-            Ok(costs) => (costs, None),
-            Err(warning) => (BTreeMap::new(), Some(warning)),
+        let read = path.as_deref().map_or(Ok(KnownCosts::default()), |path| read(path, &fingerprint));
+        let (known, warning) = match read {
+            Ok(known) => (known, None),
+            Err(warning) => (KnownCosts::default(), Some(warning)),
         };
-        (Self { path, fingerprint, costs, is_changed: false, held: None }, warning)
+        (Self { path, fingerprint, known, is_changed: false, held: None }, warning)
     }
 
-    /// The cost model of an engine for a transform; measured now if it is not known. See [`calibrate`].
+    /// What was measured, now or before.
+    pub fn known(&self) -> &KnownCosts {
+        &self.known
+    }
+
+    /// The cost model of an engine for a transform; measured now if it is not known. See [`IdleEngine::calibrate`].
     ///
     /// # Errors
-    /// Those of [`calibrate`].
-    pub fn cost(&mut self, engine: &mut dyn Engine, transform: Transform) -> Result<CostModel, EngineError> {
+    /// Those of [`IdleEngine::calibrate`].
+    pub fn cost(&mut self, engine: &mut IdleEngine, transform: Transform) -> Result<CostModel, EngineError> {
         if engine.description().is_model {
-            return calibrate(engine, transform);
+            return engine.calibrate(transform);
         }
-        let description = engine.description();
-        let key = (description.kind.to_string(), description.placement.to_string(), transform.to_string());
-        if let Some(known) = self.costs.get(&key) {
-            return Ok(*known);
+        if let Some(known) = self.known.of(engine.description(), transform) {
+            return Ok(known);
         }
-        let measured = calibrate(engine, transform)?;
-        self.costs.insert(key, measured);
+        let measured = engine.calibrate(transform)?;
+        self.known.set(engine.description(), transform, measured);
         self.is_changed = true;
         Ok(measured)
     }
 
     /// Forgets all, so that it is measured again.
     pub fn forget(&mut self) {
-        self.costs.clear();
+        self.known = KnownCosts::default();
         self.is_changed = true;
     }
 
@@ -151,7 +148,7 @@ impl CalibrationCache {
     /// [`CacheError`] if it cannot be written; the old file stands then.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
-        let cost = self.costs.iter().map(|((engine, placement, transform), model)| Entry {
+        let cost = self.known.0.iter().map(|((engine, placement, transform), model)| Entry {
             engine: engine.clone(),
             placement: placement.clone(),
             transform: transform.clone(),
@@ -169,16 +166,16 @@ impl CalibrationCache {
     }
 }
 
-fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<Key, CostModel>, CacheWarning> {
+fn read(path: &Path, fingerprint: &str) -> Result<KnownCosts, CacheWarning> {
     let unreadable = |reason: String| CacheWarning::Unreadable { path: path.to_owned(), reason };
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(BTreeMap::new()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(KnownCosts::default()),
         Err(error) => return Err(unreadable(error.to_string())),
     };
     if text.is_empty() {
         // It was held, and nothing was measured.
-        return Ok(BTreeMap::new());
+        return Ok(KnownCosts::default());
     }
     let file: File = toml::from_str(&text).map_err(|error| unreadable(error.message().to_owned()))?;
     if file.fingerprint != fingerprint {
@@ -193,7 +190,7 @@ fn read(path: &Path, fingerprint: &str) -> Result<BTreeMap<Key, CostModel>, Cach
         let model = CostModel { t_init: entry.t_init_ns, t_block: entry.t_block_ns };
         ((entry.engine, entry.placement, entry.transform), model)
     });
-    Ok(costs.collect())
+    Ok(KnownCosts(costs.collect()))
 }
 
 fn write_over(mut held: &std::fs::File, file: &File) -> std::io::Result<()> {

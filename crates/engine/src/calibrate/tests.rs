@@ -1,5 +1,7 @@
 //! Calibration against an engine whose times are made up.
 
+use std::sync::{Arc, Mutex};
+
 use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
@@ -11,15 +13,21 @@ const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 1
 struct Scripted {
     engine: Software,
     ns_per_block: u64,
+    stale_ticket: u64,
+    taken: Arc<Mutex<Taken>>,
+}
+
+/// What it was given.
+#[derive(Default)]
+struct Taken {
     tickets: Vec<u64>,
     largest_blocks: u64,
-    stale_ticket: u64,
 }
 
 impl Scripted {
-    fn new(ns_per_block: u64) -> Self {
-        let engine = Software::new("scripted");
-        Self { engine, ns_per_block, tickets: Vec::new(), largest_blocks: 0, stale_ticket: 0 }
+    fn idle(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
+        let (engine, taken) = (Software::new("scripted"), Arc::default());
+        (IdleEngine::new(Self { engine, ns_per_block, stale_ticket: 0, taken: Arc::clone(&taken) }), taken)
     }
 }
 
@@ -41,9 +49,10 @@ impl Engine for Scripted {
     }
 
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.stale_ticket = self.tickets.last().copied().unwrap_or(0);
-        self.tickets.push(multi_packet.ticket);
-        self.largest_blocks = self.largest_blocks.max(blocks(&multi_packet));
+        let mut taken = self.taken.lock().expect("no panic");
+        self.stale_ticket = taken.tickets.last().copied().unwrap_or(0);
+        taken.tickets.push(multi_packet.ticket);
+        taken.largest_blocks = taken.largest_blocks.max(blocks(&multi_packet));
         self.engine.submit(multi_packet)
     }
 
@@ -66,25 +75,27 @@ impl Engine for Scripted {
 
 #[test]
 fn an_answer_that_comes_late_is_taken_for_no_other() {
-    let mut engine = Scripted::new(100);
+    let (mut engine, taken) = Scripted::idle(100);
     for _ in 0..2 {
-        let model = calibrate(&mut engine, GCM).expect("the late answers are not its own");
+        let model = engine.calibrate(GCM).expect("the late answers are not its own");
         assert!((model.t_block - 100.0).abs() < 1e-6 && model.t_init < 1e-3, "{model:?}");
     }
+    let taken = taken.lock().expect("no panic");
     // Gateways count theirs from 0 and do not come so far.
-    assert!(engine.tickets.iter().all(|ticket| *ticket >= 1 << 63));
-    let mut distinct = engine.tickets.clone();
+    assert!(taken.tickets.iter().all(|ticket| *ticket >= 1 << 63));
+    let mut distinct = taken.tickets.clone();
     distinct.sort_unstable();
     distinct.dedup();
-    assert_eq!(distinct.len(), engine.tickets.len());
+    assert_eq!(distinct.len(), taken.tickets.len());
 }
 
 #[test]
 fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
-    let mut engine = Scripted::new(10_000);
-    let model = calibrate(&mut engine, GCM).expect("software can do AES-GCM");
+    let (mut engine, taken) = Scripted::idle(10_000);
+    let model = engine.calibrate(GCM).expect("software can do AES-GCM");
     assert!((model.t_block - 10_000.0).abs() < 1e-3, "{model:?}");
-    assert!(engine.largest_blocks <= 1_000, "{}", engine.largest_blocks);
+    let taken = taken.lock().expect("no panic");
+    assert!(taken.largest_blocks <= 1_000, "{}", taken.largest_blocks);
     let least = LEAST_POINTS * (ROUNDS.start() + 1);
-    assert!(engine.tickets.len() >= least, "{}", engine.tickets.len());
+    assert!(taken.tickets.len() >= least, "{}", taken.tickets.len());
 }

@@ -103,7 +103,19 @@ impl Multibuffer {
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
     pub fn on_core(name: &str, core: usize) -> Result<Self, EngineError> {
-        let (remote, transforms) = Remote::start(name, Some(core), DEPTH, Core::new)?;
+        Self::on_thread(name, Some(core))
+    }
+
+    /// The same on whatever core the system finds for the thread: to be measured beside one that works on its own.
+    ///
+    /// # Errors
+    /// Those of [`on_core`](Self::on_core).
+    pub fn on_any_core(name: &str) -> Result<Self, EngineError> {
+        Self::on_thread(name, None)
+    }
+
+    fn on_thread(name: &str, core: Option<usize>) -> Result<Self, EngineError> {
+        let (remote, transforms) = Remote::start(name, core, DEPTH, Core::new)?;
         let description = describe(name, Placement::Lookaside, DEPTH, transforms);
         Ok(Self { description, place: Place::There(remote) })
     }

@@ -106,7 +106,7 @@ fn worker(config: &Config, inside: Memory, outside: Memory) -> Worker {
     let mut costs = Costs::new();
     costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (pipeline, _) =
-        assemble::pipeline(config, 0, vec![engine], &mut costs, Clock::start(), &Beginnings::Fresh)
+        assemble::pipeline(config, 0, vec![engine], &costs, Clock::start(), &Beginnings::Fresh)
             .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use convoy_engine::{Engine, EngineKind, Multibuffer, Software};
+use convoy_engine::{EngineKind, IdleEngine, Multibuffer, Software};
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
 use serde::Serialize;
@@ -64,10 +64,11 @@ struct Measured {
 impl Measured {
     fn new(costs: &mut Costs) -> Self {
         let transform = transform();
-        let mut cost = |engine: &mut dyn Engine| costs.of_engine(engine, transform).ok();
-        let software =
-            cost(&mut Software::new("software")).unwrap_or(CostModel { t_init: 1e3, t_block: 1e2 });
-        let multibuffer = Multibuffer::inline("multibuffer").ok().and_then(|mut engine| cost(&mut engine));
+        let mut cost = |mut engine: IdleEngine| costs.of_engine(&mut engine, transform).ok();
+        let software = cost(IdleEngine::new(Software::new("software")))
+            .unwrap_or(CostModel { t_init: 1e3, t_block: 1e2 });
+        let multibuffer =
+            Multibuffer::inline("multibuffer").ok().and_then(|engine| cost(IdleEngine::new(engine)));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         Self { software, multibuffer, cores }
     }

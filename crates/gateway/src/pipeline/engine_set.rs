@@ -99,11 +99,6 @@ impl EngineSet {
         self.slots[engine].description()
     }
 
-    /// An engine itself, for calibration before it takes work.
-    pub fn engine_mut(&mut self, engine: usize) -> &mut dyn Engine {
-        self.slots[engine].engine.as_mut()
-    }
-
     /// Whether an engine is in use.
     pub fn health(&self, engine: usize) -> &Health {
         &self.slots[engine].health

@@ -20,7 +20,7 @@ pub use stage::{CryptoStage, Released, StageConfig, StageError};
 use std::collections::VecDeque;
 
 use acquire::AcquireQueue;
-use convoy_engine::Binding;
+use convoy_engine::{Binding, EngineDescription};
 use convoy_ipsec::{
     Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
     SaProtocol, SaView, Transform, WithoutSa,
@@ -151,14 +151,15 @@ impl Pipeline {
         self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
     }
 
-    /// Installs an SA in the SAD and, if this worker owns it, in the engines. `cost` is asked for cost models that are not known yet.
+    /// Installs an SA in the SAD and, if this worker owns it, in the engines. `cost` gives the cost models of engines that can do
+    /// a transform that is new here.
     ///
     /// # Errors
     /// [`InstallError`] says which of the two refused it; then it stands in neither.
     pub fn install(
         &mut self,
         sa: &SaConfig,
-        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
     ) -> Result<SaIndex, InstallError> {
         let direction = match sa.direction {
             SaDirection::Outbound => Direction::Seal,
@@ -182,6 +183,15 @@ impl Pipeline {
             self.outbound(&mut frames);
         }
         Ok(index)
+    }
+
+    /// Replaces the cost models of engines for a transform: `cost` gives an engine's new one, if it has one.
+    pub fn set_costs(
+        &mut self,
+        transform: Transform,
+        cost: &dyn Fn(&EngineDescription) -> Option<CostModel>,
+    ) {
+        self.stage.set_costs(transform, cost);
     }
 
     /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::{Binding, EngineError, MultiPacket, Placement};
+use convoy_engine::{Binding, EngineDescription, EngineError, MultiPacket, Placement};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
@@ -180,7 +180,7 @@ impl CryptoStage {
         sa: SaIndex,
         direction: Direction,
         keys: &KeyMaterial,
-        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
         self.engines.install_key(now_ns, sa, keys, &mut self.retry, &mut self.reports)?;
@@ -202,7 +202,7 @@ impl CryptoStage {
         sa: SaIndex,
         binding: Binding,
         keys: &KeyMaterial,
-        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
     ) {
         let Some(engine) = self.engines.bind(sa, binding, keys) else { return };
         let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
@@ -226,7 +226,7 @@ impl CryptoStage {
     fn algorithm(
         &mut self,
         wanted: (Transform, Direction, Option<usize>),
-        cost: &mut dyn FnMut(&mut EngineSet, usize, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
     ) -> u16 {
         if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
             return at as u16;
@@ -237,11 +237,29 @@ impl CryptoStage {
         for engine in 0..self.engines.len() {
             let does = || self.engines.description(engine).transforms.contains(&transform);
             if only.map_or_else(does, |only| only == engine) {
-                let model = cost(&mut self.engines, engine, transform);
+                let model = cost(self.engines.description(engine), transform);
                 self.scheduler.set_cost(engine, algorithm, Some(model));
             }
         }
         algorithm
+    }
+
+    /// Replaces the cost models of engines for a transform: `cost` gives an engine's new one, if it has one. A transform that no SA has
+    /// had yet is not known here.
+    pub fn set_costs(
+        &mut self,
+        transform: Transform,
+        cost: &dyn Fn(&EngineDescription) -> Option<CostModel>,
+    ) {
+        for (algorithm, (known, _, only)) in (0..).zip(&self.algorithms) {
+            for engine in (0..self.engines.len()).filter(|engine| only.is_none_or(|only| only == *engine)) {
+                let description = self.engines.description(engine);
+                let does = *known == transform && description.transforms.contains(&transform);
+                if let Some(model) = does.then(|| cost(description)).flatten() {
+                    self.scheduler.set_cost(engine, algorithm, Some(model));
+                }
+            }
+        }
     }
 
     /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.

@@ -14,6 +14,7 @@ use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, Scheduler
 use super::*;
 
 mod gathering;
+mod installing;
 mod late;
 mod leaving;
 
@@ -37,12 +38,13 @@ fn stage_by(engines: Vec<Box<dyn Engine>>, scheduler: SchedulerConfig) -> Crypto
 fn with_keys(
     config: StageConfig,
     engines: Vec<Box<dyn Engine>>,
-    cost: impl Fn(usize) -> CostModel,
+    cost: impl Fn(&EngineDescription) -> CostModel,
 ) -> CryptoStage {
     let mut stage = CryptoStage::new(config, EngineSet::new(engines), Clock::start()).expect("in range");
-    let mut cost = |_: &mut EngineSet, engine: usize, _| cost(engine);
     for sa in 0..SAS {
-        stage.install(SaIndex(sa), Direction::Seal, &keys(sa), &mut cost).expect("software can do it");
+        stage
+            .install(SaIndex(sa), Direction::Seal, &keys(sa), &|engine, _| cost(engine))
+            .expect("software can do it");
     }
     stage
 }
@@ -240,9 +242,8 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
     for policy in Policy::ALL {
         let mut pool = FramePool::new(FRAMES, 0);
         let mut stage = stage(vec![Box::new(Software::new("good")), Box::new(Device::new())], policy);
-        let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
         let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
-        stage.bind(SaIndex(1), binding, &keys(1), &mut cost);
+        stage.bind(SaIndex(1), binding, &keys(1), &|_, _| CostModel { t_init: 1.0, t_block: 1.0 });
         assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);
         let plain: Vec<Vec<u8>> =
             (0..PACKETS).filter(|n| n % SAS == 1).map(|n| packet(&mut pool, 1, n).frame.to_vec()).collect();

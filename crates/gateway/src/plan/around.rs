@@ -120,7 +120,7 @@ fn around(
     let blank = Blank { description: engine.clone(), done: Vec::new() };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
+        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
     let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
     let pace = drive(&mut pipeline, packets, rounds);
     Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })

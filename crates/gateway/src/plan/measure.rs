@@ -43,7 +43,7 @@ pub fn measure(config: &Config, capture: &Path, limit: usize, rounds: usize) -> 
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
     let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?;
+        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
     let packets = read(&mut pipeline, capture, limit)?;
     let pace = drive(&mut pipeline, &packets, rounds);
     Ok(report(&pipeline, &pace))

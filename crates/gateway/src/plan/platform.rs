@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{Engine, Multibuffer, Placement};
+use convoy_engine::{Engine, IdleEngine, Multibuffer, Placement};
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
@@ -65,20 +65,19 @@ impl Machine {
         let mut costs = Costs::new();
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
         let (mut engines, mut described) = (Vec::new(), Vec::new());
-        for (at, mut engine) in made.into_iter().enumerate() {
+        for (at, engine) in made.into_iter().enumerate() {
             let model = config.engines.get(at).and_then(|engine| engine.model.as_ref());
             let bus = model.and_then(|model| model.bus.clone());
             described.push(engine.description().clone());
-            engines.extend(cost_of(engine.as_mut(), bus, &trace.transforms, &mut costs)?);
+            engines.extend(cost_of(engine.into(), bus, &trace.transforms, &mut costs)?);
         }
         let mut spare = Vec::new();
         let has_pinned = engines.iter().any(|engine| !engine.is_inline && !engine.is_model);
         // Of the last core, which workers are least likely to have.
         let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
-        if !has_pinned && let Ok(mut engine) = Multibuffer::on_core("multibuffer on a core of its own", core)
-        {
+        if !has_pinned && let Ok(engine) = Multibuffer::on_core("multibuffer on a core of its own", core) {
             described.push(engine.description().clone());
-            spare.extend(cost_of(&mut engine, None, &trace.transforms, &mut costs)?);
+            spare.extend(cost_of(IdleEngine::new(engine), None, &trace.transforms, &mut costs)?);
         }
         costs.save();
         let windows = WINDOWS.into_iter().chain([config.scheduler.window]);
@@ -221,7 +220,7 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
 
 /// The mean over the bytes of each transform; `None` if the engine can do none of them.
 fn cost_of(
-    engine: &mut dyn Engine,
+    mut engine: IdleEngine,
     bus: Option<String>,
     transforms: &HashMap<Transform, u64>,
     costs: &mut Costs,
@@ -229,7 +228,7 @@ fn cost_of(
     let (mut sum, mut weights) = (CostModel { t_init: 0.0, t_block: 0.0 }, 0.0);
     for (transform, bytes) in transforms {
         if engine.description().transforms.contains(transform) {
-            let (model, weight) = (costs.of_engine(engine, *transform)?, *bytes as f64);
+            let (model, weight) = (costs.of_engine(&mut engine, *transform)?, *bytes as f64);
             sum.t_init += model.t_init * weight;
             sum.t_block += model.t_block * weight;
             weights += weight;

@@ -106,7 +106,7 @@ fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
     let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
-    Ok(assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh)?.0)
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }
 
 /// The configuration with keys for every tunnel.

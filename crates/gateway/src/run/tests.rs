@@ -91,7 +91,7 @@ fn bench_of(tunnels: u32) -> Bench {
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =
-        assemble::pipeline(&peers, 0, engines, &mut costs, Clock::start(), &Beginnings::Fresh).expect("good");
+        assemble::pipeline(&peers, 0, engines, &costs, Clock::start(), &Beginnings::Fresh).expect("good");
     let (orders, received) = channel();
     Bench { gateway, orders, received, inside, outside, peer }
 }

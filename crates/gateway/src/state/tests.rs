@@ -37,7 +37,7 @@ fn sends(config: &Config, beginnings: &Beginnings, packets: usize) -> Vec<(u32, 
     costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let engines = assemble::engines(config, &mut costs).expect("software").remove(0);
     let (mut pipeline, _) =
-        assemble::pipeline(config, 0, engines, &mut costs, Clock::start(), beginnings).expect("assembled");
+        assemble::pipeline(config, 0, engines, &costs, Clock::start(), beginnings).expect("assembled");
     let mut plain = [0; 60];
     IpHeader::new(253, "10.1.0.1".parse().expect("an address"), "10.2.0.1".parse().expect("an address"))
         .write(&mut plain);

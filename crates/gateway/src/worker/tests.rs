@@ -75,7 +75,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
     let clock = Clock::start();
     let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &mut costs, clock.clone(), &crate::state::Beginnings::Fresh)
+        assemble::pipeline(&config, 0, engines, &costs, clock.clone(), &crate::state::Beginnings::Fresh)
             .expect("good");
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
@@ -153,7 +153,7 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
     let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &mut costs, Clock::start(), &crate::state::Beginnings::Fresh)
+        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &crate::state::Beginnings::Fresh)
             .expect("good");
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));

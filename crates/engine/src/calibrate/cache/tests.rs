@@ -1,15 +1,16 @@
 use super::*;
 use crate::{
-    Completion, EngineDescription, Fault, FaultPlan, Faulty, MultiPacket, Placement, Refused, Software,
+    Completion, Engine, EngineDescription, Fault, FaultPlan, Faulty, MultiPacket, Placement, Refused,
+    Software,
 };
 use convoy_ipsec::{Aead, KeyBits, KeyMaterial, SaIndex};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
 /// An engine that must not be asked to work.
-fn broken() -> Faulty {
+fn broken() -> IdleEngine {
     let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
-    Faulty::new(Box::new(Software::new("software0")), plan)
+    IdleEngine::new(Faulty::new(Box::new(Software::new("software0")), plan))
 }
 
 /// An engine that says it works elsewhere.
@@ -45,7 +46,8 @@ fn kept(folder: &Path) -> PathBuf {
     let path = folder.join("deep").join("calibration.toml");
     let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
     assert_eq!(warning, None);
-    let model = cache.cost(&mut Software::new("software0"), GCM).expect("software can do AES-GCM");
+    let model =
+        cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     assert!(model.t_block > 0.0 && model.t_init >= 0.0);
     cache.save().expect("the folder can be made");
     path
@@ -71,13 +73,13 @@ fn another_machines_file_is_stale_and_a_broken_one_unreadable() {
     let path = kept(folder.path());
     let (cache, warning) = CalibrationCache::open_as(Some(path.clone()), "another".to_owned());
     assert!(matches!(warning, Some(CacheWarning::Stale { .. })), "{warning:?}");
-    assert!(cache.costs.is_empty());
+    assert!(cache.known.0.is_empty());
     let text = std::fs::read_to_string(&path).expect("readable");
     for bad in ["not toml [", "fingerprint = 7", &text.replace("t_init_ns = ", "t_init_ns = -1"), "x = 1"] {
         std::fs::write(&path, bad).expect("writable");
         let (cache, warning) = CalibrationCache::open(Some(path.clone()));
         assert!(matches!(warning, Some(CacheWarning::Unreadable { .. })), "{bad}: {warning:?}");
-        assert!(cache.costs.is_empty());
+        assert!(cache.known.0.is_empty());
     }
 }
 
@@ -96,23 +98,24 @@ fn a_file_that_cannot_be_written_is_an_error_that_names_it() {
 #[test]
 fn an_engine_on_another_core_is_measured_for_itself() {
     let (mut cache, _) = CalibrationCache::open(None);
-    cache.cost(&mut Software::new("software0"), GCM).expect("software can do AES-GCM");
+    cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     let description =
         EngineDescription { placement: Placement::Lookaside, ..Software::new("there").description().clone() };
-    cache.cost(&mut Elsewhere(description, Software::new("there")), GCM).expect("so can this");
-    assert_eq!(cache.costs.len(), 2);
+    cache
+        .cost(&mut IdleEngine::new(Elsewhere(description, Software::new("there"))), GCM)
+        .expect("so can this");
+    assert_eq!(cache.known.0.len(), 2);
 }
 
 #[test]
 fn a_model_is_measured_each_time() {
-    let mut engine = Software::new("software0");
-    let description: &EngineDescription = engine.description();
-    assert!(!description.is_model);
+    let mut engine = IdleEngine::new(Software::new("software0"));
+    assert!(!engine.description().is_model);
     let (mut cache, _) = CalibrationCache::open(None);
     cache.cost(&mut engine, GCM).expect("software can do AES-GCM");
-    assert_eq!(cache.costs.len(), 1);
+    assert_eq!(cache.known.0.len(), 1);
     let bus = crate::SharedBus::new(crate::BusTiming::FREE).expect("a thread");
     let timing = crate::ModelTiming { t_init_ns: 10.0, t_block_ns: 0.0, ..crate::ModelTiming::default() };
-    cache.cost(&mut crate::Model::new("model0", timing, bus), GCM).expect("models do all");
-    assert_eq!(cache.costs.len(), 1);
+    cache.cost(&mut IdleEngine::new(crate::Model::new("model0", timing, bus)), GCM).expect("models do all");
+    assert_eq!(cache.known.0.len(), 1);
 }

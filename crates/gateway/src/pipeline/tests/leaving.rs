@@ -50,9 +50,8 @@ pub(super) fn end_with(
 }
 
 fn install(pipeline: &mut Pipeline, number: u8, direction: SaDirection) -> SaIndex {
-    let mut cost = |_: &mut EngineSet, _: usize, _| CostModel { t_init: 1.0, t_block: 1.0 };
     let sa = SaConfig::new(0x1001, direction, outer(number), outer(3 - number), keys(0));
-    pipeline.install(&sa, &mut cost).expect("its SPI is free")
+    pipeline.install(&sa, &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }).expect("its SPI is free")
 }
 
 pub(super) fn packets(pipeline: &mut Pipeline, count: u32) -> Vec<Frame> {

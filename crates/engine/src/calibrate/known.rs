@@ -1,0 +1,121 @@
+//! The cost models that are known, and what is taken for those that are not.
+
+use std::collections::BTreeMap;
+
+use convoy_ipsec::Transform;
+use convoy_scheduler::CostModel;
+
+use crate::EngineDescription;
+
+/// What an engine is taken to cost of which nothing is known, in ns: about a slow cipher on a slow processor. The scheduler corrects it
+/// from the first completion on.
+const UNKNOWN: CostModel = CostModel { t_init: 1_000.0, t_block: 10.0 };
+/// Blocks of a packet of 1450 bytes, by which two models are compared.
+const PACKET_BLOCKS: f64 = 91.0;
+
+/// Kind of engine, placement, transform.
+pub(super) type Key = (String, String, String);
+
+/// Cost models by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
+/// packets from the caller's caches.
+#[derive(Clone, Debug, Default)]
+pub struct KnownCosts(pub(super) BTreeMap<Key, CostModel>);
+
+fn key(engine: &EngineDescription, transform: Transform) -> Key {
+    (engine.kind.to_string(), engine.placement.to_string(), transform.to_string())
+}
+
+impl KnownCosts {
+    /// The model of an engine for a transform, if it was measured.
+    pub fn of(&self, engine: &EngineDescription, transform: Transform) -> Option<CostModel> {
+        self.0.get(&key(engine, transform)).copied()
+    }
+
+    /// Keeps what was measured.
+    pub fn set(&mut self, engine: &EngineDescription, transform: Transform, model: CostModel) {
+        self.0.insert(key(engine, transform), model);
+    }
+
+    /// What an engine is taken to cost until it is measured: as much as with the nearest transform that was measured of it, which is
+    /// one of the same algorithms with other lengths, else of the same integrity algorithm, else of the same cipher, else any. Of several
+    /// it is the dearest: an engine that is thought too slow is given less, one that is thought too fast is waited for.
+    pub fn estimate(&self, engine: &EngineDescription, transform: Transform) -> CostModel {
+        let measured = engine.transforms.iter().filter_map(|other| Some((*other, self.of(engine, *other)?)));
+        let packet_ns = |model: &CostModel| model.t_init + model.t_block * PACKET_BLOCKS;
+        let nearest = measured.max_by(|(one, one_costs), (other, other_costs)| {
+            let by_nearness = nearness(transform, *one).cmp(&nearness(transform, *other));
+            by_nearness.then(packet_ns(one_costs).total_cmp(&packet_ns(other_costs)))
+        });
+        nearest.map_or(UNKNOWN, |(_, model)| model)
+    }
+}
+
+/// How alike two transforms are. Integrity tells more than the cipher, as HMAC takes longer than AES.
+fn nearness(one: Transform, other: Transform) -> u8 {
+    use std::mem::discriminant;
+    match (one, other) {
+        (Transform::Aead(one), Transform::Aead(other)) => {
+            3 * u8::from(discriminant(&one) == discriminant(&other))
+        }
+        (
+            Transform::Chained { cipher, integrity },
+            Transform::Chained { cipher: other, integrity: others },
+        ) => 2 * u8::from(integrity == others) + u8::from(discriminant(&cipher) == discriminant(&other)),
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_ipsec::{Aead, Cipher, Integrity, KeyBits};
+
+    use super::*;
+    use crate::{Engine, Software};
+
+    const fn gcm(key: KeyBits) -> Transform {
+        Transform::Aead(Aead::AesGcm { key, icv: 16 })
+    }
+
+    const fn cbc(key: KeyBits, integrity: Integrity) -> Transform {
+        Transform::Chained { cipher: Cipher::AesCbc(key), integrity: Some(integrity) }
+    }
+
+    fn model(t_block: f64) -> CostModel {
+        CostModel { t_init: 100.0, t_block }
+    }
+
+    #[test]
+    fn what_was_not_measured_costs_what_the_nearest_transform_does() {
+        let software = Software::new("software0");
+        let engine = software.description();
+        let mut known = KnownCosts::default();
+        let wanted = cbc(KeyBits::B256, Integrity::HmacSha256_128);
+        assert_eq!(known.estimate(engine, wanted), UNKNOWN, "of an engine of which nothing is known");
+        let nearer_and_nearer = [
+            (gcm(KeyBits::B128), 1.0),
+            (cbc(KeyBits::B128, Integrity::HmacSha1_96), 2.0),
+            (
+                Transform::Chained {
+                    cipher: Cipher::AesCtr(KeyBits::B128),
+                    integrity: Some(Integrity::HmacSha256_128),
+                },
+                3.0,
+            ),
+            (cbc(KeyBits::B128, Integrity::HmacSha256_128), 4.0),
+        ];
+        for (other, t_block) in nearer_and_nearer {
+            known.set(engine, other, model(t_block));
+            assert_eq!(known.estimate(engine, wanted), model(t_block), "{other}");
+        }
+    }
+
+    #[test]
+    fn of_several_that_are_as_near_the_dearest_is_taken() {
+        let software = Software::new("software0");
+        let engine = software.description();
+        let mut known = KnownCosts::default();
+        known.set(engine, gcm(KeyBits::B128), model(1.0));
+        known.set(engine, gcm(KeyBits::B256), model(2.0));
+        assert_eq!(known.estimate(engine, gcm(KeyBits::B192)), model(2.0));
+    }
+}

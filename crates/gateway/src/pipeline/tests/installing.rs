@@ -1,0 +1,111 @@
+//! SAs that are installed while engines are at work.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use convoy_engine::Placement;
+
+use super::*;
+use crate::costs::Costs;
+
+const OTHER: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B256, icv: 16 });
+const COST: CostModel = CostModel { t_init: 2_000.0, t_block: 20.0 };
+/// Packets that are at the engine when the SA comes.
+const PACKETS: u32 = 12;
+
+/// An engine off the worker's core that is done with what it has when the keys of the other transform come, and counts the packets
+/// that it is given.
+struct Elsewhere {
+    description: EngineDescription,
+    engine: Software,
+    taken: Arc<AtomicUsize>,
+    is_done: bool,
+}
+
+impl Engine for Elsewhere {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.is_done |= keys.transform() == OTHER;
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.engine.remove_key(sa);
+    }
+
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        self.taken.fetch_add(multi_packet.packets.len(), Ordering::Relaxed);
+        self.engine.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        if self.is_done {
+            self.engine.poll(completions);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+}
+
+#[test]
+fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let taken = Arc::new(AtomicUsize::new(0));
+    let engine = Software::new("elsewhere");
+    let description = EngineDescription {
+        placement: Placement::Lookaside,
+        depth: 64,
+        needs_input_kept: true,
+        ..engine.description().clone()
+    };
+    let engine = Elsewhere { description, engine, taken: Arc::clone(&taken), is_done: false };
+    let scheduler = SchedulerConfig { window: 8, late_margin: None, ..SchedulerConfig::default() };
+    let mut stage = with_keys(StageConfig::new(scheduler), vec![Box::new(engine)], |_| COST);
+    let mut settled = Settled::default();
+    for number in 0..PACKETS {
+        stage.push(0, packet(&mut pool, number % SAS, number)).expect("room");
+        stage.pump(Input::Ended, &mut pool, &mut settled);
+    }
+    assert_eq!(
+        (settled.sealed.len(), taken.load(Ordering::Relaxed)),
+        (0, PACKETS as usize),
+        "all are at the engine"
+    );
+
+    let costs = Costs::without_cache().models();
+    let keys = KeyMaterial::new(OTHER, vec![7; 36]).expect("32 bytes of key, 4 of salt");
+    stage
+        .install(SaIndex(SAS), Direction::Seal, &keys, &|engine, transform| costs.of(engine, transform))
+        .expect("software can do it");
+    assert_eq!(taken.load(Ordering::Relaxed), PACKETS as usize, "it was measured while it worked");
+
+    stage.pump(Input::Ended, &mut pool, &mut settled);
+    assert_eq!(settled.sealed.len(), PACKETS as usize, "all packets leave at the next look");
+    assert!(settled.sealed.iter().all(|packet| packet.status == CryptoStatus::Done));
+    assert_eq!((stage.take_events(), stage.engines().counters(0).failures), (Vec::new(), 0));
+}
+
+#[test]
+fn a_cost_that_was_measured_takes_the_place_of_the_estimate() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let engines: Vec<Box<dyn Engine>> =
+        vec![Box::new(Software::new("one")), Box::new(Software::new("other"))];
+    let scheduler = SchedulerConfig { window: 8, correct: false, ..SchedulerConfig::default() };
+    let by = |engine: &EngineDescription, cheap: &str| CostModel {
+        t_init: if engine.name == cheap { 1_000.0 } else { 1e6 },
+        t_block: 1.0,
+    };
+    let mut stage = with_keys(StageConfig::new(scheduler), engines, |engine| by(engine, "one"));
+    run(&mut stage, &mut pool, PACKETS);
+    let taken = |stage: &CryptoStage| [0, 1].map(|engine| stage.engines().counters(engine).packets);
+    assert_eq!(taken(&stage), [u64::from(PACKETS), 0]);
+    stage.set_costs(OTHER, &|_| panic!("no SA has had it"));
+    stage.set_costs(TRANSFORM, &|engine| Some(by(engine, "other")));
+    run(&mut stage, &mut pool, PACKETS);
+    assert_eq!(taken(&stage), [u64::from(PACKETS); 2]);
+}
