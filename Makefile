@@ -6,8 +6,12 @@ CARGO ?= cargo
 CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= card
+# Tests, lints and documentation are of everything at once, the card included: with one set of features, nothing is compiled twice.
+EVERYTHING := --workspace --locked --features convoy/card
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net test test-systemd check bench bench-sim fuzz install-build install-test
+.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
+  test test-systemd check doc msrv bench bench-instructions bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -17,6 +21,9 @@ install-build:
 
 install-test:
 	@scripts/install.sh build test
+
+install-instructions:
+	@scripts/install.sh build instructions
 
 $(CONVOY): install-build
 	@[[ ! " $(FEATURES) " =~ " card " ]] || scripts/card-venv.sh build
@@ -74,32 +81,51 @@ card-quick:
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
 
-test: install-test ## every test: crates, foreign peers, namespaces (root for the last two)
-	$(CARGO) test --workspace --locked
-	$(MAKE) $(CONVOY) charon
+test: install-test ## every test: crates with the card, foreign peers, namespaces (root for the last two)
+	python3 -m unittest discover -s bench/instructions
+	@scripts/card-venv.sh
+	$(CARGO) test $(EVERYTHING)
 	$(MAKE) card-quick
 	$(MAKE) card-formal-quick
-	$(MAKE) card-driver
-	$(MAKE) card-engine
+	$(MAKE) $(CONVOY) charon
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
 	@scripts/install.sh test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-check: install-test ## what must hold before a commit: format, lints, licences, tests
+check: install-test ## what must hold before a commit: format, lints, licences, documentation, oldest Rust, tests, instructions per packet
 	$(CARGO) fmt --all --check
-	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	@scripts/card-venv.sh build
-	$(CARGO) clippy -p convoy-card -p convoy-engine -p convoy-gateway -p convoy --all-targets --locked --features convoy/card -- -D warnings
+	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
+	$(MAKE) doc
 	scripts/deny.sh
+	$(MAKE) msrv
 	$(MAKE) test
+	$(MAKE) bench-compare
 
-bench: install-build ## cycles per packet of each engine and of the whole path, with the floor beside them; the policies' throughput and latency
+doc: ## the crates' documentation in target/doc; warnings are errors
+	@scripts/card-venv.sh build
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
+
+msrv: install-build ## everything but the card compiles with the oldest Rust that Cargo.toml promises
+	scripts/msrv.sh $(MSRV)
+
+bench: install-build ## cycles and instructions per packet of each engine and of the whole path; the policies' throughput and latency
 	$(CARGO) bench --workspace --locked --exclude convoy-gateway
 	$(CARGO) bench --workspace --locked --bench throughput
+	$(MAKE) bench-instructions
 	$(CARGO) bench --workspace --locked --bench policies
 	$(MAKE) bench-sim
+
+bench-instructions: install-instructions ## instructions per packet of the whole path, by callgrind; JSON in target/bench
+	CARGO="$(CARGO)" python3 bench/instructions measure
+
+bench-compare: install-instructions ## the same beside bench/baseline: fails where a packet takes over 3 % more
+	CARGO="$(CARGO)" python3 bench/instructions compare
+
+bench-baseline: install-instructions ## make bench/baseline and the tables of docs/performance.md anew
+	CARGO="$(CARGO)" python3 bench/instructions baseline
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
 	bench/simulator/run.sh "$(CONVOY) sim run"

@@ -2,7 +2,10 @@
 //! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
 //!
 //! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
+//! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind.
 
+mod callgrind;
+mod count;
 mod engines;
 mod path;
 mod report;
@@ -15,10 +18,11 @@ fn main() {
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
         ["path", proposal, bytes, sas, burst, seconds] => {
-            let number = |text: &str| -> usize { text.parse().expect("a whole number") };
-            let rig = path::Rig::new(proposal, number(bytes), number(sas));
+            let setting = path::Setting::timed(proposal, number(bytes), number(sas));
+            let rig = path::Rig::new(&setting, &mut path::usual_engine);
             profile(rig, number(burst), Duration::from_secs(number(seconds) as u64));
         }
+        ["count", engine, proposal, bytes, sas] => count::run(engine, proposal, number(bytes), number(sas)),
         [part @ ("engines" | "path")] => {
             report::machine();
             if part == "engines" { engines::report() } else { path::report() }
@@ -29,6 +33,10 @@ fn main() {
             path::report();
         }
     }
+}
+
+fn number(text: &str) -> usize {
+    text.parse().expect("a whole number")
 }
 
 fn profile(mut rig: path::Rig, burst: usize, length: Duration) {

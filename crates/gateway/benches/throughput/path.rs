@@ -5,16 +5,17 @@ use std::fmt::Write as _;
 
 use convoy_engine::{Engine, Multibuffer, Software};
 use convoy_gateway::assemble;
+use convoy_gateway::clock::{Clock, Environment, VirtualTime};
 use convoy_gateway::config::Config;
 use convoy_gateway::costs::Costs;
-use convoy_gateway::pipeline::Clock;
 use convoy_gateway::state::Beginnings;
-use convoy_gateway::worker::Worker;
+use convoy_gateway::worker::{Side, Worker};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use convoy_scheduler::CostModel;
 
+use crate::callgrind;
 use crate::report::{BYTES, row, table};
 use crate::time::ticks;
 
@@ -23,6 +24,12 @@ const CASES: [(usize, usize); 4] = [(1, 1), (1, 32), (100, 32), (10_000, 32)];
 const WARM_UP: usize = 100;
 const BURSTS_TIMED: usize = 3_001;
 const LINK_PACKETS: usize = 64;
+/// Packets.
+const WINDOW: usize = 32;
+/// Of simulated random numbers.
+const SEED: u64 = 1;
+/// What a round takes in simulated time, in ns: so little that nothing expires while packets are counted.
+const ROUND_NS: u64 = 1_000;
 /// So that 1450 bytes and the outer headers leave whole, in bytes.
 const MTU: usize = 1600;
 
@@ -32,6 +39,31 @@ const VPP: [(&str, [[u32; 3]; 2]); 2] = [
     ("aes128gcm16", [[389, 701, 1305], [448, 1061, 1628]]),
     ("aes128-sha1", [[602, 1050, 1985], [591, 1057, 1982]]),
 ];
+
+/// What two gateways are made for.
+pub(crate) struct Setting<'a> {
+    pub(crate) proposal: &'a str,
+    /// Inner packets, in bytes.
+    pub(crate) bytes: usize,
+    pub(crate) sas: usize,
+    /// The scheduler's, in packets.
+    pub(crate) window: usize,
+    /// Packets that may be at hand at once.
+    pub(crate) link: usize,
+    /// Simulated time and random numbers of a seed, so that every run does the same; else the machine's.
+    pub(crate) simulated: bool,
+}
+
+impl<'a> Setting<'a> {
+    /// As the tables of cycles have it.
+    pub(crate) fn timed(proposal: &'a str, bytes: usize, sas: usize) -> Self {
+        Self { proposal, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
+    }
+
+    fn environment(&self, time: &VirtualTime) -> Environment {
+        if self.simulated { Environment::simulated(time, SEED) } else { Clock::start().into() }
+    }
+}
 
 /// Two gateways that join two sites over a link, and the ends outside of them.
 pub(crate) struct Rig {
@@ -43,42 +75,72 @@ pub(crate) struct Rig {
     packets: Vec<Vec<u8>>,
     next: usize,
     burst: Vec<Frame>,
+    /// The workers', if it is simulated.
+    time: VirtualTime,
 }
 
 impl Rig {
-    pub(crate) fn new(proposal: &str, bytes: usize, sas: usize) -> Self {
-        let (source, inside_a) = memory::link("source", "inside", LINK_PACKETS, MTU);
-        let (outside_a, outside_b) = memory::link("outside", "outside", LINK_PACKETS, MTU);
-        let (inside_b, sink) = memory::link("inside", "sink", LINK_PACKETS, MTU);
+    /// `engine` makes the engine of each gateway.
+    pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
+        let &Setting { bytes, sas, link, .. } = setting;
+        let (source, inside_a) = memory::link("source", "inside", link, MTU);
+        let (outside_a, outside_b) = memory::link("outside", "outside", link, MTU);
+        let (inside_b, sink) = memory::link("inside", "sink", link, MTU);
+        let time = VirtualTime::new();
         let workers = [
-            worker(&site(proposal, 1, sas), inside_a, outside_a),
-            worker(&site(proposal, 2, sas), inside_b, outside_b),
+            worker(&site(setting, 1), engine(), setting.environment(&time), inside_a, outside_a),
+            worker(&site(setting, 2), engine(), setting.environment(&time), inside_b, outside_b),
         ];
-        let pool = FramePool::new(2 * LINK_PACKETS, 0);
+        let pool = FramePool::new(2 * link, 0);
         // In an order without a pattern that a cache could learn.
         let step = |at: usize| at * 7_919 % sas;
         let packets = (0..sas).map(|at| udp_packet(bytes, step(at))).collect();
-        Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new() }
+        Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new(), time }
     }
 
-    /// Sends one burst from end to end; the ticks that the sealing and the opening gateway took.
-    pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
-        for _ in 0..burst {
+    fn fill(&mut self, packets: usize) {
+        for _ in 0..packets {
             let packet = &self.packets[self.next];
             self.burst.push(self.pool.take_filled(packet, 64).expect("frames come back"));
             self.next = (self.next + 1) % self.packets.len();
         }
         self.source.send(&mut self.pool, &mut self.burst).expect("a link does not fail");
+    }
+
+    fn empty(&mut self, packets: usize) {
+        let arrived =
+            self.sink.receive(&mut self.pool, packets, &mut self.burst).expect("a link does not fail");
+        assert_eq!(arrived, packets, "every packet comes out");
+        assert_eq!(self.burst[0].len(), self.packets[0].len());
+        self.pool.give_back_burst(&mut self.burst);
+    }
+
+    /// Sends so many packets that are at hand at once from end to end, each gateway in as many rounds as it needs; `counted` says whose
+    /// rounds callgrind is to count.
+    pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
+        self.fill(packets);
+        for (worker, (side, counted)) in
+            self.workers.iter_mut().zip([Side::Inside, Side::Outside].into_iter().zip(counted))
+        {
+            let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
+            let all = received(worker) + packets as u64;
+            while received(worker) < all || !worker.is_drained() {
+                self.time.advance_to(self.time.now_ns() + ROUND_NS);
+                callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
+            }
+        }
+        self.empty(packets);
+    }
+
+    /// Sends one burst from end to end; the ticks that the sealing and the opening gateway took.
+    pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
+        self.fill(burst);
         let times = [0, 1].map(|at| {
             let began = ticks();
             self.workers[at].round(true).expect("a link does not fail");
             ticks() - began
         });
-        let arrived =
-            self.sink.receive(&mut self.pool, burst, &mut self.burst).expect("a link does not fail");
-        assert_eq!(arrived, burst, "every packet comes out within a round");
-        assert_eq!(self.burst[0].len(), self.packets[0].len());
-        self.pool.give_back_burst(&mut self.burst);
+        self.empty(burst);
         times
     }
 
@@ -98,28 +160,39 @@ impl Rig {
     }
 }
 
-fn worker(config: &Config, inside: Memory, outside: Memory) -> Worker {
-    let engine: Box<dyn Engine> = match Multibuffer::inline("engine") {
+/// The engine of the tables of cycles.
+pub(crate) fn usual_engine() -> Box<dyn Engine> {
+    match Multibuffer::inline("engine") {
         Ok(engine) => Box::new(engine),
         Err(_) => Box::new(Software::new("engine")),
-    };
+    }
+}
+
+fn worker(
+    config: &Config,
+    engine: Box<dyn Engine>,
+    environment: Environment,
+    inside: Memory,
+    outside: Memory,
+) -> Worker {
     let mut costs = Costs::new();
     costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
     let (pipeline, _) =
-        assemble::pipeline(config, 0, vec![engine], &costs, Clock::start(), &Beginnings::Fresh)
+        assemble::pipeline(config, 0, vec![engine], &costs, environment, &Beginnings::Fresh)
             .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }
 
 /// Tunnels of one host each at the second site.
-fn site(proposal: &str, site: u8, tunnels: usize) -> Config {
+fn site(setting: &Setting<'_>, site: u8) -> Config {
+    let &Setting { proposal, sas: tunnels, window, .. } = setting;
     let peer = 3 - site;
     let key_bytes = match proposal {
         "aes128gcm16" => 16 + 4,
         "aes128-sha1" => 16 + 20,
         _ => 16 + 32,
     };
-    let mut text = format!("[gateway]\nmtu = {MTU}\n");
+    let mut text = format!("[gateway]\nmtu = {MTU}\n[scheduler]\nwindow = {window}\n");
     for tunnel in 0..tunnels {
         let key = |from: u8| format!("{from:02x}{tunnel:06x}").repeat(key_bytes / 4);
         let host = |of: u8| {
@@ -179,7 +252,10 @@ pub(crate) fn report() {
     table(&title, &[names, ours, vpp].concat());
     for (proposal, vpp) in VPP {
         for (sas, burst) in CASES {
-            let ours = BYTES.map(|bytes| Rig::new(proposal, bytes, sas).measure(burst));
+            let ours = BYTES.map(|bytes| {
+                let setting = Setting::timed(proposal, bytes, sas);
+                Rig::new(&setting, &mut usual_engine).measure(burst)
+            });
             for (way, name) in ["out", "in"].into_iter().enumerate() {
                 let names = [proposal.to_owned(), name.to_owned(), sas.to_string(), burst.to_string()];
                 let ours = ours.map(|times| format!("{:.0}", times[way]));

@@ -13,18 +13,23 @@ pub(crate) fn machine() {
         line.and_then(|line| line.split_once(": ")).map_or("unknown", |(_, value)| value).to_owned()
     };
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let library = convoy_ipsec_mb::Manager::new().map_or_else(
-        |absent| format!("without ipsec-mb: {absent}"),
-        |mb| format!("ipsec-mb {}", mb.version()),
-    );
     println!(
         "\nProcessor: {} (family {}, model {}), {cores} cores, {:.2} ticks a ns; {library}.",
         field("model name"),
         field("cpu family"),
         field("model\t"),
         ticks_per_ns(),
+        library = library(),
     );
     println!("Each figure is {UNIT} per packet; those of engines are medians of {ROUNDS} rounds.");
+}
+
+/// Intel's library, and what it has found out of this processor.
+pub(crate) fn library() -> String {
+    convoy_ipsec_mb::Manager::new().map_or_else(
+        |absent| format!("without ipsec-mb: {absent}"),
+        |mb| format!("ipsec-mb {}", mb.version()),
+    )
 }
 
 /// A heading and the first two lines of a table.

@@ -1,0 +1,78 @@
+"""Instructions a packet of the whole path, by callgrind.
+
+usage: python3 bench/instructions [measure|compare|baseline]
+`measure` prints them and saves them in target/bench/instructions.json; `compare` does so too, and fails where a case takes over 3 % more than
+in bench/baseline/instructions.json; `baseline` makes that file and the tables of docs/performance.md anew.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import compare
+import measure
+import tables
+
+RESULT = measure.ROOT / "target" / "bench" / "instructions.json"
+BASELINE = measure.ROOT / "bench" / "baseline" / "instructions.json"
+
+
+def print_table(title, lines):
+    print(f"\n## {title}\n", *lines, sep="\n")
+
+
+def save(path, measured):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    # A case a line, so that a change of the baseline can be read.
+    cases = ",\n".join("  " + json.dumps(case) for case in measured["cases"])
+    path.write_text(f'{{\n"tools": {json.dumps(measured["tools"])},\n"cases": [\n{cases}\n]\n}}\n')
+    print(f"\nsaved in {path.relative_to(measure.ROOT)}")
+
+
+def show(measured):
+    print_table("The whole path: instructions per packet", tables.packets(measured))
+    print_table("The same, stage by stage", tables.account(measured))
+
+
+def take_compiler_of(baseline):
+    """Another compiler makes other instructions: from here on cargo is that of the baseline."""
+    wanted, here = baseline["tools"]["rustc"], measure.tools("")["rustc"]
+    if wanted == here:
+        return
+    if not shutil.which("rustup"):
+        raise SystemExit(f"the baseline is of Rust {wanted} and this is {here}: without rustup there is nothing to compare with")
+    subprocess.run(["rustup", "toolchain", "install", "--profile", "minimal", wanted], check=True)
+    os.environ["RUSTUP_TOOLCHAIN"] = wanted
+
+
+def main(words):
+    if words == ["compare"]:
+        baseline = json.loads(BASELINE.read_text())
+        take_compiler_of(baseline)
+        now = measure.measure()
+        save(RESULT, now)
+        rows = compare.rows(baseline, now)
+        print_table("Instructions per packet, without cipher", tables.comparison(rows))
+        for difference in compare.incomparable(baseline, now):
+            print(f"not as in the baseline: {difference}")
+        if faults := compare.faults(rows):
+            print("\nmore than 3 % more instructions than the baseline; if that is meant, `make bench-baseline` and say why:", *faults,
+                  sep="\n", file=sys.stderr)
+            raise SystemExit(1)
+    elif words == ["baseline"]:
+        now = measure.measure()
+        save(BASELINE, now)
+        tables.PAGE.write_text(tables.in_page(tables.PAGE.read_text(), now))
+        show(now)
+    elif words in ([], ["measure"]):
+        now = measure.measure()
+        show(now)
+        save(RESULT, now)
+    else:
+        raise SystemExit(__doc__)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,134 @@
+"""Which stage of a packet's way an instruction belongs to.
+
+An instruction belongs to the innermost of the functions inlined around it that a rule names. Where no rule names one of them (the
+standard library, header views, tables that several stages use) it belongs to whoever called, in proportion to what the calls cost.
+"""
+
+import re
+import subprocess
+from collections import Counter
+from functools import lru_cache
+
+CIPHER = "cipher"
+UPKEEP = "upkeep"
+REST = "elsewhere"
+# In the order of a packet's way.
+STAGES = [
+    "receive", "classify", "prepare", "window", "choice", "engine", CIPHER, "completion and order", "finish", "transmit",
+    "clock", "worker's round", UPKEEP, REST,
+]
+# stage, source file, function (or any): the first that fits a frame.
+RULES = [
+    (stage, re.compile(file), re.compile(function))
+    for stage, file, function in [
+        (CIPHER, r"/(aes|aes-gcm|cbc|ctr|chacha20|cipher|ghash|polyval|hmac|sha1|sha2|digest|ring)-\d[^/]*/", ""),
+        ("clock", r"/crates/gateway/src/", r"now_ns"),
+        (UPKEEP, r"/crates/gateway/src/", r"\btick$"),
+        ("transmit", r"/crates/port/src/", r"send"),
+        ("receive", r"/crates/port/src/", ""),
+        ("transmit", r"/crates/gateway/src/worker\.rs", r"\bsend|queue|choose_outside"),
+        ("receive", r"/crates/gateway/src/worker\.rs", r"\bread$"),
+        ("finish", r"/crates/gateway/src/pipeline/mod\.rs", r"finish|bury"),
+        ("window", r"/crates/gateway/src/pipeline/mod\.rs", r"take_in|admit"),
+        ("window", r"/crates/gateway/src/pipeline/stage\.rs", r"\bpush|schedule"),
+        ("completion and order", r"/crates/gateway/src/pipeline/stage\.rs", r"digest|release"),
+        ("engine", r"/crates/gateway/src/pipeline/engine_s", r"submit|begin|install"),
+        ("completion and order", r"/crates/gateway/src/pipeline/engine_s", ""),
+        ("engine", r"/crates/(engine|ipsec-mb)/", ""),
+        ("window", r"/crates/scheduler/src/(window|classes)\.rs", ""),
+        ("window", r"/crates/scheduler/src/scheduler\.rs", r"push"),
+        ("completion and order", r"/crates/scheduler/src/order\.rs", ""),
+        ("completion and order", r"/crates/scheduler/src/", r"complete|recycle"),
+        ("choice", r"/crates/scheduler/src/", ""),
+        ("finish", r"/crates/ipsec/src/(processor/)?(in|out)bound\.rs", r"finish"),
+        ("prepare", r"/crates/ipsec/src/(outbound|inbound|envelope|job_plan|job)\.rs", ""),
+        ("classify", r"/crates/ipsec/src/processor", ""),
+        ("worker's round", r"/crates/gateway/src/(worker\.rs|pipeline/)", ""),
+    ]
+]
+# Objects that do nothing else.
+CIPHER_OBJECTS = re.compile(r"/libIPSec_MB\.so")
+
+
+class Source:
+    """Where the instructions of one program come from, by addr2line."""
+
+    def __init__(self, program):
+        self.program = program
+        self.frames = {}
+
+    def learn(self, addresses):
+        """Looks the addresses up that are not known yet, all at once."""
+        wanted = sorted(set(addresses) - self.frames.keys())
+        if not wanted:
+            return
+        text = subprocess.run(
+            ["addr2line", "-e", self.program, "-a", "-i", "-f", "-C"],
+            input="\n".join(map(hex, wanted)), capture_output=True, text=True, check=True,
+        ).stdout
+        frames = None
+        lines = iter(text.splitlines())
+        for line in lines:
+            if line.startswith("0x"):
+                frames = self.frames[int(line, 16)] = []
+            else:
+                frames.append((next(lines), line))
+
+
+def stage_of(frames):
+    """The stage of an instruction by its frames, (file, function) from the innermost outwards; None if it is the caller's."""
+    return next((stage for frame in frames if (stage := stage_of_frame(*frame))), None)
+
+
+@lru_cache(maxsize=None)
+def stage_of_frame(file, function):
+    return next((stage for stage, files, functions in RULES if files.search(file) and functions.search(function)), None)
+
+
+def attribute(profile, source):
+    """Instructions by stage. `source` knows the program under test; all other objects are libraries."""
+    own = [function for function in profile.functions.values() if function.object == source.program]
+    source.learn(address for function in own for address in function.self_cost)
+    calls = [caller for function in profile.functions.values() for caller in function.callers]
+    source.learn(address for (object_, _), address in calls if object_ == source.program)
+
+    def stage_at(object_, address):
+        if CIPHER_OBJECTS.search(object_):
+            return CIPHER
+        return stage_of(source.frames[address]) if object_ == source.program else None
+
+    shares = {}
+
+    def shares_of(key):
+        """How the callers of a function share what it costs, in stages."""
+        if key not in shares:
+            shares[key] = {}  # A function that calls itself again is its outer caller's.
+            parts = Counter()
+            for (caller, address), cost in profile.functions[key].callers.items():
+                stage = stage_at(caller[0], address)
+                for name, part in ({stage: 1} if stage else shares_of(caller)).items():
+                    parts[name] += part * cost
+            whole = sum(parts.values())
+            shares[key] = {name: part / whole for name, part in parts.items()} if whole else {}
+        return shares[key]
+
+    stages = Counter()
+    for key, function in profile.functions.items():
+        for address, cost in function.self_cost.items():
+            stage = stage_at(function.object, address)
+            for name, part in ({stage: 1} if stage else shares_of(key) or {REST: 1}).items():
+                stages[name] += part * cost
+    return stages
+
+
+def clock_readings(profile, source):
+    """How often the time was read: the loads of simulated time, each of them one instruction."""
+    return sum(
+        cost
+        for function in profile.functions.values() if function.object == source.program
+        for address, cost in function.self_cost.items() if is_clock_reading(source.frames[address])
+    )
+
+
+def is_clock_reading(frames):
+    return "/core/src/sync/atomic.rs" in frames[0][0] and any(file.split(":")[0].endswith("/gateway/src/clock.rs") for file, _ in frames)

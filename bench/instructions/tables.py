@@ -1,0 +1,72 @@
+"""Measurements as Markdown, printed and in docs/performance.md."""
+
+from pathlib import Path
+
+import stages
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+WAYS = ("out", "in")
+
+
+def table(columns, rows):
+    yield "| " + " | ".join(columns) + " |"
+    yield "|" + " --- |" * len(columns)
+    for row in rows:
+        yield "| " + " | ".join(row) + " |"
+
+
+def of_load(case):
+    return "one at a time" if case["at_hand"] == 1 else "steady"
+
+
+def packets(measured):
+    """Instructions a packet of every case, the two ways beside each other: convoy's own, and the cipher's."""
+    pairs = {}
+    for case in measured["cases"]:
+        key = tuple(case[name] for name in ("engine", "proposal", "bytes", "sas", "window")) + (of_load(case),)
+        pairs.setdefault(key, {})[case["way"]] = case
+    columns = ["engine", "proposal", "bytes", "SAs", "window", "load"]
+    columns += [f"{way}{what}" for way in WAYS for what in ("", ", cipher")]
+    return table(columns, [
+        [*(f"{part:,}" if isinstance(part, int) else part for part in key)]
+        + [f"{ways[way][what]:,.0f}" for way in WAYS for what in ("instructions", "cipher")]
+        for key, ways in pairs.items()
+    ])
+
+
+def account(measured, engine="multibuffer", proposal="aes128gcm16", window=32):
+    """Where the instructions of one packet go, stage by stage, with few SAs and many."""
+    cases = [
+        case for case in measured["cases"]
+        if (case["engine"], case["proposal"], case["window"]) == (engine, proposal, window) and case["at_hand"] > 1
+    ]
+    cases.sort(key=lambda case: (WAYS.index(case["way"]), case["sas"]))
+    columns = ["stage"] + [f"{case['way']}, {case['sas']:,} SA{'s' if case['sas'] > 1 else ''}" for case in cases]
+    rows = [
+        [stage, *(f"{case['stages'][stage]:,.0f}" for case in cases)]
+        for stage in stages.STAGES if any(case["stages"][stage] >= 0.5 for case in cases)
+    ]
+    rows.append(["all", *(f"{sum(case['stages'].values()):,.0f}" for case in cases)])
+    rows.append(["readings of the clock", *(f"{case['clock_readings']:.2f}" for case in cases)])
+    return table(columns, rows)
+
+
+def comparison(rows):
+    def number(value):
+        return "-" if value is None else f"{value:,.0f}"
+
+    return table(["case", "baseline", "now", "change"], [
+        [row.case, number(row.before), number(row.now), "-" if row.change() is None else f"{row.change():+.1%}"] for row in rows
+    ])
+
+
+TABLES = {"packets": packets, "account": account}
+
+
+def in_page(text, measured):
+    """The page with its tables made anew."""
+    for name, make in TABLES.items():
+        begin, end = f"<!-- {name}: written by make bench-baseline -->", f"<!-- {name}: end -->"
+        before, rest = text.split(begin)
+        text = before + begin + "\n" + "\n".join(make(measured)) + "\n" + end + rest.split(end)[1]
+    return text
