@@ -177,9 +177,8 @@ fn worker(
 ) -> Worker {
     let mut costs = Costs::new();
     costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
-    let (pipeline, _) =
-        assemble::pipeline(config, 0, vec![engine], &costs, environment, &Beginnings::Fresh)
-            .expect("a good configuration");
+    let (pipeline, _) = assemble::pipeline(config, 0, vec![engine], &costs, environment, &Beginnings::Fresh)
+        .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }
 

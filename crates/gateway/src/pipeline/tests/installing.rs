@@ -66,13 +66,13 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     let engine = Elsewhere { description, engine, taken: Arc::clone(&taken), is_done: false };
     let scheduler = SchedulerConfig { window: 8, late_margin: None, ..SchedulerConfig::default() };
     let mut stage = with_keys(StageConfig::new(scheduler), vec![Box::new(engine)], |_| COST);
-    let mut settled = Settled::default();
+    let mut released = Released::default();
     for number in 0..PACKETS {
         stage.push(0, packet(&mut pool, number % SAS, number)).expect("room");
-        stage.pump(Input::Ended, &mut pool, &mut settled);
+        stage.pump(Input::Ended, &mut pool, &mut released);
     }
     assert_eq!(
-        (settled.sealed.len(), taken.load(Ordering::Relaxed)),
+        (released.outbound.len(), taken.load(Ordering::Relaxed)),
         (0, PACKETS as usize),
         "all are at the engine"
     );
@@ -84,9 +84,9 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
         .expect("software can do it");
     assert_eq!(taken.load(Ordering::Relaxed), PACKETS as usize, "it was measured while it worked");
 
-    stage.pump(Input::Ended, &mut pool, &mut settled);
-    assert_eq!(settled.sealed.len(), PACKETS as usize, "all packets leave at the next look");
-    assert!(settled.sealed.iter().all(|packet| packet.status == CryptoStatus::Done));
+    stage.pump(Input::Ended, &mut pool, &mut released);
+    assert_eq!(released.outbound.len(), PACKETS as usize, "all packets leave at the next look");
+    assert!(released.outbound.iter().all(|packet| packet.status == CryptoStatus::Done));
     assert_eq!((stage.take_events(), stage.engines().counters(0).failures), (Vec::new(), 0));
 }
 
