@@ -1,7 +1,7 @@
 /* A flat interface over ipsec-mb, so that the layout of its structures comes from its own header.
  *
- * One call does a burst of packets, each under its own key: AEADs by the direct functions, which on
- * one core are faster than jobs; ciphers with a hash by jobs, which fill the lanes of the multi-buffer code, whatever
+ * One call does a burst of packets, each under its own key: AES-GCM and AES-GMAC by the direct functions, which on
+ * one core are faster than jobs, and ChaCha20-Poly1305 by jobs, where it is the other way round; ciphers with a hash by jobs, which fill the lanes of the multi-buffer code, whatever
  * their keys: lanes are flushed once, at the end. The
  * library's burst interface takes 5 % less at 64 bytes and no less from 512 on, but refuses all for one bad job and
  * wants a session per job since 1.4. */
@@ -17,13 +17,16 @@ enum hash { H_NONE, H_MD5, H_SHA1, H_SHA256, H_SHA384, H_SHA512 };
 struct convoy_mb_job {
         uint8_t *packet;
         const struct convoy_mb_key *key;
+        const uint8_t *nonce; /* 16 bytes can be read */
+        const uint8_t *aad;   /* 12 bytes can be read */
+        uint8_t *tag;         /* AEADs: the packet's own, written or compared; else where the tag goes */
         uint32_t cipher_start, cipher_len;
         uint32_t auth_start, auth_len;
-        uint8_t nonce[16];
-        uint8_t aad[12];
-        uint8_t nonce_len, aad_len, is_done, seal;
-        uint8_t tag[32];
+        uint8_t nonce_len, aad_len, state, seal;
+        uint8_t cipher, key_len, tag_len, unused; /* as in `key`, whose own line then is not read */
 };
+
+enum state { S_REFUSED, S_DONE, S_MISMATCH };
 
 struct convoy_mb_key {
         struct gcm_key_data gcm;
@@ -39,6 +42,7 @@ struct convoy_mb_key {
 
 struct convoy_mb {
         IMB_MGR *best;  /* as the library chose for this processor */
+        IMB_MGR *chacha; /* as `best`; nothing but ChaCha20-Poly1305 is in it, so that a job is done when it is submitted */
         IMB_MGR *sha;   /* hashes by the processor's SHA instructions where `best` does not; else NULL */
 };
 
@@ -75,6 +79,8 @@ void convoy_mb_free(struct convoy_mb *mb)
 {
         if (mb->best != NULL)
                 free_mb_mgr(mb->best);
+        if (mb->chacha != NULL)
+                free_mb_mgr(mb->chacha);
         if (mb->sha != NULL)
                 free_mb_mgr(mb->sha);
         free(mb);
@@ -92,6 +98,12 @@ struct convoy_mb *convoy_mb_new(const char **why)
                 goto failed;
         init_mb_mgr_auto(mb->best, NULL);
         if (!is_ready(mb->best, why))
+                goto failed;
+        mb->chacha = alloc_mb_mgr(0);
+        if (mb->chacha == NULL)
+                goto failed;
+        init_mb_mgr_auto(mb->chacha, NULL);
+        if (!is_ready(mb->chacha, why))
                 goto failed;
         if (wants_sha_manager(mb->best)) {
                 mb->sha = alloc_mb_mgr(0);
@@ -216,14 +228,14 @@ union context {
 };
 
 static void gcm(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, struct gcm_context_data *context,
-                struct convoy_mb_job *job)
+                const struct convoy_mb_job *job, uint8_t *tag)
 {
         uint8_t *body = job->packet + job->cipher_start;
-#define CALL(op) op(mgr, &key->gcm, context, body, body, job->cipher_len, job->nonce, job->aad, job->aad_len, \
-                    job->tag, key->tag_len)
-        if (key->key_len == 16)
+#define CALL(op) op(mgr, &key->gcm, context, body, body, job->cipher_len, job->nonce, job->aad, job->aad_len, tag, \
+                    job->tag_len)
+        if (job->key_len == 16)
                 seal ? CALL(IMB_AES128_GCM_ENC) : CALL(IMB_AES128_GCM_DEC);
-        else if (key->key_len == 24)
+        else if (job->key_len == 24)
                 seal ? CALL(IMB_AES192_GCM_ENC) : CALL(IMB_AES192_GCM_DEC);
         else
                 seal ? CALL(IMB_AES256_GCM_ENC) : CALL(IMB_AES256_GCM_DEC);
@@ -231,7 +243,7 @@ static void gcm(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, struct 
 }
 
 static void gmac(IMB_MGR *mgr, const struct convoy_mb_key *key, struct gcm_context_data *context,
-                 struct convoy_mb_job *job)
+                 const struct convoy_mb_job *job, uint8_t *tag)
 {
         const uint8_t *data = job->packet + job->auth_start;
 #define RUN(bits)                                                                                  \
@@ -239,11 +251,11 @@ static void gmac(IMB_MGR *mgr, const struct convoy_mb_key *key, struct gcm_conte
                 IMB_AES##bits##_GMAC_INIT(mgr, &key->gcm, context, job->nonce, job->nonce_len);    \
                 IMB_AES##bits##_GMAC_UPDATE(mgr, &key->gcm, context, job->aad, job->aad_len);      \
                 IMB_AES##bits##_GMAC_UPDATE(mgr, &key->gcm, context, data, job->auth_len);         \
-                IMB_AES##bits##_GMAC_FINALIZE(mgr, &key->gcm, context, job->tag, key->tag_len);    \
+                IMB_AES##bits##_GMAC_FINALIZE(mgr, &key->gcm, context, tag, job->tag_len);         \
         } while (0)
-        if (key->key_len == 16)
+        if (job->key_len == 16)
                 RUN(128);
-        else if (key->key_len == 24)
+        else if (job->key_len == 24)
                 RUN(192);
         else
                 RUN(256);
@@ -251,28 +263,75 @@ static void gmac(IMB_MGR *mgr, const struct convoy_mb_key *key, struct gcm_conte
 }
 
 static void chacha(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal,
-                   struct chacha20_poly1305_context_data *context, struct convoy_mb_job *job)
+                   struct chacha20_poly1305_context_data *context, const struct convoy_mb_job *job, uint8_t *tag)
 {
         uint8_t *body = job->packet + job->cipher_start;
         IMB_CHACHA20_POLY1305_INIT(mgr, key->raw, context, job->nonce, job->aad, job->aad_len);
         if (seal) {
                 IMB_CHACHA20_POLY1305_ENC_UPDATE(mgr, key->raw, context, body, body, job->cipher_len);
-                IMB_CHACHA20_POLY1305_ENC_FINALIZE(mgr, context, job->tag, key->tag_len);
+                IMB_CHACHA20_POLY1305_ENC_FINALIZE(mgr, context, tag, job->tag_len);
         } else {
                 IMB_CHACHA20_POLY1305_DEC_UPDATE(mgr, key->raw, context, body, body, job->cipher_len);
-                IMB_CHACHA20_POLY1305_DEC_FINALIZE(mgr, context, job->tag, key->tag_len);
+                IMB_CHACHA20_POLY1305_DEC_FINALIZE(mgr, context, tag, job->tag_len);
         }
 }
 
-static void aead_one(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, union context *context,
-                     struct convoy_mb_job *job)
+/* By one job, which takes 300 cycles less than the direct functions; 0 where the library refuses it. */
+static int chacha_job(IMB_MGR *mgr, const struct convoy_mb_job *job, uint8_t *tag)
 {
-        if (key->cipher == C_GCM)
-                gcm(mgr, key, seal, &context->gcm, job);
-        else if (key->cipher == C_GMAC)
-                gmac(mgr, key, &context->gcm, job);
-        else
-                chacha(mgr, key, seal, &context->chacha, job);
+        IMB_JOB *to = IMB_GET_NEXT_JOB(mgr);
+        to->cipher_mode = IMB_CIPHER_CHACHA20_POLY1305;
+        to->hash_alg = IMB_AUTH_CHACHA20_POLY1305;
+        to->cipher_direction = job->seal ? IMB_DIR_ENCRYPT : IMB_DIR_DECRYPT;
+        to->chain_order = job->seal ? IMB_ORDER_CIPHER_HASH : IMB_ORDER_HASH_CIPHER;
+        to->enc_keys = to->dec_keys = job->key->raw;
+        to->key_len_in_bytes = job->key_len;
+        to->src = job->packet;
+        to->dst = job->packet + job->cipher_start;
+        to->cipher_start_src_offset_in_bytes = to->hash_start_src_offset_in_bytes = job->cipher_start;
+        to->msg_len_to_cipher_in_bytes = to->msg_len_to_hash_in_bytes = job->cipher_len;
+        to->iv = job->nonce;
+        to->iv_len_in_bytes = job->nonce_len;
+        to->u.CHACHA20_POLY1305.aad = job->aad;
+        to->u.CHACHA20_POLY1305.aad_len_in_bytes = job->aad_len;
+        to->auth_tag_output = tag;
+        to->auth_tag_output_len_in_bytes = job->tag_len;
+        to = IMB_SUBMIT_JOB(mgr);
+        return to != NULL && to->status == IMB_STATUS_COMPLETED;
+}
+
+static void aead(struct convoy_mb *mb, union context *context, const struct convoy_mb_job *job, uint8_t *tag)
+{
+        if (job->cipher == C_GCM)
+                gcm(mb->best, job->key, job->seal, &context->gcm, job, tag);
+        else if (job->cipher == C_GMAC)
+                gmac(mb->best, job->key, &context->gcm, job, tag);
+        else if (!chacha_job(mb->chacha, job, tag))
+                chacha(mb->best, job->key, job->seal, &context->chacha, job, tag);
+}
+
+/* In constant time. Tags are of 8, 12 or 16 bytes: whole words. */
+static int is_equal(const uint8_t *one, const uint8_t *other, size_t len)
+{
+        uint32_t difference = 0, a, b;
+        for (size_t at = 0; at < len; at += 4) {
+                memcpy(&a, one + at, 4);
+                memcpy(&b, other + at, 4);
+                difference |= a ^ b;
+        }
+        return difference == 0;
+}
+
+/* `tag` is room for one. */
+static void aead_one(struct convoy_mb *mb, union context *context, struct convoy_mb_job *job, uint8_t *tag)
+{
+        if (job->seal) {
+                aead(mb, context, job, job->tag);
+                job->state = S_DONE;
+        } else {
+                aead(mb, context, job, tag);
+                job->state = is_equal(tag, job->tag, job->tag_len) ? S_DONE : S_MISMATCH;
+        }
 }
 
 static IMB_CIPHER_MODE cipher_mode(uint32_t cipher)
@@ -301,7 +360,8 @@ static IMB_HASH_ALG hash_alg(uint32_t hash)
 static void finish(const IMB_JOB *done)
 {
         if (done != NULL)
-                ((struct convoy_mb_job *)done->user_data)->is_done = done->status == IMB_STATUS_COMPLETED;
+                ((struct convoy_mb_job *)done->user_data)->state =
+                        done->status == IMB_STATUS_COMPLETED ? S_DONE : S_REFUSED;
 }
 
 static void fill(IMB_JOB *to, struct convoy_mb_job *job)
@@ -353,9 +413,9 @@ static void flush(IMB_MGR *mgr)
                 finish(done);
 }
 
-static int is_aead(const struct convoy_mb_key *key)
+static int is_aead(uint32_t cipher)
 {
-        return key->cipher == C_GCM || key->cipher == C_GMAC || key->cipher == C_CHACHA;
+        return cipher == C_GCM || cipher == C_GMAC || cipher == C_CHACHA;
 }
 
 /* Packets from which lanes are the faster. AVX2 hashes eight by SHA-1 in the time of one, and by SHA-256 it never gets
@@ -372,14 +432,25 @@ static IMB_MGR *manager_for(const struct convoy_mb *mb, const struct convoy_mb_k
         return is_sha1 && count >= AVX2_SHA1_LANES ? mb->best : mb->sha;
 }
 
+/* With many SAs keys come from far: what a short packet by AES-GCM reads first is fetched some packets ahead. */
+enum { AHEAD = 3, KEY_LINES = 4 };
+
+static void prefetch_key(const struct convoy_mb_key *key)
+{
+        for (int line = 0; line < KEY_LINES; line++)
+                __builtin_prefetch((const uint8_t *)key + 64 * line);
+}
+
 void convoy_mb_process(struct convoy_mb *mb, struct convoy_mb_job *jobs, size_t count)
 {
         union context context;
+        uint8_t tag[16];
         size_t aeads = 0;
         for (size_t i = 0; i < count; i++) {
-                if (is_aead(jobs[i].key)) {
-                        aead_one(mb->best, jobs[i].key, jobs[i].seal, &context, &jobs[i]);
-                        jobs[i].is_done = 1;
+                if (is_aead(jobs[i].cipher)) {
+                        if (i + AHEAD < count)
+                                prefetch_key(jobs[i + AHEAD].key);
+                        aead_one(mb, &context, &jobs[i], tag);
                         aeads++;
                 } else {
                         chained_one(manager_for(mb, jobs[i].key, count), &jobs[i]);
@@ -410,17 +481,19 @@ void convoy_mb_floor(struct convoy_mb *mb, const struct convoy_mb_key *key, uint
                 }
                 return;
         }
-        if (is_aead(key)) {
+        if (is_aead(key->cipher)) {
                 union context context;
-                struct convoy_mb_job job = { .cipher_start = head, .nonce_len = 12, .aad_len = 8 };
+                struct convoy_mb_job job = {
+                        .key = key, .nonce = nonce, .aad = nonce, .cipher_start = head, .nonce_len = 12, .aad_len = 8,
+                        .seal = 1, .cipher = key->cipher, .key_len = key->key_len, .tag_len = key->tag_len,
+                };
                 if (key->cipher == C_GMAC)
                         job.auth_len = head + len;
                 else
                         job.cipher_len = len;
                 for (size_t i = 0; i < count; i++) {
                         job.packet = memory + i * stride;
-                        aead_one(mb->best, key, 1, &context, &job);
-                        memcpy(job.packet + head + len, job.tag, key->tag_len);
+                        aead(mb, &context, &job, job.packet + head + len);
                 }
                 return;
         }

@@ -6,7 +6,7 @@ use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null};
 
-use crate::{Cipher, Descriptor, Hash, Job, TAG_BYTES, Tags, Unavailable};
+use crate::{Cipher, Descriptor, Hash, Job, Results, TAG_BYTES, Unavailable};
 
 #[repr(C)]
 struct RawManager {
@@ -54,6 +54,9 @@ pub struct Manager {
     raw: NonNull<RawManager>,
     /// Kept from burst to burst, so that none allocates.
     jobs: Vec<Descriptor>,
+    /// Of jobs whose tag has no place in the packet, by job.
+    tags: Vec<[u8; TAG_BYTES]>,
+    has_tags: bool,
 }
 
 // SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use exclusive. What `jobs` points
@@ -62,7 +65,12 @@ unsafe impl Send for Manager {}
 
 /// Expanded keys; wiped when dropped.
 #[derive(Debug)]
-pub struct Key(NonNull<RawKey>);
+pub struct Key {
+    raw: NonNull<RawKey>,
+    cipher: Cipher,
+    len: u8,
+    tag_len: u8,
+}
 
 // SAFETY: a key is plain memory that is only read after it was made.
 unsafe impl Send for Key {}
@@ -123,9 +131,11 @@ impl Manager {
         let mut why = null();
         // SAFETY: `why` is written with a literal; null is handled.
         let raw = NonNull::new(unsafe { convoy_mb_new(&raw mut why) });
-        raw.map(|raw| Self { raw, jobs: Vec::new() }).ok_or_else(|| Unavailable {
-            reason: format!("ipsec-mb {found} does not work on this processor: {}", text(why)),
-            remedy: "use the software engine".to_owned(),
+        raw.map(|raw| Self { raw, jobs: Vec::new(), tags: Vec::new(), has_tags: false }).ok_or_else(|| {
+            Unavailable {
+                reason: format!("ipsec-mb {found} does not work on this processor: {}", text(why)),
+                remedy: "use the software engine".to_owned(),
+            }
         })
     }
 
@@ -168,12 +178,14 @@ impl Manager {
                 auth.len() as u32,
             )
         };
-        NonNull::new(raw).map(Key)
+        let (len, tag_len) = (key.len() as u8, tag_len as u8);
+        NonNull::new(raw).map(|raw| Key { raw, cipher, len, tag_len })
     }
 
     /// An empty burst.
     pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
         self.jobs.clear();
+        self.has_tags = false;
         Burst { manager: self, packets: PhantomData }
     }
 
@@ -192,7 +204,7 @@ impl Manager {
             let memory = memory.as_mut_ptr();
             convoy_mb_floor(
                 self.raw.as_ptr(),
-                key.0.as_ptr(),
+                key.raw.as_ptr(),
                 memory,
                 stride,
                 count,
@@ -204,21 +216,45 @@ impl Manager {
 }
 
 impl<'m, 'p> Burst<'m, 'p> {
-    /// Adds a job under a key: to seal or to open.
-    pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) {
-        let key = key.0.as_ptr().cast();
-        self.manager.jobs.push(Descriptor { key, seal: seal.into(), ..job.descriptor });
+    /// Adds a job under a key: to seal or to open. `false` if it is an AEAD's and its tag has no place inside the packet; then it is
+    /// not added.
+    #[inline]
+    pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) -> bool {
+        let Job { mut descriptor, packet_len, .. } = job;
+        if key.cipher.is_aead() {
+            let start = (descriptor.tag as usize).wrapping_sub(descriptor.packet as usize);
+            if descriptor.tag.is_null() || start > packet_len || packet_len - start < usize::from(key.tag_len)
+            {
+                return false;
+            }
+        } else {
+            descriptor.tag = std::ptr::null_mut();
+            self.manager.has_tags = true;
+        }
+        descriptor.key = key.raw.as_ptr().cast();
+        descriptor.seal = seal.into();
+        descriptor.cipher = key.cipher as u8;
+        descriptor.key_len = key.len;
+        descriptor.tag_len = key.tag_len;
+        self.manager.jobs.push(descriptor);
+        true
     }
 
-    /// Does all jobs, in place, before it returns. Tags are computed, not compared.
-    pub fn run(self) -> Tags<'m> {
+    /// Does all jobs, in place, before it returns.
+    pub fn run(self) -> Results<'m> {
         let Self { manager, .. } = self;
-        let jobs = &mut manager.jobs;
-        // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it does its key, and
-        // `burst` left no older ones; `Descriptor` has the layout of the shim's structure; the manager is alive, and the
+        let Manager { jobs, tags, .. } = manager;
+        if manager.has_tags {
+            tags.resize(tags.len().max(jobs.len()), [0; TAG_BYTES]);
+            for (job, tag) in jobs.iter_mut().zip(tags.iter_mut()).filter(|(job, _)| job.tag.is_null()) {
+                job.tag = tag.as_mut_ptr();
+            }
+        }
+        // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it does its key, nonce and
+        // additional data; so was the tag's place, or it is one of `tags`, which do not move; `burst` left no older ones; `Descriptor` has the layout of the shim's structure; the manager is alive, and the
         // call keeps no pointer.
         unsafe { convoy_mb_process(manager.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
-        Tags(jobs)
+        Results { jobs, tags: if manager.has_tags { tags } else { &[] } }
     }
 }
 
@@ -232,7 +268,7 @@ impl Drop for Manager {
 impl Drop for Key {
     fn drop(&mut self) {
         // SAFETY: it came from `convoy_mb_key_new` and is freed once.
-        unsafe { convoy_mb_key_free(self.0.as_ptr()) }
+        unsafe { convoy_mb_key_free(self.raw.as_ptr()) }
     }
 }
 

@@ -57,6 +57,13 @@ pub enum Cipher {
     Des = 7,
 }
 
+impl Cipher {
+    /// Whether it authenticates as well as it ciphers.
+    pub const fn is_aead(self) -> bool {
+        matches!(self, Self::Gcm | Self::Gmac | Self::ChaCha20Poly1305)
+    }
+}
+
 /// An HMAC of the library's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
@@ -82,67 +89,137 @@ struct Descriptor {
     packet: *mut u8,
     /// Set when it is pushed.
     key: *const u8,
+    nonce: *const u8,
+    aad: *const u8,
+    /// Null until the burst is run, where the tag has no place in the packet.
+    tag: *mut u8,
     cipher_start: u32,
     cipher_len: u32,
     auth_start: u32,
     auth_len: u32,
-    nonce: [u8; 16],
-    aad: [u8; 12],
     nonce_len: u8,
     aad_len: u8,
-    is_done: u8,
+    state: u8,
     seal: u8,
-    tag: [u8; TAG_BYTES],
+    cipher: u8,
+    key_len: u8,
+    tag_len: u8,
+    unused: u8,
+}
+
+impl Descriptor {
+    /// Whether the tag has a place in the packet.
+    fn has_place(&self) -> bool {
+        [Cipher::Gcm, Cipher::Gmac, Cipher::ChaCha20Poly1305].iter().any(|aead| *aead as u8 == self.cipher)
+    }
+}
+
+/// Where a job's nonce and additional data stand; so many bytes of each are in use.
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'p> {
+    /// The nonce or IV.
+    pub nonce: &'p [u8; 16],
+    /// Its length in bytes, 16 at most.
+    pub nonce_len: u8,
+    /// The additional authenticated data.
+    pub aad: &'p [u8; 12],
+    /// Its length in bytes, 12 at most.
+    pub aad_len: u8,
 }
 
 /// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are checked when it is made.
 #[derive(Debug)]
+#[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
 pub struct Job<'p> {
-    #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
     descriptor: Descriptor,
+    packet_len: usize,
     bytes: PhantomData<&'p mut [u8]>,
 }
 
 impl<'p> Job<'p> {
     /// A job on `packet`: what is ciphered and what is hashed, as (start, length) in bytes; nonce and additional data.
     /// `None` if a part does not lie inside the packet, or nonce or data are too long.
+    #[inline]
     pub fn new(
         packet: &'p mut [u8],
         (cipher_start, cipher_len): (usize, usize),
         (auth_start, auth_len): (usize, usize),
-        nonce: &[u8],
-        aad: &[u8],
+        inputs: Inputs<'p>,
     ) -> Option<Self> {
-        packet.get(cipher_start..cipher_start.checked_add(cipher_len)?)?;
-        packet.get(auth_start..auth_start.checked_add(auth_len)?)?;
-        let mut descriptor = Descriptor {
+        let packet_len = packet.len();
+        let is_inside = |start: usize, len: usize| {
+            start.checked_add(len).is_some_and(|end| end <= packet_len && end <= u32::MAX as usize)
+        };
+        let Inputs { nonce, nonce_len, aad, aad_len } = inputs;
+        let is_good = is_inside(cipher_start, cipher_len)
+            && is_inside(auth_start, auth_len)
+            && usize::from(nonce_len) <= nonce.len()
+            && usize::from(aad_len) <= aad.len();
+        let descriptor = Descriptor {
             packet: packet.as_mut_ptr(),
             key: std::ptr::null(),
-            cipher_start: u32::try_from(cipher_start).ok()?,
-            cipher_len: u32::try_from(cipher_len).ok()?,
-            auth_start: u32::try_from(auth_start).ok()?,
-            auth_len: u32::try_from(auth_len).ok()?,
-            nonce: [0; 16],
-            aad: [0; 12],
-            nonce_len: nonce.len() as u8,
-            aad_len: aad.len() as u8,
-            is_done: 0,
+            nonce: nonce.as_ptr(),
+            aad: aad.as_ptr(),
+            tag: std::ptr::null_mut(),
+            cipher_start: cipher_start as u32,
+            cipher_len: cipher_len as u32,
+            auth_start: auth_start as u32,
+            auth_len: auth_len as u32,
+            nonce_len,
+            aad_len,
+            state: 0,
             seal: 0,
-            tag: [0; TAG_BYTES],
+            cipher: 0,
+            key_len: 0,
+            tag_len: 0,
+            unused: 0,
         };
-        descriptor.nonce.get_mut(..nonce.len())?.copy_from_slice(nonce);
-        descriptor.aad.get_mut(..aad.len())?.copy_from_slice(aad);
-        Some(Self { descriptor, bytes: PhantomData })
+        is_good.then_some(Self { descriptor, packet_len, bytes: PhantomData })
     }
+
+    /// The same job with a place in the packet for the tag, which is written there or compared with what stands there, as AEADs
+    /// need it.
+    #[inline]
+    #[must_use]
+    pub fn with_tag_at(mut self, start: usize) -> Self {
+        // What lies outside is refused when the job is pushed and the tag's length is known.
+        self.descriptor.tag = self.descriptor.packet.wrapping_add(start.min(self.packet_len));
+        self
+    }
+}
+
+/// How a job ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// The library refused it; the packet is as it was.
+    Refused,
+    /// It was done. Where the tag stands in the packet, it was written, or is the right one.
+    Done,
+    /// The tag in the packet is not the right one; the packet's bytes are deciphered.
+    Mismatch,
 }
 
 /// What became of a burst's jobs, in the order in which they were pushed.
 #[derive(Debug)]
-pub struct Tags<'m>(&'m [Descriptor]);
+pub struct Results<'m> {
+    jobs: &'m [Descriptor],
+    tags: &'m [[u8; TAG_BYTES]],
+}
 
-impl<'m> Tags<'m> {
-    /// The tag of one job; `None` if the library refused the job, whose packet is then as it was.
-    pub fn get(&self, job: usize) -> Option<&'m [u8; TAG_BYTES]> {
-        self.0.get(job).filter(|job| job.is_done == 1).map(|job| &job.tag)
+impl<'m> Results<'m> {
+    /// How a job ended; `None` for one that was never pushed.
+    #[inline]
+    pub fn ended(&self, job: usize) -> Option<Ended> {
+        self.jobs.get(job).map(|job| match job.state {
+            1 => Ended::Done,
+            2 => Ended::Mismatch,
+            _ => Ended::Refused,
+        })
+    }
+
+    /// The tag of a job that was done and is no AEAD's.
+    pub fn tag(&self, job: usize) -> Option<&'m [u8]> {
+        let done = self.jobs.get(job).filter(|job| job.state == 1 && !job.has_place())?;
+        self.tags.get(job)?.get(..usize::from(done.tag_len))
     }
 }

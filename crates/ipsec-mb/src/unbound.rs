@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use crate::{Cipher, Hash, Job, Tags, Unavailable};
+use crate::{Cipher, Hash, Job, Results, Unavailable};
 
 /// Never made.
 #[derive(Debug)]
@@ -63,12 +63,12 @@ impl Manager {
 
 impl<'m, 'p> Burst<'m, 'p> {
     /// Never called.
-    pub fn push(&mut self, _: Job<'p>, _: &'p Key, _: bool) {
+    pub fn push(&mut self, _: Job<'p>, _: &'p Key, _: bool) -> bool {
         match self.0 {}
     }
 
     /// Never called.
-    pub fn run(self) -> Tags<'m> {
+    pub fn run(self) -> Results<'m> {
         match self.0 {}
     }
 }

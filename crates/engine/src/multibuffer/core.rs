@@ -1,7 +1,9 @@
-//! The library with the keys of one thread: multi-packets in, the same with their results out.
+//! The library with the keys of one thread: packets in, the same with their results out.
+
+mod aead;
 
 use convoy_ipsec::{
-    Aead, Cipher, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
 };
 use convoy_ipsec_mb as mb;
 use subtle::{Choice, ConstantTimeEq};
@@ -107,23 +109,43 @@ impl Core {
         let mut burst = self.manager.burst();
         for Run { sa, direction, packets } in work.runs() {
             let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
-            give(&mut burst, keys, direction == Direction::Seal, packets, &mut self.arranged);
+            let seal = direction == Direction::Seal;
+            if let Transform::Aead(_) = keys.transform {
+                packets.iter_mut().for_each(|packet| aead::give(&mut burst, keys, seal, packet));
+            } else {
+                give(&mut burst, keys, seal, packets, &mut self.arranged);
+            }
         }
-        let tags = burst.run();
+        let results = burst.run();
         let (mut given, mut arranged) = (0, self.arranged.iter());
         for Run { sa, direction, packets } in work.runs() {
             let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
-            let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
-            for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
-                let tag = if arranged.is_given { tags.get(given) } else { None };
-                given += usize::from(arranged.is_given);
-                if !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal)
-                    && let Some(reference) = self.reference.get(sa)
-                {
-                    reference.run(direction, std::slice::from_mut(packet));
+            let mut refused = false;
+            if let Transform::Aead(_) = keys.transform {
+                for packet in packets.iter_mut() {
+                    refused |= !aead::conclude(packet, &results, &mut given);
+                }
+            } else {
+                let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
+                for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
+                    let tag = if arranged.is_given { results.tag(given) } else { None };
+                    given += usize::from(arranged.is_given);
+                    refused |= !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal);
                 }
             }
+            if refused {
+                do_refused(&self.reference, sa, direction, packets);
+            }
         }
+    }
+}
+
+/// Does what the library refused.
+#[cold]
+fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: &mut [Prepared]) {
+    let Some(keys) = reference.get(sa) else { return };
+    for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending) {
+        keys.run(direction, std::slice::from_mut(packet));
     }
 }
 
@@ -195,6 +217,12 @@ fn names(transform: Transform) -> (mb::Cipher, mb::Hash) {
     }
 }
 
+/// Where the library finds a job's nonce and additional data.
+fn inputs(job: &CryptoJob) -> mb::Inputs<'_> {
+    let CryptoJob { nonce, nonce_len, aad, aad_len, .. } = job;
+    mb::Inputs { nonce, nonce_len: *nonce_len, aad, aad_len: *aad_len }
+}
+
 /// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place for ESP, behind the
 /// packet for AH, whose ICV is inside.
 fn auth_end(packet: &Prepared) -> usize {
@@ -236,7 +264,8 @@ fn give<'p>(
     arranged: &mut Vec<Arranged>,
 ) {
     let (block, nonce_len) = match keys.transform {
-        Transform::Aead(_) => (1, Some(12)),
+        // Done by `aead`.
+        Transform::Aead(_) => return,
         Transform::Chained { cipher: Cipher::Null, .. } => (1, None),
         Transform::Chained { cipher: Cipher::AesCtr(_), .. } => (1, Some(16)),
         Transform::Chained { cipher: Cipher::AesCbc(_), .. } => (16, Some(16)),
@@ -258,11 +287,10 @@ fn give<'p>(
         let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
         let cipher = (job.cipher_start.into(), job.cipher_len.into());
         let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
-        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, job.nonce(), job.aad())
+        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job))
             && let Some(arranged) = arranged.last_mut()
         {
-            burst.push(job, &keys.key, seal);
-            arranged.is_given = true;
+            arranged.is_given = burst.push(job, &keys.key, seal);
         }
     }
 }
@@ -284,7 +312,7 @@ fn is_equal(one: &[u8], other: &[u8]) -> Choice {
 /// is then as it came.
 fn conclude(
     packet: &mut Prepared,
-    tag: Option<&[u8; mb::TAG_BYTES]>,
+    tag: Option<&[u8]>,
     received: Option<&[u8; mb::TAG_BYTES]>,
     icv_len: usize,
     seal: bool,
@@ -296,10 +324,10 @@ fn conclude(
     if packet.job.esn_high.is_some() && is_inside {
         packet.frame.truncate(end);
     }
-    let written = tag.filter(|_| seal).unwrap_or(received);
-    packet.frame[icv..icv + icv_len].copy_from_slice(&written[..icv_len]);
+    let written = tag.filter(|_| seal).unwrap_or(&received[..icv_len]);
+    packet.frame[icv..icv + icv_len].copy_from_slice(written);
     let Some(tag) = tag else { return false };
-    let is_good = seal || bool::from(is_equal(&tag[..icv_len], &received[..icv_len]));
+    let is_good = seal || bool::from(is_equal(tag, &received[..icv_len]));
     packet.status = if is_good { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
     true
 }

@@ -13,6 +13,7 @@ mod chained;
 mod contract;
 mod fault;
 mod hmac;
+mod in_place;
 mod lab;
 mod roster;
 mod wycheproof;

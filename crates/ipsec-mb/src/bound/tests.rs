@@ -1,31 +1,53 @@
+use crate::{Ended, Inputs};
+
 use super::*;
+
+const NOTHING: [u8; 12] = [0; 12];
+
+fn inputs(nonce: &[u8; 16], nonce_len: u8, aad_len: u8) -> Inputs<'_> {
+    Inputs { nonce, nonce_len, aad: &NOTHING, aad_len }
+}
 
 fn job(packet: &mut [u8]) -> Job<'_> {
     let len = packet.len();
-    Job::new(packet, (0, len), (0, len), &[3; 16], &[]).expect("inside")
+    Job::new(packet, (0, len), (0, len), inputs(&[3; 16], 16, 0)).expect("inside")
 }
 
-fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<[u8; TAG_BYTES]> {
+fn run(manager: &mut Manager, key: &Key, packets: &mut [Vec<u8>]) -> Vec<Vec<u8>> {
     let count = packets.len();
     let mut burst = manager.burst();
     for packet in packets {
-        burst.push(job(packet), key, true);
+        assert!(burst.push(job(packet), key, true));
     }
-    let tags = burst.run();
-    (0..count).map(|at| *tags.get(at).expect("done")).collect()
+    let results = burst.run();
+    (0..count).map(|at| results.tag(at).expect("done").to_vec()).collect()
 }
 
 #[test]
 fn the_library_knows_the_gcm_specifications_second_case() {
     let mut manager = Manager::new().expect("the library is installed");
     let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("a good length");
-    let mut packet = [0; 16];
-    let mut burst = manager.burst();
-    burst.push(Job::new(&mut packet, (0, 16), (0, 0), &[0; 12], &[]).expect("inside"), &key, true);
-    let tags = burst.run();
-    assert_eq!(tags.get(0).expect("done")[..4], [0xab, 0x6e, 0x47, 0xd4]);
-    assert!(tags.get(1).is_none());
-    assert_eq!(packet[..4], [0x03, 0x88, 0xda, 0xce]);
+    let mut packet = [0; 32];
+    fn gcm(packet: &mut [u8]) -> Job<'_> {
+        Job::new(packet, (0, 16), (0, 0), inputs(&[0; 16], 12, 0)).expect("inside").with_tag_at(16)
+    }
+    let mut work = |packet: &mut [u8], seal| {
+        let mut burst = manager.burst();
+        assert!(burst.push(gcm(packet), &key, seal));
+        let results = burst.run();
+        assert!(results.ended(1).is_none() && results.tag(0).is_none());
+        results.ended(0).expect("it was pushed")
+    };
+    assert_eq!(work(&mut packet, true), Ended::Done);
+    assert_eq!(
+        (&packet[..4], &packet[16..20]),
+        (&[0x03, 0x88, 0xda, 0xce][..], &[0xab, 0x6e, 0x47, 0xd4][..])
+    );
+    let mut changed = packet;
+    changed[31] ^= 1;
+    assert_eq!(work(&mut changed, false), Ended::Mismatch);
+    assert_eq!(work(&mut packet, false), Ended::Done);
+    assert_eq!(packet[..16], [0; 16]);
 }
 
 /// Bursts of different lengths go to different code where the processor has SHA instructions.
@@ -64,16 +86,18 @@ fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
     let nonce_len = |at: usize| if at % 3 == 1 { 12 } else { 16 };
     let fresh = || (0..40).map(|at| vec![at as u8; 16 + 16 * (at * 7 % 50)]).collect::<Vec<_>>();
     let (mut alone, mut together) = (fresh(), fresh());
-    let mut work = |packets: &mut [Vec<u8>], first: usize| -> Vec<[u8; TAG_BYTES]> {
+    let mut work = |packets: &mut [Vec<u8>], first: usize| -> Vec<Option<Vec<u8>>> {
         let count = packets.len();
         let mut burst = manager.burst();
         for (at, packet) in (first..).zip(packets) {
             let len = packet.len();
-            let job = Job::new(packet, (0, len), (0, len), &[3; 16][..nonce_len(at)], &[]).expect("inside");
-            burst.push(job, &keys[at], at % 2 == 0);
+            let body = if at % 3 == 1 { len - 16 } else { len };
+            let job =
+                Job::new(packet, (0, body), (0, body), inputs(&[3; 16], nonce_len(at), 0)).expect("inside");
+            assert!(burst.push(job.with_tag_at(body), &keys[at], at % 2 == 0));
         }
-        let tags = burst.run();
-        (0..count).map(|at| *tags.get(at).expect("done")).collect()
+        let results = burst.run();
+        (0..count).map(|at| results.tag(at).map(<[u8]>::to_vec)).collect()
     };
     let tags: Vec<_> = (0..40).flat_map(|at| work(&mut alone[at..=at], at)).collect();
     assert_eq!(work(&mut together, 0), tags);
@@ -87,21 +111,31 @@ fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it
     let mut packets = [vec![1; 32], vec![2; 17], vec![3; 32]];
     let mut burst = manager.burst();
     for packet in &mut packets {
-        burst.push(job(packet), &key, true);
+        assert!(burst.push(job(packet), &key, true));
     }
-    let tags = burst.run();
-    assert!(tags.get(0).is_some() && tags.get(1).is_none() && tags.get(2).is_some());
+    let results = burst.run();
+    assert_eq!([0, 1, 2].map(|at| results.tag(at).is_some()), [true, false, true]);
+    assert_eq!(results.ended(1), Some(Ended::Refused));
     assert_eq!(packets[1], [2; 17]);
 }
 
 #[test]
 fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
     let mut packet = [0; 16];
-    assert!(Job::new(&mut packet, (8, 9), (0, 0), &[], &[]).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (usize::MAX, 2), &[], &[]).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (0, 0), &[0; 17], &[]).is_none());
-    assert!(Job::new(&mut packet, (0, 0), (0, 0), &[], &[0; 13]).is_none());
+    assert!(Job::new(&mut packet, (8, 9), (0, 0), inputs(&[0; 16], 0, 0)).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (usize::MAX, 2), inputs(&[0; 16], 0, 0)).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 17, 0)).is_none());
+    assert!(Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 0, 13)).is_none());
     let mut manager = Manager::new().expect("the library is installed");
+    let key = manager.key(Cipher::Gcm, Hash::None, 16, &[0; 16], &[]).expect("good lengths");
+    for tag_at in [Some(1), Some(17), Some(usize::MAX), None] {
+        let job = Job::new(&mut packet, (0, 0), (0, 0), inputs(&[0; 16], 12, 0)).expect("inside");
+        let job = match tag_at {
+            Some(start) => job.with_tag_at(start),
+            None => job,
+        };
+        assert!(!manager.burst().push(job, &key, true), "{tag_at:?}");
+    }
     let bad = [
         (Cipher::Cbc, Hash::Sha1, 12, 17, 20),
         (Cipher::Cbc, Hash::Sha1, 20, 16, 20),
@@ -127,18 +161,18 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let key = manager.key(cipher, hash, tag_len, &[9; 16], &vec![7; auth_len]).expect("good lengths");
         let mut memory = vec![0x5c; 3 * STRIDE];
         manager.floor(&key, &mut memory, STRIDE, 24, 64);
-        let mut packet = [0x5c; 88];
+        let mut packet = [0x5c; 104];
         let mut burst = manager.burst();
         let aad_len = if hash == Hash::None { 8 } else { 0 };
-        burst.push(
-            Job::new(&mut packet, (24, 64), (0, 88), &[0; 16], &[0; 8][..aad_len]).expect("inside"),
-            &key,
-            true,
-        );
-        let tag = *burst.run().get(0).expect("done");
+        let nonce_len = if hash == Hash::None { 12 } else { 16 };
+        let job =
+            Job::new(&mut packet, (24, 64), (0, 88), inputs(&[0; 16], nonce_len, aad_len)).expect("inside");
+        assert!(burst.push(job.with_tag_at(88), &key, true));
+        if let Some(tag) = burst.run().tag(0).map(<[u8]>::to_vec) {
+            packet[88..88 + tag_len].copy_from_slice(&tag[..tag_len]);
+        }
         for sealed in memory.chunks(STRIDE) {
-            assert_eq!(sealed[..88], packet, "{cipher:?}");
-            assert_eq!(sealed[88..88 + tag_len], tag[..tag_len], "{cipher:?}");
+            assert_eq!(sealed[..88 + tag_len], packet[..88 + tag_len], "{cipher:?}");
         }
     }
 }
