@@ -3,7 +3,7 @@
 # decrypts what crossed. Needs root, and a convoy with the card built in.
 # usage: card.sh CONVOY [inline|lookaside]
 #
-# inline: the card is the port outside; it seals packets as they leave and opens them as they come. lookaside: the card is an engine
+# inline: the card is the port outside; it encrypts packets as they leave and decrypts them as they arrive. lookaside: the card is an engine
 # behind a port of the kernel's. Without a word, both. A second tunnel has an algorithm that the card lacks; `software` is there for it.
 set -euo pipefail
 if [ $# = 1 ]; then
@@ -61,8 +61,8 @@ for site in 1 2; do
 import json, sys
 stats = json.load(open(sys.argv[1]))
 taken = {engine["kind"]: engine["packets"] for engine in stats["engines"]}
-# Inline, what is opened never sees an engine: the port tells.
-taken["card"] += sum(port["device"].get("opened", 0) for port in stats["ports"])
+# Inline, what the card decrypts never reaches an engine, so the port counts it.
+taken["card"] += sum(port["device"].get("decrypted", 0) for port in stats["ports"])
 for kind, word in (("card", "gcm"), ("software", "chacha")):
     of = sum(sa["packets"] for sa in stats["sas"] if word in sa["transform"])
     print(f"{kind}: {taken[kind]} packets, of {of} of the SAs with {word}")
@@ -82,4 +82,4 @@ done
   fail "scapy does not find what was sent"
 kill "${running[0]}" "${running[1]}"
 wait "${running[0]}" && wait "${running[1]}" || fail "a gateway did not stop well"
-echo "done, $round: what crossed of the card's algorithm was sealed by one card and opened by the other"
+echo "done, $round: what crossed of the card's algorithm was encrypted by one card and decrypted by the other"

@@ -75,7 +75,7 @@ def what_is_told():
         assert counts[direction] >= 5, counts
         assert only(samples, "convoy_tunnel_bytes_total", tunnel="site-2", direction=direction) > 5 * 84
     assert only(samples, "convoy_protected_packets_total") >= 5
-    assert only(samples, "convoy_opened_packets_total") >= 5
+    assert only(samples, "convoy_decrypted_packets_total") >= 5
     assert only(samples, "convoy_dropped_packets_total", reason="integrity_failed") == 0
     print(f"{sum(map(len, samples.values()))} samples, packets of the tunnel {counts}")
     return counts

@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::sim::SimArgs;
 
-/// An IPsec gateway in userspace that spreads packet cryptography over every engine of a machine.
+/// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a machine.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -16,30 +16,30 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Two gateways in one process protect real traffic over all engines; exit 0 only if every packet came out
+    /// Run two gateways in one process with real traffic over all engines; exits with 0 only if every packet arrives intact
     Demo(DemoArgs),
-    /// The engines of this machine: what they can do, why others are not there, what they cost
+    /// List the engines of this machine: their algorithms and costs, and why others are unavailable
     Engines(EnginesArgs),
     /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
     Run(RunArgs),
-    /// Have a running gateway read its configuration anew; fails, and changes nothing, if that has errors
+    /// Have a running gateway reload its configuration; a file with errors is refused and changes nothing
     Reload(ReloadArgs),
-    /// Ask a running gateway
+    /// Show the state of a running gateway
     Show(ShowArgs),
-    /// Check a configuration: errors with file, line and key
+    /// Check a configuration and report errors with file, line and key
     Check(CheckArgs),
-    /// Send a capture through the gateway's pipeline and write what leaves
+    /// Send a capture through the gateway's pipeline and write the resulting packets
     Replay(ReplayArgs),
-    /// What a gateway starts beside itself, to keep its routes and open its configuration
+    /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
-    /// Simulate a platform under this gateway's scheduler: one run, a sweep, the small-packets paper's figures
+    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of three papers
     Sim(SimArgs),
 }
 
 #[derive(Args)]
 pub(crate) struct CheckArgs {
-    /// The configuration
+    /// The configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
 }
@@ -47,24 +47,24 @@ pub(crate) struct CheckArgs {
 /// Which way a capture goes.
 #[derive(Clone, Copy, ValueEnum)]
 pub(crate) enum Way {
-    /// Plain packets in, protected ones out
+    /// Reads plaintext packets and writes protected ones
     Out,
-    /// Protected packets in, plain ones out
+    /// Reads protected packets and writes plaintext ones
     In,
 }
 
 #[derive(Args)]
 pub(crate) struct ReplayArgs {
-    /// The configuration; its ports are not used
+    /// The configuration file; its ports are not used
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// Which way the capture goes
+    /// The direction in which the capture is processed
     #[arg(long)]
     pub(crate) direction: Way,
-    /// The capture that is read: pcap or pcapng, Ethernet or raw IP
+    /// The capture to read: pcap or pcapng, Ethernet or raw IP
     #[arg(long = "in", value_name = "A.pcap")]
     pub(crate) input: PathBuf,
-    /// The capture that is written: raw IP
+    /// The capture to write: raw IP
     #[arg(long = "out", value_name = "B.pcap")]
     pub(crate) output: PathBuf,
     /// Print the report as JSON
@@ -75,19 +75,19 @@ pub(crate) struct ReplayArgs {
 /// How the log is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogFormat {
-    /// Lines for people, with colours on a terminal unless NO_COLOR is set
+    /// Plain text, with colours on a terminal unless NO_COLOR is set
     #[default]
     Text,
-    /// An object of JSON in each line
+    /// One JSON object per line
     Json,
 }
 
 #[derive(Args)]
 pub(crate) struct RunArgs {
-    /// The configuration
+    /// The configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// How the log is written
+    /// The format of the log
     #[arg(long, value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,
 }
@@ -107,15 +107,15 @@ pub(crate) struct HelperArgs {
 pub(crate) enum Shown {
     /// Security associations
     Sa,
-    /// Policies, first to last
+    /// Policies in order of evaluation
     Policy,
-    /// Engines: health, share, predictions
+    /// Engines: state, packets, failures and predicted times
     Engine,
-    /// The window
+    /// The window of each worker
     Scheduler,
     /// Ports
     Port,
-    /// Totals and drops; with --json everything
+    /// Totals and drops; with --json, everything
     Stats,
 }
 
@@ -133,10 +133,10 @@ pub(crate) struct ShowArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
-    /// Show everything in one line each; else tables fit 80 columns
+    /// Show all columns and digits; without it, tables fit 80 columns
     #[arg(long)]
     pub(crate) wide: bool,
-    /// Show it again every so many seconds, with rates per second
+    /// Repeat the table every SECONDS (default: 2), with rates per second
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, default_missing_value = "2", value_parser = seconds)]
     pub(crate) watch: Option<f64>,
     /// Print JSON
@@ -153,16 +153,16 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 #[derive(Args)]
 pub(crate) struct DemoArgs {
-    /// Seconds that it takes in all, the simulated card's six not counted
+    /// Total duration in seconds, without the six seconds of the simulated card
     #[arg(long, default_value_t = 75.0)]
     pub(crate) seconds: f64,
-    /// An engine of the first gateway that vanishes under load and comes back: multibuffer, software, model-a, model-b
+    /// An engine of the first gateway that disappears under load and comes back: multibuffer, software, model-a, model-b
     #[arg(long, value_name = "ENGINE")]
     pub(crate) fail: Option<String>,
-    /// A capture to send instead of demo/traffic.pcap
+    /// The capture to send instead of demo/traffic.pcap
     #[arg(long, value_name = "FILE.pcap")]
     pub(crate) capture: Option<PathBuf>,
-    /// Seed of the generated IMIX
+    /// Seed of the generated IMIX traffic
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     /// Print the report as JSON
@@ -172,7 +172,7 @@ pub(crate) struct DemoArgs {
 
 #[derive(Args)]
 pub(crate) struct EnginesArgs {
-    /// Measure every engine and algorithm anew
+    /// Measure every engine and algorithm again
     #[arg(long)]
     pub(crate) calibrate: bool,
     /// Print JSON

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
     }
     if config.ports.iter().any(|port| port.device.is_some()) {
-        println!("the MTU inside is {}", inner_mtu(&config));
+        println!("the inside MTU is {}", inner_mtu(&config));
     }
     Ok(())
 }

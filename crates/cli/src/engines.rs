@@ -23,9 +23,9 @@ pub(crate) fn run(args: &EnginesArgs) -> Result<(), Failure> {
 fn print(engine: &EngineOverview) {
     println!("{}: {}", engine.kind, engine.summary);
     if let Some(reason) = &engine.reason {
-        println!("  not there: {reason}");
+        println!("  unavailable: {reason}");
         if let Some(remedy) = &engine.remedy {
-            println!("  to get it: {remedy}");
+            println!("  to install it: {remedy}");
         }
         println!();
         return;
@@ -33,7 +33,7 @@ fn print(engine: &EngineOverview) {
     println!("  version {}", engine.version.as_deref().unwrap_or("unknown"));
     println!("  algorithms: {}", engine.algorithms.join(", "));
     if let Some(left_out) = &engine.left_out {
-        println!("  left to other engines: {left_out}");
+        println!("  not supported: {left_out}");
     }
     if !engine.costs.is_empty() {
         let mut table = new_table(&["algorithm", "t_init ns", "t_block ns (16 bytes)"]);

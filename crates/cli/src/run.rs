@@ -60,7 +60,7 @@ fn warn(config: &Config) {
 /// Leaves the host as it was before the start.
 fn undo(helper: &Helper) {
     if let Err(error) = helper.undo() {
-        tracing::warn!("not all routes or sockets could be removed: {error}");
+        tracing::warn!("some routes or sockets could not be removed: {error}");
     }
 }
 
@@ -119,7 +119,7 @@ impl Running {
 /// The gateway goes on if its service manager is deaf, which then ends it or not.
 fn tell_manager(progress: Progress) {
     if let Err(error) = notify::tell(progress) {
-        tracing::warn!("the service manager cannot be told ({progress:?}): {error}");
+        tracing::warn!("cannot notify the service manager ({progress:?}): {error}");
     }
 }
 

@@ -27,7 +27,7 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
     let is_taken = match Multibuffer::inline(&multibuffer.name) {
         Ok(engine) => is_useful(IdleEngine::new(engine), config, costs),
         Err(error) => {
-            tracing::info!("{error}; `convoy engines` says how to get it");
+            tracing::info!("{error}; `convoy engines` says how to install it");
             false
         }
     };
@@ -56,7 +56,7 @@ fn is_faster(own: CostModel, other: CostModel) -> bool {
 fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
     let can = engine.description().transforms.contains(&transform);
     can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
-        cost.inspect_err(|error| tracing::warn!("{error}; it is left out of the comparison")).ok()
+        cost.inspect_err(|error| tracing::warn!("{error}; this engine is left out of the comparison")).ok()
     })
 }
 

@@ -271,10 +271,10 @@ mod tests {
         assert!(matches!(received.recv(), Ok(Order::Stop)));
         let worker = std::thread::spawn(move || {
             let Ok(Order::Show(reply)) = received.recv() else { panic!("a snapshot was asked for") };
-            reply(Snapshot { opened: 7, ..Snapshot::default() });
+            reply(Snapshot { decrypted: 7, ..Snapshot::default() });
         });
         let answer = ask(&path, Ask::Snapshot).expect("an answer");
-        assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.opened == 7));
+        assert!(matches!(answer, Answer::Snapshot(snapshot) if snapshot.decrypted == 7));
         worker.join().expect("no panic");
         assert_eq!(
             ControlServer::listen(&path).err().map(|error| error.kind()),

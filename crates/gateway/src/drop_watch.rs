@@ -128,54 +128,55 @@ fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {
         D::Replayed => {
-            "their sequence numbers were seen before, or are left of the replay window. Right after the peer was restarted with \
-             static keys it means that the peer counts from 1 again, because it keeps no state file or lost it: give both ends new \
-             keys. Otherwise the path reorders more than replay_window, or someone replays packets"
+            "their sequence numbers were already received, or are older than the replay window. After a restart of a peer with static \
+             keys, this means that the peer starts at 1 again because it has no state file or lost it: install new keys at both \
+             ends. Otherwise the path reorders by more than replay_window, or someone replays packets"
         }
         D::IntegrityFailed => {
-            "their integrity check failed. All packets of a tunnel: keys or algorithms differ from the peer's. A few: they were \
-             corrupted on the way, or forged"
+            "their integrity check failed. If it fails for all packets of a tunnel, keys or algorithms differ from the peer's; a few \
+             packets were corrupted on the way, or forged"
         }
         D::UnknownSpi => {
-            "no SA has their SPI. For a moment this is usual after a rekeying or a restart; otherwise the peer uses an SA that this \
-             end does not have, or they are strays"
+            "no SA has their SPI. This is normal for a moment after a rekeying or a restart; otherwise the peer uses an SA that this \
+             gateway does not have, or the packets were sent here by mistake"
         }
         D::OutboundNoSa => {
-            "their tunnel has no SA. With keys from charon the negotiation failed or is under way (swanctl --list-sas, charon's log); \
-             otherwise the tunnel has no [tunnel.manual]"
+            "their tunnel has no SA. With keys from charon, the negotiation failed or is in progress (see swanctl --list-sas and charon's \
+             log); otherwise the tunnel has no [tunnel.manual]"
         }
         D::SaMismatch => {
-            "their SPI is known, but they came to another address or in another encapsulation than their SA's; both ends need the \
-             same encap"
+            "their SPI is known, but their address or encapsulation is not that of the SA; both ends need the same encap"
         }
         D::SaExpired => {
-            "their SA is past its hard lifetime; give the tunnel new keys, or have charon rekey sooner"
+            "the hard lifetime of their SA has passed; install new keys, or have charon rekey earlier"
         }
         D::SequenceExhausted => {
-            "their SA has no sequence number left; give the tunnel new keys, or set esn = true at both ends"
+            "their SA has used all sequence numbers; install new keys, or set esn = true at both ends"
         }
         D::SequenceUnreserved => {
-            "the state file could not be written in time to reserve sequence numbers; see to its disk, which is slow, full or gone"
+            "the state file could not be written in time to reserve sequence numbers; check its disk, which is slow, full or missing"
         }
         D::PolicyMismatch => {
-            "what came out of the SA is not what its tunnel's selectors admit; local_ts and remote_ts must mirror the peer's"
+            "the decrypted packets do not match the selectors of their tunnel; local_ts and remote_ts must mirror the peer's"
         }
         D::InboundUnprotected => {
-            "they came in plain from outside, though a tunnel's selectors want them protected"
+            "they arrived unencrypted from outside, although the selectors of a tunnel require protection"
         }
-        D::EngineFailed => "no engine could do the job; `convoy show engine` says which are down",
-        D::NoFrame => "no frame was free: more packets are under way than the gateway can hold",
-        D::NoRoom => "a frame had no room for what the SA adds; lower the MTU of the interface inside",
+        D::EngineFailed => "no engine could process them; `convoy show engine` shows which are down",
+        D::NoFrame => "no packet buffer was free: more packets are in progress than the gateway can hold",
+        D::NoRoom => {
+            "a packet buffer had no room for the headers of the SA; lower the MTU of the inside interface"
+        }
         D::BadPadding | D::BadNextHeader | D::MalformedDecrypted => {
-            "they were authentic, but what they carry is malformed or of another mode: mode must be the same at both ends"
+            "they are authentic, but their content is malformed or of another mode; mode must be the same at both ends"
         }
         D::OpenedElsewhere | D::Unsealed => {
-            "a port that seals in flight and the SAs do not go together; please report it"
+            "the SAs of a port with inline cryptography do not match those of the gateway; please report it"
         }
         D::ReassemblyLimit | D::FragmentTooMany => {
-            "more outer fragments are being put together than the gateway allows; lower the peer's MTU, so that it sends none"
+            "more outer fragments are being reassembled than the gateway allows; lower the peer's MTU so that it does not fragment"
         }
-        D::FragmentOverlap => "outer fragments overlap, which no honest sender makes",
+        D::FragmentOverlap => "outer fragments overlap, which no correct sender produces",
         _ => return None,
     })
 }

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub enum LockError {
     /// A gateway runs.
     #[error(
-        "another gateway{} runs with the control socket {}; stop it, or give this one a control and a device of its own \
+        "another gateway{} runs with the control socket {}; stop it, or configure another control socket and device for this \
          in its configuration", by(.holder), .control.display()
     )]
     Taken {

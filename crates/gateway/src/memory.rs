@@ -13,7 +13,7 @@ const BESIDE_WORKERS: usize = 32 << 20;
 /// There is not enough memory.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "memory: {mib} MiB for {workers} workers cannot be had; raise the limit (ulimit -v, LimitAS=), or take fewer workers"
+    "memory: cannot allocate {mib} MiB for {workers} workers; raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
 )]
 pub struct MemoryError {
     mib: usize,
@@ -40,6 +40,8 @@ mod tests {
     fn what_can_be_had_is_good_and_what_cannot_is_told_with_how_much_it_is() {
         assert!(check(1).is_ok());
         let error = MemoryError { mib: 93, workers: 2 };
-        assert!(error.to_string().starts_with("memory: 93 MiB for 2 workers cannot be had; raise the limit"));
+        assert!(
+            error.to_string().starts_with("memory: cannot allocate 93 MiB for 2 workers; raise the limit")
+        );
     }
 }

@@ -116,10 +116,10 @@ pub enum RunError {
     #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
     Thread(String),
     /// Workers did not end in time.
-    #[error("{} did not end in time; an engine or a port holds up what had packets there, which are lost", Workers(.0))]
+    #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]
     Hung(Vec<usize>),
     /// The operator did not want to wait.
-    #[error("told a second time to stop: {} had not ended, and packets under way are lost", Workers(.0))]
+    #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", Workers(.0))]
     Hurried(Vec<usize>),
     /// There is not enough memory.
     #[error(transparent)]
@@ -132,7 +132,7 @@ pub enum RunError {
     Privileges(#[from] privileges::PrivilegeError),
     /// The helper ended by a fault, or somebody ended it.
     #[error(
-        "the helper process ended ({0}): routes that go would not be set anew, and no configuration could be read; a start brings it back"
+        "the helper process ended ({0}): without it, routes cannot be restored and the configuration cannot be reloaded; start the gateway again"
     )]
     Helper(ExitStatus),
     /// Nothing could be routed into the tunnels.

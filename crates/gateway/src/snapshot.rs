@@ -39,10 +39,10 @@ pub struct Snapshot {
     pub ports: Vec<PortRow>,
     /// Dropped packets by reason, of all SAs and of none.
     pub drops: Drops,
-    /// Packets prepared for sealing.
+    /// Packets prepared for encryption.
     pub protected: u64,
-    /// Packets opened and delivered.
-    pub opened: u64,
+    /// Packets decrypted and delivered.
+    pub decrypted: u64,
     /// Packets that one worker received and another served.
     pub handed_over: u64,
     /// Workers that did not answer in time, of which nothing is here.

@@ -219,7 +219,7 @@ impl WorkerThread {
                     tracing::info!("SA {name}: soft lifetime reached");
                 }
                 WorkerEvent::Lifetime(LifetimeEvent { name, expiry: Expiry::Hard, .. }) => {
-                    tell(format!("SA {name}: hard lifetime reached; it carries no packet any more"));
+                    tell(format!("SA {name}: hard lifetime reached; it no longer carries packets"));
                 }
             }
         }

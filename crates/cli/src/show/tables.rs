@@ -298,7 +298,7 @@ fn stats(view: &View<'_>) -> String {
 fn totals(snapshot: &Snapshot) -> Vec<(String, u64)> {
     let mut totals = vec![
         ("packets protected".to_owned(), snapshot.protected),
-        ("packets opened".to_owned(), snapshot.opened),
+        ("packets decrypted".to_owned(), snapshot.decrypted),
         ("handed to another worker".to_owned(), snapshot.handed_over),
     ];
     totals.extend(snapshot.drops.iter().map(|(reason, count)| (format!("dropped: {reason}"), *count)));

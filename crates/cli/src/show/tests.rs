@@ -77,7 +77,7 @@ fn busy() -> Snapshot {
         sent_bytes: 14_814_814_815_000,
         receive_dropped: 1_234_567_890,
         system_calls: 1_234_567_890,
-        device: [("sealed".to_owned(), 9_876_543_210), ("wrong_icv".to_owned(), 0)].into(),
+        device: [("encrypted".to_owned(), 9_876_543_210), ("wrong_icv".to_owned(), 0)].into(),
         ..PortRow::default()
     };
     Snapshot {
@@ -114,7 +114,7 @@ fn busy() -> Snapshot {
         ports: vec![port("inside", "tun"), port("outside towards the provider", "udp")],
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
         protected: 9_876_543_210,
-        opened: 9_876_543_210,
+        decrypted: 9_876_543_210,
         handed_over: 1_234_567_890,
         silent_workers: vec![7],
         charon: Some(CharonRow { is_connected: true, acquires: 1_234_567_890, ..CharonRow::default() }),

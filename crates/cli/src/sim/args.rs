@@ -13,15 +13,15 @@ pub(crate) struct SimArgs {
 
 #[derive(Subcommand)]
 pub(super) enum SimCommand {
-    /// One run: what share goes where, what throughput, what latency
+    /// Simulate one run: shares of the engines, throughput, latency
     Run(Box<RunArgs>),
-    /// The highest rate without loss, by binary search (RFC 2544)
+    /// Find the highest rate without loss by binary search (RFC 2544)
     Ndr(Box<NdrArgs>),
-    /// A grid of runs over all cores, into a file of results; goes on where it was interrupted
+    /// Simulate a grid of runs on all cores and write the results to a file; an interrupted sweep is resumed
     Sweep(SweepArgs),
-    /// A paper's figures, and what becomes of its claims
+    /// Reproduce the figures of a paper and check its claims
     Figures(FiguresArgs),
-    /// What this machine's engines would do with a capture: the best window, and what each engine brings
+    /// Predict how this machine's engines would process a capture: the best window, and the benefit of each engine
     Plan(PlanArgs),
 }
 
@@ -30,16 +30,16 @@ pub(super) struct PlanArgs {
     /// The gateway's configuration: its engines and policies
     #[arg(short, long, value_name = "GATEWAY.toml")]
     pub(super) config: PathBuf,
-    /// A capture of the inside: pcap or pcapng
+    /// A capture of the plaintext side: pcap or pcapng
     #[arg(long, value_name = "FILE.pcap")]
     pub(super) trace: PathBuf,
-    /// Packets of the capture that count
+    /// Number of packets of the capture to use
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub(super) packets: usize,
-    /// Rate at which packets arrive [default: there are always more]
+    /// Rate at which packets arrive [default: a packet is always waiting]
     #[arg(long, value_name = "R")]
     pub(super) rate_mbps: Option<f64>,
-    /// Also send the capture through the gateway itself so often, and hold the prediction against it
+    /// Also send the capture through the gateway itself this many times and compare the prediction with it
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "30")]
     pub(super) measure: Option<usize>,
     /// Print JSON
@@ -49,32 +49,32 @@ pub(super) struct PlanArgs {
 
 #[derive(Args)]
 pub(super) struct SweepArgs {
-    /// The sweep: examples/sweep.toml is one
+    /// The sweep; see examples/sweep.toml
     #[arg(value_name = "FILE.toml")]
     pub(super) file: PathBuf,
-    /// File of results, one line of JSON a point; a table goes beside it [default: FILE.jsonl]
+    /// File for the results, one line of JSON per point; a table is written beside it [default: FILE.jsonl]
     #[arg(long, value_name = "FILE.jsonl")]
     pub(super) out: Option<PathBuf>,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     pub(super) jobs: Option<usize>,
 }
 
 #[derive(Args)]
 pub(super) struct FiguresArgs {
-    /// Whose figures
+    /// The paper
     #[arg(long, value_name = "NAME", default_value = "small-packets")]
     pub(super) paper: PaperName,
-    /// Folder of the figures, tables and the report; it is made where it is not there
+    /// Folder for the figures, tables and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Packets of each run or trial behind a figure [default: 500,000 of small-packets, 20,000 of the others]
+    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 20,000 for the others]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
-    /// The same over what the paper leaves open [default: 30,000 or 3,000, at most those of --packets]
+    /// Packets per run over the parameters that the paper leaves open [default: 30,000 or 3,000, at most --packets]
     #[arg(long, value_name = "N")]
     pub(super) range_packets: Option<u64>,
-    /// Threads [default: all cores]
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N")]
     pub(super) jobs: Option<usize>,
     /// Print claims and files as JSON
@@ -84,25 +84,25 @@ pub(super) struct FiguresArgs {
 
 #[derive(Args)]
 pub(super) struct NdrArgs {
-    /// A file, or the name of a platform that comes with the program
+    /// A file, or the name of a built-in platform
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     /// exponential, uniform, trace, imix, or a payload size in bytes
     #[arg(long, value_name = "NAME", default_value = "trace")]
     pub(super) pattern: Pattern,
-    /// Packets of each trial; a queue of N hides an overload of less than N over them
+    /// Packets per trial; a queue of N packets hides an overload of less than N packets per trial
     #[arg(long, value_name = "N", default_value_t = 200_000)]
     pub(super) packets: u64,
-    /// SAs [default: 100]
+    /// Number of SAs [default: 100]
     #[arg(long, value_name = "N")]
     pub(super) sas: Option<u32>,
-    /// Rate of the line, above which nothing is offered, in Mbit/s [default: the platform's]
+    /// Line rate in Mbit/s, the upper limit of the offered rate [default: the platform's]
     #[arg(long, value_name = "MBPS")]
     pub(super) rate_mbps: Option<f64>,
-    /// Part of the packets that may be lost
+    /// Fraction of the packets that may be lost
     #[arg(long, value_name = "RATIO", default_value_t = 0.0)]
     pub(super) loss_ratio: f64,
-    /// How near the result is to a rate that loses more, as a part of it
+    /// Relative distance between the result and a rate that loses more
     #[arg(long, value_name = "PART", default_value_t = 0.001)]
     pub(super) resolution: f64,
     /// Packets arrive as a Poisson process, not evenly spaced
@@ -134,14 +134,14 @@ pub(super) enum PaperName {
 pub(super) enum SaBy {
     /// One SA for each destination address
     Destination,
-    /// The tunnels of --config; what none protects is left out
+    /// The tunnels of --config; packets that none protects are left out
     Policies,
 }
 
-/// What counts as a captured packet's length.
+/// What the length of a captured packet is.
 #[derive(Clone, Copy, ValueEnum)]
 pub(super) enum Length {
-    /// What TCP or UDP carries, to which the platform adds its header
+    /// The TCP or UDP payload, to which the platform adds its header
     Payload,
     /// The whole IP packet
     Packet,
@@ -149,7 +149,7 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a platform that comes with the program: grip, grip-inline, ixp425, pci-accelerators, pentium3
+    /// A file, or the name of a built-in platform: grip, grip-inline, ixp425, pci-accelerators, pentium3
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]
@@ -172,19 +172,19 @@ pub(super) struct TrafficArgs {
     /// exponential, uniform, trace (synthetic, fitted to the paper's), imix, or a payload size in bytes
     #[arg(long, value_name = "NAME", conflicts_with = "trace", default_value = "trace")]
     pub(super) pattern: Pattern,
-    /// A capture (pcap, pcapng) or the six columns of the Internet Traffic Archive, told apart by content
+    /// A capture (pcap, pcapng) or a text trace with the six columns of the Internet Traffic Archive, detected by content
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
-    /// Packets, 500,000 of a pattern and all of a trace without
+    /// Number of packets [default: 500,000 of a pattern, or the whole trace]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
-    /// SAs of a pattern [default: 100]
+    /// Number of SAs of a pattern [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub(super) sas: Option<u32>,
-    /// Exponent of Zipf's law by which a pattern's SAs are chosen; 0 makes them equiprobable [default: 0]
+    /// Exponent of the Zipf distribution of a pattern's SAs; 0 makes all equally likely [default: 0]
     #[arg(long, value_name = "S", conflicts_with = "trace")]
     pub(super) popularity: Option<f64>,
-    /// Chance that a packet of a pattern has the SA of the one before [default: 0; 0.56, fitted, for trace]
+    /// Probability that a packet of a pattern has the same SA as the one before [default: 0; 0.56, fitted, for trace]
     #[arg(long, value_name = "P", conflicts_with = "trace")]
     pub(super) locality: Option<f64>,
     /// Which SA a captured packet belongs to
@@ -193,24 +193,24 @@ pub(super) struct TrafficArgs {
     /// The gateway's configuration, for --sa-by policies
     #[arg(long, value_name = "GATEWAY.toml", required_if_eq("sa_by", "policies"))]
     pub(super) config: Option<PathBuf>,
-    /// What counts as a captured packet's length
+    /// What the length of a captured packet is
     #[arg(long, value_name = "WHAT", requires = "trace", default_value = "payload")]
     pub(super) length: Length,
 }
 
 #[derive(Args)]
-#[command(next_help_heading = "Arrivals (back to back without)")]
+#[command(next_help_heading = "Arrivals (default: back to back)")]
 pub(super) struct ArrivalArgs {
-    /// Rate of the line on which packets come back to back, in Mbit/s
+    /// Line rate at which packets arrive back to back, in Mbit/s
     #[arg(long, value_name = "MBPS")]
     pub(super) rate_mbps: Option<f64>,
-    /// So many packets a second, evenly spaced
+    /// Packets per second, evenly spaced
     #[arg(long, value_name = "N", conflicts_with = "as_captured")]
     pub(super) rate_pps: Option<f64>,
-    /// With --rate-pps: as a Poisson process
+    /// With --rate-pps: arrivals are a Poisson process
     #[arg(long, requires = "rate_pps")]
     pub(super) poisson: bool,
-    /// As the trace's timestamps say
+    /// Use the timestamps of the trace
     #[arg(long, requires = "trace")]
     pub(super) as_captured: bool,
 }
@@ -218,55 +218,55 @@ pub(super) struct ArrivalArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Changes to the platform")]
 pub(super) struct ChangeArgs {
-    /// The platform in another of the settings that its file names, `+` between several
+    /// A variant that the platform file defines; join several with `+`
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Packets that an ingress queue holds; what finds it full is dropped, and the source never waits
+    /// Size of an ingress queue in packets; packets that find it full are dropped, and the source never waits
     #[arg(long, value_name = "N")]
     queue_packets: Option<usize>,
-    /// The same in bytes, with the platform's header
+    /// Size of an ingress queue in bytes, including the platform's header
     #[arg(long, value_name = "BYTES")]
     queue_bytes: Option<u64>,
-    /// The window, in packets; 1 switches bundling off
+    /// Window in packets; 1 disables grouping
     #[arg(long, value_name = "W")]
     window: Option<usize>,
-    /// How many accelerators there are
+    /// Number of accelerators
     #[arg(long, value_name = "A")]
     accelerators: Option<usize>,
-    /// The CPU's time to begin, over the accelerator's
+    /// Ratio of the CPU's set-up time to the accelerator's
     #[arg(long, value_name = "R")]
     init_ratio: Option<f64>,
-    /// The CPU's time for a block, over the accelerator's
+    /// Ratio of the CPU's time per block to the accelerator's
     #[arg(long, value_name = "R")]
     enc_ratio: Option<f64>,
-    /// How many may wait for each processor
+    /// Queue depth of each processor
     #[arg(long, value_name = "D")]
     depth: Option<usize>,
-    /// The accelerator's time to begin, in microseconds
+    /// The accelerator's set-up time, in microseconds
     #[arg(long, value_name = "US")]
     t_init_us: Option<f64>,
-    /// finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded
+    /// Scheduling policy: finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded
     #[arg(long, value_name = "P")]
     policy: Option<String>,
-    /// Where the processor with the lowest finishing time has a full queue: wait for it, or skip it
+    /// If the queue of the best processor is full: wait for it, or skip that processor
     #[arg(long, value_name = "wait|skip")]
     full_queue: Option<String>,
     /// What --depth counts: multi-packets or packets
     #[arg(long, value_name = "UNIT")]
     depth_unit: Option<String>,
-    /// Multi-packets of other SAs pass one that waits for a full queue
+    /// Let multi-packets of other SAs overtake one that waits for a full queue
     #[arg(long)]
     overtake: bool,
-    /// Bytes at which a multi-packet is closed
+    /// Maximum size of a multi-packet in bytes
     #[arg(long, value_name = "BYTES")]
     byte_limit: Option<u32>,
-    /// Time after which the window is closed, in microseconds
+    /// Maximum time that a packet is held in the window, in microseconds
     #[arg(long, value_name = "US")]
     max_wait_us: Option<f64>,
-    /// Accelerators move the next input in while they compute
+    /// Accelerators read the next input while they compute
     #[arg(long)]
     prefetch: bool,
-    /// Accelerators move the last output out while they compute
+    /// Accelerators write the last output while they compute
     #[arg(long)]
     write_buffer: bool,
 }

@@ -66,7 +66,7 @@ fn print(platform: &str, setting: &Setting, args: &NdrArgs, ndr: &Ndr) {
         ratio => format!("at most {} % lost", ratio * 100.0),
     };
     if best.packets == 0 {
-        println!("every rate that was tried loses more than that: {allowed}");
+        println!("every rate that was tried loses more than allowed ({allowed})");
     } else {
         let part = best.pps / line.pps * 100.0;
         println!(

@@ -96,14 +96,17 @@ fn print(told: &Told) {
         table.add_row(row(outcome));
     }
     println!("{table}");
-    println!("The best window is {} packets; engines more or less are told with it.", plan.best_window);
+    println!(
+        "The best window is {} packets; it is also used for the settings with other engines.",
+        plan.best_window
+    );
     if let Some(measured) = &told.measured {
         let predicted = plan.as_configured.packets_per_second;
         let error = (predicted / measured.undisturbed_packets_per_second - 1.0) * 100.0;
         let shares: Vec<String> = measured.share.iter().map(share).collect();
         println!(
-            "The gateway itself, as configured: {:.0} packets/s undisturbed ({:.0} with what else ran), {:.2} packets per \
-             multi-packet, {}. The prediction is {error:+.0} % off the former.",
+            "The gateway itself, as configured: {:.0} packets/s undisturbed ({:.0} with the load of other programs), {:.2} packets per \
+             multi-packet, {}. The prediction is off by {error:+.0} % from the undisturbed rate.",
             measured.undisturbed_packets_per_second,
             measured.packets_per_second,
             measured.packets_per_multipacket,

@@ -28,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, thiserror::Error)]
 pub enum HelperError {
     /// It could not be started.
-    #[error("the helper process cannot be started: {0}")]
+    #[error("cannot start the helper process: {0}")]
     Start(io::Error),
     /// It is gone, or does not answer.
     #[error("the helper process does not answer: {0}")]

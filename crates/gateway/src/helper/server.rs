@@ -50,7 +50,7 @@ fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    tracing::error!("the helper cannot read what the gateway asks: {error}");
+                    tracing::error!("the helper cannot read a request of the gateway: {error}");
                     break;
                 }
             }
@@ -98,7 +98,7 @@ async fn restore(keeper: &mut RouteKeeper) {
     match keeper.restore().await {
         Ok(0) => {}
         Ok(changes) => {
-            tracing::warn!("an interface or rule changed; {changes} routes and rules were set anew")
+            tracing::warn!("an interface or rule changed; {changes} routes and rules were restored")
         }
         Err(error) => tracing::warn!("routes into the tunnels: {error}"),
     }
@@ -134,7 +134,7 @@ fn remove_socket(path: &Path) {
     }
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {
-            tracing::warn!("{} cannot be removed: {error}", path.display());
+            tracing::warn!("cannot remove {}: {error}", path.display());
         }
         _ => {}
     }

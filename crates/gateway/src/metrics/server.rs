@@ -98,7 +98,7 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
             }
             Err(error) => {
                 if told.is_none_or(|told| told.elapsed() > SILENCE) {
-                    tracing::warn!("metrics: a connection cannot be accepted: {error}; trying again");
+                    tracing::warn!("metrics: cannot accept a connection: {error}; trying again");
                     told = Some(Instant::now());
                 }
                 // Its file descriptor may be the one that is lacking.

@@ -177,19 +177,23 @@ fn way_to_charon(encoder: &mut Encoder<'_>, row: &CharonRow) -> std::fmt::Result
     let connected = f64::from(u8::from(row.is_connected));
     single_gauge(encoder, "charon_connected", "1 while a charon is connected", connected)?;
     single_counter(encoder, "charon_acquires", "SAs that charon was asked for", row.acquires)?;
-    let help = "SAs that charon could not be asked for";
+    let help = "Requests for SAs that could not be delivered to charon";
     single_counter(encoder, "charon_acquires_lost", help, row.acquires_lost)?;
-    let help = "IKE messages for which charon had no room";
+    let help = "IKE messages lost because the socket of charon was full or closed";
     single_counter(encoder, "charon_ike_lost_messages", help, row.ike_lost)?;
-    let help = "Lifetimes and moved peers that charon has not heard of";
+    let help = "Lifetimes and changed peer addresses that charon has not been told yet";
     single_gauge(encoder, "charon_waiting_events", help, row.events_waiting as f64)
 }
 
 fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {
     let totals = [
-        ("protected_packets", "Packets prepared for sealing", snapshot.protected),
-        ("opened_packets", "Packets opened and delivered", snapshot.opened),
-        ("handed_over_packets", "Packets that one worker received and another served", snapshot.handed_over),
+        ("protected_packets", "Packets prepared for encryption", snapshot.protected),
+        ("decrypted_packets", "Packets decrypted and delivered", snapshot.decrypted),
+        (
+            "handed_over_packets",
+            "Packets that one worker received and passed to another",
+            snapshot.handed_over,
+        ),
     ];
     for (name, help, count) in totals {
         single_counter(encoder, name, help, count)?;
@@ -240,13 +244,18 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
             label("transform", &row.transform),
         ]
     };
-    infos(encoder, "sa", "The SAs that there are", rows.iter().map(|row| (sa(row), more(row))))?;
+    infos(encoder, "sa", "Installed SAs", rows.iter().map(|row| (sa(row), more(row))))?;
     let each = |value: fn(&SaRow) -> f64| rows.iter().map(move |row| (sa(row), value(row)));
     gauges(encoder, "sa_age_seconds", "Time since an SA was installed", each(|row| row.age_s))?;
     let used = rows.iter().filter_map(|row| Some((sa(row), row.last_used_s?)));
     gauges(encoder, "sa_idle_seconds", "Time since an SA's last packet", used)?;
     let path_mtus = rows.iter().filter_map(|row| Some((sa(row), f64::from(row.path_mtu?))));
-    gauges(encoder, "sa_path_mtu_bytes", "The largest outer packet that an SA's path carries", path_mtus)?;
+    gauges(
+        encoder,
+        "sa_path_mtu_bytes",
+        "Largest outer packet that the path to the peer carries",
+        path_mtus,
+    )?;
     let sequence = "Last sequence number sent, or highest received";
     gauges(encoder, "sa_sequence_number", sequence, each(|row| row.sequence as f64))
 }
@@ -254,25 +263,39 @@ fn associations(encoder: &mut Encoder<'_>, rows: &[SaRow]) -> std::fmt::Result {
 fn windows(encoder: &mut Encoder<'_>, rows: &[SchedulerRow]) -> std::fmt::Result {
     let worker = |row: &SchedulerRow| [label("worker", row.worker)];
     let waits = rows.iter().map(|row| (worker(row), seconds(&row.wait_ns)));
-    family(encoder, ("window_wait_seconds", "Time in the window", MetricType::Histogram), waits)?;
+    family(
+        encoder,
+        ("window_wait_seconds", "Time that packets spent in the window", MetricType::Histogram),
+        waits,
+    )?;
     let sizes = rows.iter().map(|row| (worker(row), row.window as f64));
-    gauges(encoder, "window_size_packets", "The window", sizes)
+    gauges(encoder, "window_size_packets", "Current size of the window", sizes)
 }
 
 fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
     let each = |value: fn(&EngineRow) -> u64| rows.iter().map(move |row| (engine(row), value(row)));
     let gauge = |value: fn(&EngineRow) -> f64| rows.iter().map(move |row| (engine(row), value(row)));
-    counters(encoder, "engine_packets", "Packets done", each(|row| row.packets))?;
-    counters(encoder, "engine_multi_packets", "Multi-packets done", each(|row| row.multi_packets))?;
-    counters(encoder, "engine_failures", "Times taken out", each(|row| row.failures))?;
+    counters(encoder, "engine_packets", "Packets completed", each(|row| row.packets))?;
+    counters(encoder, "engine_multi_packets", "Multi-packets completed", each(|row| row.multi_packets))?;
+    counters(encoder, "engine_failures", "Times that the engine was quarantined", each(|row| row.failures))?;
     counters(
         encoder,
         "engine_retried_packets",
-        "Packets done again elsewhere",
+        "Packets that other engines processed again",
         each(|row| row.retried_packets),
     )?;
-    gauges(encoder, "engine_up", "1 while in use", gauge(|row| f64::from(u8::from(row.down.is_empty()))))?;
-    gauges(encoder, "engine_queued_multi_packets", "Queue depth", gauge(|row| row.queued as f64))?;
+    gauges(
+        encoder,
+        "engine_up",
+        "1 while the engine is in use, 0 while it is quarantined",
+        gauge(|row| f64::from(u8::from(row.down.is_empty()))),
+    )?;
+    gauges(
+        encoder,
+        "engine_queued_multi_packets",
+        "Multi-packets in the queue of the engine",
+        gauge(|row| row.queued as f64),
+    )?;
     gauges(encoder, "engine_predicted_ns", "Mean predicted finishing time", gauge(|row| row.predicted_ns))?;
     gauges(
         encoder,
@@ -281,7 +304,7 @@ fn engines(encoder: &mut Encoder<'_>, rows: &[EngineRow]) -> std::fmt::Result {
         gauge(|row| row.prediction_error_ns),
     )?;
     let sizes = rows.iter().map(|row| (engine(row), packets(&row.packets_per_multi_packet)));
-    let size = ("engine_multi_packet_size", "Packets of multi-packets", MetricType::Histogram);
+    let size = ("engine_multi_packet_size", "Packets per multi-packet", MetricType::Histogram);
     family(encoder, size, sizes)
 }
 
@@ -296,8 +319,13 @@ fn ports(encoder: &mut Encoder<'_>, rows: &[PortRow]) -> std::fmt::Result {
     counters(encoder, "port_received_bytes", "Bytes received", each(|row| row.received_bytes))?;
     counters(encoder, "port_sent_packets", "Packets sent", each(|row| row.sent_packets))?;
     counters(encoder, "port_sent_bytes", "Bytes sent", each(|row| row.sent_bytes))?;
-    counters(encoder, "port_receive_dropped", "Arrived and dropped", each(|row| row.receive_dropped))?;
-    counters(encoder, "port_send_dropped", "Could not leave", each(|row| row.send_dropped))?;
+    counters(
+        encoder,
+        "port_receive_dropped",
+        "Received packets that could not be passed on",
+        each(|row| row.receive_dropped),
+    )?;
+    counters(encoder, "port_send_dropped", "Packets that could not be sent", each(|row| row.send_dropped))?;
     counters(encoder, "port_system_calls", "System calls", each(|row| row.system_calls))?;
     let device = rows.iter().flat_map(|row| {
         let labels = |counter: &String| [label("port", &row.name), label("counter", counter)];
@@ -323,7 +351,7 @@ mod tests {
         };
         let port = PortRow {
             name: "outside".to_owned(),
-            device: [("sealed".to_owned(), 5)].into(),
+            device: [("encrypted".to_owned(), 5)].into(),
             ..PortRow::default()
         };
         let snapshot = Snapshot {
@@ -350,7 +378,7 @@ mod tests {
                 "convoy_window_wait_seconds_bucket{le=\"5.12e-7\",worker=\"0\"} 5",
                 "convoy_window_wait_seconds_count{worker=\"0\"} 5",
                 "convoy_dropped_packets_total{reason=\"replayed\"} 3",
-                "convoy_port_device_total{port=\"outside\",counter=\"sealed\"} 5",
+                "convoy_port_device_total{port=\"outside\",counter=\"encrypted\"} 5",
                 "convoy_engine_up{engine=\"software0\",worker=\"0\"} 1.0",
                 "convoy_silent_workers 1.0",
                 "convoy_charon_connected 1.0",
@@ -402,7 +430,7 @@ mod tests {
             sas: vec![sa, silent],
             tunnels: vec![tunnel],
             protected: 4,
-            opened: 5,
+            decrypted: 5,
             handed_over: 6,
             ..Snapshot::default()
         };
@@ -424,7 +452,7 @@ mod tests {
                 &format!("convoy_sa_sequence_number{{{spi}}} 77.0"),
                 &format!("convoy_sa_path_mtu_bytes{{{spi}}} 1300.0"),
                 "convoy_protected_packets_total 4",
-                "convoy_opened_packets_total 5",
+                "convoy_decrypted_packets_total 5",
                 "convoy_handed_over_packets_total 6",
                 r#"convoy_dropped_packets_total{reason="integrity_failed"} 0"#,
             ],

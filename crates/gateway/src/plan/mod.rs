@@ -38,7 +38,7 @@ pub enum PlanError {
     Port(#[from] convoy_port::PortError),
     /// No packet of the capture is protected.
     #[error(
-        "{0}: no policy of the configuration protects any of its {1} packets; compare local_ts and remote_ts with them"
+        "{0}: no policy of the configuration protects any of its {1} packets; compare local_ts and remote_ts with the addresses in the capture"
     )]
     Unprotected(String, u64),
     /// An engine could not be measured.

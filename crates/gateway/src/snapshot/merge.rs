@@ -14,7 +14,7 @@ impl Snapshot {
             whole.engines.extend(other.engines);
             whole.schedulers.extend(other.schedulers);
             whole.protected += other.protected;
-            whole.opened += other.opened;
+            whole.decrypted += other.decrypted;
             whole.handed_over += other.handed_over;
             for (policy, more) in whole.policies.iter_mut().zip(other.policies) {
                 policy.packets += more.packets;
@@ -92,7 +92,7 @@ mod tests {
             ports: vec![PortRow {
                 received_packets: count,
                 system_calls: 1,
-                device: drops(&[("sealed", count)]),
+                device: drops(&[("encrypted", count)]),
                 ..PortRow::default()
             }],
             drops: drops(&[("replayed", count), (&format!("only_{worker}"), 1)]),
@@ -106,7 +106,7 @@ mod tests {
             (whole.policies[0].packets, whole.ports[0].received_packets, whole.protected),
             (15, 15, 15)
         );
-        assert_eq!((whole.ports[0].system_calls, &whole.ports[0].device), (2, &drops(&[("sealed", 15)])));
+        assert_eq!((whole.ports[0].system_calls, &whole.ports[0].device), (2, &drops(&[("encrypted", 15)])));
         assert_eq!(whole.drops, drops(&[("replayed", 15), ("only_0", 1), ("only_1", 1)]));
     }
 }

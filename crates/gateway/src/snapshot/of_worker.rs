@@ -43,7 +43,7 @@ impl Snapshot {
             ports: ports(worker),
             drops: rows(&counters.drops),
             protected: counters.protected,
-            opened: counters.opened,
+            decrypted: counters.opened,
             handed_over: worker.handed_over(),
             ..Self::default()
         }

@@ -127,7 +127,7 @@ pub struct EngineRow {
     pub multi_packets: u64,
     /// Multi-packets that it has now.
     pub queued: usize,
-    /// Times that it was taken out.
+    /// Times that it was quarantined.
     pub failures: u64,
     /// Packets done again elsewhere.
     pub retried_packets: u64,

@@ -47,7 +47,7 @@ pub enum DecodeError {
     #[error("message kind {0} is unknown, or not for this connection")]
     Kind(u16),
     /// A field has a value that means nothing.
-    #[error("field `{0}` has a value without a meaning")]
+    #[error("field `{0}` has an unknown value")]
     Field(&'static str),
     /// The other side speaks another version.
     #[error("protocol version {0}; this side speaks {VERSION}")]

@@ -32,7 +32,7 @@ pub(super) fn accept_all(
             Ok(connection) => Arc::new(connection),
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return,
             Err(error) => {
-                tracing::warn!(%error, "charon's socket: no connection can be accepted");
+                tracing::warn!(%error, "charon's socket: cannot accept a connection");
                 std::thread::sleep(ACCEPT_PAUSE);
                 continue;
             }
@@ -53,7 +53,7 @@ pub(super) fn accept_all(
             client.serve();
         });
         if let Err(error) = spawned {
-            tracing::warn!(%error, "charon's socket: no thread for a connection");
+            tracing::warn!(%error, "charon's socket: cannot start a thread for a connection");
         }
     }
 }
@@ -99,13 +99,15 @@ struct Client {
 impl Client {
     fn serve(&self) {
         let Some(pid) = self.connection.trusted_pid() else {
-            tracing::warn!("charon's socket: a client that is neither root nor of the gateway's user");
+            tracing::warn!(
+                "charon's socket: refused a client that is neither root nor the user of the gateway"
+            );
             return;
         };
         let hello = match self.greet() {
             Ok(hello) => hello,
             Err(error) => {
-                tracing::warn!(pid, %error, "charon's socket: a client was sent away");
+                tracing::warn!(pid, %error, "charon's socket: refused a client");
                 return;
             }
         };
@@ -116,7 +118,7 @@ impl Client {
             Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
                 tracing::warn!(pid, role = ?hello.role, %error, "charon was disconnected");
             }
-            _ if hello.role == Role::Control => tracing::info!(pid, "charon has gone"),
+            _ if hello.role == Role::Control => tracing::info!(pid, "charon has disconnected"),
             _ => {}
         }
     }

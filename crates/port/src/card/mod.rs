@@ -270,8 +270,8 @@ impl Port for CardPort {
     fn device_counters(&self) -> Vec<(&'static str, u64)> {
         let counters = self.control.counters();
         vec![
-            ("sealed", counters.sealed),
-            ("opened", counters.opened),
+            ("encrypted", counters.sealed),
+            ("decrypted", counters.opened),
             ("raw", counters.raw),
             ("passed", counters.passed),
             ("wrong_icv", counters.wrong_icv),
