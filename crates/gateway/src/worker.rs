@@ -144,12 +144,19 @@ impl Worker {
     /// # Errors
     /// [`PortError`] if a port failed as a whole.
     pub fn round(&mut self, read: bool) -> Result<bool, PortError> {
+        let now_ns = self.pipeline.begin_round();
+        let moved = self.round_at(now_ns, read);
+        self.pipeline.end_round();
+        moved
+    }
+
+    fn round_at(&mut self, now_ns: u64, read: bool) -> Result<bool, PortError> {
         let mut moved = self.take_handed();
         let mut more = false;
         for side in [Side::Outside, Side::Inside] {
             if read && self.may_read(side) {
                 for port in 0..self.ports(side).len() {
-                    let received = self.read(side, port)?;
+                    let received = self.read(now_ns, side, port)?;
                     moved |= received > 0;
                     more |= received == BURST;
                 }
@@ -158,7 +165,7 @@ impl Worker {
         let input = if more { Input::More } else { Input::Paused };
         moved |= self.pipeline.pump(if read { input } else { Input::Ended });
         moved |= self.send()?;
-        self.tick();
+        self.tick(now_ns);
         self.idle_rounds = if moved { 0 } else { self.idle_rounds.saturating_add(1) };
         Ok(moved)
     }
@@ -175,7 +182,7 @@ impl Worker {
         let blocked = ways_out.iter().any(|queue| queue.len() > BURST);
         let pool = self.pipeline.pool_mut();
         let reserve = pool.total(FrameSize::Small) / 4;
-        let has_frames = pool.available(FrameSize::Small) > reserve;
+        let has_frames = pool.has_more_than(FrameSize::Small, reserve);
         !blocked && has_frames && self.pipeline.has_room()
     }
 
@@ -195,7 +202,7 @@ impl Worker {
         taken > 0
     }
 
-    fn read(&mut self, side: Side, port: usize) -> Result<usize, PortError> {
+    fn read(&mut self, now_ns: u64, side: Side, port: usize) -> Result<usize, PortError> {
         let ports = match side {
             Side::Inside => &mut self.inside,
             Side::Outside => &mut self.outside,
@@ -204,7 +211,6 @@ impl Worker {
         if received == 0 {
             return Ok(0);
         }
-        let now_ns = self.pipeline.clock().now_ns();
         for frame in &mut self.burst {
             frame.set_received_ns(now_ns);
         }
@@ -217,15 +223,13 @@ impl Worker {
 
     fn send(&mut self) -> Result<bool, PortError> {
         let (pool, departures) = self.pipeline.pool_and_departures();
-        let mut unsealed = 0;
-        for frame in departures.to_outside.drain(..).chain(departures.bypass_out.drain(..)) {
-            let port = choose_outside(&self.outside, &frame);
-            unsealed +=
-                queue(frame, self.outside.get(port).map(Box::as_ref), self.leaving[1].get_mut(port), pool);
-        }
-        for frame in departures.to_inside.drain(..).chain(departures.bypass_in.drain(..)) {
-            unsealed += queue(frame, self.inside.first().map(Box::as_ref), self.leaving[0].first_mut(), pool);
-        }
+        let [to_inside, to_outside] = &mut self.leaving;
+        // Whatever leaves inside leaves by the first port there.
+        let first = &self.inside[..self.inside.len().min(1)];
+        let unsealed = queue_all(&mut departures.to_outside, &self.outside, to_outside, pool)
+            + queue_all(&mut departures.bypass_out, &self.outside, to_outside, pool)
+            + queue_all(&mut departures.to_inside, first, &mut to_inside[..first.len()], pool)
+            + queue_all(&mut departures.bypass_in, first, &mut to_inside[..first.len()], pool);
         let mut unheard = 0;
         if let Some(daemon) = &self.daemon {
             unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
@@ -241,7 +245,6 @@ impl Worker {
         };
         self.handed_over += given.handed_over;
         let mut sent = 0;
-        let [to_inside, to_outside] = &mut self.leaving;
         let ways = self.inside.iter_mut().zip(to_inside).chain(self.outside.iter_mut().zip(to_outside));
         for (port, queue) in ways {
             if !queue.is_empty() {
@@ -266,8 +269,7 @@ impl Worker {
         }
     }
 
-    fn tick(&mut self) {
-        let now_ns = self.pipeline.clock().now_ns();
+    fn tick(&mut self, now_ns: u64) {
         if now_ns < self.next_tick_ns {
             return;
         }
@@ -329,6 +331,31 @@ impl Worker {
             handoff.end_sleep();
         }
     }
+}
+
+/// Lets packets wait for their ports; returns how many of them were given back, since their port would have sent in plain what was to be
+/// sealed.
+fn queue_all(
+    frames: &mut Vec<Frame>,
+    ports: &[Box<dyn Port>],
+    leaving: &mut [Vec<Frame>],
+    pool: &mut FramePool,
+) -> u64 {
+    if frames.is_empty() {
+        return 0;
+    }
+    if let [queue] = leaving
+        && !frames.iter().any(|frame| frame.offload().is_unsealed())
+    {
+        queue.append(frames);
+        return 0;
+    }
+    let mut unsealed = 0;
+    for frame in frames.drain(..) {
+        let port = choose_outside(ports, &frame);
+        unsealed += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
+    }
+    unsealed
 }
 
 /// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have sent in plain although it was

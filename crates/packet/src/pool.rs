@@ -190,6 +190,16 @@ impl FramePool {
         }
     }
 
+    /// Whether more than `count` frames of this size can be taken now; what others have freed is only counted where it matters.
+    pub fn has_more_than(&self, size: FrameSize, count: usize) -> bool {
+        let free = match size {
+            FrameSize::Small => &self.small.free,
+            FrameSize::Jumbo => &self.jumbo.free,
+            FrameSize::Huge => &self.huge.free,
+        };
+        free.len() > count || self.available(size) > count
+    }
+
     /// Frames of this size that can be taken now.
     pub fn available(&self, size: FrameSize) -> usize {
         let free_list = match size {

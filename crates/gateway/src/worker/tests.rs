@@ -89,7 +89,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     worker.untold.extend([event(0), event(1)]);
     let tick = |worker: &mut Worker| {
         worker.next_tick_ns = 0;
-        worker.tick();
+        worker.tick(0);
         daemon.told.lock().expect("no panic").len()
     };
     assert_eq!(tick(&mut worker), 0, "both were refused");
