@@ -24,19 +24,20 @@ pub(crate) const fn number_address(is_v6: bool, number: u128) -> IpAddr {
 /// The selector fields of one packet (RFC 4301 section 4.4.1.1).
 ///
 /// For ICMP both ports are `type << 8 | code`. Where the ports cannot be seen (a fragment other than the
-/// first, an unknown protocol) they are 0 and `ports_known` is false: that is OPAQUE.
+/// first, an unknown protocol) they are 0: that is OPAQUE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Source address as a number.
     pub(crate) source: u128,
     /// Destination address as a number.
     pub(crate) destination: u128,
-    pub(crate) source_port: u16,
-    pub(crate) destination_port: u16,
-    pub(crate) protocol: u8,
-    pub(crate) is_v6: bool,
-    pub(crate) ports_known: bool,
+    /// What is above the addresses, in one word, so that two keys are soon compared: [`IS_V6`], [`PORTS_KNOWN`], the protocol from bit
+    /// 32 on, the source port from bit 16 on, the destination port.
+    pub(crate) upper: u64,
 }
+
+const IS_V6: u64 = 1 << 40;
+const PORTS_KNOWN: u64 = 1 << 41;
 
 impl FlowKey {
     /// A key from its parts; `ports` are source and destination, `None` where they cannot be seen.
@@ -45,32 +46,18 @@ impl FlowKey {
     /// If the addresses are of different families: no packet's are.
     pub fn new(source: IpAddr, destination: IpAddr, protocol: u8, ports: Option<(u16, u16)>) -> Self {
         assert_eq!(source.is_ipv6(), destination.is_ipv6(), "a packet's addresses are of one family");
-        let (source_port, destination_port) = ports.unwrap_or_default();
         Self {
             source: address_number(source),
             destination: address_number(destination),
-            source_port,
-            destination_port,
-            protocol,
-            is_v6: source.is_ipv6(),
-            ports_known: ports.is_some(),
+            upper: upper(source.is_ipv6(), protocol, ports),
         }
     }
 
     /// The key of `packet`, of which `layout` is the layout.
+    #[inline]
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Self {
         let (source, destination) = layout.address_numbers(packet);
-        let ports = layout.ports(packet);
-        let (source_port, destination_port) = ports.unwrap_or_default();
-        Self {
-            source,
-            destination,
-            source_port,
-            destination_port,
-            protocol: layout.protocol,
-            is_v6: layout.is_v6,
-            ports_known: ports.is_some(),
-        }
+        Self { source, destination, upper: upper(layout.is_v6, layout.protocol, layout.ports(packet)) }
     }
 
     /// The key of a packet that an ICMP error quotes and may cut short behind its IP headers; `None` if those are malformed or
@@ -83,32 +70,69 @@ impl FlowKey {
 
     /// The source address.
     pub const fn source(&self) -> IpAddr {
-        number_address(self.is_v6, self.source)
-    }
-
-    /// The protocol above IP and its extension headers.
-    pub const fn protocol(&self) -> u8 {
-        self.protocol
-    }
-
-    /// Source and destination port, or what stands for them, where they are known.
-    pub fn ports(&self) -> Option<(u16, u16)> {
-        self.ports_known.then_some((self.source_port, self.destination_port))
+        number_address(self.is_v6(), self.source)
     }
 
     /// The destination address.
     pub const fn destination(&self) -> IpAddr {
-        number_address(self.is_v6, self.destination)
+        number_address(self.is_v6(), self.destination)
+    }
+
+    /// Whether the addresses are IPv6's.
+    pub const fn is_v6(&self) -> bool {
+        self.upper & IS_V6 != 0
+    }
+
+    /// The protocol above IP and its extension headers.
+    pub const fn protocol(&self) -> u8 {
+        (self.upper >> 32) as u8
+    }
+
+    /// Source and destination port, or what stands for them, where they are known.
+    pub const fn ports(&self) -> Option<(u16, u16)> {
+        if self.upper & PORTS_KNOWN == 0 {
+            None
+        } else {
+            Some(((self.upper >> 16) as u16, self.upper as u16))
+        }
     }
 
     /// The same flow seen from the other end.
     pub const fn reversed(self) -> Self {
+        let ports = (self.upper as u32).rotate_left(16);
         Self {
             source: self.destination,
             destination: self.source,
-            source_port: self.destination_port,
-            destination_port: self.source_port,
-            ..self
+            upper: self.upper & !(u32::MAX as u64) | ports as u64,
+        }
+    }
+}
+
+#[inline]
+fn upper(is_v6: bool, protocol: u8, ports: Option<(u16, u16)>) -> u64 {
+    let family = if is_v6 { IS_V6 } else { 0 };
+    let ports = ports
+        .map_or(0, |(source, destination)| PORTS_KNOWN | u64::from(source) << 16 | u64::from(destination));
+    family | u64::from(protocol) << 32 | ports
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_key_gives_back_its_parts(
+            ends in (any::<u128>(), any::<u128>()), is_v6: bool, protocol: u8, ports: Option<(u16, u16)>,
+        ) {
+            let [source, destination] = [ends.0, ends.1].map(|number| number_address(is_v6, number));
+            let key = FlowKey::new(source, destination, protocol, ports);
+            prop_assert_eq!((key.source(), key.destination()), (source, destination));
+            prop_assert_eq!((key.is_v6(), key.protocol(), key.ports()), (is_v6, protocol, ports));
+            let swapped = ports.map(|(source, destination)| (destination, source));
+            prop_assert_eq!(key.reversed(), FlowKey::new(destination, source, protocol, swapped));
+            prop_assert_eq!(key.reversed().reversed(), key);
         }
     }
 }

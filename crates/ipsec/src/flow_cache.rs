@@ -1,31 +1,113 @@
 //! A fixed table from flow to policy decision, so that few packets search the policies.
 //!
 //! Set-associative: a flow may stand in one of [`WAYS`] places, so a lookup takes the same few steps
-//! whatever the traffic is; an attacker who fills the table costs us misses and nothing else.
+//! whatever the traffic is; an attacker who fills the table costs us misses and nothing else. Each family has a table of its own,
+//! since a flow of IPv4 takes half the room, and two places of a set are in one cache line then.
+
+use convoy_packet::prefetch;
 
 use crate::flow::FlowKey;
 
 /// Places in which one flow may stand.
 const WAYS: usize = 4;
 
-/// What was decided for a flow: the policy's place in the SPD, or none.
-pub(crate) type Decision = Option<u32>;
-
-const NO_POLICY: u32 = u32::MAX;
-
-/// One cache line.
-#[derive(Clone, Copy)]
-#[repr(align(64))]
-struct Entry {
-    key: FlowKey,
-    /// The generation in which `policy` was decided; 0 is never current.
-    generation: u32,
-    policy: u32,
+/// What is compared of a flow.
+trait Key: Copy + PartialEq {
+    /// The word that all bits of the key have a part in; `seed` is unknown outside.
+    fn hash(&self, seed: u64) -> u64;
 }
 
-/// Decisions by flow. All are forgotten at once by [`FlowCache::invalidate`].
-pub(crate) struct FlowCache {
-    entries: Box<[[Entry; WAYS]]>,
+/// A flow of IPv4.
+#[derive(Clone, Copy, PartialEq)]
+struct V4Key {
+    addresses: u64,
+    upper: u64,
+}
+
+impl V4Key {
+    #[inline]
+    const fn of(flow: &FlowKey) -> Self {
+        Self { addresses: (flow.source as u64) << 32 | flow.destination as u64, upper: flow.upper }
+    }
+}
+
+const ODD: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
+
+/// A 64 x 64 bit product, folded.
+#[inline]
+const fn fold(a: u64, b: u64) -> u64 {
+    let product = a as u128 * b as u128;
+    product as u64 ^ (product >> 64) as u64
+}
+
+impl Key for V4Key {
+    #[inline]
+    fn hash(&self, seed: u64) -> u64 {
+        fold(self.addresses ^ ODD[0] ^ seed, self.upper ^ ODD[1] ^ seed.rotate_left(32))
+    }
+}
+
+impl Key for FlowKey {
+    #[inline]
+    fn hash(&self, seed: u64) -> u64 {
+        let source = fold(self.source as u64 ^ ODD[0] ^ seed, (self.source >> 64) as u64 ^ ODD[1]);
+        let destination =
+            fold(self.destination as u64 ^ ODD[1] ^ source, (self.destination >> 64) as u64 ^ ODD[2]);
+        fold(self.upper ^ destination ^ ODD[2], source ^ seed.rotate_left(32) ^ ODD[0])
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Entry<K, D> {
+    key: K,
+    /// The generation in which `decision` was made; 0 is never current.
+    generation: u32,
+    decision: Option<D>,
+}
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Set<K, D>([Entry<K, D>; WAYS]);
+
+/// The flows of one family.
+struct Table<K, D>(Box<[Set<K, D>]>);
+
+impl<K: Key, D: Copy> Table<K, D> {
+    fn new(flows: usize, none: K) -> Self {
+        let empty = Entry { key: none, generation: 0, decision: None };
+        Self(vec![Set([empty; WAYS]); flows.div_ceil(WAYS).next_power_of_two()].into_boxed_slice())
+    }
+
+    #[inline]
+    fn set_of(&self, hash: u64) -> usize {
+        hash as usize & (self.0.len() - 1)
+    }
+
+    #[inline]
+    fn find(&self, set: usize, key: &K, generation: u32) -> Option<Option<D>> {
+        let found = self.0[set].0.iter().find(|entry| entry.key == *key && entry.generation == generation);
+        found.map(|entry| entry.decision)
+    }
+
+    fn keep(&mut self, set: usize, entry: Entry<K, D>, victim: &mut u8) {
+        let set = &mut self.0[set].0;
+        let stale = set.iter().position(|present| present.generation != entry.generation);
+        let way = stale.unwrap_or_else(|| {
+            *victim = victim.wrapping_add(1);
+            usize::from(*victim) % WAYS
+        });
+        set[way] = entry;
+    }
+
+    fn forget(&mut self) {
+        self.0.iter_mut().flat_map(|set| &mut set.0).for_each(|entry| entry.generation = 0);
+    }
+}
+
+/// Decisions by flow; `None` is one too. All are forgotten at once by [`FlowCache::invalidate`].
+pub(crate) struct FlowCache<D> {
+    v4: Table<V4Key, D>,
+    v6: Table<FlowKey, D>,
     generation: u32,
     /// Which way is overwritten next where all of a set are current.
     victim: u8,
@@ -34,23 +116,17 @@ pub(crate) struct FlowCache {
     misses: u64,
 }
 
-impl FlowCache {
-    /// Room for `flows`, rounded up to a power of two and at least [`WAYS`]; `seed` keeps outsiders from
+/// Where a flow stands, if it is there.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct FlowPlace(usize);
+
+impl<D: Copy> FlowCache<D> {
+    /// Room for `flows` of each family, rounded up to a power of two and at least [`WAYS`]; `seed` keeps outsiders from
     /// predicting which flows share a set.
     pub(crate) fn new(flows: usize, seed: u64) -> Self {
-        let sets = flows.div_ceil(WAYS).next_power_of_two();
-        let key = FlowKey {
-            source: 0,
-            destination: 0,
-            source_port: 0,
-            destination_port: 0,
-            protocol: 0,
-            is_v6: false,
-            ports_known: false,
-        };
-        let empty = Entry { key, generation: 0, policy: NO_POLICY };
         Self {
-            entries: vec![[empty; WAYS]; sets].into_boxed_slice(),
+            v4: Table::new(flows, V4Key { addresses: 0, upper: 0 }),
+            v6: Table::new(flows, FlowKey { source: 0, destination: 0, upper: 0 }),
             generation: 1,
             victim: 0,
             seed,
@@ -63,30 +139,56 @@ impl FlowCache {
     pub(crate) fn invalidate(&mut self) {
         self.generation = self.generation.wrapping_add(1);
         if self.generation == 0 {
-            for entry in self.entries.as_flattened_mut() {
-                entry.generation = 0;
-            }
+            self.v4.forget();
+            self.v6.forget();
             self.generation = 1;
         }
     }
 
-    /// The decision for `key`; on a miss, `decide` makes it and it is kept.
-    pub(crate) fn get_or_decide(&mut self, key: &FlowKey, decide: impl FnOnce() -> Decision) -> Decision {
-        let set = hash(key, self.seed) as usize & (self.entries.len() - 1);
-        let set = &mut self.entries[set];
-        let generation = self.generation;
-        if let Some(entry) = set.iter().find(|entry| entry.generation == generation && entry.key == *key) {
+    /// Where to look for `flow`. What stands there is on its way into the processor's cache when this returns.
+    #[inline]
+    pub(crate) fn place(&self, flow: &FlowKey) -> FlowPlace {
+        if flow.is_v6() {
+            let set = self.v6.set_of(flow.hash(self.seed));
+            prefetch(&self.v6.0[set]);
+            FlowPlace(set)
+        } else {
+            let set = self.v4.set_of(V4Key::of(flow).hash(self.seed));
+            prefetch(&self.v4.0[set]);
+            FlowPlace(set)
+        }
+    }
+
+    /// The decision for `flow`, whose [`place`](Self::place) is told; on a miss, `decide` makes it and it is kept.
+    #[inline]
+    pub(crate) fn get_or_decide(
+        &mut self,
+        flow: &FlowKey,
+        place: FlowPlace,
+        decide: impl FnOnce() -> Option<D>,
+    ) -> Option<D> {
+        let found = if flow.is_v6() {
+            self.v6.find(place.0, flow, self.generation)
+        } else {
+            self.v4.find(place.0, &V4Key::of(flow), self.generation)
+        };
+        if let Some(decision) = found {
             self.hits += 1;
-            return (entry.policy != NO_POLICY).then_some(entry.policy);
+            return decision;
         }
         self.misses += 1;
         let decision = decide();
-        let way = set.iter().position(|entry| entry.generation != generation).unwrap_or_else(|| {
-            self.victim = self.victim.wrapping_add(1);
-            usize::from(self.victim) % WAYS
-        });
-        set[way] = Entry { key: *key, generation, policy: decision.unwrap_or(NO_POLICY) };
+        self.keep(flow, place, decision);
         decision
+    }
+
+    fn keep(&mut self, flow: &FlowKey, place: FlowPlace, decision: Option<D>) {
+        let (generation, victim) = (self.generation, &mut self.victim);
+        if flow.is_v6() {
+            self.v6.keep(place.0, Entry { key: *flow, generation, decision }, victim);
+        } else {
+            self.v4.keep(place.0, Entry { key: V4Key::of(flow), generation, decision }, victim);
+        }
     }
 
     /// Lookups that found a decision, and that did not.
@@ -95,77 +197,82 @@ impl FlowCache {
     }
 }
 
-/// Folded 64 x 64 bit products: two multiplications per address, no tables, no allocation.
-fn hash(key: &FlowKey, seed: u64) -> u64 {
-    const ODD: [u64; 3] = [0x9e37_79b9_7f4a_7c15, 0xbf58_476d_1ce4_e5b9, 0x94d0_49bb_1331_11eb];
-    let fold = |a: u64, b: u64| {
-        let product = u128::from(a) * u128::from(b);
-        product as u64 ^ (product >> 64) as u64
-    };
-    let rest = u64::from(key.source_port) << 32
-        | u64::from(key.destination_port) << 16
-        | u64::from(key.protocol) << 8
-        | u64::from(key.is_v6) << 1
-        | u64::from(key.ports_known);
-    let source = fold(key.source as u64 ^ ODD[0] ^ seed, (key.source >> 64) as u64 ^ ODD[1]);
-    let destination = fold(key.destination as u64 ^ ODD[1] ^ source, (key.destination >> 64) as u64 ^ ODD[2]);
-    fold(rest ^ destination ^ ODD[2], source ^ seed.rotate_left(32) ^ ODD[0])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::collections::HashMap;
-    use std::net::{IpAddr, Ipv4Addr};
+    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use std::num::NonZeroU32;
 
+    /// Flows of both families in turn.
     fn key(number: u32) -> FlowKey {
-        let address = |bits| IpAddr::V4(Ipv4Addr::from_bits(bits));
+        let address = |bits: u32| match number % 2 {
+            0 => IpAddr::V4(Ipv4Addr::from_bits(bits)),
+            _ => IpAddr::V6(Ipv6Addr::from_bits(u128::from(bits) << 64 | 9)),
+        };
         FlowKey::new(address(number), address(!number), 17, Some((number as u16, 53)))
     }
 
+    fn look(
+        cache: &mut FlowCache<NonZeroU32>,
+        number: u32,
+        decide: impl FnOnce() -> Option<u32>,
+    ) -> Option<u32> {
+        let key = key(number);
+        let place = cache.place(&key);
+        let decide = || decide().map(|decision| NonZeroU32::new(decision).expect("not 0"));
+        cache.get_or_decide(&key, place, decide).map(NonZeroU32::get)
+    }
+
     #[test]
-    fn an_entry_is_one_cache_line() {
-        assert_eq!(size_of::<Entry>(), 64);
+    fn two_places_for_ipv4_or_one_for_ipv6_are_a_cache_line() {
+        type Decision = (u32, NonZeroU32);
+        assert_eq!(size_of::<Entry<V4Key, Decision>>(), 32);
+        assert_eq!(size_of::<Entry<FlowKey, Decision>>(), 64);
     }
 
     #[test]
     fn the_second_packet_of_a_flow_finds_the_decision() {
         let mut cache = FlowCache::new(64, 1);
-        assert_eq!(cache.get_or_decide(&key(1), || Some(7)), Some(7));
-        assert_eq!(cache.get_or_decide(&key(1), || unreachable!("cached")), Some(7));
-        assert_eq!(cache.get_or_decide(&key(2), || None), None);
-        assert_eq!(cache.get_or_decide(&key(2), || unreachable!("cached")), None);
+        assert_eq!(look(&mut cache, 1, || Some(7)), Some(7));
+        assert_eq!(look(&mut cache, 1, || unreachable!("cached")), Some(7));
+        assert_eq!(look(&mut cache, 2, || None), None);
+        assert_eq!(look(&mut cache, 2, || unreachable!("cached")), None);
         assert_eq!(cache.hits_and_misses(), (2, 2));
     }
 
     #[test]
     fn invalidation_forgets_everything_even_when_the_generation_wraps() {
         let mut cache = FlowCache::new(64, 1);
-        cache.get_or_decide(&key(1), || Some(7));
+        look(&mut cache, 1, || Some(7));
         cache.invalidate();
-        assert_eq!(cache.get_or_decide(&key(1), || Some(8)), Some(8));
+        assert_eq!(look(&mut cache, 1, || Some(8)), Some(8));
         cache.generation = u32::MAX;
         cache.invalidate();
         assert_eq!(cache.generation, 1);
-        assert_eq!(cache.get_or_decide(&key(1), || Some(9)), Some(9));
+        assert_eq!(look(&mut cache, 1, || Some(9)), Some(9));
     }
 
     #[test]
     fn a_small_table_under_many_flows_never_answers_wrongly() {
         let mut cache = FlowCache::new(16, 42);
         for round in 0..3 {
-            for number in 0..1_000u32 {
-                assert_eq!(cache.get_or_decide(&key(number), || Some(number)), Some(number), "round {round}");
+            for number in 1..1_000u32 {
+                assert_eq!(look(&mut cache, number, || Some(number)), Some(number), "round {round}");
             }
         }
     }
 
     #[test]
     fn sequential_addresses_spread_over_the_sets() {
-        let mut sets: HashMap<u64, usize> = HashMap::new();
-        for number in 0..4_096 {
-            *sets.entry(hash(&key(number), 3) & 1_023).or_default() += 1;
+        let hashes: [fn(u32) -> u64; 2] =
+            [|number| V4Key::of(&key(2 * number)).hash(3), |number| key(2 * number + 1).hash(3)];
+        for hash in hashes {
+            let mut sets: HashMap<u64, usize> = HashMap::new();
+            for number in 0..4_096 {
+                *sets.entry(hash(number) & 1_023).or_default() += 1;
+            }
+            assert!(sets.len() > 900 && sets.values().all(|count| *count < 20), "{} sets", sets.len());
         }
-        assert!(sets.len() > 900 && sets.values().all(|count| *count < 20), "{} sets", sets.len());
     }
 }

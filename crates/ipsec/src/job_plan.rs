@@ -6,15 +6,44 @@ use crate::KeyMaterial;
 use crate::algorithm::{Aead, Cipher, Transform};
 use crate::job::{AAD_BYTES, CryptoJob, NONCE_BYTES};
 
-/// What both directions keep of an SA's transform to lay out a job.
+/// How a transform's jobs look; algorithms of one shape are laid out alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shape {
+    /// An AEAD that encrypts.
+    Aead,
+    /// NULL-AES-GMAC.
+    Gmac,
+    /// A counter mode, authenticated or not.
+    Counter,
+    /// A chaining mode, authenticated or not.
+    Chaining,
+    /// No cipher.
+    Null,
+}
+
+impl Shape {
+    const fn of(transform: Transform) -> Self {
+        match transform {
+            Transform::Aead(Aead::NullAesGmac(_)) => Self::Gmac,
+            Transform::Aead(_) => Self::Aead,
+            Transform::Chained { cipher, .. } => match cipher {
+                Cipher::Null => Self::Null,
+                Cipher::AesCtr(_) => Self::Counter,
+                Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc => Self::Chaining,
+            },
+        }
+    }
+}
+
+/// What both directions keep of an SA's transform to lay out a job. Lengths are in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct JobPlan {
-    pub(crate) transform: Transform,
-    pub(crate) iv_len: usize,
-    pub(crate) icv_len: usize,
-    pub(crate) alignment: usize,
-    pub(crate) esn: bool,
     salt: [u8; 4],
+    shape: Shape,
+    iv_len: u8,
+    icv_len: u8,
+    alignment: u8,
+    esn: bool,
 }
 
 impl JobPlan {
@@ -23,78 +52,113 @@ impl JobPlan {
         let mut salt = [0; 4];
         salt[..keys.salt().len()].copy_from_slice(keys.salt());
         Self {
-            transform,
-            iv_len: transform.iv_len(),
-            icv_len: transform.icv_len(),
-            alignment: transform.alignment(),
-            esn,
             salt,
+            shape: Shape::of(transform),
+            iv_len: transform.iv_len() as u8,
+            icv_len: transform.icv_len() as u8,
+            alignment: transform.alignment() as u8,
+            esn,
         }
     }
 
+    /// Of the IV that travels in each packet.
+    #[inline]
+    pub(crate) fn iv_len(&self) -> usize {
+        self.iv_len.into()
+    }
+
+    /// Of the ICV.
+    #[inline]
+    pub(crate) fn icv_len(&self) -> usize {
+        self.icv_len.into()
+    }
+
+    /// Whether sequence numbers are 64 bits long.
+    #[inline]
+    pub(crate) fn esn(&self) -> bool {
+        self.esn
+    }
+
+    /// From the start of the ESP header to that of the payload.
+    #[inline]
+    pub(crate) fn esp_header_len(&self) -> usize {
+        ESP_HEADER + self.iv_len()
+    }
+
+    /// `len` bytes of payload and trailer, padded.
+    #[inline]
+    pub(crate) fn padded(&self, len: usize) -> usize {
+        // A power of two: the shortest is what RFC 4303 asks of all ciphers, the longest AES's block.
+        let mask = usize::from(self.alignment) - 1;
+        (len + mask) & !mask
+    }
+
+    /// Whether what stands between IV and ICV may be of this length.
+    #[inline]
+    pub(crate) fn takes_body(&self, len: usize) -> bool {
+        self.shape == Shape::Null || self.padded(len) == len
+    }
+
     /// The job of an ESP packet: `esp` is where its header stands, `body_len` the bytes between IV and ICV.
+    #[inline]
     pub(crate) fn esp_job(&self, packet: &[u8], esp: usize, body_len: usize, sequence: u64) -> CryptoJob {
-        let body = esp + ESP_HEADER + self.iv_len;
-        let iv = &packet[esp + ESP_HEADER..body];
+        let body = esp + self.esp_header_len();
         let mut job = CryptoJob {
             cipher_start: body as u16,
             cipher_len: body_len as u16,
             icv_start: (body + body_len) as u16,
             ..CryptoJob::default()
         };
-        match self.transform {
-            Transform::Aead(aead) => {
-                self.add_aad(&mut job, &packet[esp..esp + 4], sequence);
-                job.nonce[..4].copy_from_slice(&self.salt);
-                job.nonce[4..12].copy_from_slice(iv);
-                job.nonce_len = 12;
-                if matches!(aead, Aead::NullAesGmac(_)) {
-                    // RFC 4543 section 3.3: the IV is authenticated with the payload.
-                    job.cipher_len = 0;
-                    job.auth_start = (esp + ESP_HEADER) as u16;
-                    job.auth_len = (self.iv_len + body_len) as u16;
-                }
+        match self.shape {
+            Shape::Aead => self.add_nonce_and_aad(&mut job, &packet[esp..body], sequence),
+            Shape::Gmac => {
+                self.add_nonce_and_aad(&mut job, &packet[esp..body], sequence);
+                // RFC 4543 section 3.3: the IV is authenticated with the payload.
+                job.cipher_len = 0;
+                job.auth_start = (esp + ESP_HEADER) as u16;
+                job.auth_len = (self.iv_len() + body_len) as u16;
             }
-            Transform::Chained { cipher, integrity } => {
-                self.chained_nonce(&mut job, cipher, iv);
-                if cipher == Cipher::Null {
-                    job.cipher_len = 0;
-                }
-                if integrity.is_some() {
-                    job.auth_start = esp as u16;
-                    job.auth_len = (ESP_HEADER + self.iv_len + body_len) as u16;
-                    job.esn_high = self.esn_high(sequence);
-                }
+            Shape::Counter => {
+                // RFC 3686 section 4: nonce, IV, and a block counter that starts at 1.
+                job.nonce[..4].copy_from_slice(&self.salt);
+                job.nonce[4..12].copy_from_slice(&packet[body - 8..body]);
+                job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
+                job.nonce_len = NONCE_BYTES as u8;
+                self.add_integrity(&mut job, esp, body_len, sequence);
+            }
+            Shape::Chaining => {
+                job.nonce[..self.iv_len()].copy_from_slice(&packet[body - self.iv_len()..body]);
+                job.nonce_len = self.iv_len;
+                self.add_integrity(&mut job, esp, body_len, sequence);
+            }
+            Shape::Null => {
+                job.cipher_len = 0;
+                self.add_integrity(&mut job, esp, body_len, sequence);
             }
         }
         job
     }
 
-    fn add_aad(&self, job: &mut CryptoJob, spi: &[u8], sequence: u64) {
-        job.aad[..4].copy_from_slice(spi);
+    /// `header` is ESP's, with the IV.
+    #[inline]
+    fn add_nonce_and_aad(&self, job: &mut CryptoJob, header: &[u8], sequence: u64) {
+        job.nonce[..4].copy_from_slice(&self.salt);
+        job.nonce[4..12].copy_from_slice(&header[ESP_HEADER..ESP_HEADER + 8]);
+        job.nonce_len = 12;
+        job.aad[..ESP_HEADER].copy_from_slice(&header[..ESP_HEADER]);
+        job.aad_len = ESP_HEADER as u8;
         if self.esn {
             job.aad[4..AAD_BYTES].copy_from_slice(&sequence.to_be_bytes());
-            job.aad_len = 12;
-        } else {
-            job.aad[4..8].copy_from_slice(&(sequence as u32).to_be_bytes());
-            job.aad_len = 8;
+            job.aad_len = AAD_BYTES as u8;
         }
     }
 
-    fn chained_nonce(&self, job: &mut CryptoJob, cipher: Cipher, iv: &[u8]) {
-        match cipher {
-            Cipher::Null => {}
-            Cipher::AesCtr(_) => {
-                // RFC 3686 section 4: nonce, IV, and a block counter that starts at 1.
-                job.nonce[..4].copy_from_slice(&self.salt);
-                job.nonce[4..12].copy_from_slice(iv);
-                job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
-                job.nonce_len = NONCE_BYTES as u8;
-            }
-            Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc => {
-                job.nonce[..iv.len()].copy_from_slice(iv);
-                job.nonce_len = iv.len() as u8;
-            }
+    #[inline]
+    fn add_integrity(&self, job: &mut CryptoJob, esp: usize, body_len: usize, sequence: u64) {
+        if self.icv_len > 0 {
+            job.auth_start = esp as u16;
+            job.auth_len = (self.esp_header_len() + body_len) as u16;
+            job.esn_high = self.esn_high(sequence);
         }
     }
 
@@ -105,10 +169,8 @@ impl JobPlan {
 
     /// Whether the IV counts with the sequence number, so that it never repeats under one key; a chaining cipher needs one that cannot
     /// be foreseen.
+    #[inline]
     pub(crate) fn counts_iv(&self) -> bool {
-        !matches!(
-            self.transform,
-            Transform::Chained { cipher: Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc, .. }
-        )
+        self.shape != Shape::Chaining
     }
 }

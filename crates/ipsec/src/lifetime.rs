@@ -58,10 +58,30 @@ impl Usage {
         is_reached(&self.limits.hard, self.bytes, self.packets, self.age_ns(now_ns))
     }
 
-    /// Counts one packet to `bytes` of which the SA's algorithm is applied.
-    pub(crate) fn spend(&mut self, bytes: usize) {
-        self.bytes += bytes as u64;
-        self.packets += 1;
+    /// Takes over what was counted elsewhere, where each packet finds it sooner.
+    pub(crate) fn set_spent(&mut self, bytes: u64, packets: u64) {
+        (self.bytes, self.packets) = (bytes, packets);
+    }
+
+    /// The bytes and packets at which the next limit is reached, and the time of the hard one; `u64::MAX` where there is none.
+    pub(crate) fn next_limits(&self) -> (u64, u64, u64) {
+        let Lifetime { soft, hard } = &self.limits;
+        let next = |limits: [Option<u64>; 2], spent: u64| {
+            limits.into_iter().flatten().filter(|limit| *limit > spent).min().unwrap_or(u64::MAX)
+        };
+        let over_ns = hard.time_ns.map_or(u64::MAX, |age_ns| self.installed_ns.saturating_add(age_ns));
+        (
+            next([soft.bytes, hard.bytes], self.bytes),
+            next([soft.packets, hard.packets], self.packets),
+            over_ns,
+        )
+    }
+
+    /// When the soft and the hard limit of time are reached, in ns, as far as there are such limits.
+    pub(crate) fn due_ns(&self) -> impl Iterator<Item = u64> + use<> {
+        let ages = [self.limits.soft.time_ns, self.limits.hard.time_ns];
+        let installed_ns = self.installed_ns;
+        ages.into_iter().flatten().map(move |age_ns| installed_ns.saturating_add(age_ns))
     }
 
     /// Notes that no sequence number is left, which ends the SA as its hard limit does.
@@ -97,14 +117,26 @@ mod tests {
         let soft = Limits { packets: Some(2), ..Limits::default() };
         let hard = Limits { bytes: Some(300), ..Limits::default() };
         let mut life = Usage::new(Lifetime { soft, hard }, 0);
-        life.spend(100);
+        life.set_spent(100, 1);
         assert_eq!(life.expiry(0), None);
-        life.spend(100);
+        life.set_spent(200, 2);
         assert_eq!((life.expiry(0), life.expiry(0)), (Some(Expiry::Soft), None));
         assert!(!life.is_over(0));
-        life.spend(100);
+        life.set_spent(300, 3);
         assert_eq!((life.expiry(0), life.expiry(0)), (Some(Expiry::Hard), None));
         assert!(life.is_over(0));
+    }
+
+    #[test]
+    fn the_next_limit_is_the_least_that_is_not_reached() {
+        let soft = Limits { packets: Some(2), bytes: Some(500), time_ns: Some(7) };
+        let hard = Limits { packets: Some(4), bytes: Some(300), time_ns: Some(9) };
+        let mut life = Usage::new(Lifetime { soft, hard }, 100);
+        assert_eq!(life.next_limits(), (300, 2, 109));
+        life.set_spent(300, 2);
+        assert_eq!(life.next_limits(), (500, 4, 109));
+        assert_eq!(life.due_ns().collect::<Vec<_>>(), [107, 109]);
+        assert_eq!(Usage::default().next_limits(), (u64::MAX, u64::MAX, u64::MAX));
     }
 
     #[test]

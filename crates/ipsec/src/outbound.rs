@@ -11,8 +11,11 @@ use crate::envelope::Envelope;
 use crate::job::{CryptoJob, CryptoStatus};
 use crate::job_plan::JobPlan;
 use crate::lifetime::{Expiry, Usage};
-use crate::sa::{OuterHeader, SaError, no_room, validate, write_udp};
-use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol, UdpEncap};
+use crate::outer_header::OuterHeader;
+use crate::path_mtu::{PathMtu, SentLately};
+use crate::sa::{no_room, write_udp};
+use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
+use crate::sad::SaCommon;
 use crate::{FinishContext, LONGEST_BYTES};
 
 /// ESP trailer without padding: pad length and next header.
@@ -34,46 +37,110 @@ const fn last_sequence(esn: bool) -> u64 {
     if esn { u64::MAX } else { u32::MAX as u64 }
 }
 
-/// An SA that seals.
+/// What no time is.
+pub(crate) const NEVER_NS: u64 = u64::MAX;
+
+/// How far packets may go without a second look at limits and path. Behind it is [`OutboundSa::renew`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Lease {
+    /// The first time at which it has ended, in ns; 0 is at once.
+    pub(crate) until_ns: u64,
+    /// Once so many bytes, or packets, are spent, a limit is reached.
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+}
+
+/// What every packet of an SA that seals reads or writes: two cache lines.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub(crate) struct OutboundSa {
-    spi: u32,
-    protocol: SaProtocol,
-    mode: Mode,
-    encap: Option<UdpEncap>,
-    plan: JobPlan,
-    outer: OuterHeader,
-    envelope: Envelope,
     /// The number of the last packet.
     sequence: u64,
+    /// Bytes that the algorithm was applied to.
+    bytes: u64,
+    /// What is counted as `packets` here are sequence numbers.
+    lease: Lease,
+    iv_start: u64,
+    /// When a packet last left, in ns, or [`NEVER_NS`]; keep-alives do not count.
+    pub(crate) last_used_ns: u64,
+    outer: OuterHeader,
+    spi: u32,
+    pub(crate) generation: u32,
+    /// The longest inner packet that is in no need of any special treatment, in bytes.
+    plain_largest: u16,
+    /// The largest outer packet that the path is believed to carry.
+    pub(crate) path_mtu: u16,
+    plan: JobPlan,
+}
+
+/// What is kept of an outbound SA, and few packets need.
+pub(crate) struct OutboundRest {
+    pub(crate) common: SaCommon,
+    envelope: Envelope,
     /// The last number that may be used for now.
     reserved: u64,
-    iv_start: u64,
-    usage: Usage,
+    /// Sequence numbers that no packet has had.
+    skipped: u64,
+    pub(crate) path: PathMtu,
+    /// Which packets the path can tell of.
+    pub(crate) sent_lately: SentLately,
+    /// When the last keep-alive left, or the SA was installed, in ns.
+    pub(crate) last_keepalive_ns: u64,
+    /// When a keep-alive may be due, in ns; [`NEVER_NS`] if none is ever.
+    pub(crate) keepalive_due_ns: u64,
+}
+
+impl OutboundRest {
+    pub(crate) fn new(config: &SaConfig, common: SaCommon, now_ns: u64) -> Self {
+        Self {
+            envelope: envelope(&common, config.encap.is_some(), config.remote.is_ipv6()),
+            common,
+            reserved: config.sequence_reserved.min(last_sequence(config.esn)),
+            skipped: config.sequence_start,
+            path: PathMtu::default(),
+            sent_lately: SentLately::default(),
+            last_keepalive_ns: now_ns,
+            keepalive_due_ns: NEVER_NS,
+        }
+    }
+
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers before the payload are `header_len` bytes
+    /// long.
+    pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
+        self.envelope.inner_mtu(mtu, header_len)
+    }
+}
+
+fn envelope(common: &SaCommon, in_udp: bool, is_v6: bool) -> Envelope {
+    let facts = &common.facts;
+    Envelope::new(facts.name.protocol, facts.mode, facts.transform, is_v6, in_udp)
+}
+
+/// What a packet may not be, to need no special treatment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Link {
+    /// The largest packet that the outside port sends, in bytes.
+    pub(crate) mtu: u16,
+    /// The worker whose SAs are looked after.
+    pub(crate) worker: u16,
 }
 
 impl OutboundSa {
-    /// An SA that has sent nothing yet.
-    ///
-    /// # Errors
-    /// [`SaError`], what is wrong with the configuration.
-    pub(crate) fn new(config: &SaConfig, now_ns: u64) -> Result<Self, SaError> {
-        validate(config)?;
-        let SaConfig { protocol, mode, encap, .. } = *config;
-        let transform = config.keys.transform();
-        Ok(Self {
-            spi: config.spi,
-            protocol,
-            mode,
-            encap,
-            plan: JobPlan::new(&config.keys, config.esn),
-            outer: OuterHeader::new(config),
-            envelope: Envelope::new(protocol, mode, transform, config.remote.is_ipv6(), encap.is_some()),
+    /// An SA that has sent nothing yet; its settings were found good.
+    pub(crate) fn new(config: &SaConfig, common: &SaCommon) -> Self {
+        Self {
             sequence: config.sequence_start,
-            reserved: config.sequence_reserved.min(last_sequence(config.esn)),
+            bytes: 0,
+            lease: Lease::default(),
             iv_start: config.iv_start,
-            usage: Usage::new(config.lifetime, now_ns),
-        })
+            last_used_ns: NEVER_NS,
+            outer: OuterHeader::new(config),
+            spi: config.spi,
+            generation: common.generation,
+            plain_largest: 0,
+            path_mtu: 0,
+            plan: JobPlan::new(&config.keys, config.esn),
+        }
     }
 
     /// The number of the last packet; 0 before the first.
@@ -83,85 +150,160 @@ impl OutboundSa {
 
     /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and with it a nonce,
     /// would come twice under one key.
-    pub(crate) fn set_sequence(&mut self, sequence: u64) {
-        self.sequence = self.sequence.max(sequence);
+    pub(crate) fn set_sequence(&mut self, rest: &mut OutboundRest, sequence: u64) {
+        let skipped = sequence.saturating_sub(self.sequence);
+        self.sequence += skipped;
+        rest.skipped += skipped;
+        self.end_lease();
     }
 
     /// Lets it use the numbers up to this one. What was allowed before stays allowed.
-    pub(crate) fn reserve_sequence(&mut self, last: u64) {
-        self.reserved = self.reserved.max(last.min(last_sequence(self.plan.esn)));
+    pub(crate) fn reserve_sequence(&mut self, rest: &mut OutboundRest, last: u64) {
+        rest.reserved = rest.reserved.max(last.min(last_sequence(self.plan.esn())));
+        self.end_lease();
+    }
+
+    /// Has the next packet look at limits and path again.
+    pub(crate) fn end_lease(&mut self) {
+        self.lease.until_ns = 0;
     }
 
     /// What it has used of its life.
-    pub(crate) fn usage(&self) -> &Usage {
-        &self.usage
+    pub(crate) fn usage(&self, rest: &OutboundRest) -> Usage {
+        let mut usage = rest.common.usage;
+        usage.set_spent(self.bytes, self.sequence - rest.skipped);
+        usage
     }
 
     /// The expiry that was reached and not told yet.
-    pub(crate) fn expiry(&mut self, now_ns: u64) -> Option<Expiry> {
-        if self.sequence >= last_sequence(self.plan.esn) {
-            self.usage.exhaust();
+    pub(crate) fn expiry(&mut self, rest: &mut OutboundRest, now_ns: u64) -> Option<Expiry> {
+        let mut usage = self.usage(rest);
+        if self.sequence >= last_sequence(self.plan.esn()) {
+            usage.exhaust();
         }
-        self.usage.expiry(now_ns)
+        let expiry = usage.expiry(now_ns);
+        rest.common.usage = usage;
+        expiry
+    }
+
+    /// Looks at limits and path anew. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the lease is over.
+    pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, link: Link) {
+        rest.sent_lately.note(now_ns, self.sequence);
+        self.path_mtu = rest.path.current(now_ns, link.mtu);
+        let usage = self.usage(rest);
+        let (bytes, packets, over_ns) = usage.next_limits();
+        let changes = [over_ns, rest.path.forgotten_ns(), rest.sent_lately.next_mark_ns()];
+        let next_ns = changes.into_iter().filter(|change_ns| *change_ns > now_ns).min();
+        let is_spent = self.sequence >= rest.reserved || usage.is_over(now_ns);
+        self.lease = Lease {
+            until_ns: if is_spent { 0 } else { next_ns.unwrap_or(NEVER_NS) },
+            bytes,
+            packets: rest.reserved.min(packets.saturating_add(rest.skipped)),
+        };
+        let facts = &rest.common.facts;
+        let is_plain = facts.owner == link.worker
+            && (facts.name.protocol, facts.mode) == (SaProtocol::Esp, Mode::Tunnel)
+            && facts.tfc_bytes == 0;
+        let largest = rest.inner_mtu(self.path_mtu.into(), 0);
+        self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
+    }
+
+    /// Whether the lease is over.
+    #[inline]
+    pub(crate) fn is_due(&self, now_ns: u64) -> bool {
+        now_ns >= self.lease.until_ns
+    }
+
+    /// Whether a packet of `len` bytes may go by [`protect_plain`](Self::protect_plain).
+    #[inline]
+    pub(crate) fn takes_plain(&self, len: usize, now_ns: u64) -> bool {
+        len <= usize::from(self.plain_largest) && !self.is_due(now_ns)
     }
 
     /// An end moved.
-    pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
-        self.outer.set_ends(ends);
-        self.encap = ends.encap;
-        let (transform, in_udp) = (self.plan.transform, ends.encap.is_some());
-        self.envelope = Envelope::new(self.protocol, self.mode, transform, ends.remote.is_ipv6(), in_udp);
-    }
-
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers before the payload are `header_len` bytes
-    /// long.
-    pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
-        self.envelope.inner_mtu(mtu, header_len)
+    pub(crate) fn set_ends(&mut self, rest: &mut OutboundRest, ends: &SaEnds) {
+        self.outer.set_ends(rest.common.facts.name.protocol, ends);
+        rest.envelope = envelope(&rest.common, ends.encap.is_some(), ends.remote.is_ipv6());
+        self.end_lease();
     }
 
     /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH, the copy of
     /// the headers before that.
-    pub(crate) fn needed_headroom(&self, inner: &Layout) -> usize {
-        let esp = ESP_HEADER + self.plan.iv_len;
-        let ah = |is_v6| ah::header_len(self.plan.icv_len, is_v6);
-        match (self.protocol, self.mode) {
+    pub(crate) fn needed_headroom(&self, rest: &OutboundRest, inner: &Layout) -> usize {
+        let esp = self.plan.esp_header_len();
+        let ah = |is_v6| ah::header_len(self.plan.icv_len(), is_v6);
+        let facts = &rest.common.facts;
+        match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => self.outer.len() + esp,
-            (SaProtocol::Esp, Mode::Transport) => self.encap.map_or(0, |_| UDP_HEADER) + esp,
+            (SaProtocol::Esp, Mode::Transport) => facts.encap.map_or(0, |_| UDP_HEADER) + esp,
             (SaProtocol::Ah, Mode::Tunnel) => 2 * self.outer.len() + ah(self.outer.is_v6()),
             (SaProtocol::Ah, Mode::Transport) => inner.unfragmentable + ah(inner.is_v6),
         }
     }
 
+    /// As [`prepare`](Self::prepare), of a packet that the SA [takes plain](Self::takes_plain): nothing more is checked but the frame's
+    /// room. Also whether a limit was reached by it.
+    #[inline]
+    pub(crate) fn protect_plain(
+        &mut self,
+        frame: &mut Frame,
+        inner: &Layout,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Option<(CryptoJob, FinishContext, bool)> {
+        let next = if inner.is_v6 { IPV6 } else { IPV4 };
+        let sequence = self.sequence + 1;
+        let (job, context) = self.esp_tunnel(frame, inner, next, sequence, random).ok()?;
+        self.sequence = sequence;
+        self.last_used_ns = now_ns;
+        let is_limit = self.spend(job.lifetime_bytes(SaProtocol::Esp));
+        Some((job, context, is_limit))
+    }
+
+    /// Counts a packet; whether a limit is reached.
+    #[inline]
+    fn spend(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes as u64;
+        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
+        if is_limit {
+            self.end_lease();
+        }
+        is_limit
+    }
+
     /// Makes `frame`, a plain packet with this layout, into an IPsec packet whose job is returned. In ESP tunnel
-    /// mode one shorter than `tfc_len` is padded to it. On an error the frame's content is undefined.
+    /// mode one shorter than `tfc_len` is padded to it. On an error the frame's content is undefined. Also whether a limit was reached.
     ///
     /// # Errors
     /// The reason to drop the packet.
     pub(crate) fn prepare(
         &mut self,
+        rest: &mut OutboundRest,
         frame: &mut Frame,
-        inner: &Layout,
-        tfc_len: usize,
+        (inner, tfc_len): (&Layout, usize),
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+    ) -> Result<(CryptoJob, FinishContext, bool), DropReason> {
         frame.truncate(inner.total_len);
-        let sequence = self.take_sequence(now_ns)?;
-        let (job, context) = self.seal(frame, inner, tfc_len, sequence, random)?;
-        check_length(frame, &context)?;
-        self.usage.spend(job.lifetime_bytes(self.protocol));
-        Ok((job, context))
+        let sequence = self.take_sequence(rest, now_ns)?;
+        let sealed = self.seal(rest, frame, (inner, tfc_len), sequence, random);
+        let done = sealed.and_then(|done| check_length(frame, &done.1).map(|()| done));
+        let (job, context) = done.inspect_err(|_| rest.skipped += 1)?;
+        self.last_used_ns = now_ns;
+        let is_limit = self.spend(job.lifetime_bytes(rest.common.facts.name.protocol));
+        Ok((job, context, is_limit))
     }
 
     fn seal(
         &mut self,
+        rest: &OutboundRest,
         frame: &mut Frame,
-        inner: &Layout,
-        tfc_len: usize,
+        (inner, tfc_len): (&Layout, usize),
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        match (self.protocol, self.mode) {
+        let facts = &rest.common.facts;
+        match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => {
                 let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let short = tfc_len.saturating_sub(frame.len());
@@ -170,18 +312,18 @@ impl OutboundSa {
                 }
                 self.esp_tunnel(frame, inner, next, sequence, random)
             }
-            (SaProtocol::Esp, Mode::Transport) => self.esp_transport(frame, inner, sequence, random),
+            (SaProtocol::Esp, Mode::Transport) => self.esp_transport(rest, frame, inner, sequence, random),
             (SaProtocol::Ah, Mode::Tunnel) => {
                 let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let before = self.outer.len();
-                let header = ah::header_len(self.plan.icv_len, self.outer.is_v6());
+                let header = ah::header_len(self.plan.icv_len(), self.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
                 self.outer.write(frame, inner);
                 let place = ah::Place { at: before, len: header, next };
                 ah::seal(frame, place, self.spi, sequence, &self.plan)
             }
             (SaProtocol::Ah, Mode::Transport) => {
-                let place = ah::insert(frame, inner, self.plan.icv_len)?;
+                let place = ah::insert(frame, inner, self.plan.icv_len())?;
                 ah::seal(frame, place, self.spi, sequence, &self.plan)
             }
         }
@@ -194,35 +336,42 @@ impl OutboundSa {
     /// The reason why none can be sent.
     pub(crate) fn prepare_dummy(
         &mut self,
+        rest: &mut OutboundRest,
         frame: &mut Frame,
         len: usize,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        if self.protocol != SaProtocol::Esp || self.mode != Mode::Tunnel {
+    ) -> Result<(CryptoJob, FinishContext, bool), DropReason> {
+        let facts = &rest.common.facts;
+        if (facts.name.protocol, facts.mode) != (SaProtocol::Esp, Mode::Tunnel) {
             return Err(DropReason::BadNextHeader);
         }
-        let sequence = self.take_sequence(now_ns)?;
-        random(frame.append(len).map_err(no_room)?);
-        let plain = Layout::dummy(len);
-        let (job, context) = self.esp_tunnel(frame, &plain, NO_NEXT_HEADER, sequence, random)?;
-        check_length(frame, &context)?;
-        self.usage.spend(job.lifetime_bytes(self.protocol));
-        Ok((job, context))
+        let sequence = self.take_sequence(rest, now_ns)?;
+        let sealed = frame
+            .append(len)
+            .map(&mut *random)
+            .map_err(no_room)
+            .and_then(|()| self.esp_tunnel(frame, &Layout::dummy(len), NO_NEXT_HEADER, sequence, random));
+        let done = sealed.and_then(|done| check_length(frame, &done.1).map(|()| done));
+        let (job, context) = done.inspect_err(|_| rest.skipped += 1)?;
+        let is_limit = self.spend(job.lifetime_bytes(SaProtocol::Esp));
+        Ok((job, context, is_limit))
     }
 
-    fn take_sequence(&mut self, now_ns: u64) -> Result<u64, DropReason> {
-        if self.sequence >= self.reserved {
-            let is_last = self.sequence >= last_sequence(self.plan.esn);
+    fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
+        if self.sequence >= rest.reserved {
+            let is_last = self.sequence >= last_sequence(self.plan.esn());
             return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
         }
-        if self.usage.is_over(now_ns) {
+        if self.usage(rest).is_over(now_ns) {
             return Err(DropReason::SaExpired);
         }
         self.sequence += 1;
         Ok(self.sequence)
     }
 
+    /// On an error the frame is as it was.
+    #[inline]
     fn esp_tunnel(
         &mut self,
         frame: &mut Frame,
@@ -232,17 +381,26 @@ impl OutboundSa {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(CryptoJob, FinishContext), DropReason> {
         let payload_len = frame.len();
-        let body_len = self.append_trailer(frame, payload_len, next)?;
+        let body_len = self.plan.padded(payload_len + ESP_TRAILER);
         let esp = self.outer.len();
-        frame.prepend(esp + ESP_HEADER + self.plan.iv_len).map_err(no_room)?;
-        self.outer.write(frame, inner);
-        self.write_esp(frame, esp, sequence, random);
-        let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
-        Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
+        let header_len = esp + self.plan.esp_header_len();
+        let trailer_len = body_len - payload_len + self.plan.icv_len();
+        let packet = frame.grow(header_len, trailer_len).map_err(no_room)?;
+        write_trailer(&mut packet[header_len + payload_len..], body_len - payload_len, next);
+        self.outer.write(packet, inner);
+        self.write_esp(packet, esp, sequence, random);
+        let context = FinishContext {
+            sequence,
+            header: esp as u16,
+            generation: self.generation,
+            ..FinishContext::default()
+        };
+        Ok((self.plan.esp_job(packet, esp, body_len, sequence), context))
     }
 
     fn esp_transport(
         &mut self,
+        rest: &OutboundRest,
         frame: &mut Frame,
         inner: &Layout,
         sequence: u64,
@@ -254,42 +412,39 @@ impl OutboundSa {
         let header = inner.unfragmentable;
         let next = frame[inner.next_header_at];
         let payload_len = frame.len() - header;
-        let body_len = self.append_trailer(frame, payload_len, next)?;
-        let udp = self.encap.map_or(0, |_| UDP_HEADER);
-        let grown = udp + ESP_HEADER + self.plan.iv_len;
-        frame.prepend(grown).map_err(no_room)?;
-        frame.copy_within(grown..grown + header, 0);
-        frame[inner.next_header_at] = if self.encap.is_some() { UDP } else { ESP };
-        if let Some(ports) = self.encap {
-            write_udp(&mut frame[header..], ports);
+        let body_len = self.plan.padded(payload_len + ESP_TRAILER);
+        let encap = rest.common.facts.encap;
+        let udp = encap.map_or(0, |_| UDP_HEADER);
+        let grown = udp + self.plan.esp_header_len();
+        let trailer_len = body_len - payload_len + self.plan.icv_len();
+        let packet = frame.grow(grown, trailer_len).map_err(no_room)?;
+        write_trailer(&mut packet[grown + header + payload_len..], body_len - payload_len, next);
+        packet.copy_within(grown..grown + header, 0);
+        packet[inner.next_header_at] = if encap.is_some() { UDP } else { ESP };
+        if let Some(ports) = encap {
+            write_udp(&mut packet[header..], ports);
         }
-        ip::set_length(frame);
+        ip::set_length(packet);
         let esp = header + udp;
-        self.write_esp(frame, esp, sequence, random);
-        let context = FinishContext { sequence, header: esp as u16, ..FinishContext::default() };
-        Ok((self.plan.esp_job(frame, esp, body_len, sequence), context))
+        self.write_esp(packet, esp, sequence, random);
+        let context = FinishContext {
+            sequence,
+            header: esp as u16,
+            generation: self.generation,
+            ..FinishContext::default()
+        };
+        Ok((self.plan.esp_job(packet, esp, body_len, sequence), context))
     }
 
-    /// Appends padding, trailer and room for the ICV; returns the length of what is encrypted.
-    fn append_trailer(&self, frame: &mut Frame, payload_len: usize, next: u8) -> Result<usize, DropReason> {
-        let body_len = (payload_len + ESP_TRAILER).next_multiple_of(self.plan.alignment);
-        let pad_len = body_len - payload_len - ESP_TRAILER;
-        let tail = frame.append(pad_len + ESP_TRAILER + self.plan.icv_len).map_err(no_room)?;
-        tail[..pad_len].copy_from_slice(&PADDING[..pad_len]);
-        tail[pad_len] = pad_len as u8;
-        tail[pad_len + 1] = next;
-        Ok(body_len)
-    }
-
-    fn write_esp(&self, frame: &mut Frame, at: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
-        let (header, rest) = frame[at..].split_at_mut(ESP_HEADER);
+    #[inline]
+    fn write_esp(&self, packet: &mut [u8], at: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
+        let (header, rest) = packet[at..].split_at_mut(ESP_HEADER);
         esp::write(header, self.spi, sequence as u32);
-        let iv = &mut rest[..self.plan.iv_len];
-        if self.plan.counts_iv() {
-            let counter = self.iv_start.wrapping_add(sequence);
-            iv.copy_from_slice(&counter.to_be_bytes()[..self.plan.iv_len]);
-        } else {
-            random(iv);
+        let iv_len = self.plan.iv_len();
+        if !self.plan.counts_iv() {
+            random(&mut rest[..iv_len]);
+        } else if iv_len > 0 {
+            rest[..8].copy_from_slice(&self.iv_start.wrapping_add(sequence).to_be_bytes());
         }
     }
 
@@ -297,8 +452,8 @@ impl OutboundSa {
     ///
     /// # Errors
     /// [`DropReason::EngineFailed`] if the job was not done.
+    #[inline]
     pub(crate) fn finish(
-        &self,
         frame: &mut Frame,
         context: &FinishContext,
         status: CryptoStatus,
@@ -310,8 +465,44 @@ impl OutboundSa {
     }
 }
 
+/// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`. What is behind them may be overwritten:
+/// it is the ICV's place.
+#[inline]
+fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
+    let pad_len = len - ESP_TRAILER;
+    // All of the padding that a block cipher may need in one go, where there is room for it.
+    match tail.first_chunk_mut::<16>() {
+        Some(start) if pad_len <= 16 => start.copy_from_slice(&PADDING[..16]),
+        _ => tail[..pad_len].copy_from_slice(&PADDING[..pad_len]),
+    }
+    tail[pad_len] = pad_len as u8;
+    tail[pad_len + 1] = next;
+}
+
 /// Refuses what is longer than any packet, now that it is protected.
 fn check_length(frame: &Frame, context: &FinishContext) -> Result<(), DropReason> {
     let len = frame.len() - usize::from(context.saved);
     if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_packet_needs_is_two_cache_lines() {
+        assert_eq!(size_of::<Option<OutboundSa>>(), 128);
+    }
+
+    #[test]
+    fn a_trailer_is_padding_its_length_and_the_next_header() {
+        for icv_len in [0, 8, 12, 16, 32] {
+            for pad_len in 0..=18 {
+                let mut tail = vec![0xee; pad_len + ESP_TRAILER + icv_len];
+                write_trailer(&mut tail, pad_len + ESP_TRAILER, IPV4);
+                assert_eq!(tail[..pad_len], PADDING[..pad_len]);
+                assert_eq!(tail[pad_len..pad_len + ESP_TRAILER], [pad_len as u8, IPV4]);
+            }
+        }
+    }
 }

@@ -28,6 +28,11 @@ impl PathMtu {
         }
     }
 
+    /// When what was learned is forgotten, in ns; `u64::MAX` if nothing was.
+    pub(crate) fn forgotten_ns(&self) -> u64 {
+        self.learned.map_or(u64::MAX, |(_, forgotten_ns)| forgotten_ns)
+    }
+
     /// Sets it by hand; what was learned is forgotten.
     pub(crate) fn configure(&mut self, mtu: Option<u16>) {
         *self = Self { configured: mtu, learned: None };
@@ -45,31 +50,48 @@ impl PathMtu {
     }
 }
 
-/// How far apart the marks of [`SentLately`] are, in ns. A report comes a round trip after its packet.
+/// How far apart the marks of [`SentLately`] are at least, in ns. A report comes a round trip after its packet.
 const LATELY_NS: u64 = 2_000_000_000;
 
 /// The sequence numbers that an outbound SA sent in the last 2 to 4 s: a report from the path can only be about one of them (RFC
 /// 4301 section 8.2). By time, not by count, since what is under way grows with the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentLately {
-    /// The last number sent at the last two marks, the newer first.
+    /// The last number sent before the last two marks, the newer first.
     marks: [u64; 2],
-    next_mark_ns: u64,
+    /// When the newer was made, in ns.
+    marked_ns: Option<u64>,
 }
 
 impl SentLately {
-    /// Notes the last number sent. To be called about once a second.
+    /// Before a packet leaves: notes the last number sent, if the mark before it is old enough. That it is called for the first packet
+    /// at or behind [`next_mark_ns`](Self::next_mark_ns) is enough.
     pub(crate) fn note(&mut self, now_ns: u64, sequence: u64) {
-        if now_ns >= self.next_mark_ns {
-            self.marks = [sequence, self.marks[0]];
-            self.next_mark_ns = now_ns.saturating_add(LATELY_NS);
+        if now_ns >= self.next_mark_ns() {
+            self.marks = [sequence, self.lowest(now_ns, sequence)];
+            self.marked_ns = Some(now_ns);
         }
     }
 
+    /// When the next mark is due, in ns.
+    pub(crate) fn next_mark_ns(&self) -> u64 {
+        self.marked_ns.map_or(0, |marked_ns| marked_ns.saturating_add(LATELY_NS))
+    }
+
     /// Whether a number with this lower half is among them; `sequence` is the last number sent.
-    pub(crate) fn has(&self, lower_half: u32, sequence: u64) -> bool {
+    pub(crate) fn has(&self, now_ns: u64, lower_half: u32, sequence: u64) -> bool {
         let behind = (sequence as u32).wrapping_sub(lower_half);
-        u64::from(behind) < sequence.saturating_sub(self.marks[1])
+        u64::from(behind) < sequence.saturating_sub(self.lowest(now_ns, sequence))
+    }
+
+    /// The last number that was not sent lately.
+    fn lowest(&self, now_ns: u64, sequence: u64) -> u64 {
+        match self.marked_ns.map(|marked_ns| now_ns.saturating_sub(marked_ns)) {
+            Some(0..LATELY_NS) => self.marks[1],
+            Some(age_ns) if age_ns < 2 * LATELY_NS => self.marks[0],
+            // Nothing left since the mark became old, or there would be another.
+            _ => sequence,
+        }
     }
 }
 
@@ -108,25 +130,39 @@ mod tests {
 
     #[test]
     fn what_was_sent_lately_is_what_came_since_the_mark_before_the_last() {
+        const START: u64 = 50 * LATELY_NS;
         let mut lately = SentLately::default();
-        assert!(!lately.has(0, 0) && lately.has(1, 1) && !lately.has(2, 1));
-        lately.note(LATELY_NS, 100);
-        lately.note(LATELY_NS + 1, 150);
-        assert!(lately.has(1, 150), "a first mark leaves all of them");
-        lately.note(2 * LATELY_NS, 200);
-        assert_eq!([100, 101, 250, 251].map(|number| lately.has(number, 250)), [false, true, true, false]);
-        lately.note(3 * LATELY_NS, 250);
-        lately.note(4 * LATELY_NS, 250);
-        assert!(!lately.has(250, 250), "an SA that rests has nothing under way");
+        lately.note(START, 100);
+        assert!(!lately.has(START, 100, 100) && lately.has(START, 101, 110) && !lately.has(START, 111, 110));
+        lately.note(START + 1, 150);
+        assert!(!lately.has(START + 1, 100, 150) && lately.has(START + 1, 101, 150), "too early for a mark");
+        let second = START + LATELY_NS;
+        lately.note(second, 200);
+        assert_eq!(
+            [100, 101, 250, 251].map(|number| lately.has(second, number, 250)),
+            [false, true, true, false]
+        );
+        lately.note(second + LATELY_NS, 300);
+        assert_eq!([200, 201].map(|number| lately.has(second + LATELY_NS, number, 301)), [false, true]);
+    }
+
+    #[test]
+    fn an_sa_that_rests_has_nothing_under_way() {
+        const START: u64 = 50 * LATELY_NS;
+        let mut lately = SentLately::default();
+        lately.note(START, 100);
+        let has = |age_ns| lately.has(START + age_ns, 150, 150);
+        assert_eq!([LATELY_NS - 1, 2 * LATELY_NS - 1, 2 * LATELY_NS].map(has), [true, true, false]);
+        lately.note(START + 3 * LATELY_NS, 150);
+        assert!(!lately.has(START + 3 * LATELY_NS, 150, 151) && lately.has(START + 3 * LATELY_NS, 151, 151));
     }
 
     #[test]
     fn the_upper_half_of_an_extended_number_is_taken_from_what_was_sent() {
         let mut lately = SentLately::default();
-        let start = 7 << 32;
-        lately.note(LATELY_NS, start - 10);
-        lately.note(2 * LATELY_NS, start - 10);
-        let has = |number: u32| lately.has(number, start + 5);
+        let (now_ns, start) = (50 * LATELY_NS, 7 << 32);
+        lately.note(now_ns, start - 10);
+        let has = |number: u32| lately.has(now_ns, number, start + 5);
         assert!(has(u32::MAX) && has(0) && has(5) && !has(6) && !has(u32::MAX - 9));
     }
 }

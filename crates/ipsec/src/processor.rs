@@ -1,5 +1,6 @@
 //! The processor: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
 
+mod glance;
 mod inbound;
 mod outbound;
 mod upkeep;
@@ -18,12 +19,15 @@ pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
 use crate::drops::{DropCounters, DropReason};
 use crate::flow_cache::FlowCache;
 use crate::job::SaIndex;
+use crate::outbound::Link;
 use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};
-use crate::sa_config::{SaConfig, SaDirection};
+use crate::sa_config::SaConfig;
+use crate::sa_id::{InboundId, OutboundId, SaId};
 use crate::sad::{InstallError, Sad};
 use crate::spd::{Action, Policy, Spd};
+use crate::timers::Timers;
 use crate::tos::ClassMap;
 use crate::tunnels::Tunnels;
 
@@ -54,7 +58,7 @@ pub struct IpsecConfig {
     pub natt_port: u16,
     /// Traffic class by DSCP.
     pub classes: ClassMap,
-    /// Flows whose policy is remembered, per direction.
+    /// Flows whose policy is remembered, of each family and direction: 32 bytes each for IPv4, 64 for IPv6. Rounded up to a power of two.
     pub flow_cache: usize,
     /// Random: keeps outsiders from predicting cache places and fragment ids.
     pub seed: u64,
@@ -86,7 +90,7 @@ impl Default for IpsecConfig {
             outside: Vec::new(),
             natt_port: 4500,
             classes: ClassMap::default(),
-            flow_cache: 4096,
+            flow_cache: 16_384,
             seed: 0,
             reassembly: ReassemblyConfig::default(),
             keepalive_ns: 20_000_000_000,
@@ -101,11 +105,19 @@ impl Default for IpsecConfig {
 }
 
 /// What a policy asks for, with its tunnel's number.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 enum Verdict {
     Protect(u32),
     Bypass,
     Discard,
+}
+
+/// The policy that selects a flow.
+#[derive(Clone, Copy, Debug)]
+struct Decision {
+    /// Its place in the SPD.
+    place: u32,
+    verdict: Verdict,
 }
 
 /// Packets and bytes that a policy selected.
@@ -124,8 +136,8 @@ pub struct Ipsec {
     /// By the policy's place in the SPD, as `uses`.
     verdicts: Vec<Verdict>,
     uses: Vec<PolicyUse>,
-    outbound_flows: FlowCache,
-    inbound_flows: FlowCache,
+    outbound_flows: FlowCache<Decision>,
+    inbound_flows: FlowCache<Decision>,
     reassembly: Reassembly,
     totals: Totals,
     drops: DropCounters,
@@ -138,6 +150,19 @@ pub struct Ipsec {
     own: OwnAddresses,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
+    /// What is known of the packets of a burst; empty between calls.
+    departing: Vec<glance::Departing>,
+    arriving: Vec<glance::Arriving>,
+    /// When limits of time are reached, and when keep-alives may be due.
+    lifetimes: Timers,
+    keepalives: Timers,
+    /// SAs that have reached a limit since the last call of [`expire`](Self::expire).
+    limits_reached: Vec<SaIndex>,
+    /// Inbound SAs whose peer has moved.
+    moved: Vec<InboundId>,
+    /// SAs that upkeep has looked at.
+    #[cfg(test)]
+    looked_at: usize,
 }
 
 /// What was counted beside drops.
@@ -173,6 +198,14 @@ impl Ipsec {
             now_ns: 0,
             own: OwnAddresses::new(config.outside.iter().copied()),
             pieces: Vec::new(),
+            departing: Vec::new(),
+            arriving: Vec::new(),
+            lifetimes: Timers::default(),
+            keepalives: Timers::default(),
+            limits_reached: Vec::new(),
+            moved: Vec::new(),
+            #[cfg(test)]
+            looked_at: 0,
             config,
         }
     }
@@ -190,10 +223,15 @@ impl Ipsec {
     pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
         let tunnel = self.tunnels.number(config.tunnel);
         let index = self.sad.install(&config, tunnel, self.now_ns)?;
-        match config.direction {
-            SaDirection::Outbound => self.tunnels.add_outbound(tunnel, index),
-            SaDirection::Inbound => self.own.add(config.local),
+        match index.id() {
+            SaId::Outbound(id) => {
+                self.tunnels.add_outbound(tunnel, id);
+                self.renew(id);
+                self.await_silence(id);
+            }
+            SaId::Inbound(_) => self.own.add(config.local),
         }
+        self.await_end(index);
         Ok(index)
     }
 
@@ -201,18 +239,27 @@ impl Ipsec {
     /// finishes as ever, until [`remove`](Self::remove). Unknown is no error.
     pub fn withdraw(&mut self, index: SaIndex) {
         if let Some(tunnel) = self.sad.withdraw(index) {
-            self.tunnels.remove_outbound(tunnel, index);
+            self.leave_tunnel(tunnel, index);
+        }
+    }
+
+    /// Lets the SA before it take over where an outbound one was its tunnel's current one.
+    fn leave_tunnel(&mut self, tunnel: u32, index: SaIndex) {
+        if let SaId::Outbound(id) = index.id() {
+            self.tunnels.remove_outbound(tunnel, id);
+            if let Some(heir) = self.tunnels.current(tunnel) {
+                self.await_silence(heir);
+            }
         }
     }
 
     /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller removes
     /// its keys from every engine before the next `install`. Unknown is no error.
     pub fn remove(&mut self, index: SaIndex) {
-        if let Some(slot) = self.sad.remove(index) {
-            self.tunnels.remove_outbound(slot.tunnel, index);
-            let name = slot.facts.name;
-            if name.direction == SaDirection::Inbound {
-                self.own.remove(name.local);
+        if let Some(gone) = self.sad.remove(index) {
+            self.leave_tunnel(gone.tunnel, index);
+            if let SaId::Inbound(_) = index.id() {
+                self.own.remove(gone.facts.name.local);
             }
         }
     }
@@ -255,9 +302,29 @@ impl Ipsec {
 
     fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
         self.drops.count(reason);
-        if let Some(slot) = sa.and_then(|index| self.sad.get_mut(index)) {
-            slot.drops.count(reason);
+        if let Some(common) = sa.and_then(|index| self.sad.common_mut(index)) {
+            common.drops.count(reason);
         }
+    }
+
+    /// Counts that upkeep looks at an SA.
+    fn note_look(&mut self) {
+        #[cfg(test)]
+        {
+            self.looked_at += 1;
+        }
+    }
+
+    /// Looks at an SA's limits and path anew.
+    fn renew(&mut self, id: OutboundId) {
+        let (now_ns, link) = (self.now_ns, self.link());
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
+            sa.renew(rest, now_ns, link);
+        }
+    }
+
+    fn link(&self) -> Link {
+        Link { mtu: self.config.mtu, worker: self.config.worker }
     }
 
     fn note_use(&mut self, place: u32, bytes: usize) {

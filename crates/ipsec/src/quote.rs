@@ -30,7 +30,7 @@ impl Quote {
         if !is_error {
             return None;
         }
-        let flow = FlowKey::of_quoted(message.body()).filter(|flow| flow.is_v6 == layout.is_v6);
+        let flow = FlowKey::of_quoted(message.body()).filter(|flow| flow.is_v6() == layout.is_v6);
         let (_, receiver) = layout.address_numbers(packet);
         let is_whole = layout.fragment.is_none_or(|fields| !fields.is_piece());
         let is_to_sender = flow.is_some_and(|flow| flow.source == receiver);

@@ -3,6 +3,8 @@
 //! A ring of 64-bit words, one bit a packet, in the manner of RFC 6479: the window moves by whole words,
 //! so that nothing is ever shifted.
 
+use convoy_packet::prefetch;
+
 /// Bits of a word of the ring.
 const WORD: u64 = 64;
 
@@ -11,10 +13,10 @@ const WORD: u64 = 64;
 pub struct ReplayWindow {
     ring: Box<[u64]>,
     /// Packets behind the highest that are still told apart; 0 switches the check off.
-    size: u64,
+    size: u32,
+    esn: bool,
     /// The highest number that was authenticated.
     highest: u64,
-    esn: bool,
 }
 
 impl ReplayWindow {
@@ -22,7 +24,7 @@ impl ReplayWindow {
     pub fn new(size: u32, esn: bool) -> Self {
         // One word more than the window, because the word that holds its lower end is only partly inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
-        Self { ring: vec![0; words as usize].into(), size: size.into(), highest: 0, esn }
+        Self { ring: vec![0; words as usize].into(), size, esn, highest: 0 }
     }
 
     /// A window that takes `highest` and all before it as received.
@@ -45,13 +47,13 @@ impl ReplayWindow {
 
     /// The window's size in packets; 0 is off.
     pub fn size(&self) -> u32 {
-        self.size as u32
+        self.size
     }
 
     /// How many of the last [`size`](Self::size) numbers were received.
     pub fn received(&self) -> u32 {
         let Some(behind) = self.size.checked_sub(1) else { return 0 };
-        let lowest = self.highest.saturating_sub(behind).max(1);
+        let lowest = self.highest.saturating_sub(behind.into()).max(1);
         (lowest..=self.highest).filter(|number| self.is_set(*number)).count() as u32
     }
 
@@ -63,7 +65,7 @@ impl ReplayWindow {
         }
         let (high_top, low_top) = ((self.highest >> 32) as u32, self.highest as u32);
         // With the check off, half the number space stands in for the window's lower end.
-        let reach = if self.size == 0 { 1 << 31 } else { self.size as u32 };
+        let reach = if self.size == 0 { 1 << 31 } else { self.size };
         let bottom = low_top.wrapping_sub(reach - 1);
         let high = if low_top >= reach - 1 {
             // The window lies within one subspace.
@@ -85,7 +87,7 @@ impl ReplayWindow {
         if number == 0 {
             return false;
         }
-        number > self.highest || (self.highest - number < self.size && !self.is_set(number))
+        number > self.highest || (self.highest - number < u64::from(self.size) && !self.is_set(number))
     }
 
     /// Notes an authenticated packet; `false` if it must be dropped after all, because another with its number
@@ -106,11 +108,18 @@ impl ReplayWindow {
         true
     }
 
+    /// Has the processor fetch what [`accept`](Self::accept) will look at for this number.
+    pub(crate) fn prefetch(&self, number: u64) {
+        if self.size > 0 {
+            prefetch(&self.ring[self.place(number).0]);
+        }
+    }
+
     fn advance(&mut self, number: u64) {
         let (old, new) = (self.highest / WORD, number / WORD);
         let words = self.ring.len() as u64;
         for word in (old + 1)..=new.min(old + words) {
-            self.ring[(word % words) as usize] = 0;
+            self.ring[(word & (words - 1)) as usize] = 0;
         }
         self.highest = number;
     }

@@ -1,14 +1,13 @@
-//! What both directions of an SA share: its checks, and the outer header.
+//! What both directions of an SA share: its checks.
 
 use std::net::IpAddr;
 
-use convoy_packet::protocol::{AH, ESP, UDP};
-use convoy_packet::{FrameError, IpHeader, Layout, udp};
+use convoy_packet::protocol::{AH, ESP};
+use convoy_packet::{FrameError, udp};
 
 use crate::algorithm::{Cipher, Transform};
 use crate::drops::DropReason;
-use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
-use crate::tos::{EcnMode, OuterDscp};
+use crate::sa_config::{SaConfig, SaProtocol, UdpEncap};
 
 /// Why an SA cannot be.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -82,84 +81,4 @@ pub(crate) fn no_room(_: FrameError) -> DropReason {
 /// 3948 section 2.1 has it, over IPv6 as RFC 6935 allows for tunnels.
 pub(crate) fn write_udp(datagram: &mut [u8], ports: UdpEncap) {
     udp::write(datagram, ports.local_port, ports.remote_port);
-}
-
-/// The outer header of tunnel mode, kept per SA and written per packet.
-#[derive(Clone, Debug)]
-pub(crate) struct OuterHeader {
-    /// Its identification is the next packet's; that matters only where it may be fragmented.
-    ip: IpHeader,
-    encap: Option<UdpEncap>,
-    df: OuterDf,
-    dscp: OuterDscp,
-    ecn: EcnMode,
-}
-
-impl OuterHeader {
-    pub(crate) fn new(config: &SaConfig) -> Self {
-        let protocol = if config.encap.is_some() { UDP } else { number_of(config.protocol) };
-        // Its hop limit is a system parameter (RFC 4301 section 5.1.2.1).
-        let ip = IpHeader { identification: 1, ..IpHeader::new(protocol, config.local, config.remote) };
-        let SaConfig { encap, df, dscp, ecn, .. } = *config;
-        Self { ip, encap, df, dscp, ecn }
-    }
-
-    /// An end moved (NAT rebinding, MOBIKE).
-    pub(crate) fn set_ends(&mut self, ends: &SaEnds) {
-        (self.ip.source, self.ip.destination) = (ends.local, ends.remote);
-        self.ip.protocol = if ends.encap.is_some() { UDP } else { ESP };
-        self.encap = ends.encap;
-    }
-
-    /// Whether it is an IPv6 header.
-    pub(crate) fn is_v6(&self) -> bool {
-        self.ip.source.is_ipv6()
-    }
-
-    /// Bytes before the ESP or AH header.
-    pub(crate) fn len(&self) -> usize {
-        self.ip.header_len() + self.encap.map_or(0, |_| udp::HEADER_BYTES)
-    }
-
-    /// Writes the header at the start of `packet`, whose length is final.
-    pub(crate) fn write(&mut self, packet: &mut [u8], inner: &Layout) {
-        self.ip.traffic_class = crate::tos::encapsulate(inner.traffic_class, self.dscp, self.ecn);
-        self.ip.dont_fragment = match self.df {
-            OuterDf::Copy => inner.dont_fragment,
-            OuterDf::Set => true,
-            OuterDf::Clear => false,
-        };
-        self.ip.write(packet);
-        // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
-        self.ip.identification = self.ip.identification.checked_add(1).unwrap_or(1);
-        if let Some(ports) = self.encap {
-            write_udp(&mut packet[self.ip.header_len()..], ports);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn no_outer_header_has_an_identification_of_0_which_linux_replaces_under_ah() {
-        let ends = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().expect("an address"));
-        let mut header = OuterHeader {
-            ip: IpHeader { identification: 1, ..IpHeader::new(ESP, ends[0], ends[1]) },
-            encap: None,
-            df: OuterDf::Clear,
-            dscp: OuterDscp::Copy,
-            ecn: EcnMode::default(),
-        };
-        let mut packet = [0; 20];
-        let inner = {
-            header.ip.write(&mut packet);
-            Layout::parse(&packet).expect("a packet")
-        };
-        for _ in 0..=u32::from(u16::MAX) + 1 {
-            header.write(&mut packet, &inner);
-            assert_ne!(packet[4..6], [0, 0]);
-        }
-    }
 }

@@ -1,19 +1,20 @@
 //! The security association database (RFC 4301 section 4.4.2) of one worker.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use crate::algorithm::Transform;
 use crate::drops::DropCounters;
 use crate::flow::address_number;
-use crate::inbound::InboundSa;
+use crate::inbound::{InboundRest, InboundSa};
 use crate::job::SaIndex;
-use crate::outbound::OutboundSa;
-use crate::path_mtu::{PathMtu, SentLately};
-use crate::sa::SaError;
+use crate::lifetime::Usage;
+use crate::outbound::{OutboundRest, OutboundSa};
+use crate::sa::{SaError, validate};
 use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
+use crate::sa_id::{InboundId, OutboundId, SaId};
 use crate::spi_table::SpiTable;
+use crate::table::Table;
 
 /// Why an SA was not installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -70,12 +71,6 @@ impl fmt::Display for SaName {
     }
 }
 
-/// One direction's state.
-pub(crate) enum Sa {
-    Outbound(OutboundSa),
-    Inbound(InboundSa),
-}
-
 /// What the processor knows of an SA beside its state; nothing secret.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SaFacts {
@@ -102,25 +97,16 @@ impl SaFacts {
     }
 }
 
-/// One SA and what the processor keeps beside it.
-pub(crate) struct Slot {
-    pub(crate) sa: Sa,
+/// What is kept of an SA of either direction, and few packets need.
+pub(crate) struct SaCommon {
     pub(crate) facts: SaFacts,
-    /// Told to every packet in flight, so that one which outlives its SA is not taken for its successor's.
-    pub(crate) generation: u32,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
-    /// Of the path to the peer; outbound.
-    pub(crate) path: PathMtu,
-    /// Which packets the path can tell of; outbound.
-    pub(crate) sent_lately: SentLately,
+    /// Told to every packet in flight, so that one which outlives its SA is not taken for its successor's.
+    pub(crate) generation: u32,
+    /// Limits of its life, and what was told of them. What was spent stands with what every packet needs.
+    pub(crate) usage: Usage,
     pub(crate) drops: DropCounters,
-    /// When a packet last left; outbound.
-    pub(crate) last_sent_ns: u64,
-    /// When a packet last left or came in, if one did; keep-alives do not count.
-    pub(crate) last_used_ns: Option<u64>,
-    /// Where the peer was and where it has moved, until that is told; inbound.
-    pub(crate) moved: Option<(SocketAddr, SocketAddr)>,
     /// Whether only packets in flight know it any more: its SPI is free for another.
     pub(crate) is_withdrawn: bool,
 }
@@ -128,15 +114,15 @@ pub(crate) struct Slot {
 /// All SAs of one worker, its own and the others'.
 #[derive(Default)]
 pub(crate) struct Sad {
-    slots: Vec<Option<Slot>>,
-    /// Indices to be used again, the longest free first.
-    free: VecDeque<u32>,
-    inbound: SpiTable,
-    outbound: SpiTable,
+    pub(crate) outbound: Table<OutboundSa, OutboundRest>,
+    pub(crate) inbound: Table<InboundSa, InboundRest>,
+    outbound_spis: SpiTable,
+    inbound_spis: SpiTable,
     generations: u32,
 }
 
 /// Inbound SAs are told apart by SPI and protocol (RFC 4301 section 4.1).
+#[inline]
 fn inbound_key(spi: u32, protocol: SaProtocol) -> u64 {
     u64::from(spi) | (protocol as u64) << 32
 }
@@ -156,73 +142,79 @@ fn key_of(name: &SaName) -> u64 {
 }
 
 impl Sad {
-    /// Puts an SA into the slot that has been free the longest.
+    /// Puts an SA where one of its direction has been away the longest.
     pub(crate) fn install(
         &mut self,
         config: &SaConfig,
         tunnel: u32,
         now_ns: u64,
     ) -> Result<SaIndex, InstallError> {
-        let sa = match config.direction {
-            SaDirection::Outbound => Sa::Outbound(OutboundSa::new(config, now_ns)?),
-            SaDirection::Inbound => Sa::Inbound(InboundSa::new(config, now_ns)?),
-        };
+        validate(config)?;
         let facts = SaFacts::of(config);
-        let index = SaIndex(self.free.front().copied().unwrap_or(self.slots.len() as u32));
-        if let Err(taken) = self.table(config.direction).insert(key_of(&facts.name), index) {
-            let present = self.get(taken).map_or(facts.name, |slot| slot.facts.name);
-            return Err(InstallError::OverlappingSpi { new: facts.name, present, index: taken });
+        let (spis, place) = match config.direction {
+            SaDirection::Outbound => (&mut self.outbound_spis, self.outbound.next_place()),
+            SaDirection::Inbound => (&mut self.inbound_spis, self.inbound.next_place()),
+        };
+        let at = |place| match config.direction {
+            SaDirection::Outbound => SaIndex::from(OutboundId(place)),
+            SaDirection::Inbound => SaIndex::from(InboundId(place)),
+        };
+        if let Err(taken) = spis.insert(key_of(&facts.name), place) {
+            let index = at(taken);
+            let present = self.common(index).map_or(facts.name, |common| common.facts.name);
+            return Err(InstallError::OverlappingSpi { new: facts.name, present, index });
         }
         self.generations = self.generations.wrapping_add(1);
-        let slot = Slot {
-            sa,
+        let common = SaCommon {
             facts,
-            generation: self.generations,
             tunnel,
-            path: PathMtu::default(),
-            sent_lately: SentLately::default(),
+            generation: self.generations,
+            usage: Usage::new(config.lifetime, now_ns),
             drops: DropCounters::default(),
-            last_sent_ns: now_ns,
-            last_used_ns: None,
-            moved: None,
             is_withdrawn: false,
         };
-        if self.free.pop_front().is_none() {
-            self.slots.push(None);
+        match config.direction {
+            SaDirection::Outbound => {
+                self.outbound
+                    .insert(OutboundSa::new(config, &common), OutboundRest::new(config, common, now_ns));
+            }
+            SaDirection::Inbound => {
+                self.inbound.insert(InboundSa::new(config, &common), InboundRest::new(common));
+            }
         }
-        self.slots[index.0 as usize] = Some(slot);
-        Ok(index)
+        Ok(at(place))
     }
 
-    fn table(&mut self, direction: SaDirection) -> &mut SpiTable {
+    fn spis(&mut self, direction: SaDirection) -> &mut SpiTable {
         match direction {
-            SaDirection::Inbound => &mut self.inbound,
-            SaDirection::Outbound => &mut self.outbound,
+            SaDirection::Inbound => &mut self.inbound_spis,
+            SaDirection::Outbound => &mut self.outbound_spis,
         }
     }
 
     /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its tunnel's number.
     pub(crate) fn withdraw(&mut self, index: SaIndex) -> Option<u32> {
-        let slot = self.get_mut(index)?;
-        let (name, tunnel) = (slot.facts.name, slot.tunnel);
-        if !std::mem::replace(&mut slot.is_withdrawn, true) {
-            self.table(name.direction).remove(key_of(&name));
+        let common = self.common_mut(index)?;
+        let (name, tunnel) = (common.facts.name, common.tunnel);
+        if !std::mem::replace(&mut common.is_withdrawn, true) {
+            self.spis(name.direction).remove(key_of(&name));
         }
         Some(tunnel)
     }
 
     /// Takes an SA out.
-    pub(crate) fn remove(&mut self, index: SaIndex) -> Option<Slot> {
+    pub(crate) fn remove(&mut self, index: SaIndex) -> Option<SaCommon> {
         self.withdraw(index)?;
-        let slot = self.slots[index.0 as usize].take();
-        self.free.push_back(index.0);
-        slot
+        match index.id() {
+            SaId::Outbound(id) => self.outbound.remove(id.0).map(|rest| rest.common),
+            SaId::Inbound(id) => self.inbound.remove(id.0).map(|rest| rest.common),
+        }
     }
 
     /// Notes that an SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
     /// has the SPI there.
     pub(crate) fn move_peer(&mut self, index: SaIndex, peer: SocketAddr) {
-        let Some(facts) = self.get(index).map(|slot| slot.facts) else { return };
+        let Some(facts) = self.common(index).map(|common| common.facts) else { return };
         if peer.is_ipv6() == facts.name.remote.is_ipv6() {
             let encap = facts.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });
             self.move_sa(index, &SaEnds { local: facts.name.local, remote: peer.ip(), encap });
@@ -232,7 +224,7 @@ impl Sad {
     /// Gives an SA other ends; `false` if it is unknown or withdrawn, if another has its SPI there, or if it cannot
     /// travel so.
     pub(crate) fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
-        let Some(&Slot { facts, is_withdrawn, .. }) = self.get(index) else { return false };
+        let Some(&SaCommon { facts, is_withdrawn, .. }) = self.common(index) else { return false };
         let moved = SaName { local: ends.local, remote: ends.remote, ..facts.name };
         let is_possible = !is_withdrawn
             && ends.local.is_ipv6() == ends.remote.is_ipv6()
@@ -242,50 +234,67 @@ impl Sad {
         }
         let (old, new) = (key_of(&facts.name), key_of(&moved));
         if old != new {
-            let table = self.table(moved.direction);
-            if table.insert(new, index).is_err() {
+            let spis = self.spis(moved.direction);
+            let (SaId::Outbound(OutboundId(place)) | SaId::Inbound(InboundId(place))) = index.id();
+            if spis.insert(new, place).is_err() {
                 return false;
             }
-            table.remove(old);
+            spis.remove(old);
         }
-        if let Some(slot) = self.get_mut(index) {
-            (slot.facts.name, slot.facts.encap) = (moved, ends.encap);
-            if let Sa::Outbound(sa) = &mut slot.sa {
-                sa.set_ends(ends);
+        if let Some(common) = self.common_mut(index) {
+            (common.facts.name, common.facts.encap) = (moved, ends.encap);
+        }
+        match index.id() {
+            SaId::Outbound(id) => {
+                if let Some((sa, rest)) = self.outbound.both_mut(id.0) {
+                    sa.set_ends(rest, ends);
+                }
+            }
+            SaId::Inbound(id) => {
+                if let Some(sa) = self.inbound.line_mut(id.0) {
+                    sa.set_ends(ends);
+                }
             }
         }
         true
     }
 
     /// The inbound SA under an SPI.
-    pub(crate) fn find_inbound(&self, spi: u32, protocol: SaProtocol) -> Option<SaIndex> {
-        self.inbound.get(inbound_key(spi, protocol))
+    #[inline]
+    pub(crate) fn find_inbound(&self, spi: u32, protocol: SaProtocol) -> Option<InboundId> {
+        self.inbound_spis.get(inbound_key(spi, protocol)).map(InboundId)
+    }
+
+    /// Has the processor fetch what [`find_inbound`](Self::find_inbound) will look at.
+    #[inline]
+    pub(crate) fn prefetch_spi(&self, spi: u32, protocol: SaProtocol) {
+        self.inbound_spis.prefetch(inbound_key(spi, protocol));
     }
 
     /// The outbound SA to a peer under an SPI.
-    pub(crate) fn find_outbound(&self, spi: u32, protocol: SaProtocol, remote: IpAddr) -> Option<SaIndex> {
-        self.outbound.get(outbound_key(spi, protocol, remote))
+    pub(crate) fn find_outbound(&self, spi: u32, protocol: SaProtocol, remote: IpAddr) -> Option<OutboundId> {
+        self.outbound_spis.get(outbound_key(spi, protocol, remote)).map(OutboundId)
     }
 
-    /// What stands at an index.
-    pub(crate) fn get(&self, index: SaIndex) -> Option<&Slot> {
-        self.slots.get(index.0 as usize)?.as_ref()
+    /// What is known of an SA of either direction.
+    pub(crate) fn common(&self, index: SaIndex) -> Option<&SaCommon> {
+        match index.id() {
+            SaId::Outbound(id) => self.outbound.rest(id.0).map(|rest| &rest.common),
+            SaId::Inbound(id) => self.inbound.rest(id.0).map(|rest| &rest.common),
+        }
     }
 
-    /// What stands at an index.
-    pub(crate) fn get_mut(&mut self, index: SaIndex) -> Option<&mut Slot> {
-        self.slots.get_mut(index.0 as usize)?.as_mut()
+    /// What is known of an SA of either direction.
+    pub(crate) fn common_mut(&mut self, index: SaIndex) -> Option<&mut SaCommon> {
+        match index.id() {
+            SaId::Outbound(id) => self.outbound.rest_mut(id.0).map(|rest| &mut rest.common),
+            SaId::Inbound(id) => self.inbound.rest_mut(id.0).map(|rest| &mut rest.common),
+        }
     }
 
-    /// All SAs.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (SaIndex, &Slot)> {
-        let numbered = self.slots.iter().enumerate();
-        numbered.filter_map(|(place, slot)| slot.as_ref().map(|slot| (SaIndex(place as u32), slot)))
-    }
-
-    /// All SAs.
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (SaIndex, &mut Slot)> {
-        let numbered = self.slots.iter_mut().enumerate();
-        numbered.filter_map(|(place, slot)| slot.as_mut().map(|slot| (SaIndex(place as u32), slot)))
+    /// All SAs, those of one direction after those of the other.
+    pub(crate) fn indices(&self) -> impl Iterator<Item = SaIndex> + '_ {
+        let outbound = self.outbound.places().map(|place| OutboundId(place).into());
+        outbound.chain(self.inbound.places().map(|place| InboundId(place).into()))
     }
 }

@@ -73,6 +73,16 @@ impl AddressRange {
         self.is_v6 == other.is_v6 && self.first <= other.first && other.last <= self.last
     }
 
+    /// Whether they are of IPv6.
+    pub(crate) const fn is_v6(&self) -> bool {
+        self.is_v6
+    }
+
+    /// The first and the last address, of IPv4.
+    pub(crate) const fn v4_bounds(&self) -> [u32; 2] {
+        [self.first as u32, self.last as u32]
+    }
+
     const fn holds(&self, number: u128) -> bool {
         self.first <= number && number <= self.last
     }
@@ -180,25 +190,28 @@ pub struct Selector {
 impl Selector {
     /// Whether an outbound packet's flow is admitted.
     pub const fn matches_outbound(&self, flow: &FlowKey) -> bool {
-        let (local, remote) = (&self.local, &self.remote);
+        let (known, (source, destination)) = match flow.ports() {
+            Some(ports) => (true, ports),
+            None => (false, (0, 0)),
+        };
         self.matches_but_for_ports(flow)
-            && local.ports.matches(flow.ports_known, flow.source_port)
-            && remote.ports.matches(flow.ports_known, flow.destination_port)
+            && self.local.ports.matches(known, source)
+            && self.remote.ports.matches(known, destination)
     }
 
     /// Whether the flow of an outbound packet that was quoted is admitted, as far as the quote reaches.
     pub(crate) const fn matches_quoted(&self, flow: &FlowKey) -> bool {
-        if flow.ports_known { self.matches_outbound(flow) } else { self.matches_but_for_ports(flow) }
+        if flow.ports().is_some() { self.matches_outbound(flow) } else { self.matches_but_for_ports(flow) }
     }
 
     const fn matches_but_for_ports(&self, flow: &FlowKey) -> bool {
         let (local, remote) = (&self.local, &self.remote);
-        local.addresses.is_v6 == flow.is_v6
-            && remote.addresses.is_v6 == flow.is_v6
+        local.addresses.is_v6 == flow.is_v6()
+            && remote.addresses.is_v6 == flow.is_v6()
             && local.addresses.holds(flow.source)
             && remote.addresses.holds(flow.destination)
-            && admits(local.protocol, flow.protocol)
-            && admits(remote.protocol, flow.protocol)
+            && admits(local.protocol, flow.protocol())
+            && admits(remote.protocol, flow.protocol())
     }
 
     /// Whether this admits each flow that `other` admits, each side held against its like.

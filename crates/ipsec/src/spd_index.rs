@@ -58,7 +58,7 @@ impl AddressIndex {
 
     /// Places of the policies that may select `flow`, whose source is the local side; in order.
     pub(crate) fn candidates(&self, flow: &FlowKey) -> &[u32] {
-        if flow.is_v6 { self.v6.candidates(flow) } else { self.v4.candidates(flow) }
+        if flow.is_v6() { self.v6.candidates(flow) } else { self.v4.candidates(flow) }
     }
 }
 

@@ -1,42 +1,57 @@
 //! From SPI to SA in a bounded number of steps, whatever SPI a packet carries.
 
-use crate::job::SaIndex;
+use convoy_packet::prefetch;
 
 /// Steps that a lookup takes at most. An insertion that would need more makes the table larger.
 const PROBES: usize = 8;
 
+/// What no SA's place is.
+const NONE: u32 = u32::MAX;
+
+/// Four of them are a cache line.
 #[derive(Clone, Copy)]
 struct Entry {
     key: u64,
-    sa: SaIndex,
+    /// The SA's place among those of its direction, or [`NONE`].
+    sa: u32,
 }
+
+const EMPTY: Entry = Entry { key: 0, sa: NONE };
 
 /// An open-addressing table; keys are SPI and protocol, and for outbound SAs the peer, in 64 bits.
 pub(crate) struct SpiTable {
     /// A power of two of places.
-    places: Vec<Option<Entry>>,
+    places: Vec<Entry>,
     len: usize,
 }
 
 impl Default for SpiTable {
     fn default() -> Self {
-        Self { places: vec![None; 4 * PROBES], len: 0 }
+        Self { places: vec![EMPTY; 4 * PROBES], len: 0 }
     }
 }
 
 impl SpiTable {
     /// The SA under `key`.
-    pub(crate) fn get(&self, key: u64) -> Option<SaIndex> {
-        self.probe(key)
-            .find_map(|place| self.places[place].filter(|entry| entry.key == key))
-            .map(|entry| entry.sa)
+    #[inline]
+    pub(crate) fn get(&self, key: u64) -> Option<u32> {
+        let mut entries = self.probe(key).map(|place| self.places[place]);
+        entries.find(|entry| entry.key == key && entry.sa != NONE).map(|entry| entry.sa)
+    }
+
+    /// Has the processor fetch what [`get`](Self::get) will look at first.
+    #[inline]
+    pub(crate) fn prefetch(&self, key: u64) {
+        if let Some(place) = self.probe(key).next() {
+            prefetch(&self.places[place]);
+        }
     }
 
     /// Puts an SA under `key`.
     ///
     /// # Errors
     /// The SA that stands there already.
-    pub(crate) fn insert(&mut self, key: u64, sa: SaIndex) -> Result<(), SaIndex> {
+    pub(crate) fn insert(&mut self, key: u64, sa: u32) -> Result<(), u32> {
         if let Some(present) = self.get(key) {
             return Err(present);
         }
@@ -49,14 +64,18 @@ impl SpiTable {
 
     /// Forgets what stands under `key`.
     pub(crate) fn remove(&mut self, key: u64) {
-        let place = self.probe(key).find(|place| self.places[*place].is_some_and(|entry| entry.key == key));
+        let place = self.probe(key).find(|place| {
+            let entry = self.places[*place];
+            entry.key == key && entry.sa != NONE
+        });
         if let Some(place) = place {
-            self.places[place] = None;
+            self.places[place] = EMPTY;
             self.len -= 1;
         }
     }
 
     /// Every lookup looks at all of these places, so a hole that a removal leaves does no harm.
+    #[inline]
     fn probe(&self, key: u64) -> impl Iterator<Item = usize> + use<> {
         let mask = self.places.len() - 1;
         let start = (key.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize;
@@ -65,10 +84,10 @@ impl SpiTable {
 
     fn place(&mut self, entry: Entry) -> bool {
         // At most a quarter full: runs of eight taken places stay rare.
-        let free = self.probe(entry.key).find(|place| self.places[*place].is_none());
+        let free = self.probe(entry.key).find(|place| self.places[*place].sa == NONE);
         match free {
             Some(place) if self.len * 4 < self.places.len() => {
-                self.places[place] = Some(entry);
+                self.places[place] = entry;
                 true
             }
             _ => false,
@@ -76,11 +95,11 @@ impl SpiTable {
     }
 
     fn grow(&mut self) {
-        let entries: Vec<Entry> = self.places.iter().flatten().copied().collect();
+        let entries: Vec<Entry> = self.places.iter().copied().filter(|entry| entry.sa != NONE).collect();
         let mut size = self.places.len();
         loop {
             size *= 2;
-            self.places = vec![None; size];
+            self.places = vec![EMPTY; size];
             if entries.iter().all(|entry| self.place(*entry)) {
                 return;
             }
@@ -97,31 +116,31 @@ mod tests {
     #[test]
     fn a_second_sa_under_one_spi_is_refused_and_the_first_named() {
         let mut table = SpiTable::default();
-        assert_eq!(table.insert(0x1001, SaIndex(3)), Ok(()));
-        assert_eq!(table.insert(0x1001, SaIndex(4)), Err(SaIndex(3)));
-        assert_eq!(table.get(0x1001), Some(SaIndex(3)));
+        assert_eq!(table.insert(0x1001, 3), Ok(()));
+        assert_eq!(table.insert(0x1001, 4), Err(3));
+        assert_eq!(table.get(0x1001), Some(3));
     }
 
     #[test]
     fn consecutive_spis_need_little_memory() {
         let mut table = SpiTable::default();
         for spi in 0..10_000u32 {
-            assert_eq!(table.insert(u64::from(0x1000 + spi), SaIndex(spi)), Ok(()));
+            assert_eq!(table.insert(u64::from(0x1000 + spi), spi), Ok(()));
         }
-        assert!((0..10_000).all(|spi| table.get(u64::from(0x1000 + spi)) == Some(SaIndex(spi))));
+        assert!((0..10_000).all(|spi| table.get(u64::from(0x1000 + spi)) == Some(spi)));
         assert!(table.places.len() <= 131_072, "{} places", table.places.len());
     }
 
     proptest! {
         #[test]
-        fn it_behaves_as_a_map(steps in proptest::collection::vec((any::<bool>(), 0u64..64, any::<u32>()), 0..400)) {
+        fn it_behaves_as_a_map(steps in proptest::collection::vec((any::<bool>(), 0u64..64, 0u32..1_000), 0..400)) {
             let mut table = SpiTable::default();
             let mut map = HashMap::new();
             for (insert, key, sa) in steps {
                 if insert {
-                    let inserted = table.insert(key, SaIndex(sa)).is_ok();
+                    let inserted = table.insert(key, sa).is_ok();
                     prop_assert_eq!(inserted, !map.contains_key(&key));
-                    map.entry(key).or_insert(SaIndex(sa));
+                    map.entry(key).or_insert(sa);
                 } else {
                     table.remove(key);
                     map.remove(&key);

@@ -2,26 +2,79 @@
 
 use std::collections::HashMap;
 
+use convoy_packet::prefetch;
+
 use crate::flow::FlowKey;
-use crate::job::SaIndex;
-use crate::selector::Selector;
+use crate::sa_id::OutboundId;
+use crate::selector::{Ports, Selector};
 use crate::spd::TunnelId;
 
 /// One tunnel.
 struct Tunnel {
     id: TunnelId,
     /// The newest, and last, is the current one; the others are on their way out.
-    outbound: Vec<SaIndex>,
+    outbound: Vec<OutboundId>,
     /// Of the policies that protect by this tunnel.
     selectors: Vec<Selector>,
     /// Packets that were dropped because there was no SA.
     dropped_without_sa: u64,
 }
 
+/// What no SA's place is.
+const NONE: u32 = u32::MAX;
+
+/// The part of a tunnel's selectors that most packets are admitted by: one of IPv4 with any ports. Two of them are a cache line.
+#[derive(Clone, Copy)]
+#[repr(align(32))]
+struct Admission {
+    /// First and last.
+    local: [u32; 2],
+    remote: [u32; 2],
+    /// That each side asks for; [`ANY_PROTOCOL`] is any.
+    protocols: [u16; 2],
+}
+
+const ANY_PROTOCOL: u16 = 256;
+
+impl Admission {
+    /// Of nothing: no address is above the last and below the first.
+    const NOTHING: Self = Self { local: [1, 0], remote: [1, 0], protocols: [ANY_PROTOCOL; 2] };
+
+    fn of(selector: &Selector) -> Option<Self> {
+        let Selector { local, remote } = selector;
+        let is_simple = !local.addresses.is_v6()
+            && !remote.addresses.is_v6()
+            && (local.ports, remote.ports) == (Ports::Any, Ports::Any);
+        let protocol = |number: Option<u8>| number.map_or(ANY_PROTOCOL, u16::from);
+        is_simple.then(|| Self {
+            local: local.addresses.v4_bounds(),
+            remote: remote.addresses.v4_bounds(),
+            protocols: [protocol(local.protocol), protocol(remote.protocol)],
+        })
+    }
+
+    /// Whether an inbound packet's flow is admitted; if not, another selector may admit it.
+    #[inline]
+    fn admits_inbound(&self, flow: &FlowKey) -> bool {
+        let holds = |[first, last]: [u32; 2], address: u128| {
+            let address = address as u32;
+            first <= address && address <= last
+        };
+        let number = u16::from(flow.protocol());
+        !flow.is_v6()
+            && holds(self.local, flow.destination)
+            && holds(self.remote, flow.source)
+            && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number)
+    }
+}
+
 /// All tunnels that a policy or an SA has named, under a dense number each. Numbers are never reused.
 #[derive(Default)]
 pub(crate) struct Tunnels {
     list: Vec<Tunnel>,
+    /// The place of each tunnel's current SA, or [`NONE`]; apart, since every packet looks there.
+    current: Vec<u32>,
+    admissions: Vec<Admission>,
     numbers: HashMap<TunnelId, u32>,
 }
 
@@ -30,6 +83,8 @@ impl Tunnels {
     pub(crate) fn number(&mut self, id: TunnelId) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
             self.list.push(Tunnel { id, outbound: Vec::new(), selectors: Vec::new(), dropped_without_sa: 0 });
+            self.current.push(NONE);
+            self.admissions.push(Admission::NOTHING);
             self.list.len() as u32 - 1
         })
     }
@@ -40,23 +95,40 @@ impl Tunnels {
     }
 
     /// The SA by which the tunnel's packets leave now.
-    pub(crate) fn current(&self, number: u32) -> Option<SaIndex> {
-        self.list[number as usize].outbound.last().copied()
+    #[inline]
+    pub(crate) fn current(&self, number: u32) -> Option<OutboundId> {
+        let place = self.current[number as usize];
+        (place != NONE).then_some(OutboundId(place))
+    }
+
+    fn set_current(&mut self, number: u32) {
+        let newest = self.list[number as usize].outbound.last();
+        self.current[number as usize] = newest.map_or(NONE, |sa| sa.0);
+    }
+
+    /// Has the processor fetch what [`admits_inbound`](Self::admits_inbound) will look at first.
+    #[inline]
+    pub(crate) fn prefetch_admission(&self, number: u32) {
+        if let Some(admission) = self.admissions.get(number as usize) {
+            prefetch(admission);
+        }
     }
 
     /// All its outbound SAs, the current one last.
-    pub(crate) fn outbound(&self, number: u32) -> &[SaIndex] {
+    pub(crate) fn outbound(&self, number: u32) -> &[OutboundId] {
         &self.list[number as usize].outbound
     }
 
     /// Makes `sa` the current one.
-    pub(crate) fn add_outbound(&mut self, number: u32, sa: SaIndex) {
+    pub(crate) fn add_outbound(&mut self, number: u32, sa: OutboundId) {
         self.list[number as usize].outbound.push(sa);
+        self.set_current(number);
     }
 
     /// Forgets an SA; the one before it takes over if it was the current one.
-    pub(crate) fn remove_outbound(&mut self, number: u32, sa: SaIndex) {
+    pub(crate) fn remove_outbound(&mut self, number: u32, sa: OutboundId) {
         self.list[number as usize].outbound.retain(|present| *present != sa);
+        self.set_current(number);
     }
 
     /// Counts a packet that was dropped because the tunnel has no SA.
@@ -73,15 +145,24 @@ impl Tunnels {
     /// Forgets what the tunnels admit.
     pub(crate) fn clear_selectors(&mut self) {
         self.list.iter_mut().for_each(|tunnel| tunnel.selectors.clear());
+        self.admissions.fill(Admission::NOTHING);
     }
 
     /// Admits more traffic to a tunnel.
     pub(crate) fn add_selector(&mut self, number: u32, selector: Selector) {
-        self.list[number as usize].selectors.push(selector);
+        let selectors = &mut self.list[number as usize].selectors;
+        selectors.push(selector);
+        self.admissions[number as usize] =
+            selectors.iter().find_map(Admission::of).unwrap_or(Admission::NOTHING);
     }
 
     /// Whether an inner packet may come by this tunnel (RFC 4301 section 5.2, step 4).
+    #[inline]
     pub(crate) fn admits_inbound(&self, number: u32, flow: &FlowKey) -> bool {
+        self.admissions[number as usize].admits_inbound(flow) || self.has_selector_for(number, flow)
+    }
+
+    fn has_selector_for(&self, number: u32, flow: &FlowKey) -> bool {
         let flow = flow.reversed();
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_outbound(&flow))
     }
@@ -95,19 +176,65 @@ impl Tunnels {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::selector::TrafficSelector;
+    use proptest::prelude::*;
 
     #[test]
     fn the_newest_sa_is_current_and_its_forerunner_takes_over() {
         let mut tunnels = Tunnels::default();
         let number = tunnels.number(TunnelId(900));
         assert_eq!(tunnels.number(TunnelId(900)), number);
-        tunnels.add_outbound(number, SaIndex(1));
-        tunnels.add_outbound(number, SaIndex(2));
-        assert_eq!(tunnels.current(number), Some(SaIndex(2)));
-        tunnels.remove_outbound(number, SaIndex(2));
-        assert_eq!(tunnels.current(number), Some(SaIndex(1)));
-        tunnels.remove_outbound(number, SaIndex(1));
+        tunnels.add_outbound(number, OutboundId(1));
+        tunnels.add_outbound(number, OutboundId(2));
+        assert_eq!(tunnels.current(number), Some(OutboundId(2)));
+        tunnels.remove_outbound(number, OutboundId(2));
+        assert_eq!(tunnels.current(number), Some(OutboundId(1)));
+        tunnels.remove_outbound(number, OutboundId(1));
         assert_eq!(tunnels.current(number), None);
         assert_eq!(tunnels.id(number), TunnelId(900));
+    }
+
+    fn side() -> impl Strategy<Value = TrafficSelector> {
+        let ports =
+            prop_oneof![Just(Ports::Any), Just(Ports::Any), Just(Ports::Opaque), Just(Ports::Range(3, 5))];
+        let protocol = prop_oneof![Just(None), Just(Some(17u8)), Just(Some(6))];
+        let range = (0u8..8, 0u8..8, any::<bool>()).prop_map(|(first, more, is_v6)| {
+            let address = |host: u8| if is_v6 { format!("fd00::{host}") } else { format!("10.0.0.{host}") };
+            format!("{}-{}", address(first), address(first + more)).parse().expect("a range")
+        });
+        (range, protocol, ports).prop_map(|(addresses, protocol, ports)| TrafficSelector {
+            addresses,
+            protocol,
+            ports,
+        })
+    }
+
+    fn flow() -> impl Strategy<Value = FlowKey> {
+        let ports = proptest::option::of((2u16..7, 2u16..7));
+        (0u8..16, 0u8..16, any::<bool>(), prop_oneof![Just(17u8), Just(6), Just(1)], ports).prop_map(
+            |(source, destination, is_v6, protocol, ports)| {
+                let address =
+                    |host: u8| if is_v6 { format!("fd00::{host}") } else { format!("10.0.0.{host}") };
+                let [source, destination] =
+                    [source, destination].map(|host| address(host).parse().expect("one"));
+                FlowKey::new(source, destination, protocol, ports)
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn a_tunnel_admits_what_one_of_its_selectors_does(
+            sides in proptest::collection::vec((side(), side()), 0..4), flows in proptest::collection::vec(flow(), 1..20),
+        ) {
+            let mut tunnels = Tunnels::default();
+            let number = tunnels.number(TunnelId(1));
+            let selectors: Vec<_> = sides.into_iter().map(|(local, remote)| Selector { local, remote }).collect();
+            selectors.iter().for_each(|selector| tunnels.add_selector(number, *selector));
+            for flow in flows {
+                let is_admitted = selectors.iter().any(|selector| selector.matches_inbound(&flow));
+                prop_assert_eq!(tunnels.admits_inbound(number, &flow), is_admitted);
+            }
+        }
     }
 }

@@ -31,6 +31,12 @@ pub fn fold(sum: u64) -> u16 {
     !folded(sum)
 }
 
+/// As [`fold`], of a sum of less than 2^32, without a loop.
+pub(crate) const fn fold_twice(sum: u64) -> u16 {
+    let once = (sum & 0xffff) + (sum >> 16);
+    !((once & 0xffff) + (once >> 16)) as u16
+}
+
 /// The checksum of `bytes`, on top of a running sum `initial` (0, or a pseudo header's).
 ///
 /// ```
@@ -108,6 +114,11 @@ mod tests {
             prop_assert_eq!(of(&bytes, 0), plain(&bytes));
             let (head, tail) = bytes.split_at((2 * cut).min(bytes.len() & !1));
             prop_assert_eq!(of(tail, add(0, head)), plain(&bytes), "in two parts");
+        }
+
+        #[test]
+        fn folding_twice_is_folding(sum in 0u64..1 << 32) {
+            prop_assert_eq!(fold_twice(sum), fold(sum));
         }
 
         #[test]

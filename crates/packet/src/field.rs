@@ -2,15 +2,22 @@
 
 use crate::HeaderError;
 
+#[inline]
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+    let mut field = [0; 2];
+    field.copy_from_slice(&bytes[at..at + 2]);
+    u16::from_be_bytes(field)
 }
 
+#[inline]
 pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+    let mut field = [0; 4];
+    field.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_be_bytes(field)
 }
 
 /// An IPv6 address: copied as a whole, since a load byte by byte does not vectorise.
+#[inline]
 pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {
     let mut field = [0; 16];
     field.copy_from_slice(&bytes[at..at + 16]);

@@ -110,17 +110,20 @@ unsafe impl Send for Frame {}
 unsafe impl Sync for Frame {}
 
 impl Frame {
+    #[inline]
     pub(crate) fn slot(&self) -> &Slot {
         // SAFETY: the slot lives as long as its home, which outlives every frame (see `FreeList::drop`),
         // and this frame is the slot's only handle.
         unsafe { self.0.as_ref() }
     }
 
+    #[inline]
     pub(crate) fn slot_mut(&mut self) -> &mut Slot {
         // SAFETY: as in `slot`; `&mut self` makes the access exclusive.
         unsafe { self.0.as_mut() }
     }
 
+    #[inline]
     fn base(&self) -> *mut u8 {
         // SAFETY: the slot's bytes follow its header in the same allocation.
         unsafe { self.0.as_ptr().cast::<u8>().add(SLOT_HEADER_BYTES) }
@@ -141,11 +144,13 @@ impl Frame {
     }
 
     /// Free bytes before the packet.
+    #[inline]
     pub fn headroom(&self) -> usize {
         self.slot().head as usize
     }
 
     /// Free bytes behind the packet.
+    #[inline]
     pub fn tailroom(&self) -> usize {
         let slot = self.slot();
         (slot.capacity - slot.head - slot.len) as usize
@@ -162,11 +167,13 @@ impl Frame {
     }
 
     /// What a port's device is to do to the packet, or did.
+    #[inline]
     pub fn offload(&self) -> Offload {
         self.slot().offload
     }
 
     /// Notes what a port's device is to do to the packet, or did.
+    #[inline]
     pub fn set_offload(&mut self, offload: Offload) {
         self.slot_mut().offload = offload;
     }
@@ -200,10 +207,31 @@ impl Frame {
         Ok(&mut self[old..])
     }
 
+    /// Grows the packet by `front` bytes before and `back` bytes behind it, and returns all of it; the content of the new bytes is what
+    /// stood there.
+    ///
+    /// # Errors
+    /// [`FrameError`] if fewer bytes are free; the packet is as it was then.
+    #[inline]
+    pub fn grow(&mut self, front: usize, back: usize) -> Result<&mut [u8], FrameError> {
+        let (head, tail) = (self.headroom(), self.tailroom());
+        if front > head {
+            return Err(FrameError::NoHeadroom { need: front, have: head });
+        }
+        if back > tail {
+            return Err(FrameError::NoTailroom { need: back, have: tail });
+        }
+        let slot = self.slot_mut();
+        slot.head -= front as u32;
+        slot.len += (front + back) as u32;
+        Ok(&mut self[..])
+    }
+
     /// Cuts `count` bytes off the front.
     ///
     /// # Errors
     /// [`FrameError::TooShort`] if the packet is shorter.
+    #[inline]
     pub fn trim_front(&mut self, count: usize) -> Result<(), FrameError> {
         let have = self.len();
         if count > have {
@@ -216,6 +244,7 @@ impl Frame {
     }
 
     /// Cuts the packet to `len` bytes from its front; longer is left as it is.
+    #[inline]
     pub fn truncate(&mut self, len: usize) {
         if len < self.len() {
             self.slot_mut().len = len as u32;
@@ -253,6 +282,7 @@ impl Frame {
 impl Deref for Frame {
     type Target = [u8];
 
+    #[inline]
     fn deref(&self) -> &[u8] {
         let slot = self.slot();
         // SAFETY: head + len <= capacity is kept by every method, and the slot's bytes are initialised
@@ -262,6 +292,7 @@ impl Deref for Frame {
 }
 
 impl DerefMut for Frame {
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
         let (head, len) = (self.slot().head as usize, self.slot().len as usize);
         // SAFETY: as in `deref`; `&mut self` makes the access exclusive.

@@ -10,9 +10,9 @@ pub const HEADER_BYTES: usize = 20;
 /// Length of the longest header, in bytes.
 pub const LONGEST_BYTES: usize = 60;
 const NAME: &str = "IPv4";
-const DONT_FRAGMENT: u16 = 0x4000;
-const MORE_FRAGMENTS: u16 = 0x2000;
-const OFFSET_MASK: u16 = 0x1fff;
+pub(crate) const DONT_FRAGMENT: u16 = 0x4000;
+pub(crate) const MORE_FRAGMENTS: u16 = 0x2000;
+pub(crate) const OFFSET_MASK: u16 = 0x1fff;
 /// Where the protocol's number stands, in bytes.
 pub(crate) const PROTOCOL_AT: usize = 9;
 const CHECKSUM_AT: usize = 10;

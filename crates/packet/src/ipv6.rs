@@ -156,7 +156,7 @@ impl UpperLayer {
     }
 }
 
-const fn is_extension(protocol: u8) -> bool {
+pub(crate) const fn is_extension(protocol: u8) -> bool {
     matches!(protocol, HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS)
 }
 

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use crate::field::{u16_at, u32_at, u128_at};
 use crate::protocol::{ICMP, ICMP_V6, NO_NEXT_HEADER, has_ports};
-use crate::{Fragment, HeaderError, Ipv4, Ipv6, ipv4};
+use crate::{Fragment, HeaderError, Ipv4, Ipv6, ipv4, ipv6};
 
 /// The fields and places of one packet. Places are in bytes from its start.
 ///
@@ -63,7 +63,58 @@ impl Layout {
     ///
     /// # Errors
     /// [`HeaderError`] if they are malformed or cut short.
+    #[inline]
     pub fn parse(packet: &[u8]) -> Result<Self, HeaderError> {
+        match Self::of_plain_ipv4(packet).or_else(|| Self::of_plain_ipv6(packet)) {
+            Some(layout) => Ok(layout),
+            None => Self::walk(packet),
+        }
+    }
+
+    /// Of most packets: IPv4 without options, and no fragment.
+    #[inline]
+    fn of_plain_ipv4(packet: &[u8]) -> Option<Self> {
+        let header = packet.first_chunk::<{ ipv4::HEADER_BYTES }>()?;
+        let (total_len, flags) = (usize::from(u16_at(header, 2)), u16_at(header, 6));
+        let is_whole = flags & (ipv4::MORE_FRAGMENTS | ipv4::OFFSET_MASK) == 0;
+        let is_plain = header[0] == 0x45 && is_whole && (header.len()..=packet.len()).contains(&total_len);
+        is_plain.then(|| Self {
+            is_v6: false,
+            total_len,
+            protocol: header[ipv4::PROTOCOL_AT],
+            payload: ipv4::HEADER_BYTES,
+            traffic_class: header[1],
+            hops: header[8],
+            dont_fragment: flags & ipv4::DONT_FRAGMENT != 0,
+            fragment: None,
+            unfragmentable: ipv4::HEADER_BYTES,
+            next_header_at: ipv4::PROTOCOL_AT,
+        })
+    }
+
+    /// Of most packets of the other family: IPv6 without extension headers.
+    #[inline]
+    fn of_plain_ipv6(packet: &[u8]) -> Option<Self> {
+        let header = packet.first_chunk::<{ ipv6::HEADER_BYTES }>()?;
+        let total_len = ipv6::HEADER_BYTES + usize::from(u16_at(header, 4));
+        let protocol = header[ipv6::NEXT_HEADER_AT];
+        let is_plain = header[0] >> 4 == 6 && !ipv6::is_extension(protocol) && total_len <= packet.len();
+        is_plain.then(|| Self {
+            is_v6: true,
+            total_len,
+            protocol,
+            payload: ipv6::HEADER_BYTES,
+            traffic_class: ipv6::traffic_class(header),
+            hops: header[7],
+            dont_fragment: true,
+            fragment: None,
+            unfragmentable: ipv6::HEADER_BYTES,
+            next_header_at: ipv6::NEXT_HEADER_AT,
+        })
+    }
+
+    /// Of any packet.
+    fn walk(packet: &[u8]) -> Result<Self, HeaderError> {
         match packet.first().map(|first| first >> 4) {
             Some(4) => Ok(Self::of_ipv4(Ipv4::parse(packet)?)),
             Some(6) => Self::of_ipv6(Ipv6::parse(packet)?),
@@ -116,11 +167,13 @@ impl Layout {
     }
 
     /// What stands behind the IP headers of `packet`, of which this is the layout.
+    #[inline]
     pub fn body<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
         &packet[self.payload..self.total_len]
     }
 
     /// Source and destination as numbers, for comparison without branches on the family.
+    #[inline]
     pub fn address_numbers(&self, packet: &[u8]) -> (u128, u128) {
         if self.is_v6 {
             (u128_at(packet, 8), u128_at(packet, 24))
@@ -141,6 +194,7 @@ impl Layout {
 
     /// Source and destination port, or `type << 8 | code` of ICMP and ICMPv6 twice; `None` where they cannot be seen: in a
     /// fragment other than the first, in a protocol without ports.
+    #[inline]
     pub fn ports(&self, packet: &[u8]) -> Option<(u16, u16)> {
         let is_first = self.fragment.is_none_or(|fragment| fragment.offset == 0);
         let transport = self.body(packet).first_chunk::<4>().filter(|_| is_first)?;

@@ -102,6 +102,23 @@ fn a_quoted_packet_may_end_behind_its_headers() {
 
 proptest! {
     #[test]
+    fn plain_headers_are_read_as_a_walk_reads_them(
+        mut packet in proptest::collection::vec(any::<u8>(), 20..100),
+        is_v6: bool,
+        fragment in prop_oneof![Just(0u16), Just(0x4000), any::<u16>()],
+        next in prop_oneof![Just(UDP), Just(HOP_BY_HOP), any::<u8>()],
+        missing in -2i32..=2,
+    ) {
+        let says = (packet.len() as i32 - missing - if is_v6 { 40 } else { 0 }) as u16;
+        let (at, number_at) = if is_v6 { (4, 6) } else { (2, 9) };
+        packet[0] = if is_v6 { 0x60 } else { 0x45 };
+        packet[6..8].copy_from_slice(&fragment.to_be_bytes());
+        packet[at..at + 2].copy_from_slice(&says.to_be_bytes());
+        packet[number_at] = next;
+        prop_assert_eq!(Layout::parse(&packet), Layout::walk(&packet));
+    }
+
+    #[test]
     fn any_bytes_give_a_layout_inside_the_packet_or_an_error(
         mut packet in proptest::collection::vec(any::<u8>(), 0..200),
         version in prop_oneof![Just(0x45u8), Just(0x60), any::<u8>()],
@@ -118,6 +135,7 @@ proptest! {
             }
         }
         let _ = Layout::parse_quoted(&packet);
+        prop_assert_eq!(Layout::parse(&packet), Layout::walk(&packet));
         if let Ok(layout) = Layout::parse(&packet) {
             prop_assert!(layout.unfragmentable <= layout.payload);
             prop_assert!(layout.payload <= layout.total_len && layout.total_len <= packet.len());

@@ -23,8 +23,10 @@ mod layout;
 mod mutable;
 mod offload;
 mod pool;
+mod prefetch;
 pub mod protocol;
 pub mod tcp;
+mod template;
 pub mod udp;
 
 pub use ah::Ah;
@@ -42,6 +44,8 @@ pub use layout::Layout;
 pub use mutable::zero_mutable;
 pub use offload::Offload;
 pub use pool::FramePool;
+pub use prefetch::prefetch;
+pub use template::{IpTemplate, IpVariables};
 pub use udp::Udp;
 
 /// Why a frame could not be changed as asked. Lengths are in bytes.

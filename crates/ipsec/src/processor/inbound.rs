@@ -6,7 +6,8 @@ use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp, ip};
 
-use super::{Ipsec, Verdict};
+use super::glance::{Arriving, Protected};
+use super::{Decision, Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
@@ -14,7 +15,7 @@ use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::natt::{Carried, classify};
 use crate::quote::{self, Quote};
 use crate::sa_config::{Mode, SaProtocol};
-use crate::sad::{Sa, Slot};
+use crate::sa_id::{InboundId, OutboundId};
 
 /// Where IKE listens (RFC 7296 section 2).
 const IKE_PORT: u16 = 500;
@@ -36,7 +37,7 @@ pub struct InboundBurst {
 
 /// What the headers of an outside packet say it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     /// ESP or AH; the header stands at `at`, and what it protects ends at `end`.
     Protected {
         protocol: SaProtocol,
@@ -54,7 +55,8 @@ enum Kind {
 
 impl Kind {
     /// Of a packet to one of our own addresses.
-    fn of(packet: &[u8], layout: &Layout, natt_port: u16) -> Self {
+    #[inline]
+    pub(super) fn of(packet: &[u8], layout: &Layout, natt_port: u16) -> Self {
         let (at, body) = (layout.payload, layout.body(packet));
         let end = layout.total_len;
         let protected = |protocol, spi| Self::Protected { protocol, spi, at, end, in_udp: false };
@@ -98,11 +100,29 @@ impl Ipsec {
     ) {
         self.now_ns = now_ns;
         self.reassembly.expire(now_ns, pool, &mut self.drops);
-        for frame in frames.drain(..) {
-            self.inbound_one(frame, pool, out);
+        let mut arriving = std::mem::take(&mut self.arriving);
+        self.glance_inbound(frames, &mut arriving);
+        for (frame, known) in frames.drain(..).zip(&arriving) {
+            match self.ordinary(&frame, known) {
+                Some((packet, id)) => self.open(frame, packet, id, pool, out),
+                None => self.inbound_one(frame, pool, out),
+            }
         }
+        arriving.clear();
+        self.arriving = arriving;
     }
 
+    /// What nearly all packets are: whole, to the very address of an SA of ours. That one is our own, too.
+    #[inline]
+    fn ordinary<'a>(&self, frame: &Frame, known: &'a Arriving) -> Option<(&'a Protected, InboundId)> {
+        let (packet, id) = (known.packet.as_ref()?, known.sa?);
+        let sa = self.sad.inbound.line(id.0)?;
+        let (_, destination) = packet.layout.address_numbers(frame);
+        let is_at = sa.is_at(packet.layout.is_v6, destination, packet.in_udp);
+        (is_at && sa.owner == self.config.worker).then_some((packet, id))
+    }
+
+    /// Any packet.
     fn inbound_one(&mut self, mut frame: Frame, pool: &mut FramePool, out: &mut InboundBurst) {
         if frame.offload() != Offload::None {
             return self.inbound_opened(frame, pool, out);
@@ -126,12 +146,10 @@ impl Ipsec {
         }
         match Kind::of(&frame, &layout, self.config.natt_port) {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
-                match self.inbound_sa(&frame, &layout, protocol, spi, in_udp) {
+                let packet = Protected { layout, at, end, in_udp, protocol, spi };
+                match self.inbound_sa(&frame, &packet) {
                     Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
-                    Ok((index, _)) => {
-                        frame.truncate(end);
-                        self.open(frame, &layout, at, index, pool, out);
-                    }
+                    Ok((id, _)) => self.open(frame, &packet, id, pool, out),
                     Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
                 }
             }
@@ -140,9 +158,9 @@ impl Ipsec {
             Kind::Short => self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
             Kind::Plain => match self.reported_sa(&frame, &layout) {
                 Some((_, _, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
-                Some((report, index, _)) => {
-                    let reason = self.heed_too_big(&report, index);
-                    self.drop_frame(pool, frame, Some(index), reason);
+                Some((report, id, _)) => {
+                    let reason = self.heed_too_big(&report, id);
+                    self.drop_frame(pool, frame, Some(id.into()), reason);
                 }
                 None => self.inbound_plain(frame, &layout, pool, out),
             },
@@ -156,7 +174,7 @@ impl Ipsec {
         };
         frame.truncate(layout.total_len);
         match self.opened_sa(&frame, &layout) {
-            Ok((index, at)) => self.open(frame, &layout, at, index, pool, out),
+            Ok((id, packet)) => self.open(frame, &packet, id, pool, out),
             Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
         }
     }
@@ -166,60 +184,58 @@ impl Ipsec {
         &self,
         frame: &Frame,
         layout: &Layout,
-    ) -> Result<(SaIndex, usize), (Option<SaIndex>, DropReason)> {
+    ) -> Result<(InboundId, Protected), (Option<SaIndex>, DropReason)> {
         let is_ours = layout.fragment.is_none() && self.own.has(layout.addresses(frame).1);
         let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
             (Kind::of(frame, layout, self.config.natt_port), is_ours)
         else {
             return Err((None, DropReason::OpenedElsewhere));
         };
-        let (index, owner) = self.inbound_sa(frame, layout, SaProtocol::Esp, spi, in_udp)?;
+        let (layout, end) = (*layout, layout.total_len);
+        let packet = Protected { layout, at, end, in_udp, protocol: SaProtocol::Esp, spi };
+        let (id, owner) = self.inbound_sa(frame, &packet)?;
+        let index = SaIndex::from(id);
         if frame.offload() != (Offload::Opened { sa: index.0 }) || owner != self.config.worker {
             return Err((Some(index), DropReason::OpenedElsewhere));
         }
-        Ok((index, at))
+        Ok((id, packet))
     }
 
     /// The SA that a protected packet came by, and its owner.
     fn inbound_sa(
         &self,
-        packet: &[u8],
-        layout: &Layout,
-        protocol: SaProtocol,
-        spi: u32,
-        in_udp: bool,
-    ) -> Result<(SaIndex, u16), (Option<SaIndex>, DropReason)> {
-        let index = self.sad.find_inbound(spi, protocol);
-        let found = index.and_then(|index| Some((index, &self.sad.get(index)?.facts)));
-        let Some((index, facts)) = found else { return Err((None, DropReason::UnknownSpi)) };
-        let (_, destination) = layout.addresses(packet);
-        let local = facts.name.local;
-        let to_any = local.is_unspecified() && local.is_ipv6() == destination.is_ipv6();
-        if !(to_any || local == destination) || facts.encap.is_some() != in_udp {
-            return Err((Some(index), DropReason::SaMismatch));
+        frame: &[u8],
+        packet: &Protected,
+    ) -> Result<(InboundId, u16), (Option<SaIndex>, DropReason)> {
+        let id = self.sad.find_inbound(packet.spi, packet.protocol);
+        let found = id.and_then(|id| Some((id, self.sad.inbound.line(id.0)?)));
+        let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
+        let (_, destination) = packet.layout.address_numbers(frame);
+        let is_at = |address| sa.is_at(packet.layout.is_v6, address, packet.in_udp);
+        // An unspecified address admits any.
+        if is_at(destination) || is_at(0) {
+            Ok((id, sa.owner))
+        } else {
+            Err((Some(id.into()), DropReason::SaMismatch))
         }
-        Ok((index, facts.owner))
     }
 
+    #[inline]
     fn open(
         &mut self,
         mut frame: Frame,
-        layout: &Layout,
-        header_at: usize,
-        index: SaIndex,
+        packet: &Protected,
+        id: InboundId,
         pool: &mut FramePool,
         out: &mut InboundBurst,
     ) {
-        let Some(slot) = self.sad.get_mut(index) else {
+        let Some(sa) = self.sad.inbound.line(id.0) else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
-        let Sa::Inbound(sa) = &mut slot.sa else {
-            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
-        };
-        match sa.prepare(&mut frame, layout, header_at) {
-            Ok((job, mut finish)) => {
-                finish.generation = slot.generation;
-                let class = self.config.classes.class_of(layout.traffic_class);
+        frame.truncate(packet.end);
+        match sa.prepare(&mut frame, &packet.layout, packet.at) {
+            Ok((job, context)) => {
+                let class = self.config.classes.class_of(packet.layout.traffic_class);
                 let is_opened = frame.offload() != Offload::None;
                 let status = if is_opened { CryptoStatus::Done } else { CryptoStatus::Pending };
                 // From here on it is an inner packet like any other.
@@ -228,24 +244,28 @@ impl Ipsec {
                     frame,
                     job,
                     status,
-                    sa: index,
+                    sa: id.into(),
                     direction: Direction::Open,
                     class,
                     reorder_index: 0,
-                    context: finish,
+                    context,
                 });
             }
-            Err(reason) => self.drop_frame(pool, frame, Some(index), reason),
+            Err(reason) => self.drop_frame(pool, frame, Some(id.into()), reason),
         }
     }
 
     /// Plaintext from outside passes only where a policy says so.
     fn inbound_plain(&mut self, frame: Frame, layout: &Layout, pool: &mut FramePool, out: &mut InboundBurst) {
         let flow = FlowKey::of(&frame, layout);
-        let Some(place) = self.inbound_flows.get_or_decide(&flow, || self.spd.find_inbound(&flow)) else {
+        let (spd, verdicts, place) = (&self.spd, &self.verdicts, self.inbound_flows.place(&flow));
+        let decision = self.inbound_flows.get_or_decide(&flow, place, || {
+            spd.find_inbound(&flow).map(|place| Decision { place, verdict: verdicts[place as usize] })
+        });
+        let Some(Decision { place, verdict }) = decision else {
             return self.drop_frame(pool, frame, None, DropReason::InboundNoPolicy);
         };
-        match self.verdicts[place as usize] {
+        match verdict {
             Verdict::Protect(_) => self.drop_frame(pool, frame, None, DropReason::InboundUnprotected),
             Verdict::Discard => {
                 self.note_use(place, frame.len());
@@ -262,29 +282,29 @@ impl Ipsec {
     }
 
     /// Reads `packet` as a "too big" from outside about one of our outbound SAs; also that SA's owner.
-    fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<(TooBigReport, SaIndex, u16)> {
+    fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<(TooBigReport, OutboundId, u16)> {
         let report = icmp::parse_too_big(packet, layout)?;
         let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
         let remote = number_address(report.is_v6, report.destination);
-        let index = self.sad.find_outbound(report.spi, protocol, remote)?;
-        let facts = &self.sad.get(index)?.facts;
+        let id = self.sad.find_outbound(report.spi, protocol, remote)?;
+        let facts = &self.sad.outbound.rest(id.0)?.common.facts;
         let is_ours =
             report.is_between(facts.name.local, facts.name.remote) && report.is_udp == facts.encap.is_some();
-        is_ours.then_some((report, index, facts.owner))
+        is_ours.then_some((report, id, facts.owner))
     }
 
     /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted. Anybody can send one, but only
     /// the path knows which number was sent lately.
-    fn heed_too_big(&mut self, report: &TooBigReport, index: SaIndex) -> DropReason {
-        let (now_ns, link) = (self.now_ns, self.config.mtu);
-        let Some(Slot { sa: Sa::Outbound(sa), path, sent_lately, .. }) = self.sad.get_mut(index) else {
-            return DropReason::IcmpUnbelieved;
-        };
-        if !report.sequence.is_some_and(|number| sent_lately.has(number, sa.sequence())) {
+    fn heed_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
+        let (now_ns, link) = (self.now_ns, self.link());
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return DropReason::IcmpUnbelieved };
+        let is_recent = |number| rest.sent_lately.has(now_ns, number, sa.sequence());
+        if !report.sequence.is_some_and(is_recent) {
             return DropReason::IcmpUnbelieved;
         }
         if self.icmp_heeded.admits(now_ns) {
-            path.learn(now_ns, link, report.mtu, report.is_v6);
+            rest.path.learn(now_ns, link.mtu, report.mtu, report.is_v6);
+            sa.renew(rest, now_ns, link);
         }
         DropReason::IcmpError
     }
@@ -299,11 +319,23 @@ impl Ipsec {
         out: &mut Vec<Frame>,
     ) {
         self.now_ns = self.now_ns.max(now_ns);
+        for packet in done.iter() {
+            if let Some(id) = packet.sa.inbound() {
+                self.sad.inbound.prefetch(id.0);
+            }
+        }
+        for packet in done.iter() {
+            if let Some(sa) = packet.sa.inbound().and_then(|id| self.sad.inbound.line(id.0)) {
+                sa.replay().prefetch(packet.context.sequence);
+                self.tunnels.prefetch_admission(sa.tunnel);
+            }
+        }
         for packet in done.drain(..) {
             self.finish_inbound_one(now_ns, pool, packet, out);
         }
     }
 
+    #[inline]
     fn finish_inbound_one(
         &mut self,
         now_ns: u64,
@@ -312,26 +344,42 @@ impl Ipsec {
         out: &mut Vec<Frame>,
     ) {
         let Prepared { mut frame, job, status, sa: index, context, .. } = done;
-        let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);
-        let Some(Slot { sa: Sa::Inbound(sa), facts, tunnel, last_used_ns, .. }) = slot else {
+        let found = index.inbound().and_then(|id| Some((id, self.sad.inbound.line_mut(id.0)?)));
+        let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
-        let (tunnel, mode) = (*tunnel, facts.mode);
-        let source = facts.encap.and_then(|_| outer_source(&frame, context.header.into()));
-        let highest = sa.replay().highest();
-        let inner = match sa.finish(&mut frame, &job, &context, status, now_ns) {
+        // Higher, not the highest: without a window the newest packet may come again, from anywhere.
+        let is_newest = context.sequence > sa.replay().highest();
+        if let Err(reason) = sa.accept(status, context.sequence) {
+            return self.drop_frame(pool, frame, Some(index), reason);
+        }
+        if sa.is_due(now_ns) && self.is_over(id, now_ns) {
+            return self.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
+        }
+        let Some(sa) = self.sad.inbound.line_mut(id.0) else { return };
+        if sa.spend(&job) {
+            self.limits_reached.push(index);
+        }
+        let (tunnel, mode) = (sa.tunnel, sa.mode());
+        let source =
+            if sa.in_udp() && is_newest { outer_source(&frame, context.header.into()) } else { None };
+        let inner = match sa.strip(&mut frame, &job, &context) {
             Ok(inner) => inner,
             Err(reason) => return self.drop_frame(pool, frame, Some(index), reason),
         };
-        *last_used_ns = Some(now_ns);
-        // Higher, not the highest: without a window the newest packet may come again, from anywhere.
-        let is_newest = context.sequence > highest;
-        if let Some(source) = source.filter(|source| is_newest && *source != facts.peer()) {
-            self.note_source(index, source);
+        sa.last_used_ns = now_ns;
+        if let Some(source) = source {
+            self.note_source(id, source);
         }
         self.deliver(frame, &inner, index, (tunnel, mode), pool, out);
     }
 
+    /// Looks at an SA's limits anew; whether it is past a hard one.
+    fn is_over(&mut self, id: InboundId, now_ns: u64) -> bool {
+        self.sad.inbound.both_mut(id.0).is_some_and(|(sa, rest)| sa.renew(rest, now_ns))
+    }
+
+    #[inline]
     fn deliver(
         &mut self,
         frame: Frame,
@@ -376,19 +424,23 @@ impl Ipsec {
         if self.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
     }
 
-    /// An authentic packet came from `source`: a NAT has moved the peer (RFC 7296 section 2.23).
-    fn note_source(&mut self, index: SaIndex, source: SocketAddr) {
-        let Some((old, number)) = self.sad.get(index).map(|slot| (slot.facts.peer(), slot.tunnel)) else {
+    /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved the peer (RFC 7296 section 2.23).
+    fn note_source(&mut self, id: InboundId, source: SocketAddr) {
+        let Some(rest) = self.sad.inbound.rest_mut(id.0) else { return };
+        let (old, number) = (rest.common.facts.peer(), rest.common.tunnel);
+        if old == source {
             return;
-        };
-        self.sad.move_peer(index, source);
-        if let Some(slot) = self.sad.get_mut(index) {
-            slot.moved = Some((slot.moved.map_or(old, |(first, _)| first), source));
         }
+        if rest.moved.is_none() {
+            self.moved.push(id);
+        }
+        rest.moved = Some((rest.moved.map_or(old, |(first, _)| first), source));
+        self.sad.move_peer(id.into(), source);
         if self.config.follow_mapping {
             for outbound in self.tunnels.outbound(number).to_vec() {
-                if self.sad.get(outbound).is_some_and(|slot| slot.facts.peer() == old) {
-                    self.sad.move_peer(outbound, source);
+                let index = SaIndex::from(outbound);
+                if self.sad.common(index).is_some_and(|common| common.facts.peer() == old) {
+                    self.sad.move_peer(index, source);
                 }
             }
         }

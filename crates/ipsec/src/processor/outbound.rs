@@ -4,17 +4,19 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_packet::{Frame, FramePool, Layout, ip, udp};
 
-use super::{FragmentPlace, Ipsec, Verdict};
+use super::glance::Departing;
+use super::{Decision, FragmentPlace, Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::fragment::split;
 use crate::icmp::{self, IcmpError};
 use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::outbound::OutboundSa;
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
 use crate::reassembly::strip_fragment_header;
 use crate::sa_config::{Mode, OuterDf, SaProtocol};
-use crate::sad::{Sa, Slot};
+use crate::sa_id::OutboundId;
 use crate::spd::TunnelId;
 
 /// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
@@ -70,31 +72,41 @@ impl Ipsec {
         out: &mut OutboundBurst,
     ) {
         self.now_ns = now_ns;
+        let mut departing = std::mem::take(&mut self.departing);
+        self.glance_outbound(frames, &mut departing);
         let mut context = Context { random, pool, out };
-        for frame in frames.drain(..) {
-            self.outbound_one(frame, &mut context);
+        for (frame, known) in frames.drain(..).zip(&departing) {
+            self.outbound_one(frame, known, &mut context);
         }
+        departing.clear();
+        self.departing = departing;
     }
 
-    fn outbound_one(&mut self, mut frame: Frame, context: &mut Context<'_, '_>) {
-        let Ok(layout) = Layout::parse(&frame) else {
+    #[inline]
+    fn outbound_one(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
+        let Some((layout, flow)) = &known.packet else {
             return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
         };
-        frame.truncate(layout.total_len);
-        let flow = FlowKey::of(&frame, &layout);
-        let Some(place) = self.outbound_flows.get_or_decide(&flow, || self.spd.find_outbound(&flow)) else {
-            return self.protect_by_quote(frame, &layout, flow, context);
+        let Some(Decision { place, verdict }) = known.decision else {
+            return self.protect_by_quote(frame, layout, context);
         };
-        match self.verdicts[place as usize] {
-            Verdict::Protect(tunnel) => self.protect(frame, &layout, place, (tunnel, flow), context),
-            Verdict::Discard => {
+        match (known.sa, verdict) {
+            (Some(id), _) => {
+                if let Some(frame) = self.protect_plain(frame, layout, place, id, context) {
+                    self.protect(frame, layout, place, id, context);
+                }
+            }
+            (None, Verdict::Protect(tunnel)) => {
+                self.note_without_sa(frame, place, (tunnel, *flow), context);
+            }
+            (None, Verdict::Discard) => {
                 self.note_use(place, frame.len());
                 self.drop_frame(context.pool, frame, None, DropReason::OutboundDiscard);
             }
-            Verdict::Bypass => {
+            (None, Verdict::Bypass) => {
                 self.note_use(place, frame.len());
                 let to_sender = &mut context.out.to_inside;
-                if let Some(frame) = self.count_hop_down(frame, &layout, None, context.pool, to_sender) {
+                if let Some(frame) = self.count_hop_down(frame, layout, None, context.pool, to_sender) {
                     self.totals.bypassed_out += 1;
                     context.out.bypass.push(frame);
                 }
@@ -102,59 +114,106 @@ impl Ipsec {
         }
     }
 
+    /// What nearly all packets take: by an SA of ours for ESP in tunnel mode, into one packet that fits the path, in the frame that they
+    /// came in. Others are given back as they are.
+    #[inline]
+    fn protect_plain(
+        &mut self,
+        mut frame: Frame,
+        layout: &Layout,
+        place: u32,
+        id: OutboundId,
+        context: &mut Context<'_, '_>,
+    ) -> Option<Frame> {
+        let len = frame.len();
+        let sa = self.sad.outbound.line_mut(id.0).filter(|sa| sa.takes_plain(len, self.now_ns));
+        let Some(sa) = sa.filter(|_| !self.config.decrement_ttl) else { return Some(frame) };
+        let protected = sa.protect_plain(&mut frame, layout, self.now_ns, context.random);
+        let Some((job, finish, is_limit)) = protected else { return Some(frame) };
+        let index = SaIndex::from(id);
+        if is_limit {
+            self.limits_reached.push(index);
+        }
+        self.note_use(place, len);
+        self.totals.protected += 1;
+        context.out.protect.push(Prepared {
+            frame,
+            job,
+            status: CryptoStatus::Pending,
+            sa: index,
+            direction: Direction::Seal,
+            class: self.config.classes.class_of(layout.traffic_class),
+            reorder_index: 0,
+            context: finish,
+        });
+        None
+    }
+
+    /// A packet whose tunnel has no SA.
+    fn note_without_sa(
+        &mut self,
+        frame: Frame,
+        place: u32,
+        (tunnel, flow): (u32, FlowKey),
+        context: &mut Context<'_, '_>,
+    ) {
+        if self.config.acquire {
+            let tunnel = self.tunnels.id(tunnel);
+            return context.out.without_sa.push(WithoutSa { tunnel, flow, frame });
+        }
+        self.note_use(place, frame.len());
+        self.tunnels.count_without_sa(tunnel);
+        self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
+    }
+
+    /// Any packet by any SA.
     fn protect(
         &mut self,
         frame: Frame,
         layout: &Layout,
         place: u32,
-        (tunnel, flow): (u32, FlowKey),
+        id: OutboundId,
         context: &mut Context<'_, '_>,
     ) {
-        let current = self.tunnels.current(tunnel);
-        let Some((index, facts)) = current.and_then(|index| Some((index, self.sad.get(index)?.facts))) else {
-            if self.config.acquire {
-                let tunnel = self.tunnels.id(tunnel);
-                return context.out.without_sa.push(WithoutSa { tunnel, flow, frame });
-            }
-            self.note_use(place, frame.len());
-            self.tunnels.count_without_sa(tunnel);
+        let (now_ns, link) = (self.now_ns, self.link());
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
+        if sa.is_due(now_ns) {
+            sa.renew(rest, now_ns, link);
+        }
+        let facts = rest.common.facts;
         if facts.owner != self.config.worker {
             return context.out.foreign.push((facts.owner, frame));
         }
         self.note_use(place, frame.len());
         if facts.mode == Mode::Transport {
             let endpoints = (facts.name.local, facts.name.remote);
-            return self.protect_transport(frame, layout, index, endpoints, context);
+            return self.protect_transport(frame, layout, id, endpoints, context);
         }
         let to_sender = &mut context.out.to_inside;
-        if let Some(frame) = self.count_hop_down(frame, layout, Some(index), context.pool, to_sender) {
-            self.protect_tunnel(frame, layout, index, context);
+        if let Some(frame) = self.count_hop_down(frame, layout, Some(id.into()), context.pool, to_sender) {
+            self.protect_tunnel(frame, layout, id, context);
         }
     }
 
     /// What no policy selects is dropped, unless it is an ICMP error about a packet that came by a tunnel: it goes by the SA that
     /// carries that tunnel's answers (RFC 4301 section 6.2). No SA is negotiated for it.
-    fn protect_by_quote(
-        &mut self,
-        frame: Frame,
-        layout: &Layout,
-        flow: FlowKey,
-        context: &mut Context<'_, '_>,
-    ) {
+    fn protect_by_quote(&mut self, frame: Frame, layout: &Layout, context: &mut Context<'_, '_>) {
         let quote = Quote::of(&frame, layout);
         let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
-        let place = answer.and_then(|answer| {
-            self.outbound_flows.get_or_decide(&answer, || self.spd.find_outbound(&answer))
+        let decision = answer.and_then(|answer| {
+            let (spd, verdicts, place) = (&self.spd, &self.verdicts, self.outbound_flows.place(&answer));
+            self.outbound_flows.get_or_decide(&answer, place, || {
+                spd.find_outbound(&answer).map(|place| Decision { place, verdict: verdicts[place as usize] })
+            })
         });
-        match place.map(|place| (place, self.verdicts[place as usize])) {
-            Some((place, Verdict::Protect(tunnel))) if self.tunnels.current(tunnel).is_some() => {
-                self.protect(frame, layout, place, (tunnel, flow), context);
-            }
-            Some((_, Verdict::Protect(_))) => {
-                self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
-            }
+        match decision {
+            Some(Decision { place, verdict: Verdict::Protect(tunnel) }) => match self.tunnels.current(tunnel)
+            {
+                Some(id) => self.protect(frame, layout, place, id, context),
+                None => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa),
+            },
             _ => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy),
         }
     }
@@ -171,16 +230,21 @@ impl Ipsec {
         &mut self,
         frame: Frame,
         layout: &Layout,
-        index: SaIndex,
+        id: OutboundId,
         endpoints: (IpAddr, IpAddr),
         context: &mut Context<'_, '_>,
     ) {
         if layout.addresses(&frame) != endpoints {
-            return self.drop_frame(context.pool, frame, Some(index), DropReason::TransportAddress);
+            return self.drop_frame(context.pool, frame, Some(id.into()), DropReason::TransportAddress);
         }
         match layout.fragment {
             Some(fields) if fields.is_piece() => {
-                return self.drop_frame(context.pool, frame, Some(index), DropReason::FragmentInTransport);
+                return self.drop_frame(
+                    context.pool,
+                    frame,
+                    Some(id.into()),
+                    DropReason::FragmentInTransport,
+                );
             }
             // It is whole in spite of its fragment header, behind which ESP and AH would have to stand, and which its receiver
             // would take off first (RFC 6946).
@@ -188,13 +252,15 @@ impl Ipsec {
                 let whole = strip_fragment_header(frame, layout, context.pool, &mut self.drops);
                 let Some(whole) = whole else { return };
                 return match Layout::parse(&whole) {
-                    Ok(layout) => self.protect_whole(whole, &layout, index, context),
-                    Err(_) => self.drop_frame(context.pool, whole, Some(index), DropReason::MalformedInner),
+                    Ok(layout) => self.protect_whole(whole, &layout, id, context),
+                    Err(_) => {
+                        self.drop_frame(context.pool, whole, Some(id.into()), DropReason::MalformedInner)
+                    }
                 };
             }
             None => {}
         }
-        self.protect_whole(frame, layout, index, context);
+        self.protect_whole(frame, layout, id, context);
     }
 
     /// A packet that is no fragment, by an SA in transport mode.
@@ -202,86 +268,83 @@ impl Ipsec {
         &mut self,
         frame: Frame,
         layout: &Layout,
-        index: SaIndex,
+        id: OutboundId,
         context: &mut Context<'_, '_>,
     ) {
-        let largest = self.largest_inner(index, layout);
+        let largest = self.largest_inner(id, layout);
         // An IPv6 source may cut its own packets, and is the gateway itself here.
         if frame.len() > largest && !layout.is_v6 && layout.dont_fragment {
-            return self.refuse_too_big(frame, layout, index, largest, context);
+            return self.refuse_too_big(frame, layout, id, largest, context);
         }
-        self.prepare(frame, layout, index, context);
+        self.prepare(frame, layout, id, context);
     }
 
     fn protect_tunnel(
         &mut self,
         frame: Frame,
         layout: &Layout,
-        index: SaIndex,
+        id: OutboundId,
         context: &mut Context<'_, '_>,
     ) {
-        let largest = self.largest_inner(index, layout);
+        let largest = self.largest_inner(id, layout);
         if frame.len() <= largest {
-            return self.prepare(frame, layout, index, context);
+            return self.prepare(frame, layout, id, context);
         }
         // IPv6 knows no smaller MTU than 1280: on a smaller path the outer packet is cut.
         let told = if layout.is_v6 { largest.max(LEAST_V6.into()) } else { largest };
         if layout.dont_fragment && frame.len() > told {
-            return self.refuse_too_big(frame, layout, index, told, context);
+            return self.refuse_too_big(frame, layout, id, told, context);
         }
-        let sets_df = self.sad.get(index).is_some_and(|slot| slot.facts.df == OuterDf::Set);
+        let sets_df = self.sad.outbound.rest(id.0).is_some_and(|rest| rest.common.facts.df == OuterDf::Set);
         let cuts_outer = self.config.fragment == FragmentPlace::AfterEncapsulation && !sets_df;
         if layout.dont_fragment || cuts_outer {
-            return self.prepare(frame, layout, index, context);
+            return self.prepare(frame, layout, id, context);
         }
         let mut pieces = std::mem::take(&mut self.pieces);
         self.totals.cut += 1;
         match split(frame, largest, None, context.pool, &mut pieces) {
-            Ok(()) => pieces.drain(..).for_each(|piece| self.prepare_piece(piece, index, context)),
-            Err(reason) => self.count_drop(Some(index), reason),
+            Ok(()) => pieces.drain(..).for_each(|piece| self.prepare_piece(piece, id, context)),
+            Err(reason) => self.count_drop(Some(id.into()), reason),
         }
         self.pieces = pieces;
     }
 
-    fn prepare_piece(&mut self, piece: Frame, index: SaIndex, context: &mut Context<'_, '_>) {
+    fn prepare_piece(&mut self, piece: Frame, id: OutboundId, context: &mut Context<'_, '_>) {
         match Layout::parse(&piece) {
-            Ok(layout) => self.prepare(piece, &layout, index, context),
-            Err(_) => self.drop_frame(context.pool, piece, Some(index), DropReason::MalformedInner),
+            Ok(layout) => self.prepare(piece, &layout, id, context),
+            Err(_) => self.drop_frame(context.pool, piece, Some(id.into()), DropReason::MalformedInner),
         }
     }
 
-    fn prepare(&mut self, frame: Frame, layout: &Layout, index: SaIndex, context: &mut Context<'_, '_>) {
+    fn prepare(&mut self, frame: Frame, layout: &Layout, id: OutboundId, context: &mut Context<'_, '_>) {
         let class = self.config.classes.class_of(layout.traffic_class);
         let now_ns = self.now_ns;
-        let tfc_len = self.tfc_len(index, layout);
-        let Some(mut frame) = self.with_room(frame, layout, tfc_len, index, context.pool) else { return };
-        let Some(slot) = self.sad.get_mut(index) else {
+        let tfc_len = self.tfc_len(id, layout);
+        let Some(mut frame) = self.with_room(frame, layout, tfc_len, id, context.pool) else { return };
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
-        let Sa::Outbound(sa) = &mut slot.sa else {
-            return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
-        };
-        match sa.prepare(&mut frame, layout, tfc_len, now_ns, context.random) {
-            Ok((job, mut finish)) => {
-                slot.last_sent_ns = now_ns;
-                slot.last_used_ns = Some(now_ns);
-                finish.generation = slot.generation;
-                finish.is_cut = frame.len() > usize::from(slot.path.current(now_ns, self.config.mtu));
+        match sa.prepare(rest, &mut frame, (layout, tfc_len), now_ns, context.random) {
+            Ok((job, mut finish, is_limit)) => {
+                finish.generation = sa.generation;
+                finish.is_cut = frame.len() > usize::from(sa.path_mtu);
+                if is_limit {
+                    self.limits_reached.push(id.into());
+                }
                 self.totals.protected += 1;
-                let status = CryptoStatus::Pending;
-                let prepared = Prepared {
+                let (status, sa) = (CryptoStatus::Pending, id.into());
+                context.out.protect.push(Prepared {
                     frame,
                     job,
                     status,
-                    sa: index,
+                    sa,
                     direction: Direction::Seal,
                     class,
                     reorder_index: 0,
                     context: finish,
-                };
-                context.out.protect.push(prepared);
+                });
             }
-            Err(reason) => self.drop_frame(context.pool, frame, Some(index), reason),
+            Err(reason) => self.drop_frame(context.pool, frame, Some(id.into()), reason),
         }
     }
 
@@ -291,13 +354,11 @@ impl Ipsec {
         frame: Frame,
         layout: &Layout,
         tfc_len: usize,
-        index: SaIndex,
+        id: OutboundId,
         pool: &mut FramePool,
     ) -> Option<Frame> {
-        let head = match self.sad.get(index) {
-            Some(Slot { sa: Sa::Outbound(sa), .. }) => sa.needed_headroom(layout),
-            _ => 0,
-        };
+        let (sa, rest) = self.sad.outbound.both(id.0)?;
+        let head = sa.needed_headroom(rest, layout);
         let tail = NEEDED_TAILROOM + tfc_len.saturating_sub(frame.len());
         if frame.headroom() >= head && frame.tailroom() >= tail {
             return Some(frame);
@@ -311,7 +372,7 @@ impl Ipsec {
                 Some(larger)
             }
             None => {
-                self.count_drop(Some(index), DropReason::NoFrame);
+                self.count_drop(Some(id.into()), DropReason::NoFrame);
                 None
             }
         }
@@ -319,35 +380,30 @@ impl Ipsec {
 
     /// The length to which a packet is padded against traffic analysis; never past the path, since padding
     /// is no reason to cut a packet (RFC 4303 section 2.7).
-    fn tfc_len(&self, index: SaIndex, layout: &Layout) -> usize {
-        match self.sad.get(index).map_or(0, |slot| slot.facts.tfc_bytes.into()) {
+    fn tfc_len(&self, id: OutboundId, layout: &Layout) -> usize {
+        match self.sad.outbound.rest(id.0).map_or(0, |rest| rest.common.facts.tfc_bytes.into()) {
             0 => 0,
-            tfc_bytes => self.largest_inner(index, layout).min(tfc_bytes),
+            tfc_bytes => self.largest_inner(id, layout).min(tfc_bytes),
         }
     }
 
     /// The largest packet with such headers, in bytes, that fits the SA's path when protected.
-    fn largest_inner(&self, index: SaIndex, layout: &Layout) -> usize {
-        match self.sad.get(index) {
-            Some(Slot { sa: Sa::Outbound(sa), path, .. }) => {
-                let mtu = path.current(self.now_ns, self.config.mtu);
-                sa.inner_mtu(mtu.into(), layout.unfragmentable)
-            }
-            _ => 0,
-        }
+    fn largest_inner(&self, id: OutboundId, layout: &Layout) -> usize {
+        let found = self.sad.outbound.both(id.0);
+        found.map_or(0, |(sa, rest)| rest.inner_mtu(sa.path_mtu.into(), layout.unfragmentable))
     }
 
     fn refuse_too_big(
         &mut self,
         frame: Frame,
         layout: &Layout,
-        index: SaIndex,
+        id: OutboundId,
         mtu: usize,
         context: &mut Context<'_, '_>,
     ) {
         let error = IcmpError::TooBig(mtu as u16);
         self.tell_sender(error, &frame, layout, context.pool, &mut context.out.to_inside);
-        self.drop_frame(context.pool, frame, Some(index), DropReason::PacketTooBig);
+        self.drop_frame(context.pool, frame, Some(id.into()), DropReason::PacketTooBig);
     }
 
     /// Appends an ICMP error about `packet` to `to_sender`, if the rate limit admits one.
@@ -408,25 +464,42 @@ impl Ipsec {
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one each, or
     /// fragments of one that exceeds the path. They come in order per SA; `done` is left empty.
     pub fn finish_outbound(&mut self, pool: &mut FramePool, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+        for packet in done.iter() {
+            if let Some(id) = packet.sa.outbound() {
+                self.sad.outbound.prefetch(id.0);
+            }
+        }
         for packet in done.drain(..) {
             self.finish_outbound_one(pool, packet, out);
         }
     }
 
+    #[inline]
     fn finish_outbound_one(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
         let Prepared { mut frame, status, sa: index, context, .. } = done;
-        let (now_ns, link) = (self.now_ns, self.config.mtu);
-        let slot = self.sad.get_mut(index).filter(|slot| slot.generation == context.generation);
-        let Some(Slot { sa: Sa::Outbound(sa), path, facts, .. }) = slot else {
+        let sa = index.outbound().and_then(|id| self.sad.outbound.line(id.0));
+        let Some(path_mtu) = sa.filter(|sa| sa.generation == context.generation).map(|sa| sa.path_mtu) else {
             return self.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };
-        if let Err(reason) = sa.finish(&mut frame, &context, status) {
-            return self.drop_frame(pool, frame, Some(index), reason);
+        match OutboundSa::finish(&mut frame, &context, status) {
+            Ok(()) if frame.len() <= path_mtu.into() => out.push(frame),
+            Ok(()) => self.cut_outer(frame, index, path_mtu, pool, out),
+            Err(reason) => self.drop_frame(pool, frame, Some(index), reason),
         }
-        let path_mtu = usize::from(path.current(now_ns, link));
-        if frame.len() <= path_mtu {
-            return out.push(frame);
-        }
+    }
+
+    /// Appends the fragments of a packet that exceeds the path.
+    fn cut_outer(
+        &mut self,
+        mut frame: Frame,
+        index: SaIndex,
+        path_mtu: u16,
+        pool: &mut FramePool,
+        out: &mut Vec<Frame>,
+    ) {
+        let Some(facts) = self.sad.common(index).map(|common| common.facts) else {
+            return self.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
+        };
         // Whoever sends the fragments sees no datagram to compute it of.
         udp::complete_checksum(&mut frame);
         // IPv4's identification stays where AH covers it, and where the header is the sender's own.
@@ -435,7 +508,7 @@ impl Ipsec {
         self.fragment_id = self.fragment_id.wrapping_add(1);
         self.totals.cut += 1;
         let id = if keeps_id { None } else { Some(self.fragment_id) };
-        if let Err(reason) = split(frame, path_mtu, id, pool, out) {
+        if let Err(reason) = split(frame, path_mtu.into(), id, pool, out) {
             self.count_drop(Some(index), reason);
         }
     }

@@ -12,11 +12,14 @@ use crate::drops::DropReason;
 use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
+use crate::outbound::{NEVER_NS, OutboundRest, OutboundSa};
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
-use crate::sa_config::{SaDirection, SaEnds};
-use crate::sad::{Sa, SaFacts, SaName, Slot};
+use crate::sa_config::SaEnds;
+use crate::sa_id::{OutboundId, SaId};
+use crate::sad::{SaFacts, SaName, Sad};
 use crate::spd::TunnelId;
+use crate::timers::Timer;
 
 /// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,47 +50,100 @@ pub struct LifetimeEvent {
 impl Ipsec {
     /// Appends a keep-alive for every tunnel whose current SA is encapsulated, ours, and was silent for the
     /// configured time (RFC 3948 section 4), and gives up fragments that have waited too long. To be called
-    /// about once a second.
+    /// about once a second. Only those SAs are looked at that may be silent by now.
     pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
         self.now_ns = self.now_ns.max(now_ns);
         self.reassembly.expire(now_ns, pool, &mut self.drops);
-        let (interval_ns, worker) = (self.config.keepalive_ns, self.config.worker);
-        if interval_ns == 0 {
+        while let Some(timer) = self.keepalives.pop(now_ns) {
+            self.note_look();
+            let Some(id) = timer.sa.outbound() else { continue };
+            match self.sad.outbound.both_mut(id.0) {
+                Some((sa, rest))
+                    if rest.keepalive_due_ns == timer.due_ns && sa.generation == timer.generation =>
+                {
+                    rest.keepalive_due_ns = NEVER_NS;
+                    self.keep_alive(id, now_ns, pool, out);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn keep_alive(&mut self, id: OutboundId, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return };
+        if self.tunnels.current(rest.common.tunnel) != Some(id) {
             return;
         }
-        let mut without_frame = 0;
-        for (index, slot) in self.sad.iter_mut() {
-            let is_due = now_ns.saturating_sub(slot.last_sent_ns) >= interval_ns;
-            let is_current =
-                matches!(slot.sa, Sa::Outbound(_)) && self.tunnels.current(slot.tunnel) == Some(index);
-            if slot.facts.encap.is_none() || slot.facts.owner != worker || !is_current || !is_due {
-                continue;
-            }
-            match keepalive(&slot.facts, pool) {
+        let is_silent = now_ns.saturating_sub(last_sent_ns(sa, rest)) >= self.config.keepalive_ns;
+        if is_silent && rest.common.facts.encap.is_some() {
+            match keepalive(&rest.common.facts, pool) {
                 Some(frame) => {
-                    slot.last_sent_ns = now_ns;
+                    rest.last_keepalive_ns = now_ns;
                     out.push(frame);
                 }
-                None => without_frame += 1,
+                None => self.drops.count(DropReason::NoFrame),
             }
         }
-        self.drops.add(DropReason::NoFrame, without_frame);
+        self.await_silence_after(id, now_ns);
+    }
+
+    /// Has an SA looked at when it may have been silent for too long; there may be no need to.
+    pub(super) fn await_silence(&mut self, id: OutboundId) {
+        self.await_silence_after(id, 0);
+    }
+
+    /// The same, but not at `after_ns` or before.
+    fn await_silence_after(&mut self, id: OutboundId, after_ns: u64) {
+        let (interval_ns, worker) = (self.config.keepalive_ns, self.config.worker);
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return };
+        let facts = &rest.common.facts;
+        if interval_ns == 0 || facts.encap.is_none() || facts.owner != worker {
+            return;
+        }
+        let due_ns = last_sent_ns(sa, rest).saturating_add(interval_ns).max(after_ns.saturating_add(1));
+        if due_ns < rest.keepalive_due_ns {
+            rest.keepalive_due_ns = due_ns;
+            self.keepalives.set(Timer { due_ns, sa: id.into(), generation: sa.generation });
+            let sad = &self.sad;
+            self.keepalives.sweep(|timer| is_there(sad, timer));
+        }
+    }
+
+    /// Has an SA of ours looked at when a limit of time is reached.
+    pub(super) fn await_end(&mut self, sa: SaIndex) {
+        let Some(common) = self.sad.common(sa).filter(|common| common.facts.owner == self.config.worker)
+        else {
+            return;
+        };
+        let generation = common.generation;
+        for due_ns in common.usage.due_ns() {
+            self.lifetimes.set(Timer { due_ns, sa, generation });
+        }
+        let sad = &self.sad;
+        self.lifetimes.sweep(|timer| is_there(sad, timer));
     }
 
     /// Appends an event for every limit that an SA of ours has reached, each once. To be called about once
-    /// a second. The SAs stay until `remove`.
+    /// a second. The SAs stay until `remove`. Only those SAs are looked at that have reached a limit.
     pub fn expire(&mut self, now_ns: u64, events: &mut Vec<LifetimeEvent>) {
         self.now_ns = self.now_ns.max(now_ns);
-        for (sa, slot) in self.sad.iter_mut().filter(|(_, slot)| slot.facts.owner == self.config.worker) {
-            let expiry = match &mut slot.sa {
-                Sa::Outbound(sa) => {
-                    slot.sent_lately.note(now_ns, sa.sequence());
-                    sa.expiry(now_ns)
+        while let Some(timer) = self.lifetimes.pop(now_ns) {
+            self.limits_reached.push(timer.sa);
+        }
+        while let Some(sa) = self.limits_reached.pop() {
+            self.note_look();
+            let expiry = match sa.id() {
+                SaId::Outbound(id) => {
+                    let found = self.sad.outbound.both_mut(id.0);
+                    found.and_then(|(outbound, rest)| outbound.expiry(rest, now_ns))
                 }
-                Sa::Inbound(sa) => sa.expiry(now_ns),
+                SaId::Inbound(id) => {
+                    let found = self.sad.inbound.both_mut(id.0);
+                    found.and_then(|(inbound, rest)| inbound.expiry(rest, now_ns))
+                }
             };
-            if let Some(expiry) = expiry {
-                let (name, tunnel) = (slot.facts.name, self.tunnels.id(slot.tunnel));
+            if let (Some(expiry), Some(common)) = (expiry, self.sad.common(sa)) {
+                let (name, tunnel) = (common.facts.name, self.tunnels.id(common.tunnel));
                 events.push(LifetimeEvent { sa, name, tunnel, expiry });
             }
         }
@@ -96,30 +152,39 @@ impl Ipsec {
     /// Tells of every inbound SA of ours whose peer has moved since `tell` last took its move, which it says by `true`. What it
     /// does not take it is told again, with where the peer is by then. To be called about once a second.
     pub fn mapping_changes(&mut self, tell: &mut dyn FnMut(MappingChange) -> bool) {
-        for (sa, slot) in self.sad.iter_mut() {
-            let Some((old, new)) = slot.moved else { continue };
-            let tunnel = self.tunnels.id(slot.tunnel);
-            if old == new || tell(MappingChange { sa, tunnel, old, new }) {
-                slot.moved = None;
+        let (sad, tunnels) = (&mut self.sad, &self.tunnels);
+        self.moved.retain(|id| {
+            let Some(rest) = sad.inbound.rest_mut(id.0) else { return false };
+            let Some((old, new)) = rest.moved else { return false };
+            let tunnel = tunnels.id(rest.common.tunnel);
+            if old == new || tell(MappingChange { sa: (*id).into(), tunnel, old, new }) {
+                rest.moved = None;
             }
-        }
+            rest.moved.is_some()
+        });
     }
 
     /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
     /// from ICMP is forgotten. Unknown is no error.
     pub fn set_path_mtu(&mut self, index: SaIndex, mtu: Option<u16>) {
-        if let Some(slot) = self.sad.get_mut(index) {
-            slot.path.configure(mtu);
+        let Some(id) = index.outbound() else { return };
+        if let Some(rest) = self.sad.outbound.rest_mut(id.0) {
+            rest.path.configure(mtu);
+            self.renew(id);
         }
     }
 
     /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not arrive. For a time no
     /// outbound SA of ours sends longer ones there.
     pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
-        let link = self.config.mtu;
-        for (_, slot) in self.sad.iter_mut() {
-            if matches!(slot.sa, Sa::Outbound(_)) && slot.facts.name.remote == peer {
-                slot.path.learn(now_ns, link, mtu, peer.is_ipv6());
+        let link = self.link();
+        let places: Vec<u32> = self.sad.outbound.places().collect();
+        for place in places {
+            if let Some((sa, rest)) = self.sad.outbound.both_mut(place)
+                && rest.common.facts.name.remote == peer
+            {
+                rest.path.learn(now_ns, link.mtu, mtu, peer.is_ipv6());
+                sa.renew(rest, now_ns, link);
             }
         }
     }
@@ -127,46 +192,55 @@ impl Ipsec {
     /// Gives an SA other ends (MOBIKE, NAT); sequence numbers and replay window go on. `false` if it is unknown, if
     /// another SA has its SPI there, or if it cannot travel so: AH in UDP, ends of two families.
     pub fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
-        let before = self.sad.get(index).map(|slot| slot.facts.name);
+        let before = self.sad.common(index).map(|common| common.facts.name);
         let Some(before) = before.filter(|_| self.sad.move_sa(index, ends)) else { return false };
-        if let Some(slot) = self.sad.get_mut(index) {
-            slot.path = PathMtu::default();
-        }
-        if before.direction == SaDirection::Inbound {
-            self.own.add(ends.local);
-            self.own.remove(before.local);
+        match index.id() {
+            SaId::Outbound(id) => {
+                if let Some(rest) = self.sad.outbound.rest_mut(id.0) {
+                    rest.path = PathMtu::default();
+                }
+                self.renew(id);
+                self.await_silence(id);
+            }
+            SaId::Inbound(_) => {
+                self.own.add(ends.local);
+                self.own.remove(before.local);
+            }
         }
         true
     }
 
     /// The ends of an SA as [`move_sa`](Self::move_sa) takes them; `None` if it is unknown.
     pub fn ends(&self, index: SaIndex) -> Option<SaEnds> {
-        let facts = self.sad.get(index)?.facts;
+        let facts = self.sad.common(index)?.facts;
         Some(SaEnds { local: facts.name.local, remote: facts.name.remote, encap: facts.encap })
     }
 
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after
     /// it. One that was sent already changes nothing. Unknown is no error.
     pub fn set_sequence(&mut self, index: SaIndex, sequence: u64) {
-        if let Some(Slot { sa: Sa::Outbound(sa), .. }) = self.sad.get_mut(index) {
-            sa.set_sequence(sequence);
+        let outbound = index.outbound().and_then(|id| self.sad.outbound.both_mut(id.0));
+        if let Some((sa, rest)) = outbound {
+            sa.set_sequence(rest, sequence);
+            self.limits_reached.push(index);
         }
     }
 
     /// Lets an outbound SA use the sequence numbers up to `last`, as those that were [reserved](crate::SaConfig::sequence_reserved)
     /// before. Unknown is no error.
     pub fn reserve_sequence(&mut self, index: SaIndex, last: u64) {
-        if let Some(Slot { sa: Sa::Outbound(sa), .. }) = self.sad.get_mut(index) {
-            sa.reserve_sequence(last);
+        let outbound = index.outbound().and_then(|id| self.sad.outbound.both_mut(id.0));
+        if let Some((sa, rest)) = outbound {
+            sa.reserve_sequence(rest, last);
         }
     }
 
     /// The last sequence number that an SA has sent, or the highest that it has received.
     pub fn sequence(&self, index: SaIndex) -> Option<u64> {
-        self.sad.get(index).map(|slot| match &slot.sa {
-            Sa::Outbound(sa) => sa.sequence(),
-            Sa::Inbound(sa) => sa.replay().highest(),
-        })
+        match index.id() {
+            SaId::Outbound(id) => self.sad.outbound.line(id.0).map(OutboundSa::sequence),
+            SaId::Inbound(id) => self.sad.inbound.line(id.0).map(|sa| sa.replay().highest()),
+        }
     }
 
     /// Prepares a dummy packet of `len` bytes on an outbound SA, which the peer drops (RFC 4303 section
@@ -179,13 +253,13 @@ impl Ipsec {
         index: SaIndex,
         len: usize,
     ) -> Option<Prepared> {
-        let Some(Slot { sa: Sa::Outbound(sa), generation, .. }) = self.sad.get_mut(index) else {
-            return None;
-        };
+        let (sa, rest) = self.sad.outbound.both_mut(index.outbound()?.0)?;
         let mut frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
-        match sa.prepare_dummy(&mut frame, len, now_ns, random) {
-            Ok((job, mut context)) => {
-                context.generation = *generation;
+        match sa.prepare_dummy(rest, &mut frame, len, now_ns, random) {
+            Ok((job, context, is_limit)) => {
+                if is_limit {
+                    self.limits_reached.push(index);
+                }
                 let (status, class) = (CryptoStatus::Pending, self.config.classes.class_of(0));
                 Some(Prepared {
                     frame,
@@ -204,6 +278,20 @@ impl Ipsec {
             }
         }
     }
+}
+
+/// When an SA last sent anything, keep-alives counted, in ns.
+fn last_sent_ns(sa: &OutboundSa, rest: &OutboundRest) -> u64 {
+    if sa.last_used_ns == NEVER_NS {
+        rest.last_keepalive_ns
+    } else {
+        rest.last_keepalive_ns.max(sa.last_used_ns)
+    }
+}
+
+/// Whether the SA that a timer is for is still there.
+fn is_there(sad: &Sad, timer: &Timer) -> bool {
+    sad.common(timer.sa).is_some_and(|common| common.generation == timer.generation)
 }
 
 /// One keep-alive: a UDP datagram of one byte, from our port to the peer's.

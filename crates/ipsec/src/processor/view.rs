@@ -5,8 +5,10 @@ use crate::algorithm::Transform;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
+use crate::outbound::NEVER_NS;
 use crate::sa_config::{Mode, UdpEncap};
-use crate::sad::{Sa, SaName, Slot};
+use crate::sa_id::SaId;
+use crate::sad::SaName;
 use crate::spd::{Policy, TunnelId};
 
 /// What one worker has counted since it was made.
@@ -123,12 +125,12 @@ impl Ipsec {
 
     /// All SAs.
     pub fn sas(&self) -> impl Iterator<Item = SaView> + '_ {
-        self.sad.iter().map(|(index, slot)| self.view(index, slot))
+        self.sad.indices().filter_map(|index| self.view(index))
     }
 
     /// One SA.
     pub fn sa(&self, index: SaIndex) -> Option<SaView> {
-        self.sad.get(index).map(|slot| self.view(index, slot))
+        self.view(index)
     }
 
     /// Packets that were dropped because their tunnel had no SA, for each tunnel that has lost any
@@ -147,36 +149,40 @@ impl Ipsec {
         })
     }
 
-    fn view(&self, index: SaIndex, slot: &Slot) -> SaView {
-        let (usage, sequence, replay, path_mtu) = match &slot.sa {
-            Sa::Outbound(sa) => {
-                let path_mtu = slot.path.current(self.now_ns, self.config.mtu);
-                (*sa.usage(), sa.sequence(), None, Some(path_mtu))
+    fn view(&self, index: SaIndex) -> Option<SaView> {
+        let common = self.sad.common(index)?;
+        let (usage, sequence, replay, path_mtu, last_used_ns) = match index.id() {
+            SaId::Outbound(id) => {
+                let (sa, rest) = self.sad.outbound.both(id.0)?;
+                let path_mtu = rest.path.current(self.now_ns, self.config.mtu);
+                (sa.usage(rest), sa.sequence(), None, Some(path_mtu), sa.last_used_ns)
             }
-            Sa::Inbound(sa) => {
+            SaId::Inbound(id) => {
+                let (sa, rest) = self.sad.inbound.both(id.0)?;
                 let window = sa.replay();
                 let (highest, size, received) = (window.highest(), window.size(), window.received());
-                (*sa.usage(), highest, Some(ReplayView { highest, size, received }), None)
+                (sa.usage(rest), highest, Some(ReplayView { highest, size, received }), None, sa.last_used_ns)
             }
         };
-        SaView {
+        let facts = &common.facts;
+        Some(SaView {
             index,
-            name: slot.facts.name,
-            tunnel: self.tunnels.id(slot.tunnel),
-            is_current: self.tunnels.current(slot.tunnel) == Some(index),
-            is_withdrawn: slot.is_withdrawn,
-            mode: slot.facts.mode,
-            encap: slot.facts.encap,
-            transform: slot.facts.transform,
-            esn: slot.facts.esn,
-            owner: slot.facts.owner,
+            name: facts.name,
+            tunnel: self.tunnels.id(common.tunnel),
+            is_current: self.tunnels.current(common.tunnel).map(SaIndex::from) == Some(index),
+            is_withdrawn: common.is_withdrawn,
+            mode: facts.mode,
+            encap: facts.encap,
+            transform: facts.transform,
+            esn: facts.esn,
+            owner: facts.owner,
             sequence,
             replay,
             age_ns: usage.age_ns(self.now_ns),
-            idle_ns: slot.last_used_ns.map(|last_ns| self.now_ns.saturating_sub(last_ns)),
+            idle_ns: (last_used_ns != NEVER_NS).then(|| self.now_ns.saturating_sub(last_used_ns)),
             usage,
             path_mtu,
-            drops: slot.drops.clone(),
-        }
+            drops: common.drops.clone(),
+        })
     }
 }

@@ -4,6 +4,7 @@ mod abuse;
 mod hostile;
 mod icmp_errors;
 mod offload;
+mod plain;
 mod policy;
 mod room;
 mod round_trip;
@@ -19,7 +20,7 @@ use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
 use crate::job::{Direction, Prepared};
-use crate::sa_config::{Mode, OuterDf, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, OuterDf, SaDirection, SaProtocol, UdpEncap};
 use crate::selector::Selector;
 use crate::spd::{PolicyDirection, TunnelId};
 
@@ -157,6 +158,8 @@ struct Link {
     fragment: FragmentPlace,
     follow_mapping: bool,
     decrement_ttl: bool,
+    /// Of both gateways; SAs are worker 0's.
+    worker: u16,
 }
 
 impl Default for Link {
@@ -174,6 +177,7 @@ impl Default for Link {
             fragment: FragmentPlace::default(),
             follow_mapping: false,
             decrement_ttl: false,
+            worker: 0,
         }
     }
 }
@@ -220,6 +224,7 @@ impl Link {
             fragment: self.fragment,
             follow_mapping: self.follow_mapping,
             decrement_ttl: self.decrement_ttl,
+            worker: self.worker,
             ..IpsecConfig::default()
         });
         gateway.install(self.sa(end, SaDirection::Outbound));

@@ -117,11 +117,8 @@ fn a_packet_in_flight_is_not_taken_for_its_sas_successor() {
 #[test]
 fn sas_of_another_worker_are_foreign_both_ways() {
     let link = Link::default();
-    let [mut a, mut b] = link.pair();
-    let outer = a.send(&[link.packet(false, 100)]);
-    for gateway in [&mut a, &mut b] {
-        gateway.ipsec.config.worker = 3;
-    }
+    let outer = link.gateway(0).send(&[link.packet(false, 100)]);
+    let [mut a, mut b] = Link { worker: 3, ..link.clone() }.pair();
     assert!(a.send(&[link.packet(false, 100)]).is_empty());
     assert_eq!((a.outbound.foreign[0].0, &a.outbound.foreign[0].1[..]), (0, &link.packet(false, 100)[..]));
     assert!(b.receive(&outer).is_empty());

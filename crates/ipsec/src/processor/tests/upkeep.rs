@@ -269,3 +269,63 @@ fn an_sa_moves_to_other_ends_and_goes_on_counting() {
     );
     a.assert_no_leak();
 }
+
+#[test]
+fn upkeep_looks_only_at_sas_whose_time_has_come() {
+    const SAS: u32 = 1_000;
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let mut a = Gateway::new(IpsecConfig::default());
+    for sa in 0..SAS {
+        // Each a second older than the next.
+        let limits =
+            |seconds: u32| Limits { time_ns: Some(u64::from(seconds) * SECOND), ..Limits::default() };
+        let lifetime = Lifetime { soft: limits(3_600 + sa), hard: limits(7_200 + sa) };
+        let tunnel = TunnelId(sa);
+        a.install(SaConfig { spi: 0x1001 + sa, tunnel, lifetime, ..link.sa(0, SaDirection::Outbound) });
+    }
+    let (mut events, mut sent) = (Vec::new(), 0);
+    let mut most = 0;
+    for tenths in 0..=5_000 * 10 {
+        let (now_ns, before) = (tenths * SECOND / 10, a.ipsec.looked_at);
+        a.ipsec.expire(now_ns, &mut events);
+        most = most.max(a.ipsec.looked_at - before);
+        for _ in 0..20 {
+            // Frames are few: one that finds none is tried again.
+            let mut out = Vec::new();
+            a.ipsec.keepalives(now_ns, &mut a.pool, &mut out);
+            sent += out.len();
+            a.pool.give_back_burst(&mut out);
+        }
+    }
+    assert_eq!((events.len(), most), (SAS as usize, 1), "each soft limit once, and no other SA");
+    assert!(events.iter().all(|event| event.expiry == Expiry::Soft));
+    let due = SAS as usize * 5_000 / 20;
+    assert!(sent.abs_diff(due) <= SAS as usize, "{sent} keep-alives, {due} were due");
+    a.assert_no_leak();
+}
+
+#[test]
+fn an_sa_that_takes_over_is_kept_alive() {
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let mut a = link.gateway(0);
+    let successor = a.install(SaConfig { spi: 0x2001, ..link.sa(0, SaDirection::Outbound) });
+    assert_eq!(keepalives(&mut a, 30 * SECOND).len(), 1, "the current one alone");
+    a.ipsec.remove(successor);
+    assert_eq!(keepalives(&mut a, 31 * SECOND).len(), 1, "it was silent all the time");
+    assert!(keepalives(&mut a, 50 * SECOND).is_empty());
+    assert_eq!(keepalives(&mut a, 51 * SECOND).len(), 1);
+    a.assert_no_leak();
+}
+
+#[test]
+fn a_tunnel_that_goes_into_udp_is_kept_alive_from_then_on() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    assert!(keepalives(&mut a, 100 * SECOND).is_empty());
+    let ends = SaEnds { encap: Some(ENCAP), ..a.ipsec.ends(OUT).expect("installed") };
+    assert!(a.ipsec.move_sa(OUT, &ends));
+    assert_eq!(keepalives(&mut a, 101 * SECOND).len(), 1);
+    assert!(keepalives(&mut a, 120 * SECOND).is_empty());
+    assert_eq!(keepalives(&mut a, 121 * SECOND).len(), 1);
+    a.assert_no_leak();
+}

@@ -1,0 +1,129 @@
+//! The outer header of tunnel mode, kept per SA and written per packet.
+
+use convoy_packet::protocol::UDP;
+use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
+
+use crate::sa::{number_of, write_udp};
+use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
+use crate::tos::encapsulate;
+
+/// What stands before ESP or AH: an IP header and, where it is encapsulated, UDP's.
+#[derive(Clone, Debug)]
+pub(crate) struct OuterHeader {
+    ip: IpTemplate,
+    /// Both 0 where there is no UDP.
+    ports: [u16; 2],
+    /// The next packet's; that matters only where it may be fragmented.
+    identification: u16,
+    /// Which bits of the inner traffic class are copied, and which are set.
+    copied_class: u8,
+    set_class: u8,
+    df: OuterDf,
+    /// Bytes in all.
+    len: u8,
+}
+
+impl OuterHeader {
+    pub(crate) fn new(config: &SaConfig) -> Self {
+        let SaConfig { protocol, local, remote, encap, df, dscp, ecn, .. } = *config;
+        let ends = SaEnds { local, remote, encap };
+        // A bit that is 0 for an inner 0 and 1 for an inner 1 is copied.
+        let set_class = encapsulate(0, dscp, ecn);
+        let copied_class = encapsulate(0xff, dscp, ecn) & !set_class;
+        Self::between(protocol, &ends, df, [copied_class, set_class])
+    }
+
+    fn between(protocol: SaProtocol, ends: &SaEnds, df: OuterDf, [copied_class, set_class]: [u8; 2]) -> Self {
+        let number = if ends.encap.is_some() { UDP } else { number_of(protocol) };
+        // Its hop limit is a system parameter (RFC 4301 section 5.1.2.1).
+        let ip = IpTemplate::new(&IpHeader::new(number, ends.local, ends.remote));
+        let len = ip.header_len() + ends.encap.map_or(0, |_| udp::HEADER_BYTES);
+        let ports = ends.encap.map_or([0, 0], |encap| [encap.local_port, encap.remote_port]);
+        Self { ip, ports, identification: 1, copied_class, set_class, df, len: len as u8 }
+    }
+
+    /// An end moved (NAT rebinding, MOBIKE). The protocol is what it was.
+    pub(crate) fn set_ends(&mut self, protocol: SaProtocol, ends: &SaEnds) {
+        let identification = self.identification;
+        let moved = Self::between(protocol, ends, self.df, [self.copied_class, self.set_class]);
+        *self = Self { identification, ..moved };
+    }
+
+    /// Whether it is an IPv6 header.
+    pub(crate) fn is_v6(&self) -> bool {
+        self.ip.is_v6()
+    }
+
+    /// Bytes before the ESP or AH header.
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.len.into()
+    }
+
+    /// Writes the header at the start of `packet`, whose length is final.
+    #[inline]
+    pub(crate) fn write(&mut self, packet: &mut [u8], inner: &Layout) {
+        let own = IpVariables {
+            traffic_class: inner.traffic_class & self.copied_class | self.set_class,
+            identification: self.identification,
+            dont_fragment: match self.df {
+                OuterDf::Copy => inner.dont_fragment,
+                OuterDf::Set => true,
+                OuterDf::Clear => false,
+            },
+        };
+        self.ip.write(packet, own);
+        // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
+        self.identification = self.identification.checked_add(1).unwrap_or(1);
+        let at = self.ip.header_len();
+        if at < self.len() {
+            let [local_port, remote_port] = self.ports;
+            write_udp(&mut packet[at..], UdpEncap { local_port, remote_port });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tos::{EcnMode, OuterDscp};
+
+    fn header(dscp: OuterDscp, ecn: EcnMode) -> OuterHeader {
+        let [local, remote] = ["192.0.2.1", "192.0.2.2"].map(|address| address.parse().expect("an address"));
+        let keys = crate::KeyMaterial::new(
+            "aes128gcm16".parse::<crate::Proposal>().expect("known").transform,
+            vec![0; 20],
+        );
+        let config =
+            SaConfig::new(0x1001, crate::SaDirection::Outbound, local, remote, keys.expect("20 bytes"));
+        OuterHeader::new(&SaConfig { df: OuterDf::Clear, dscp, ecn, ..config })
+    }
+
+    fn inner(traffic_class: u8) -> Layout {
+        Layout { traffic_class, ..Layout::dummy(20) }
+    }
+
+    #[test]
+    fn no_outer_header_has_an_identification_of_0_which_linux_replaces_under_ah() {
+        let mut header = header(OuterDscp::Copy, EcnMode::default());
+        let mut packet = [0; 20];
+        for _ in 0..=u32::from(u16::MAX) + 1 {
+            header.write(&mut packet, &inner(0));
+            assert_ne!(packet[4..6], [0, 0]);
+        }
+    }
+
+    #[test]
+    fn the_traffic_class_is_what_encapsulation_makes_of_the_inner_one() {
+        for dscp in [OuterDscp::Copy, OuterDscp::Set(0), OuterDscp::Set(46), OuterDscp::Set(63)] {
+            for ecn in [EcnMode::Normal, EcnMode::Compatibility] {
+                let mut header = header(dscp, ecn);
+                for class in 0..=255 {
+                    let mut packet = [0; 20];
+                    header.write(&mut packet, &inner(class));
+                    assert_eq!(packet[1], encapsulate(class, dscp, ecn), "{dscp:?}, {ecn:?}, {class:#x}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! What is due when: a call looks at those SAs alone whose time has come.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::job::SaIndex;
+
+/// One entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Timer {
+    /// In ns.
+    pub(crate) due_ns: u64,
+    pub(crate) sa: SaIndex,
+    /// Which of the SAs that stood there one after another.
+    pub(crate) generation: u32,
+}
+
+/// Timers, the next first. Those of SAs that are gone stay until they are due or [swept](Timers::sweep).
+#[derive(Default)]
+pub(crate) struct Timers {
+    heap: BinaryHeap<Reverse<Timer>>,
+    /// At so many a sweep is due.
+    crowded: usize,
+}
+
+/// Fewer than so many are never swept.
+const FEW: usize = 64;
+
+impl Timers {
+    pub(crate) fn set(&mut self, timer: Timer) {
+        self.heap.push(Reverse(timer));
+    }
+
+    /// The next that is due at `now_ns`, which is forgotten.
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Timer> {
+        let Reverse(next) = self.heap.peek()?;
+        if next.due_ns > now_ns {
+            return None;
+        }
+        self.heap.pop().map(|Reverse(timer)| timer)
+    }
+
+    /// Forgets those that `is_alive` denies, whenever there are twice as many as were alive the last time: SAs that come and go before
+    /// their time do not fill the memory.
+    pub(crate) fn sweep(&mut self, mut is_alive: impl FnMut(&Timer) -> bool) {
+        if self.heap.len() >= self.crowded.max(FEW) {
+            self.heap.retain(|Reverse(timer)| is_alive(timer));
+            self.crowded = 2 * self.heap.len();
+        }
+    }
+
+    /// How many there are.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.heap.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timer(due_ns: u64, generation: u32) -> Timer {
+        Timer { due_ns, sa: SaIndex(0), generation }
+    }
+
+    #[test]
+    fn what_is_due_comes_in_the_order_of_its_time() {
+        let mut timers = Timers::default();
+        [30, 10, 20].into_iter().for_each(|due_ns| timers.set(timer(due_ns, 1)));
+        assert_eq!(timers.pop(9), None);
+        assert_eq!(
+            [25, 25, 25].map(|now_ns| timers.pop(now_ns).map(|timer| timer.due_ns)),
+            [Some(10), Some(20), None]
+        );
+        assert_eq!(timers.len(), 1);
+    }
+
+    #[test]
+    fn timers_of_what_is_gone_do_not_add_up() {
+        let mut timers = Timers::default();
+        for generation in 0..100_000 {
+            timers.set(timer(u64::MAX, generation));
+            timers.sweep(|timer| timer.generation + 100 > generation);
+            assert!(timers.len() <= 256, "{} timers", timers.len());
+        }
+    }
+}
