@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The Linux kernel as ESP and AH peer: Debian's user-mode-linux on a TAP device, as this machine's own kernel may have no ESP.
-# Keys by hand, a tunnel a case; see kernel/matrix.py. Needs root.
+# Static keys, one tunnel per case; see kernel/matrix.py. Needs root.
 # usage: kernel.sh CONVOY
 set -euo pipefail
 exec </dev/null

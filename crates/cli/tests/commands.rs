@@ -4,13 +4,21 @@ use std::collections::HashSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 /// 20 bytes of key and salt each way.
 const KEYS: [&str; 2] =
     ["00112233445566778899aabbccddeeff00112233", "ffeeddccbbaa99887766554433221100ffeeddcc"];
 
 fn convoy(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_convoy")).args(arguments).output().expect("the binary was built")
+    // An empty calibration cache, since convoy warns of one that another build has written.
+    static CACHE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("commands-cache");
+        let _ = std::fs::remove_dir_all(&cache);
+        cache
+    });
+    let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
+    command.env("XDG_CACHE_HOME", &*CACHE).args(arguments).output().expect("the binary was built")
 }
 
 fn text(bytes: &[u8]) -> String {

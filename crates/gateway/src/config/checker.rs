@@ -77,7 +77,7 @@ impl<'a> Checker<'a> {
     pub(super) fn address(&mut self, text: &Text, key: &str) -> Option<IpAddr> {
         let address = text.get_ref().parse().ok();
         if address.is_none() {
-            let what = format!("{:?} is no IP address, such as 192.0.2.1 or 2001:db8::1", text.get_ref());
+            let what = format!("{:?} is not an IP address such as 192.0.2.1 or 2001:db8::1", text.get_ref());
             self.add(&text.span(), key, what);
         }
         address
@@ -118,7 +118,7 @@ impl<'a> Checker<'a> {
         if (least..=most).contains(&number) {
             return number;
         }
-        self.add(&value.span(), key, format!("{number} is out of range; {least} to {most} are possible"));
+        self.add(&value.span(), key, format!("{number} is out of range; it must be {least} to {most}"));
         default
     }
 
@@ -141,7 +141,7 @@ impl<'a> Checker<'a> {
         }
         let is_forbidden = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | ':' | '%');
         if name.is_empty() || name == "." || name == ".." || name.contains(is_forbidden) {
-            let what = format!("{name:?} is no name of an interface, such as convoy0");
+            let what = format!("{name:?} is not an interface name such as convoy0");
             self.add(&text.span(), key, what);
         }
         Some(name.clone())
@@ -153,7 +153,7 @@ impl<'a> Checker<'a> {
             if name.get_ref().trim().is_empty() {
                 self.add(&name.span(), key, "a name is needed");
             } else if !seen.insert(name.get_ref()) {
-                let what = format!("{:?} is there twice; names must differ", name.get_ref());
+                let what = format!("{:?} is used twice; names must differ", name.get_ref());
                 self.add(&name.span(), key, what);
             }
         }

@@ -19,7 +19,7 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
     }
     if !is_host_name(name) {
         let what = format!(
-            "{name:?} is no IP address and no name, such as 192.0.2.2, 2001:db8::2 or gateway.example.org"
+            "{name:?} is neither an IP address nor a name such as 192.0.2.2, 2001:db8::2 or gateway.example.org"
         );
         c.add(&text.span(), key, what);
         return None;
@@ -88,7 +88,7 @@ pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &Tu
         let is_all = selector.addresses.as_prefix().is_some_and(|(_, bits)| bits == 0);
         if !is_all && selector.addresses.contains(tunnel.remote) {
             let what = format!(
-                "it holds the peer's own address {}: what this host sends to the peer itself (ssh, ping) stays \
+                "it contains the peer's own address {}: what this host sends to the peer itself (ssh, ping) stays \
                  outside the tunnel, in clear; name the networks behind the peer",
                 tunnel.remote
             );

@@ -43,7 +43,7 @@ pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File) {
         };
         if !file.engine.iter().any(has_it) {
             let what =
-                format!("no [[engine]] has bus = {:?}; put one on it, or take it away", name.get_ref());
+                format!("no [[engine]] has bus = {:?}; assign an engine to it, or remove it", name.get_ref());
             c.add(&name.span(), "bus.name", what);
         }
     }
@@ -67,17 +67,16 @@ pub(super) fn engines(
         let Some(kind) = c.one_of(Some(kind_text), "engine.kind", &kinds) else { continue };
         let model = model(c, engine, kind, buses);
         let has_thread = kind == EngineKindName::Multibuffer;
-        let what = "it is for kind = \"multibuffer\", which can have a thread of its own";
+        let what = "it is only for kind = \"multibuffer\", which can run on its own thread";
         c.only(engine.core.as_ref(), has_thread, "engine.core", what);
         let name = engine.name.as_ref().map_or_else(|| format!("{kind}{at}"), |name| name.get_ref().clone());
         if engines.iter().any(|other| other.name == name) {
             let span = engine.name.as_ref().unwrap_or(kind_text).span();
-            c.add(&span, "engine.name", format!("{name:?} is there twice; names must differ"));
+            c.add(&span, "engine.name", format!("{name:?} is used twice; names must differ"));
         }
         let core = engine.core.as_ref().map(|core| *core.get_ref());
         let has_device = model.is_some() || kind == EngineKindName::Card || core.is_some();
-        let what =
-            "it is for engines with a core or a device of their own; every worker has one of the others";
+        let what = "it is only for engines with their own core or device; every worker has all others";
         c.only(engine.worker.as_ref(), has_device, "engine.worker", what);
         // Dealt in turn where nothing is said.
         let turn = engines.iter().filter(|other| !other.is_inline()).count() % usize::from(workers.max(1));
@@ -104,11 +103,11 @@ fn model(
 ) -> Option<ModelConfig> {
     let is_model = kind == EngineKindName::Model;
     let (t_init_us, t_block_ns) = (engine.t_init_us.as_ref(), engine.t_block_ns.as_ref());
-    let what = "it is for kind = \"model\"; what other engines cost is measured";
+    let what = "it is only for kind = \"model\"; the costs of other engines are measured";
     c.only(t_init_us, is_model, "engine.t_init_us", what);
     c.only(t_block_ns, is_model, "engine.t_block_ns", what);
-    c.only(engine.depth.as_ref(), is_model, "engine.depth", "it is for kind = \"model\"");
-    c.only(engine.bus.as_ref(), is_model, "engine.bus", "it is for kind = \"model\"");
+    c.only(engine.depth.as_ref(), is_model, "engine.depth", "it is only for kind = \"model\"");
+    c.only(engine.bus.as_ref(), is_model, "engine.bus", "it is only for kind = \"model\"");
     if !is_model {
         return None;
     }

@@ -16,7 +16,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
     let mut spi = |value: &Option<Spanned<u32>>, key: &str, example: &str| {
         let value = c.needed(&file.at, value.as_ref(), key, example)?;
         if *value.get_ref() < 256 {
-            let what = format!("SPI {:#010x} is reserved; take one above 0x000000ff", value.get_ref());
+            let what = format!("SPI {:#010x} is reserved; use one above 0x000000ff", value.get_ref());
             c.add(&value.span(), key, what);
         }
         Some(*value.get_ref())
@@ -28,7 +28,7 @@ pub(super) fn keys(c: &mut Checker<'_>, file: &file::Manual, proposal: Proposal)
         let bytes = match hex::decode(secret.get_ref().0.as_str()) {
             Ok(bytes) => bytes,
             Err(error) => {
-                c.add(&secret.span(), key, format!("no hexadecimal number: {error}"));
+                c.add(&secret.span(), key, format!("not a hexadecimal number: {error}"));
                 return None;
             }
         };
@@ -125,13 +125,15 @@ fn is_shared(c: &mut Checker<'_>, way: &Way<'_>, other: &Way<'_>) {
         format!("tunnel {:?} shares a key with {} of tunnel {:?}", way.tunnel, other.key, other.tunnel);
     if (way.spi, way.protocol) == (other.spi, other.protocol) {
         let what = format!(
-            "{shared}, and the SPI {:#010x} is the same: what is sealed for one is accepted by the other, so that packets can \
+            "{shared}, and the SPI {:#010x} is the same: each SA accepts the packets of the other, so that packets can \
              be sent back; make a key for each tunnel and direction",
             way.spi
         );
         c.add(&way.span, &key, what);
     } else {
-        let what = format!("{shared}: whoever learns one has both; make a key for each tunnel and direction");
+        let what = format!(
+            "{shared}: whoever learns it can read both; generate a key for each tunnel and direction"
+        );
         c.warn(&way.span, &key, what);
     }
 }

@@ -241,7 +241,7 @@ pub struct TunnelConfig {
     pub tfc_bytes: u16,
     /// Lower comes first.
     pub priority: u32,
-    /// Keys by hand; without them they come from charon.
+    /// Static keys; without them, keys come from charon.
     pub manual: Option<ManualKeys>,
 }
 
@@ -310,7 +310,7 @@ impl Config {
         let config = Self::parse_at(&name, &text, &ThisMachine)?;
         if mode & 0o077 != 0 && config.has_static_keys() {
             return Err(fail(format!(
-                "holds keys and may be read by others (mode {:04o}); run: chmod 600 {name}",
+                "contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
                 mode & 0o7777
             )));
         }

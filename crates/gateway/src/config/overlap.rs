@@ -69,15 +69,16 @@ fn tell(
         }
         Some(first) => {
             let what = format!(
-                "tunnel {name:?} gets no packet by {selector}: tunnel {:?} comes before it, by {}, and selects all of them",
+                "tunnel {name:?} gets no packet by {selector}: tunnel {:?} comes before it, by {}, and selects all of its packets",
                 first.name,
                 if first.priority == tunnel.priority { "its place in the file" } else { "its priority" }
             );
             c.warn(span, key, what);
         }
         None => {
-            let what =
-                format!("tunnel {name:?} gets no packet by {selector}: a [[bypass]] selects all of them");
+            let what = format!(
+                "tunnel {name:?} gets no packet by {selector}: a [[bypass]] selects all of its packets"
+            );
             c.warn(span, key, what);
         }
     }

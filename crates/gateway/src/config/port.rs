@@ -36,7 +36,7 @@ pub(super) fn port(c: &mut Checker<'_>, file: &file::Port) -> Option<PortConfig>
     let mac = file.mac.as_ref().and_then(|text| mac(c, text));
     let udp_port = c.in_range(file.udp_port.as_ref(), "port.udp_port", NAT_PORT, (1, u16::MAX));
     if let Some(text) = file.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
-        c.add(&text.span(), "port.udp_port", "port 500 is IKE's, where no ESP may come (RFC 3948)");
+        c.add(&text.span(), "port.udp_port", "port 500 is for IKE and must not carry ESP (RFC 3948)");
     }
     let (name, kind) = (name?, kind?);
     settings_fit(c, file, kind);
@@ -84,7 +84,7 @@ fn addresses_fit(c: &mut Checker<'_>, addresses: &[(&Text, IpNet)], kind: PortKi
                 "write {ip} alone: packets leave with this address, and the prefix is the interface's"
             ),
             PortKind::Raw if ip.is_unspecified() => {
-                "name the address itself; only a port of kind \"udp\" takes every address"
+                "list the address itself; only a port of kind \"udp\" can use all addresses"
             }
             PortKind::Card if ip.is_ipv6() || ip.is_unspecified() => {
                 "a card has IPv4 addresses of its own, such as 192.0.2.1/24"
@@ -131,7 +131,8 @@ fn tun_mtu(c: &mut Checker<'_>, file: &file::Port, addresses: &[(&Text, IpNet)])
     let mtu = file.mtu.as_ref()?;
     let has_v6 = addresses.iter().any(|(_, address)| address.addr().is_ipv6());
     if has_v6 && (576..1280).contains(mtu.get_ref()) {
-        let what = "an interface with an IPv6 address needs 1280 bytes at least; raise it, or take that address away";
+        let what =
+            "an interface with an IPv6 address needs 1280 bytes at least; raise it, or remove that address";
         c.add(&mtu.span(), "port.mtu", what);
     }
     Some(c.in_range(Some(mtu), "port.mtu", 1280, (576, 9400)))
@@ -140,20 +141,20 @@ fn tun_mtu(c: &mut Checker<'_>, file: &file::Port, addresses: &[(&Text, IpNet)])
 /// Whether a port of this kind has what it needs, and nothing that it would ignore.
 fn settings_fit(c: &mut Checker<'_>, file: &file::Port, kind: PortKind) {
     let is = |wanted| kind == wanted;
-    c.only(file.device.as_ref(), is(PortKind::Tun), "port.device", "it is for kind = \"tun\"");
+    c.only(file.device.as_ref(), is(PortKind::Tun), "port.device", "it is only for kind = \"tun\"");
     c.only(
         file.mtu.as_ref(),
         is(PortKind::Tun),
         "port.mtu",
-        "it is for kind = \"tun\"; outside, mtu of [gateway] holds",
+        "it is only for kind = \"tun\"; outside, mtu of [gateway] holds",
     );
-    c.only(file.udp_port.as_ref(), is(PortKind::Udp), "port.udp_port", "it is for kind = \"udp\"");
-    c.only(file.read.as_ref(), is(PortKind::Pcap), "port.read", "it is for kind = \"pcap\"");
-    c.only(file.write.as_ref(), is(PortKind::Pcap), "port.write", "it is for kind = \"pcap\"");
+    c.only(file.udp_port.as_ref(), is(PortKind::Udp), "port.udp_port", "it is only for kind = \"udp\"");
+    c.only(file.read.as_ref(), is(PortKind::Pcap), "port.read", "it is only for kind = \"pcap\"");
+    c.only(file.write.as_ref(), is(PortKind::Pcap), "port.write", "it is only for kind = \"pcap\"");
     let card =
         [(&file.interface, "port.interface"), (&file.gateway, "port.gateway"), (&file.mac, "port.mac")];
     for (text, key) in card {
-        c.only(text.as_ref(), is(PortKind::Card), key, "it is for kind = \"card\"");
+        c.only(text.as_ref(), is(PortKind::Card), key, "it is only for kind = \"card\"");
     }
     let lacks = |key: &str, is_there: bool| !is_there && !file.at.unread.contains(&key);
     let lacks_address =
@@ -187,15 +188,15 @@ pub(super) fn ports_fit(c: &mut Checker<'_>, file: &[file::Port], ports: &[PortC
     let inside = ports.iter().filter(|port| !port.is_outside).count();
     let mut add = |what: &str| c.add(&span, "port", what);
     if inside == 0 {
-        add("there is no port inside; add one with kind = \"tun\"");
+        add("there is no inside port; add one with kind = \"tun\"");
     } else if inside > 1 {
-        add("there are several ports inside; a gateway has one, which may have several addresses");
+        add("there are several inside ports; a gateway has one, which can have several addresses");
     }
     if inside == ports.len() {
-        add("there is no port outside; add one with kind = \"udp\" or \"raw\"");
+        add("there is no outside port; add one with kind = \"udp\" or \"raw\"");
     }
     if ports.len() - inside > 1 && ports.iter().any(|port| port.is_outside && port.kind == PortKind::Card) {
-        add("a card port is the only one outside: it carries ESP in UDP and right on IP");
+        add("a card port must be the only outside port; it carries both ESP in UDP and native ESP");
     }
     for kind in [PortKind::Udp, PortKind::Raw] {
         if ports.iter().filter(|port| port.is_outside && port.kind == kind).count() > 1 {
@@ -221,7 +222,7 @@ pub(super) fn names_are_no_engine_s(c: &mut Checker<'_>, ports: &[file::Port], e
 pub(super) fn others_have_one_queue(c: &mut Checker<'_>, file: &file::File, workers: u16) {
     let other = file.port.iter().find(|port| is(port, "pcap") || is(port, "card"));
     if let Some(kind) = other.and_then(|port| port.kind.as_ref()).filter(|_| workers > 1) {
-        c.add(&kind.span(), "port.kind", "it has one queue; take it with workers = 1");
+        c.add(&kind.span(), "port.kind", "it has one queue; set workers = 1");
     }
 }
 
@@ -232,7 +233,7 @@ fn is(port: &file::Port, kind: &str) -> bool {
 fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
     let parsed = text.get_ref().parse().ok();
     if parsed.is_none() {
-        let what = format!("{:?} is no IPv4 address, such as 192.0.2.254", text.get_ref());
+        let what = format!("{:?} is not an IPv4 address such as 192.0.2.254", text.get_ref());
         c.add(&text.span(), "port.gateway", what);
     }
     parsed
@@ -243,7 +244,7 @@ fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
     let parsed = text.get_ref().parse::<MacAddress>().ok();
     let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
     if parsed.is_none() {
-        let what = format!("{:?} is no station's address, such as 02:00:5e:10:00:01", text.get_ref());
+        let what = format!("{:?} is not a MAC address such as 02:00:5e:10:00:01", text.get_ref());
         c.add(&text.span(), "port.mac", what);
     }
     parsed
@@ -252,7 +253,7 @@ fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
 fn address_with_prefix(c: &mut Checker<'_>, text: &Text) -> Option<IpNet> {
     let parsed = parse_address(text.get_ref());
     if parsed.is_none() {
-        let what = format!("{:?} is no address, such as 10.1.0.1/32 or 2001:db8::1/128", text.get_ref());
+        let what = format!("{:?} is not an address such as 10.1.0.1/32 or 2001:db8::1/128", text.get_ref());
         c.add(&text.span(), "port.address", what);
     }
     parsed

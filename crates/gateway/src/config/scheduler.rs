@@ -63,7 +63,7 @@ fn policy(c: &mut Checker<'_>, file: &file::Scheduler) -> Policy {
         *bytes = *given.get_ref();
     }
     let fits = matches!(policy, Policy::PacketSize(_));
-    c.only(threshold, fits, "scheduler.packet_size_threshold", "it is for policy = \"packet-size\"");
+    c.only(threshold, fits, "scheduler.packet_size_threshold", "it is only for policy = \"packet-size\"");
     policy
 }
 

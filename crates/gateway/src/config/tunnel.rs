@@ -50,7 +50,7 @@ pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'
     })
 }
 
-/// All but the name, protocol, mode and remote selectors of a tunnel with keys by hand.
+/// All but the name, protocol, mode and remote selectors of a tunnel with static keys.
 fn with_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -148,8 +148,7 @@ fn all_of(family: IpAddr) -> Option<TrafficSelector> {
 
 /// What would be ignored where a daemon negotiates.
 fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: bool) {
-    let what =
-        "it is for a tunnel with keys by hand, [tunnel.manual]; what charon negotiates is in swanctl.conf";
+    let what = "it is only for tunnels with static keys ([tunnel.manual]); charon negotiates it as configured in swanctl.conf";
     c.only(file.encap.as_ref(), false, "tunnel.encap", what);
     c.only(file.remote_port.as_ref(), false, "tunnel.remote_port", what);
     c.only(file.esn.as_ref(), false, "tunnel.esn", what);
@@ -165,7 +164,7 @@ fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: boo
         }
     }
     if let Some(name) = file.name.as_ref().filter(|_| !has_charon) {
-        let what = "it has no keys, and what it selects is dropped; add [tunnel.manual], or charon = \
+        let what = "it has no keys, so the packets that it selects are dropped; add [tunnel.manual], or charon = \
                     \"/run/convoy/charon.sock\" in [gateway]";
         c.warn(&name.span(), "tunnel.manual", what);
     }
@@ -180,7 +179,7 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     let (key, given) = ("tunnel.replay_window", file.replay_window.as_ref());
     let packets = c.in_range(given, key, 1024, (0, 65_536));
     if let Some(text) = given.filter(|_| (1..32).contains(&packets)) {
-        c.add(&text.span(), key, "0 (no check) or 32 to 65536 packets are possible");
+        c.add(&text.span(), key, "it must be 0 (no check) or 32 to 65536 packets");
     }
     let esn = is_set(file.esn.as_ref(), false) || proposal.is_some_and(|proposal| proposal.esn);
     c.only(given, !esn || packets > 0, key, "ESN needs the window");
@@ -214,13 +213,13 @@ fn proposal(
     };
     if is_weak && !allow_weak {
         let what = format!(
-            "{proposal} is weak (no encryption, no integrity, or a broken algorithm); take aes128gcm16, or set \
+            "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
              allow_weak = true in [gateway]"
         );
         c.add(&span, key, what);
     }
     if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
-        c.add(&span, key, "AH takes an integrity algorithm alone, such as sha256");
+        c.add(&span, key, "AH uses only an integrity algorithm, such as sha256");
     }
     Some(proposal)
 }
@@ -228,7 +227,7 @@ fn proposal(
 fn selectors(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<TrafficSelector> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().is_empty() {
-        c.add(&list.span(), key, "it is empty; name at least one, such as 10.1.0.0/24");
+        c.add(&list.span(), key, "it is empty; list at least one, such as 10.1.0.0/24");
     }
     list.get_ref().iter().filter_map(|text| c.read(text, key)).collect()
 }
@@ -251,7 +250,7 @@ fn transport_selectors(
 /// Only tunnel mode makes an outer header; in transport mode the packet keeps its own.
 fn outer_header_is_made(c: &mut Checker<'_>, file: &file::Tunnel, mode: Mode) {
     let is_made = mode == Mode::Tunnel;
-    let what = "it is for mode = \"tunnel\", which makes an outer header";
+    let what = "it is only for mode = \"tunnel\", which has an outer header";
     c.only(file.df.as_ref(), is_made, "tunnel.df", what);
     c.only(file.dscp.as_ref(), is_made, "tunnel.dscp", what);
     c.only(file.ecn.as_ref(), is_made, "tunnel.ecn", what);
@@ -287,9 +286,9 @@ fn encapsulation(
     if is_encapsulated && !is_esp {
         c.add(&span, "tunnel.encap", "AH cannot travel in UDP; use \"none\"");
     } else if is_encapsulated && is_only(PortKind::Raw) {
-        c.add(&span, "tunnel.encap", "ESP in UDP needs a port of kind \"udp\" outside, and there is none");
+        c.add(&span, "tunnel.encap", "ESP in UDP needs an outside port of kind \"udp\", and there is none");
     } else if !is_encapsulated && is_only(PortKind::Udp) {
-        let what = "what is not in UDP needs a port of kind \"raw\" outside, and there is none";
+        let what = "native ESP and AH need an outside port of kind \"raw\", and there is none";
         c.add(&span, "tunnel.encap", what);
     }
     is_encapsulated
@@ -304,7 +303,11 @@ fn lifetime(c: &mut Checker<'_>, soft: Option<&file::Limits>, hard: Option<&file
         || is_late(soft.packets, hard.packets)
         || is_late(soft.time_ns, hard.time_ns);
     if let Some(span) = at.filter(|_| late) {
-        c.add(span, "tunnel.soft", "each soft limit must be below the hard one, to leave time for a new SA");
+        c.add(
+            span,
+            "tunnel.soft",
+            "each soft limit must be below the hard one, so that there is time for a new SA",
+        );
     }
     Lifetime { soft, hard }
 }

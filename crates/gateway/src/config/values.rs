@@ -138,7 +138,7 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
     let text = file.charon.as_ref()?;
     let is_udp = |port: &PortConfig| port.is_outside && port.kind == PortKind::Udp;
     if ports.is_some_and(|ports| !ports.iter().any(is_udp)) {
-        let what = "IKE needs a port of kind \"udp\" outside, and there is none";
+        let what = "IKE needs an outside port of kind \"udp\", and there is none";
         c.add(&text.span(), "gateway.charon", what);
     }
     Some(text.get_ref().into())

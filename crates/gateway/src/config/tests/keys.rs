@@ -94,7 +94,7 @@ fn one_key_and_one_spi_are_refused_as_packets_could_be_sent_back() {
     let cbc = "5a".repeat(48);
     let text = errors(&second("aes128-sha256", [&cbc, &cbc]).replace("0x2002", "0x2001"));
     assert!(
-        text.contains("the SPI 0x00002001 is the same: what is sealed for one is accepted by the other"),
+        text.contains("the SPI 0x00002001 is the same: each SA accepts the packets of the other"),
         "{text}"
     );
 }

@@ -91,7 +91,7 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
          16, salt 4, integrity key 0\n   |\n29 | key_in = \"********************************\"\n   |          \
          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^"
     );
-    assert!(errors(&changed("key_in = \"00", "key_in = \"0g")).contains("no hexadecimal number"));
+    assert!(errors(&changed("key_in = \"00", "key_in = \"0g")).contains("not a hexadecimal number"));
 }
 
 #[test]
@@ -131,14 +131,14 @@ fn all_errors_are_told_at_once() {
     let told = Config::parse("site-a.toml", &text).expect_err("three errors").0;
     assert_eq!(told.len(), 3, "{told:#?}");
     let text = ConfigErrors(told).to_string();
-    assert!(text.contains("scheduler.window: 2000 is out of range; 1 to 1024 are possible"), "{text}");
-    assert!(text.contains("\"192.0.2.299\" is no IP address and no name"), "{text}");
+    assert!(text.contains("scheduler.window: 2000 is out of range; it must be 1 to 1024"), "{text}");
+    assert!(text.contains("\"192.0.2.299\" is neither an IP address nor a name"), "{text}");
 }
 
 #[test]
 fn names_must_differ_and_ends_be_of_one_family() {
     let text = errors(&changed("name = \"outside\"", "name = \"inside\""));
-    assert!(text.contains("port.name: \"inside\" is there twice"), "{text}");
+    assert!(text.contains("port.name: \"inside\" is used twice"), "{text}");
     let text = errors(&changed("192.0.2.2", "2001:db8::2"));
     assert!(text.contains("it is not of the family of local = 192.0.2.1"), "{text}");
 }
@@ -158,7 +158,7 @@ fn a_file_with_keys_that_others_may_read_is_refused() {
     let set = |mode| std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).expect("changed");
     set(0o644);
     let text = Config::load(&path).expect_err("readable by all").to_string();
-    assert!(text.contains("holds keys and may be read by others (mode 0644); run: chmod 600"), "{text}");
+    assert!(text.contains("contains keys and is readable by others (mode 0644); run: chmod 600"), "{text}");
     set(0o600);
     assert!(Config::load(&path).is_ok());
 }

@@ -38,10 +38,10 @@ fn what_an_earlier_tunnel_has_whole_is_warned_of() {
     let told = "tunnel \"narrow\" gets no packet by 10.1.0.0/24 === 10.2.3.0/24: tunnel \"wide\" comes before it, by its";
     assert_eq!(
         warnings(&[wide(""), narrow("")]),
-        [format!("{told} place in the file, and selects all of them")]
+        [format!("{told} place in the file, and selects all of its packets")]
     );
     let before = warnings(&[narrow(""), wide("priority = 1")]);
-    assert_eq!(before, [format!("{told} priority, and selects all of them")]);
+    assert_eq!(before, [format!("{told} priority, and selects all of its packets")]);
     assert!(warnings(&[narrow(""), wide("")]).is_empty(), "the narrow one comes first");
     assert!(warnings(&[wide(""), narrow("priority = 1")]).is_empty(), "by its priority");
 }
@@ -58,7 +58,7 @@ fn protocols_and_ports_are_part_of_what_is_selected() {
 fn a_bypass_before_a_tunnel_is_told() {
     let bypass = "[[bypass]]\nlocal_ts = \"10.0.0.0/8\"\nremote_ts = \"0.0.0.0/0\"\n".to_owned();
     let told = warnings(&[tunnel("a", "\"10.2.0.0/24\"", ""), bypass]);
-    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] selects all of them"), "{told:?}");
+    assert!(told.len() == 1 && told[0].ends_with("a [[bypass]] selects all of its packets"), "{told:?}");
 }
 
 #[test]
@@ -66,7 +66,9 @@ fn a_peer_inside_its_own_tunnel_is_warned_of_unless_everything_is() {
     let config = |remote_ts: &str| Config::parse("a.toml", &changed("10.2.0.0/24", remote_ts)).expect("good");
     let [problem] = &config("192.0.2.0/24").warnings[..] else { panic!("one warning") };
     assert!(
-        problem.to_string().starts_with("a.toml:23:14: warning: tunnel.remote_ts: it holds the peer's own")
+        problem
+            .to_string()
+            .starts_with("a.toml:23:14: warning: tunnel.remote_ts: it contains the peer's own")
     );
     assert!(config("0.0.0.0/0").warnings.is_empty());
 }

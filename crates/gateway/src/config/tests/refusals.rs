@@ -79,17 +79,17 @@ fn what_would_be_ignored_is_refused() {
     refused(
         "kind = \"software\"",
         "kind = \"software\"\ndepth = 4",
-        "6:9: engine.depth: it is for kind = \"model\"",
+        "6:9: engine.depth: it is only for kind = \"model\"",
     );
     refused(
         "kind = \"software\"",
         "kind = \"software\"\ncore = 1",
-        "6:8: engine.core: it is for kind = \"multibuffer\"",
+        "6:8: engine.core: it is only for kind = \"multibuffer\"",
     );
     refused(
         "device = \"convoy0\"",
         "device = \"convoy0\"\nudp_port = 1",
-        "11:12: port.udp_port: it is for kind = \"udp\"",
+        "11:12: port.udp_port: it is only for kind = \"udp\"",
     );
     refused(
         "encap = \"udp\"",
@@ -99,14 +99,14 @@ fn what_would_be_ignored_is_refused() {
     refused_with("[scheduler]\nfull_queue = \"drop\"\n", "unknown value \"drop\"; one of wait, skip");
     refused_with("[scheduler]\ndepth_unit = \"bytes\"\n", "one of multi-packets, packets");
     refused_with("[scheduler]\nlate_margin_us = 9000000\n", "late_margin_us");
-    refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is for policy = \"packet-size\"");
+    refused_with("[scheduler]\npacket_size_threshold = 9\n", "it is only for policy = \"packet-size\"");
     let bus = "[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\nwidth_bytes = 4\n";
-    refused_with(bus, "bus.name: no [[engine]] has bus = \"pci\"; put one on it, or take it away");
+    refused_with(bus, "bus.name: no [[engine]] has bus = \"pci\"; assign an engine to it, or remove it");
     for outer in ["df = \"set\"", "dscp = \"46\"", "ecn = false"] {
         let transport = format!("encap = \"udp\"\nmode = \"transport\"\n{outer}");
         let text = errors(&changed("encap = \"udp\"", &transport));
         let key = &outer[..outer.find(' ').expect("a key")];
-        let message = format!("27:{}: error: tunnel.{key}: it is for mode = \"tunnel\"", key.len() + 4);
+        let message = format!("27:{}: error: tunnel.{key}: it is only for mode = \"tunnel\"", key.len() + 4);
         assert!(text.contains(&message), "{text}");
     }
 }
@@ -127,9 +127,9 @@ fn a_port_must_have_what_its_kind_needs() {
     refused(
         "kind = \"udp\"\naddress = [\"192.0.2.1\"]",
         "kind = \"raw\"\naddress = [\"0.0.0.0\"]",
-        "16:12: port.address: name the address itself",
+        "16:12: port.address: list the address itself",
     );
-    refused("10.1.0.1/24", "10.1.0.1/33", "11:12: port.address: \"10.1.0.1/33\" is no address");
+    refused("10.1.0.1/24", "10.1.0.1/33", "11:12: port.address: \"10.1.0.1/33\" is not an address");
 }
 
 #[test]
@@ -158,22 +158,22 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
         "00:00:00:00:00:00",
         "02:00:5e:10:00:+1",
     ] {
-        holds(&format!("{card}\nmac = \"{mac}\""), "is no station's address");
+        holds(&format!("{card}\nmac = \"{mac}\""), "is not a MAC address");
     }
-    holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is no IPv4 address");
-    holds(&format!("{udp}\ninterface = \"eth1\""), "port.interface: it is for kind = \"card\"");
+    holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is not an IPv4 address");
+    holds(&format!("{udp}\ninterface = \"eth1\""), "port.interface: it is only for kind = \"card\"");
     let second = format!("{udp}\n[[port]]\nname = \"line\"\n{card}");
-    holds(&second, "port: a card port is the only one outside");
+    holds(&second, "port: a card port must be the only outside port");
 }
 
 #[test]
 fn both_sides_must_have_their_port() {
     let tun = "kind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]";
-    refused(tun, "kind = \"raw\"\naddress = [\"192.0.2.1\"]", "13:8: port: there is no port inside");
+    refused(tun, "kind = \"raw\"\naddress = [\"192.0.2.1\"]", "13:8: port: there is no inside port");
     let text = changed("kind = \"udp\"\naddress = [\"192.0.2.1\"]", "kind = \"tun\"\ndevice = \"convoy1\"");
     let text = errors(&text);
-    assert!(text.contains("there are several ports inside"), "{text}");
-    assert!(text.contains("there is no port outside; add one with kind = \"udp\" or \"raw\""), "{text}");
+    assert!(text.contains("there are several inside ports"), "{text}");
+    assert!(text.contains("there is no outside port; add one with kind = \"udp\" or \"raw\""), "{text}");
 }
 
 #[test]
@@ -193,12 +193,12 @@ fn a_tunnel_must_fit_the_ports() {
     refused(
         "encap = \"udp\"",
         "encap = \"none\"",
-        "25:9: tunnel.encap: what is not in UDP needs a port of kind \"raw\"",
+        "25:9: tunnel.encap: native ESP and AH need an outside port of kind \"raw\"",
     );
     refused(
         "kind = \"udp\"",
         "kind = \"raw\"",
-        "25:9: tunnel.encap: ESP in UDP needs a port of kind \"udp\"",
+        "25:9: tunnel.encap: ESP in UDP needs an outside port of kind \"udp\"",
     );
     let auto = changed("kind = \"udp\"", "kind = \"raw\"").replace("encap = \"udp\"", "encap = \"auto\"");
     let config = Config::parse("site-a.toml", &auto).expect("auto follows the port");
@@ -220,13 +220,13 @@ fn transport_mode_protects_the_two_ends_alone() {
 #[test]
 fn numbers_have_their_range() {
     for (lines, message) in [
-        ("window = 0", "scheduler.window: 0 is out of range; 1 to 1024 are possible"),
-        ("window = 1025", "scheduler.window: 1025 is out of range; 1 to 1024 are possible"),
+        ("window = 0", "scheduler.window: 0 is out of range; it must be 1 to 1024"),
+        ("window = 1025", "scheduler.window: 1025 is out of range; it must be 1 to 1024"),
         ("max_wait_us = 9000000000000000000", "scheduler.max_wait_us: ... is out of range"),
         ("window_min = 64", "window = 32 must lie between window_min = 64 and window_max = 1024"),
-        ("classes = 9", "scheduler.classes: 9 is out of range; 1 to 8 are possible"),
+        ("classes = 9", "scheduler.classes: 9 is out of range; it must be 1 to 8"),
         ("classes = 2\nweights = [1]", "scheduler.weights: give one weight for each class"),
-        ("classes = 2\ndscp = { 46 = 2 }", "scheduler.dscp.46: 2 is out of range; 0 to 1 are possible"),
+        ("classes = 2\ndscp = { 46 = 2 }", "scheduler.dscp.46: 2 is out of range; it must be 0 to 1"),
         ("classes = 2\ndscp = { ef = 0 }", "scheduler.dscp.ef: a DSCP is a number from 0 to 63"),
     ] {
         refused_with(&format!("[scheduler]\n{lines}\n"), message);
@@ -266,7 +266,7 @@ fn workers_share_what_can_be_shared() {
     let text = errors(&with(&format!("{pinned}worker = 2\n")));
     assert!(text.contains("engine.worker: 2 is"), "{text}");
     let text = errors(&with("[[engine]]\nkind = \"software\"\nworker = 1\n"));
-    assert!(text.contains("engine.worker: it is for engines with a core or a device of their own"), "{text}");
+    assert!(text.contains("engine.worker: it is only for engines with their own core or device"), "{text}");
     let two = Config::parse("site-a.toml", &with(&format!("{pinned}{}", pinned.replace("= 1", "= 0"))));
     let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
     assert_eq!(dealt, [Some(0), Some(1)]);
@@ -275,7 +275,7 @@ fn workers_share_what_can_be_shared() {
     assert_eq!(dealt, [Some(0), Some(1)]);
     let capture = changed("kind = \"tun\"\ndevice = \"convoy0\"", "kind = \"pcap\"\nread = \"a.pcap\"");
     let text = errors(&two_workers(capture));
-    assert!(text.contains("port.kind: it has one queue; take it with workers = 1"), "{text}");
+    assert!(text.contains("port.kind: it has one queue; set workers = 1"), "{text}");
 }
 
 #[test]
@@ -359,7 +359,7 @@ fn a_port_outside_has_addresses_without_prefix() {
 
 #[test]
 fn ike_s_port_is_not_for_esp() {
-    refused("kind = \"udp\"", "kind = \"udp\"\nudp_port = 500", "16:12: port.udp_port: port 500 is IKE's");
+    refused("kind = \"udp\"", "kind = \"udp\"\nudp_port = 500", "16:12: port.udp_port: port 500 is for IKE");
 }
 
 #[test]
