@@ -54,7 +54,7 @@ impl FlowKey {
     }
 
     /// The key of `packet`, of which `layout` is the layout.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Self {
         let (source, destination) = layout.address_numbers(packet);
         Self { source, destination, upper: upper(layout.is_v6, layout.protocol, layout.ports(packet)) }

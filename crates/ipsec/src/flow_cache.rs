@@ -117,8 +117,13 @@ pub(crate) struct FlowCache<D> {
 }
 
 /// Where a flow stands, if it is there.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowPlace(usize);
+
+impl FlowPlace {
+    /// Before anything was looked for.
+    pub(crate) const NONE: Self = Self(0);
+}
 
 impl<D: Copy> FlowCache<D> {
     /// Room for `flows` of each family, rounded up to a power of two and at least [`WAYS`]; `seed` keeps outsiders from

@@ -10,7 +10,7 @@ use convoy_packet::{Ah, Esp, Frame, Layout, ip};
 use crate::ah;
 use crate::drops::DropReason;
 use crate::flow::address_number;
-use crate::job::{CryptoJob, CryptoStatus};
+use crate::job::{CryptoJob, CryptoStatus, Prepared};
 use crate::job_plan::JobPlan;
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
@@ -147,19 +147,14 @@ impl InboundSa {
     /// # Errors
     /// The reason to drop the packet.
     #[inline]
-    pub(crate) fn prepare(
-        &self,
-        frame: &mut Frame,
-        outer: &Layout,
-        header: usize,
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        frame.truncate(outer.total_len);
-        if frame.len() > LONGEST_BYTES {
+    pub(crate) fn prepare(&self, packet: &mut Prepared, header: usize) -> Result<(), DropReason> {
+        if packet.frame.len() > LONGEST_BYTES {
             return Err(DropReason::MalformedOuter);
         }
+        packet.context.generation = self.generation;
         match self.protocol {
-            SaProtocol::Esp => self.prepare_esp(frame, header),
-            SaProtocol::Ah => self.prepare_ah(frame, outer, header),
+            SaProtocol::Esp => self.prepare_esp(packet, header),
+            SaProtocol::Ah => self.prepare_ah(packet, header),
         }
     }
 
@@ -170,37 +165,33 @@ impl InboundSa {
     }
 
     #[inline]
-    fn prepare_esp(&self, frame: &Frame, esp: usize) -> Result<(CryptoJob, FinishContext), DropReason> {
-        let packet = &frame[..];
+    fn prepare_esp(&self, packet: &mut Prepared, esp: usize) -> Result<(), DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let bytes = &frame[..];
         let fixed = esp + self.plan.esp_header_len() + self.plan.icv_len();
-        let body_len = packet.len().checked_sub(fixed).ok_or(DropReason::MalformedOuter)?;
+        let body_len = bytes.len().checked_sub(fixed).ok_or(DropReason::MalformedOuter)?;
         if body_len < ESP_TRAILER || !self.plan.takes_body(body_len) {
             return Err(DropReason::MalformedOuter);
         }
-        let header = Esp::parse(&packet[esp..]).map_err(|_| DropReason::MalformedOuter)?;
+        let header = Esp::parse(&bytes[esp..]).map_err(|_| DropReason::MalformedOuter)?;
         let sequence = self.check_number(header.sequence_number())?;
-        let context = FinishContext {
-            sequence,
-            header: esp as u16,
-            generation: self.generation,
-            ..FinishContext::default()
-        };
-        Ok((self.plan.esp_job(packet, esp, body_len, sequence), context))
+        context.sequence = sequence;
+        context.header = esp as u16;
+        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
+        Ok(())
     }
 
-    fn prepare_ah(
-        &self,
-        frame: &mut Frame,
-        outer: &Layout,
-        at: usize,
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+    fn prepare_ah(&self, packet: &mut Prepared, at: usize) -> Result<(), DropReason> {
+        let frame = &mut packet.frame;
         let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
-        if header.header_len() != ah::header_len(self.plan.icv_len(), outer.is_v6) {
+        if header.header_len() != ah::header_len(self.plan.icv_len(), ip::is_v6(frame)) {
             return Err(DropReason::MalformedOuter);
         }
         let sequence = self.check_number(header.sequence_number())?;
         let (job, context) = ah::hide(frame, at, sequence, &self.plan)?;
-        Ok((job, FinishContext { generation: self.generation, ..context }))
+        packet.job = job;
+        packet.context = FinishContext { generation: self.generation, ..context };
+        Ok(())
     }
 
     /// Whether the number of a packet that was found authentic is still new; it is noted then.

@@ -122,6 +122,21 @@ pub struct Prepared {
 }
 
 impl Prepared {
+    /// A packet whose job is still to be laid out.
+    #[inline]
+    pub(crate) fn new(frame: Frame, sa: SaIndex, direction: Direction, class: u8) -> Self {
+        Self {
+            frame,
+            job: CryptoJob::default(),
+            status: CryptoStatus::Pending,
+            sa,
+            direction,
+            class,
+            reorder_index: 0,
+            context: FinishContext::default(),
+        }
+    }
+
     /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way out.
     pub fn leaves_in_pieces(&self) -> bool {
         self.context.is_cut

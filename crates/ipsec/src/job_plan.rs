@@ -99,20 +99,24 @@ impl JobPlan {
         self.shape == Shape::Null || self.padded(len) == len
     }
 
-    /// The job of an ESP packet: `esp` is where its header stands, `body_len` the bytes between IV and ICV.
+    /// Lays out the job of an ESP packet: `esp` is where its header stands, `body_len` the bytes between IV and ICV. The job is one
+    /// that nothing was written to: it is filled where it stands, since to copy what was just written in small parts is to wait for it.
     #[inline]
-    pub(crate) fn esp_job(&self, packet: &[u8], esp: usize, body_len: usize, sequence: u64) -> CryptoJob {
+    pub(crate) fn esp_job(
+        &self,
+        job: &mut CryptoJob,
+        packet: &[u8],
+        (esp, body_len): (usize, usize),
+        sequence: u64,
+    ) {
         let body = esp + self.esp_header_len();
-        let mut job = CryptoJob {
-            cipher_start: body as u16,
-            cipher_len: body_len as u16,
-            icv_start: (body + body_len) as u16,
-            ..CryptoJob::default()
-        };
+        job.cipher_start = body as u16;
+        job.cipher_len = body_len as u16;
+        job.icv_start = (body + body_len) as u16;
         match self.shape {
-            Shape::Aead => self.add_nonce_and_aad(&mut job, &packet[esp..body], sequence),
+            Shape::Aead => self.add_nonce_and_aad(job, &packet[esp..body], sequence),
             Shape::Gmac => {
-                self.add_nonce_and_aad(&mut job, &packet[esp..body], sequence);
+                self.add_nonce_and_aad(job, &packet[esp..body], sequence);
                 // RFC 4543 section 3.3: the IV is authenticated with the payload.
                 job.cipher_len = 0;
                 job.auth_start = (esp + ESP_HEADER) as u16;
@@ -124,19 +128,18 @@ impl JobPlan {
                 job.nonce[4..12].copy_from_slice(&packet[body - 8..body]);
                 job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
                 job.nonce_len = NONCE_BYTES as u8;
-                self.add_integrity(&mut job, esp, body_len, sequence);
+                self.add_integrity(job, (esp, body_len), sequence);
             }
             Shape::Chaining => {
                 job.nonce[..self.iv_len()].copy_from_slice(&packet[body - self.iv_len()..body]);
                 job.nonce_len = self.iv_len;
-                self.add_integrity(&mut job, esp, body_len, sequence);
+                self.add_integrity(job, (esp, body_len), sequence);
             }
             Shape::Null => {
                 job.cipher_len = 0;
-                self.add_integrity(&mut job, esp, body_len, sequence);
+                self.add_integrity(job, (esp, body_len), sequence);
             }
         }
-        job
     }
 
     /// `header` is ESP's, with the IV.
@@ -154,7 +157,7 @@ impl JobPlan {
     }
 
     #[inline]
-    fn add_integrity(&self, job: &mut CryptoJob, esp: usize, body_len: usize, sequence: u64) {
+    fn add_integrity(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
         if self.icv_len > 0 {
             job.auth_start = esp as u16;
             job.auth_len = (self.esp_header_len() + body_len) as u16;

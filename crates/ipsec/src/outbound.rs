@@ -1,17 +1,17 @@
 //! The outbound SA: from a plain packet to one whose crypto job is ready (RFC 4303 section 3.3).
 
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
-use convoy_packet::protocol::{ESP, IPV4, IPV6, NO_NEXT_HEADER, UDP};
+use convoy_packet::protocol::{ESP, NO_NEXT_HEADER, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout, ip};
 
 use crate::ah;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
-use crate::job::{CryptoJob, CryptoStatus};
+use crate::job::{CryptoStatus, Prepared};
 use crate::job_plan::JobPlan;
 use crate::lifetime::{Expiry, Usage};
-use crate::outer_header::OuterHeader;
+use crate::outer_header::{Inner, OuterHeader};
 use crate::path_mtu::{PathMtu, SentLately};
 use crate::sa::{no_room, write_udp};
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
@@ -242,22 +242,20 @@ impl OutboundSa {
     }
 
     /// As [`prepare`](Self::prepare), of a packet that the SA [takes plain](Self::takes_plain): nothing more is checked but the frame's
-    /// room. Also whether a limit was reached by it.
+    /// room, without which it stays as it is.
     #[inline]
     pub(crate) fn protect_plain(
         &mut self,
-        frame: &mut Frame,
-        inner: &Layout,
+        packet: &mut Prepared,
+        inner: Inner,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Option<(CryptoJob, FinishContext, bool)> {
-        let next = if inner.is_v6 { IPV6 } else { IPV4 };
+    ) -> Option<bool> {
         let sequence = self.sequence + 1;
-        let (job, context) = self.esp_tunnel(frame, inner, next, sequence, random).ok()?;
+        self.esp_tunnel(packet, inner, inner.protocol(), sequence, random).ok()?;
         self.sequence = sequence;
         self.last_used_ns = now_ns;
-        let is_limit = self.spend(job.lifetime_bytes(SaProtocol::Esp));
-        Some((job, context, is_limit))
+        Some(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
     }
 
     /// Counts a packet; whether a limit is reached.
@@ -271,91 +269,88 @@ impl OutboundSa {
         is_limit
     }
 
-    /// Makes `frame`, a plain packet with this layout, into an IPsec packet whose job is returned. In ESP tunnel
-    /// mode one shorter than `tfc_len` is padded to it. On an error the frame's content is undefined. Also whether a limit was reached.
+    /// Makes a plain packet with this layout into an IPsec packet with its job. In ESP tunnel mode one shorter than `tfc_len` is padded to
+    /// it. On an error the frame's content is undefined. Returns whether a limit was reached.
     ///
     /// # Errors
     /// The reason to drop the packet.
     pub(crate) fn prepare(
         &mut self,
         rest: &mut OutboundRest,
-        frame: &mut Frame,
+        packet: &mut Prepared,
         (inner, tfc_len): (&Layout, usize),
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext, bool), DropReason> {
-        frame.truncate(inner.total_len);
+    ) -> Result<bool, DropReason> {
+        packet.frame.truncate(inner.total_len);
         let sequence = self.take_sequence(rest, now_ns)?;
-        let sealed = self.seal(rest, frame, (inner, tfc_len), sequence, random);
-        let done = sealed.and_then(|done| check_length(frame, &done.1).map(|()| done));
-        let (job, context) = done.inspect_err(|_| rest.skipped += 1)?;
+        let sealed = self.seal(rest, packet, (inner, tfc_len), sequence, random);
+        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
         self.last_used_ns = now_ns;
-        let is_limit = self.spend(job.lifetime_bytes(rest.common.facts.name.protocol));
-        Ok((job, context, is_limit))
+        Ok(self.spend(packet.job.lifetime_bytes(rest.common.facts.name.protocol)))
     }
 
     fn seal(
         &mut self,
         rest: &OutboundRest,
-        frame: &mut Frame,
-        (inner, tfc_len): (&Layout, usize),
+        packet: &mut Prepared,
+        (layout, tfc_len): (&Layout, usize),
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
-        let facts = &rest.common.facts;
+    ) -> Result<(), DropReason> {
+        let (facts, inner) = (&rest.common.facts, Inner::of(layout));
+        let frame = &mut packet.frame;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => {
-                let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let short = tfc_len.saturating_sub(frame.len());
                 if short > 0 {
                     frame.append(short).map_err(no_room)?.fill(0);
                 }
-                self.esp_tunnel(frame, inner, next, sequence, random)
+                return self.esp_tunnel(packet, inner, inner.protocol(), sequence, random);
             }
-            (SaProtocol::Esp, Mode::Transport) => self.esp_transport(rest, frame, inner, sequence, random),
+            (SaProtocol::Esp, Mode::Transport) => {
+                return self.esp_transport(rest, packet, layout, sequence, random);
+            }
             (SaProtocol::Ah, Mode::Tunnel) => {
-                let next = if inner.is_v6 { IPV6 } else { IPV4 };
                 let before = self.outer.len();
                 let header = ah::header_len(self.plan.icv_len(), self.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
                 self.outer.write(frame, inner);
-                let place = ah::Place { at: before, len: header, next };
-                ah::seal(frame, place, self.spi, sequence, &self.plan)
+                let place = ah::Place { at: before, len: header, next: inner.protocol() };
+                (packet.job, packet.context) = ah::seal(frame, place, self.spi, sequence, &self.plan)?;
             }
             (SaProtocol::Ah, Mode::Transport) => {
-                let place = ah::insert(frame, inner, self.plan.icv_len())?;
-                ah::seal(frame, place, self.spi, sequence, &self.plan)
+                let place = ah::insert(frame, layout, self.plan.icv_len())?;
+                (packet.job, packet.context) = ah::seal(frame, place, self.spi, sequence, &self.plan)?;
             }
         }
+        packet.context.generation = self.generation;
+        Ok(())
     }
 
     /// Makes an empty frame into a dummy packet of `len` bytes of payload (RFC 4303 section 2.6), for traffic
-    /// flow confidentiality. Only ESP in tunnel mode has them.
+    /// flow confidentiality. Only ESP in tunnel mode has them. Returns whether a limit was reached.
     ///
     /// # Errors
     /// The reason why none can be sent.
     pub(crate) fn prepare_dummy(
         &mut self,
         rest: &mut OutboundRest,
-        frame: &mut Frame,
+        packet: &mut Prepared,
         len: usize,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext, bool), DropReason> {
+    ) -> Result<bool, DropReason> {
         let facts = &rest.common.facts;
         if (facts.name.protocol, facts.mode) != (SaProtocol::Esp, Mode::Tunnel) {
             return Err(DropReason::BadNextHeader);
         }
         let sequence = self.take_sequence(rest, now_ns)?;
-        let sealed = frame
-            .append(len)
-            .map(&mut *random)
-            .map_err(no_room)
-            .and_then(|()| self.esp_tunnel(frame, &Layout::dummy(len), NO_NEXT_HEADER, sequence, random));
-        let done = sealed.and_then(|done| check_length(frame, &done.1).map(|()| done));
-        let (job, context) = done.inspect_err(|_| rest.skipped += 1)?;
-        let is_limit = self.spend(job.lifetime_bytes(SaProtocol::Esp));
-        Ok((job, context, is_limit))
+        let inner = Inner::of(&Layout::dummy(len));
+        let filled = packet.frame.append(len).map(&mut *random).map_err(no_room);
+        let sealed = filled.and_then(|()| self.esp_tunnel(packet, inner, NO_NEXT_HEADER, sequence, random));
+        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
+        Ok(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
     }
 
     fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
@@ -374,41 +369,39 @@ impl OutboundSa {
     #[inline]
     fn esp_tunnel(
         &mut self,
-        frame: &mut Frame,
-        inner: &Layout,
+        packet: &mut Prepared,
+        inner: Inner,
         next: u8,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+    ) -> Result<(), DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
         let payload_len = frame.len();
         let body_len = self.plan.padded(payload_len + ESP_TRAILER);
         let esp = self.outer.len();
         let header_len = esp + self.plan.esp_header_len();
         let trailer_len = body_len - payload_len + self.plan.icv_len();
-        let packet = frame.grow(header_len, trailer_len).map_err(no_room)?;
-        write_trailer(&mut packet[header_len + payload_len..], body_len - payload_len, next);
-        self.outer.write(packet, inner);
-        self.write_esp(packet, esp, sequence, random);
-        let context = FinishContext {
-            sequence,
-            header: esp as u16,
-            generation: self.generation,
-            ..FinishContext::default()
-        };
-        Ok((self.plan.esp_job(packet, esp, body_len, sequence), context))
+        let bytes = frame.grow(header_len, trailer_len).map_err(no_room)?;
+        write_trailer(&mut bytes[header_len + payload_len..], body_len - payload_len, next);
+        self.outer.write(bytes, inner);
+        self.write_esp(bytes, esp, sequence, random);
+        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
+        self.fill_context(context, esp, sequence);
+        Ok(())
     }
 
     fn esp_transport(
         &mut self,
         rest: &OutboundRest,
-        frame: &mut Frame,
+        packet: &mut Prepared,
         inner: &Layout,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(CryptoJob, FinishContext), DropReason> {
+    ) -> Result<(), DropReason> {
         if inner.fragment.is_some() {
             return Err(DropReason::FragmentInTransport);
         }
+        let Prepared { frame, job, context, .. } = packet;
         let header = inner.unfragmentable;
         let next = frame[inner.next_header_at];
         let payload_len = frame.len() - header;
@@ -417,23 +410,26 @@ impl OutboundSa {
         let udp = encap.map_or(0, |_| UDP_HEADER);
         let grown = udp + self.plan.esp_header_len();
         let trailer_len = body_len - payload_len + self.plan.icv_len();
-        let packet = frame.grow(grown, trailer_len).map_err(no_room)?;
-        write_trailer(&mut packet[grown + header + payload_len..], body_len - payload_len, next);
-        packet.copy_within(grown..grown + header, 0);
-        packet[inner.next_header_at] = if encap.is_some() { UDP } else { ESP };
+        let bytes = frame.grow(grown, trailer_len).map_err(no_room)?;
+        write_trailer(&mut bytes[grown + header + payload_len..], body_len - payload_len, next);
+        bytes.copy_within(grown..grown + header, 0);
+        bytes[inner.next_header_at] = if encap.is_some() { UDP } else { ESP };
         if let Some(ports) = encap {
-            write_udp(&mut packet[header..], ports);
+            write_udp(&mut bytes[header..], ports);
         }
-        ip::set_length(packet);
+        ip::set_length(bytes);
         let esp = header + udp;
-        self.write_esp(packet, esp, sequence, random);
-        let context = FinishContext {
-            sequence,
-            header: esp as u16,
-            generation: self.generation,
-            ..FinishContext::default()
-        };
-        Ok((self.plan.esp_job(packet, esp, body_len, sequence), context))
+        self.write_esp(bytes, esp, sequence, random);
+        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
+        self.fill_context(context, esp, sequence);
+        Ok(())
+    }
+
+    #[inline]
+    fn fill_context(&self, context: &mut FinishContext, header: usize, sequence: u64) {
+        context.sequence = sequence;
+        context.header = header as u16;
+        context.generation = self.generation;
     }
 
     #[inline]
@@ -480,14 +476,15 @@ fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
 }
 
 /// Refuses what is longer than any packet, now that it is protected.
-fn check_length(frame: &Frame, context: &FinishContext) -> Result<(), DropReason> {
-    let len = frame.len() - usize::from(context.saved);
+fn check_length(packet: &Prepared) -> Result<(), DropReason> {
+    let len = packet.frame.len() - usize::from(packet.context.saved);
     if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use convoy_packet::protocol::IPV4;
 
     #[test]
     fn what_every_packet_needs_is_two_cache_lines() {

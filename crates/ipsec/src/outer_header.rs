@@ -1,11 +1,33 @@
 //! The outer header of tunnel mode, kept per SA and written per packet.
 
-use convoy_packet::protocol::UDP;
+use convoy_packet::protocol::{IPV4, IPV6, UDP};
 use convoy_packet::{IpHeader, IpTemplate, IpVariables, Layout, udp};
 
 use crate::sa::{number_of, write_udp};
 use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
 use crate::tos::encapsulate;
+
+/// What an outer header takes over from the inner packet.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inner {
+    pub(crate) is_v6: bool,
+    pub(crate) traffic_class: u8,
+    pub(crate) dont_fragment: bool,
+}
+
+impl Inner {
+    #[inline]
+    pub(crate) const fn of(layout: &Layout) -> Self {
+        let Layout { is_v6, traffic_class, dont_fragment, .. } = *layout;
+        Self { is_v6, traffic_class, dont_fragment }
+    }
+
+    /// The number of its protocol.
+    #[inline]
+    pub(crate) const fn protocol(self) -> u8 {
+        if self.is_v6 { IPV6 } else { IPV4 }
+    }
+}
 
 /// What stands before ESP or AH: an IP header and, where it is encapsulated, UDP's.
 #[derive(Clone, Debug)]
@@ -62,7 +84,7 @@ impl OuterHeader {
 
     /// Writes the header at the start of `packet`, whose length is final.
     #[inline]
-    pub(crate) fn write(&mut self, packet: &mut [u8], inner: &Layout) {
+    pub(crate) fn write(&mut self, packet: &mut [u8], inner: Inner) {
         let own = IpVariables {
             traffic_class: inner.traffic_class & self.copied_class | self.set_class,
             identification: self.identification,
@@ -99,8 +121,8 @@ mod tests {
         OuterHeader::new(&SaConfig { df: OuterDf::Clear, dscp, ecn, ..config })
     }
 
-    fn inner(traffic_class: u8) -> Layout {
-        Layout { traffic_class, ..Layout::dummy(20) }
+    fn inner(traffic_class: u8) -> Inner {
+        Inner { is_v6: false, traffic_class, dont_fragment: false }
     }
 
     #[test]
@@ -108,7 +130,7 @@ mod tests {
         let mut header = header(OuterDscp::Copy, EcnMode::default());
         let mut packet = [0; 20];
         for _ in 0..=u32::from(u16::MAX) + 1 {
-            header.write(&mut packet, &inner(0));
+            header.write(&mut packet, inner(0));
             assert_ne!(packet[4..6], [0, 0]);
         }
     }
@@ -120,7 +142,7 @@ mod tests {
                 let mut header = header(dscp, ecn);
                 for class in 0..=255 {
                     let mut packet = [0; 20];
-                    header.write(&mut packet, &inner(class));
+                    header.write(&mut packet, inner(class));
                     assert_eq!(packet[1], encapsulate(class, dscp, ecn), "{dscp:?}, {ecn:?}, {class:#x}");
                 }
             }

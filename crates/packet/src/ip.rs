@@ -4,6 +4,7 @@
 use std::net::IpAddr;
 
 use crate::HeaderError;
+use crate::field::{u32_at, u128_at};
 use crate::ipv4::{self, Ipv4Header};
 use crate::ipv6::{self, Extension, Ipv6Header};
 
@@ -83,12 +84,24 @@ impl IpHeader {
     }
 }
 
+/// Source and destination as numbers, for comparison without branches on the family.
+#[inline]
+pub fn address_numbers(packet: &[u8], is_v6: bool) -> (u128, u128) {
+    if is_v6 {
+        (u128_at(packet, 8), u128_at(packet, 24))
+    } else {
+        (u32_at(packet, 12).into(), u32_at(packet, 16).into())
+    }
+}
+
 /// Whether the packet is IPv6; if not, it is IPv4.
+#[inline]
 pub fn is_v6(packet: &[u8]) -> bool {
     packet[0] >> 4 == 6
 }
 
 /// DSCP in the upper six bits and ECN in the lower two.
+#[inline]
 pub fn traffic_class(packet: &[u8]) -> u8 {
     if is_v6(packet) { ipv6::traffic_class(packet) } else { packet[1] }
 }

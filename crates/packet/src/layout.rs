@@ -3,9 +3,9 @@
 
 use std::net::IpAddr;
 
-use crate::field::{u16_at, u32_at, u128_at};
+use crate::field::u16_at;
 use crate::protocol::{ICMP, ICMP_V6, NO_NEXT_HEADER, has_ports};
-use crate::{Fragment, HeaderError, Ipv4, Ipv6, ipv4, ipv6};
+use crate::{Fragment, HeaderError, Ipv4, Ipv6, ip, ipv4, ipv6};
 
 /// The fields and places of one packet. Places are in bytes from its start.
 ///
@@ -175,11 +175,7 @@ impl Layout {
     /// Source and destination as numbers, for comparison without branches on the family.
     #[inline]
     pub fn address_numbers(&self, packet: &[u8]) -> (u128, u128) {
-        if self.is_v6 {
-            (u128_at(packet, 8), u128_at(packet, 24))
-        } else {
-            (u32_at(packet, 12).into(), u32_at(packet, 16).into())
-        }
+        ip::address_numbers(packet, self.is_v6)
     }
 
     /// Source and destination.

@@ -104,22 +104,20 @@ impl Ipsec {
         self.glance_inbound(frames, &mut arriving);
         for (frame, known) in frames.drain(..).zip(&arriving) {
             match self.ordinary(&frame, known) {
-                Some((packet, id)) => self.open(frame, packet, id, pool, out),
+                Some(id) => self.open(frame, &known.packet, id, pool, out),
                 None => self.inbound_one(frame, pool, out),
             }
         }
-        arriving.clear();
         self.arriving = arriving;
     }
 
-    /// What nearly all packets are: whole, to the very address of an SA of ours. That one is our own, too.
+    /// The SA of what nearly all packets are: whole, to the very address of an SA of ours. That one is our own, too.
     #[inline]
-    fn ordinary<'a>(&self, frame: &Frame, known: &'a Arriving) -> Option<(&'a Protected, InboundId)> {
-        let (packet, id) = (known.packet.as_ref()?, known.sa?);
+    fn ordinary(&self, frame: &Frame, known: &Arriving) -> Option<InboundId> {
+        let (id, packet) = (known.sa?, &known.packet);
         let sa = self.sad.inbound.line(id.0)?;
-        let (_, destination) = packet.layout.address_numbers(frame);
-        let is_at = sa.is_at(packet.layout.is_v6, destination, packet.in_udp);
-        (is_at && sa.owner == self.config.worker).then_some((packet, id))
+        let is_at = sa.is_at(packet.is_v6, destination(frame, packet.is_v6), packet.in_udp);
+        (is_at && sa.owner == self.config.worker).then_some(id)
     }
 
     /// Any packet.
@@ -146,7 +144,7 @@ impl Ipsec {
         }
         match Kind::of(&frame, &layout, self.config.natt_port) {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
-                let packet = Protected { layout, at, end, in_udp, protocol, spi };
+                let packet = Protected::new(&layout, (protocol, spi), (at, end), in_udp);
                 match self.inbound_sa(&frame, &packet) {
                     Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
                     Ok((id, _)) => self.open(frame, &packet, id, pool, out),
@@ -191,8 +189,7 @@ impl Ipsec {
         else {
             return Err((None, DropReason::OpenedElsewhere));
         };
-        let (layout, end) = (*layout, layout.total_len);
-        let packet = Protected { layout, at, end, in_udp, protocol: SaProtocol::Esp, spi };
+        let packet = Protected::new(layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
         let (id, owner) = self.inbound_sa(frame, &packet)?;
         let index = SaIndex::from(id);
         if frame.offload() != (Offload::Opened { sa: index.0 }) || owner != self.config.worker {
@@ -210,10 +207,9 @@ impl Ipsec {
         let id = self.sad.find_inbound(packet.spi, packet.protocol);
         let found = id.and_then(|id| Some((id, self.sad.inbound.line(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
-        let (_, destination) = packet.layout.address_numbers(frame);
-        let is_at = |address| sa.is_at(packet.layout.is_v6, address, packet.in_udp);
+        let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
         // An unspecified address admits any.
-        if is_at(destination) || is_at(0) {
+        if is_at(destination(frame, packet.is_v6)) || is_at(0) {
             Ok((id, sa.owner))
         } else {
             Err((Some(id.into()), DropReason::SaMismatch))
@@ -233,25 +229,19 @@ impl Ipsec {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         frame.truncate(packet.end);
-        match sa.prepare(&mut frame, &packet.layout, packet.at) {
-            Ok((job, context)) => {
-                let class = self.config.classes.class_of(packet.layout.traffic_class);
-                let is_opened = frame.offload() != Offload::None;
-                let status = if is_opened { CryptoStatus::Done } else { CryptoStatus::Pending };
-                // From here on it is an inner packet like any other.
-                frame.set_offload(Offload::None);
-                out.open.push(Prepared {
-                    frame,
-                    job,
-                    status,
-                    sa: id.into(),
-                    direction: Direction::Open,
-                    class,
-                    reorder_index: 0,
-                    context,
-                });
-            }
-            Err(reason) => self.drop_frame(pool, frame, Some(id.into()), reason),
+        let class = self.config.classes.class_of(packet.traffic_class);
+        let is_opened = frame.offload() != Offload::None;
+        // From here on it is an inner packet like any other.
+        frame.set_offload(Offload::None);
+        out.open.push(Prepared::new(frame, id.into(), Direction::Open, class));
+        let Some(prepared) = out.open.last_mut() else { return };
+        if is_opened {
+            prepared.status = CryptoStatus::Done;
+        }
+        if let Err(reason) = sa.prepare(prepared, packet.at)
+            && let Some(refused) = out.open.pop()
+        {
+            self.drop_frame(pool, refused.frame, Some(id.into()), reason);
         }
     }
 
@@ -445,6 +435,13 @@ impl Ipsec {
             }
         }
     }
+}
+
+/// The destination of a packet, whose family is known, as a number.
+#[inline]
+fn destination(packet: &[u8], is_v6: bool) -> u128 {
+    let (_, destination) = ip::address_numbers(packet, is_v6);
+    destination
 }
 
 /// Source address and port of a packet in UDP that `inbound` has accepted; its ESP header stands at `esp_at`.

@@ -10,7 +10,7 @@ use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::fragment::split;
 use crate::icmp::{self, IcmpError};
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{Direction, Prepared, SaIndex};
 use crate::outbound::OutboundSa;
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
@@ -78,26 +78,31 @@ impl Ipsec {
         for (frame, known) in frames.drain(..).zip(&departing) {
             self.outbound_one(frame, known, &mut context);
         }
-        departing.clear();
         self.departing = departing;
     }
 
     #[inline]
     fn outbound_one(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
-        let Some((layout, flow)) = &known.packet else {
+        let frame = match (known.decision, known.sa) {
+            (Some(Decision { place, .. }), Some(id)) => self.protect_plain(frame, known, place, id, context),
+            _ => Some(frame),
+        };
+        if let Some(frame) = frame {
+            self.outbound_any(frame, known, context);
+        }
+    }
+
+    fn outbound_any(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
+        let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
         };
         let Some(Decision { place, verdict }) = known.decision else {
-            return self.protect_by_quote(frame, layout, context);
+            return self.protect_by_quote(frame, &layout, context);
         };
         match (known.sa, verdict) {
-            (Some(id), _) => {
-                if let Some(frame) = self.protect_plain(frame, layout, place, id, context) {
-                    self.protect(frame, layout, place, id, context);
-                }
-            }
+            (Some(id), _) => self.protect(frame, &layout, place, id, context),
             (None, Verdict::Protect(tunnel)) => {
-                self.note_without_sa(frame, place, (tunnel, *flow), context);
+                self.note_without_sa(frame, place, (tunnel, known.flow), context);
             }
             (None, Verdict::Discard) => {
                 self.note_use(place, frame.len());
@@ -106,7 +111,7 @@ impl Ipsec {
             (None, Verdict::Bypass) => {
                 self.note_use(place, frame.len());
                 let to_sender = &mut context.out.to_inside;
-                if let Some(frame) = self.count_hop_down(frame, layout, None, context.pool, to_sender) {
+                if let Some(frame) = self.count_hop_down(frame, &layout, None, context.pool, to_sender) {
                     self.totals.bypassed_out += 1;
                     context.out.bypass.push(frame);
                 }
@@ -119,8 +124,8 @@ impl Ipsec {
     #[inline]
     fn protect_plain(
         &mut self,
-        mut frame: Frame,
-        layout: &Layout,
+        frame: Frame,
+        known: &Departing,
         place: u32,
         id: OutboundId,
         context: &mut Context<'_, '_>,
@@ -128,24 +133,18 @@ impl Ipsec {
         let len = frame.len();
         let sa = self.sad.outbound.line_mut(id.0).filter(|sa| sa.takes_plain(len, self.now_ns));
         let Some(sa) = sa.filter(|_| !self.config.decrement_ttl) else { return Some(frame) };
-        let protected = sa.protect_plain(&mut frame, layout, self.now_ns, context.random);
-        let Some((job, finish, is_limit)) = protected else { return Some(frame) };
-        let index = SaIndex::from(id);
+        let (index, protect) = (SaIndex::from(id), &mut context.out.protect);
+        let class = self.config.classes.class_of(known.inner.traffic_class);
+        protect.push(Prepared::new(frame, index, Direction::Seal, class));
+        let packet = protect.last_mut()?;
+        let Some(is_limit) = sa.protect_plain(packet, known.inner, self.now_ns, context.random) else {
+            return protect.pop().map(|packet| packet.frame);
+        };
         if is_limit {
             self.limits_reached.push(index);
         }
         self.note_use(place, len);
         self.totals.protected += 1;
-        context.out.protect.push(Prepared {
-            frame,
-            job,
-            status: CryptoStatus::Pending,
-            sa: index,
-            direction: Direction::Seal,
-            class: self.config.classes.class_of(layout.traffic_class),
-            reorder_index: 0,
-            context: finish,
-        });
         None
     }
 
@@ -320,31 +319,21 @@ impl Ipsec {
         let class = self.config.classes.class_of(layout.traffic_class);
         let now_ns = self.now_ns;
         let tfc_len = self.tfc_len(id, layout);
-        let Some(mut frame) = self.with_room(frame, layout, tfc_len, id, context.pool) else { return };
+        let Some(frame) = self.with_room(frame, layout, tfc_len, id, context.pool) else { return };
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
-        match sa.prepare(rest, &mut frame, (layout, tfc_len), now_ns, context.random) {
-            Ok((job, mut finish, is_limit)) => {
-                finish.generation = sa.generation;
-                finish.is_cut = frame.len() > usize::from(sa.path_mtu);
+        let mut packet = Prepared::new(frame, id.into(), Direction::Seal, class);
+        match sa.prepare(rest, &mut packet, (layout, tfc_len), now_ns, context.random) {
+            Ok(is_limit) => {
+                packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
                 if is_limit {
                     self.limits_reached.push(id.into());
                 }
                 self.totals.protected += 1;
-                let (status, sa) = (CryptoStatus::Pending, id.into());
-                context.out.protect.push(Prepared {
-                    frame,
-                    job,
-                    status,
-                    sa,
-                    direction: Direction::Seal,
-                    class,
-                    reorder_index: 0,
-                    context: finish,
-                });
+                context.out.protect.push(packet);
             }
-            Err(reason) => self.drop_frame(context.pool, frame, Some(id.into()), reason),
+            Err(reason) => self.drop_frame(context.pool, packet.frame, Some(id.into()), reason),
         }
     }
 

@@ -9,7 +9,7 @@ use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 use super::Ipsec;
 use super::outbound::NEEDED_TAILROOM;
 use crate::drops::DropReason;
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{Direction, Prepared, SaIndex};
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
 use crate::outbound::{NEVER_NS, OutboundRest, OutboundSa};
@@ -254,26 +254,17 @@ impl Ipsec {
         len: usize,
     ) -> Option<Prepared> {
         let (sa, rest) = self.sad.outbound.both_mut(index.outbound()?.0)?;
-        let mut frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
-        match sa.prepare_dummy(rest, &mut frame, len, now_ns, random) {
-            Ok((job, context, is_limit)) => {
+        let frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
+        let mut packet = Prepared::new(frame, index, Direction::Seal, self.config.classes.class_of(0));
+        match sa.prepare_dummy(rest, &mut packet, len, now_ns, random) {
+            Ok(is_limit) => {
                 if is_limit {
                     self.limits_reached.push(index);
                 }
-                let (status, class) = (CryptoStatus::Pending, self.config.classes.class_of(0));
-                Some(Prepared {
-                    frame,
-                    job,
-                    status,
-                    sa: index,
-                    direction: Direction::Seal,
-                    class,
-                    reorder_index: 0,
-                    context,
-                })
+                Some(packet)
             }
             Err(reason) => {
-                self.drop_frame(pool, frame, Some(index), reason);
+                self.drop_frame(pool, packet.frame, Some(index), reason);
                 None
             }
         }
