@@ -10,6 +10,7 @@ mod in_flight;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
 
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
@@ -94,6 +95,14 @@ impl Engine for Card {
 
     fn in_flight(&self) -> usize {
         self.remote.in_flight()
+    }
+
+    fn wake_by(&mut self, waker: &Waker) -> bool {
+        self.remote.wake_by(waker)
+    }
+
+    fn has_completions(&self) -> bool {
+        self.remote.has_completions()
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
+use std::task::Waker;
 
 use convoy_ipsec::{CryptoStatus, KeyMaterial, SaIndex};
 
@@ -251,6 +252,11 @@ impl Engine for Faulty {
 
     fn gathered(&self) -> usize {
         self.engine.gathered()
+    }
+
+    fn wake_by(&mut self, _: &Waker) -> bool {
+        // What is slow or hangs wakes nobody.
+        false
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {

@@ -1,6 +1,7 @@
 //! The `Engine` trait and what passes through it.
 
 use std::fmt;
+use std::task::Waker;
 
 use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
 
@@ -87,6 +88,26 @@ pub struct Binding {
     pub direction: Direction,
     /// By which a device finds the SA of what comes in.
     pub spi: u32,
+}
+
+/// What a packet takes beside its own bytes, in bytes that take as long.
+const BYTES_OF_A_START: usize = 64;
+
+/// Splits the time that multi-packets took together, in ns, by their bytes.
+pub(crate) fn split_time(
+    total_ns: u64,
+    multi_packets: &[MultiPacket],
+) -> impl Fn(&MultiPacket) -> u64 + use<> {
+    let bytes: usize = multi_packets.iter().map(MultiPacket::work).sum();
+    let ns_of_byte = total_ns as f64 / bytes.max(1) as f64;
+    move |multi_packet| (ns_of_byte * multi_packet.work() as f64) as u64
+}
+
+impl MultiPacket {
+    /// Its part of the work, in bytes.
+    fn work(&self) -> usize {
+        self.packets.iter().map(|packet| packet.frame.len() + BYTES_OF_A_START).sum()
+    }
 }
 
 /// Packets of one SA and direction that go to an engine together.
@@ -208,6 +229,17 @@ pub trait Engine: Send {
 
     /// Multi-packets submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;
+
+    /// Has it wake the caller whenever something is done; `false` if it cannot, so that a caller which sleeps has to look by itself. An engine
+    /// that works on the caller's core has nothing to tell.
+    fn wake_by(&mut self, _waker: &Waker) -> bool {
+        self.description().placement == Placement::Inline
+    }
+
+    /// Whether `poll` would bring something, for a caller that is about to sleep until it is woken.
+    fn has_completions(&self) -> bool {
+        false
+    }
 
     /// Multi-packets that it has gathered and will begin at the next `poll`.
     fn gathered(&self) -> usize {

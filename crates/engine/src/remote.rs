@@ -1,13 +1,15 @@
-//! A device or a library on a thread of its own, fed by a ring a multi-packet at a time.
+//! A device or a library on a thread of its own, fed by a ring. What is at hand goes to it together, as far as it gains by that.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
+use std::task::Waker;
 use std::thread::JoinHandle;
 
 use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
+use crate::interface::split_time;
 use crate::{Completion, EngineError, MultiPacket, Outcome, Refused};
 
 /// Looks at an empty ring before the thread sleeps: long enough for the next burst of a busy worker, short enough not to
@@ -25,14 +27,20 @@ pub(crate) trait Worker {
     /// Forgets the keys of an SA.
     fn remove(&mut self, sa: SaIndex);
 
-    /// Does a whole multi-packet; how long that took, in ns, or `None` if it failed.
-    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64>;
+    /// Packets with which it is busy, so that it is worth looking for as many before it begins.
+    fn gathers(&self) -> usize {
+        1
+    }
+
+    /// Does multi-packets; how long that took, in ns, or `None` if it failed. What has no keys stays pending.
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> Option<u64>;
 }
 
 enum Order {
     Work(MultiPacket),
     Install(SaIndex, Box<KeyMaterial>),
     Remove(SaIndex),
+    WakeBy(Waker),
 }
 
 /// The worker's end.
@@ -173,6 +181,16 @@ impl Remote {
         }
     }
 
+    /// Has the thread wake somebody whenever something is done; `false` if it has died.
+    pub(crate) fn wake_by(&mut self, waker: &Waker) -> bool {
+        self.order(Order::WakeBy(waker.clone())).is_ok()
+    }
+
+    /// Whether something is done that was not polled.
+    pub(crate) fn has_completions(&self) -> bool {
+        !self.done.is_empty()
+    }
+
     pub(crate) fn in_flight(&self) -> usize {
         self.in_flight
     }
@@ -193,12 +211,49 @@ impl Drop for Remote {
     }
 }
 
+/// What the thread has beside its worker.
+struct Thread {
+    done: Producer<Completion>,
+    at_hand: Vec<MultiPacket>,
+    /// Packets of `at_hand`.
+    packets: usize,
+    waker: Option<Waker>,
+}
+
+impl Thread {
+    fn take(&mut self, multi_packet: MultiPacket) {
+        self.packets += multi_packet.packets.len();
+        self.at_hand.push(multi_packet);
+    }
+
+    /// Does all that is at hand.
+    fn process(&mut self, worker: &mut impl Worker) {
+        if self.at_hand.is_empty() {
+            return;
+        }
+        let took_ns = worker.process(&mut self.at_hand);
+        let outcome = if took_ns.is_some() { Outcome::Done } else { Outcome::Failed };
+        let part = split_time(took_ns.unwrap_or_default(), &self.at_hand);
+        for multi_packet in self.at_hand.drain(..) {
+            let service_ns = took_ns.map(|_| part(&multi_packet));
+            // The ring holds as many as may be in flight, so there is room.
+            let _ = self.done.push(Completion { multi_packet, outcome, service_ns });
+        }
+        self.packets = 0;
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+}
+
 fn work<W: Worker>(
     mut worker: W,
     mut orders: Consumer<Order>,
-    mut done: Producer<Completion>,
+    done: Producer<Completion>,
     stop: &AtomicBool,
 ) {
+    let gathers = worker.gathers();
+    let mut thread = Thread { done, at_hand: Vec::new(), packets: 0, waker: None };
     let mut idle = 0;
     while !stop.load(Ordering::Acquire) {
         let Ok(order) = orders.pop() else {
@@ -213,14 +268,14 @@ fn work<W: Worker>(
         };
         idle = 0;
         match order {
+            Order::Work(multi_packet) => thread.take(multi_packet),
             Order::Install(sa, keys) => worker.install(sa, &keys),
             Order::Remove(sa) => worker.remove(sa),
-            Order::Work(mut multi_packet) => {
-                let service_ns = worker.process(&mut multi_packet);
-                let outcome = if service_ns.is_some() { Outcome::Done } else { Outcome::Failed };
-                // The ring holds as many as may be in flight, so there is room.
-                let _ = done.push(Completion { multi_packet, outcome, service_ns });
-            }
+            Order::WakeBy(waker) => thread.waker = Some(waker),
+        }
+        // Keys and packets keep their order, so nothing stays at hand when keys come next.
+        if thread.packets >= gathers || !matches!(orders.peek(), Ok(Order::Work(_))) {
+            thread.process(&mut worker);
         }
     }
 }

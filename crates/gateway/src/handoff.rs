@@ -5,6 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::task::Wake;
 
 use convoy_packet::{Frame, FramePool};
 use nix::sys::eventfd::{EfdFlags, EventFd};
@@ -46,6 +47,17 @@ impl Waker {
         if self.is_asleep.load(Ordering::Relaxed) {
             self.wake();
         }
+    }
+}
+
+/// Engines on threads of their own wake their worker so.
+impl Wake for Waker {
+    fn wake(self: Arc<Self>) {
+        self.wake_sleeper();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.wake_sleeper();
     }
 }
 
@@ -152,11 +164,12 @@ impl Handoff {
         self.from.iter().all(Consumer::is_empty)
     }
 
-    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep.
-    pub fn begin_sleep(&self) -> bool {
+    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep, since something was handed over or
+    /// `has_news` says that something else has come.
+    pub fn begin_sleep(&self, has_news: impl FnOnce() -> bool) -> bool {
         self.waker.is_asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        let may_sleep = self.is_empty();
+        let may_sleep = self.is_empty() && !has_news();
         if !may_sleep {
             self.end_sleep();
         }
@@ -237,14 +250,14 @@ mod tests {
         let mut ends = Handoff::between(2).expect("event files");
         let mut sleeper = ends.pop().expect("two ends");
         let mut giver = ends.pop().expect("two ends");
-        assert!(sleeper.begin_sleep());
+        assert!(sleeper.begin_sleep(|| false));
         giver.give(&mut vec![item(&mut pool, 1, 0)], &mut pool);
         let mut fds = [PollFd::new(sleeper.fd(), PollFlags::POLLIN)];
         assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
         sleeper.end_sleep();
-        assert!(!sleeper.begin_sleep());
+        assert!(!sleeper.begin_sleep(|| false));
         sleeper.take(1, &mut Vec::new(), &mut Vec::new());
-        assert!(sleeper.begin_sleep());
+        assert!(sleeper.begin_sleep(|| false));
         assert_eq!(poll(&mut [PollFd::new(sleeper.fd(), PollFlags::POLLIN)], PollTimeout::ZERO), Ok(0));
     }
 }

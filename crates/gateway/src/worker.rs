@@ -7,7 +7,8 @@ use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::{Frame, FramePool, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
-use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
@@ -21,6 +22,8 @@ const TICK_NS: u64 = 100_000_000;
 const IDLE_MS: u16 = 100;
 /// Rounds without any movement before the thread gives up its core while engines work.
 const SPINS: u32 = 64;
+/// How long it then gives up its core where an engine wakes nobody.
+const NAP: Duration = Duration::from_micros(20);
 
 /// Which side of the gateway a port is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -84,7 +87,10 @@ impl Worker {
     }
 
     /// The same worker as one of several, which are reached by `handoff`.
-    pub fn among(self, handoff: Handoff) -> Self {
+    ///
+    /// Engines that can do so wake it as the other workers do.
+    pub fn among(mut self, handoff: Handoff) -> Self {
+        self.pipeline.stage_mut().wake_by(&handoff.waker().into());
         Self { handoff: Some(handoff), ..self }
     }
 
@@ -297,16 +303,18 @@ impl Worker {
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
     }
 
-    /// Waits until a port has something or time must be looked at. While packets are under way it only
-    /// gives up the core for a moment, since engines finish without waking anyone.
+    /// Waits until a port or an engine has something or time must be looked at. With packets under way at an engine that wakes nobody, it only
+    /// gives up the core for a moment.
     pub fn idle(&self) {
+        let mut longest_ns = u64::from(IDLE_MS) * 1_000_000;
         if !self.is_drained() {
-            if self.idle_rounds > SPINS {
-                std::thread::sleep(Duration::from_micros(20));
-            } else {
-                std::hint::spin_loop();
+            if self.idle_rounds <= SPINS {
+                return std::hint::spin_loop();
             }
-            return;
+            match self.may_sleep_ns() {
+                Some(ns) => longest_ns = longest_ns.min(ns),
+                None => return std::thread::sleep(NAP),
+            }
         }
         let all = || self.inside.iter().chain(&self.outside);
         let mut fds: Vec<PollFd<'_>> = all()
@@ -320,16 +328,26 @@ impl Worker {
             }
             return;
         }
+        let longest = TimeSpec::from_duration(Duration::from_nanos(longest_ns));
         let Some(handoff) = &self.handoff else {
             // An interrupted or failed poll only means another round.
-            let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+            let _ = ppoll(&mut fds, Some(longest), None);
             return;
         };
         fds.push(PollFd::new(handoff.fd(), PollFlags::POLLIN));
-        if handoff.begin_sleep() {
-            let _ = poll(&mut fds, PollTimeout::from(IDLE_MS));
+        if handoff.begin_sleep(|| self.pipeline.stage().engines().has_completions()) {
+            let _ = ppoll(&mut fds, Some(longest), None);
             handoff.end_sleep();
         }
+    }
+
+    /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an engine that cannot, or a port
+    /// that has no room for what leaves.
+    fn may_sleep_ns(&self) -> Option<u64> {
+        let nothing_leaves = self.leaving.iter().flatten().all(Vec::is_empty);
+        // With a full pipeline the ports are not read, and one that has something would not let it sleep.
+        let may_wait = self.handoff.is_some() && nothing_leaves && self.pipeline.has_room();
+        if may_wait { self.pipeline.stage().may_sleep_ns(self.pipeline.clock().now_ns()) } else { None }
     }
 }
 

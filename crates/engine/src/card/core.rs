@@ -115,8 +115,8 @@ impl Worker for Core {
         }
     }
 
-    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
-        let done = self.run(multi_packet);
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> Option<u64> {
+        let done = multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
         if done.is_none() {
             // A card that has failed is set anew; if that fails as well, so will the next multi-packet.
             let _ = self.driver.reset();

@@ -1,14 +1,15 @@
-//! The `multibuffer` engine: Intel ipsec-mb on the worker's core, with packets of many SAs at a time, or on a thread of its
-//! own, a multi-packet at a time.
+//! The `multibuffer` engine: Intel ipsec-mb on the worker's core or on a thread of its own, with packets of many SAs at a time.
 
 mod core;
 
+use std::task::Waker;
 use std::time::Instant;
 
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
 
 pub(crate) use self::core::{Core, done_well};
 
+use crate::interface::split_time;
 use crate::remote::{Remote, Worker};
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
@@ -30,23 +31,18 @@ enum Place {
 struct Inline {
     core: Box<Core>,
     gathered: Vec<MultiPacket>,
-    /// Packets of `gathered`, and their bytes.
+    /// Packets of `gathered`.
     packets: usize,
-    bytes: usize,
     done: Vec<Completion>,
 }
 
-/// Bytes that are as long in the library as what a packet takes beside its own bytes.
-const BYTES_OF_A_START: usize = 64;
-
 impl Inline {
     fn new(core: Core) -> Self {
-        Self { core: Box::new(core), gathered: Vec::new(), packets: 0, bytes: 0, done: Vec::new() }
+        Self { core: Box::new(core), gathered: Vec::new(), packets: 0, done: Vec::new() }
     }
 
     fn gather(&mut self, multi_packet: MultiPacket) {
         self.packets += multi_packet.packets.len();
-        self.bytes += work_of(&multi_packet);
         self.gathered.push(multi_packet);
         if self.packets >= GATHERS {
             self.begin();
@@ -60,12 +56,12 @@ impl Inline {
         }
         let began = Instant::now();
         self.core.process(&mut self.gathered[..]);
-        let ns_of_byte = began.elapsed().as_nanos() as f64 / self.bytes.max(1) as f64;
+        let part = split_time(began.elapsed().as_nanos() as u64, &self.gathered);
         self.done.extend(self.gathered.drain(..).map(|multi_packet| {
-            let service_ns = Some((ns_of_byte * work_of(&multi_packet) as f64) as u64);
+            let service_ns = Some(part(&multi_packet));
             Completion { multi_packet, outcome: Outcome::Done, service_ns }
         }));
-        (self.packets, self.bytes) = (0, 0);
+        self.packets = 0;
     }
 }
 
@@ -73,11 +69,6 @@ impl InPlace for Inline {
     fn process(&mut self, packets: &mut [Prepared]) {
         self.core.process(packets);
     }
-}
-
-/// A multi-packet's part of the work, in bytes.
-fn work_of(multi_packet: &MultiPacket) -> usize {
-    multi_packet.packets.iter().map(|packet| packet.frame.len() + BYTES_OF_A_START).sum()
 }
 
 /// The `multibuffer` engine.
@@ -135,9 +126,14 @@ impl Worker for Core {
         Core::remove(self, sa);
     }
 
-    fn process(&mut self, multi_packet: &mut MultiPacket) -> Option<u64> {
+    fn gathers(&self) -> usize {
+        GATHERS
+    }
+
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> Option<u64> {
         let began = Instant::now();
-        self.process_one(multi_packet).then(|| began.elapsed().as_nanos() as u64)
+        Core::process(self, multi_packets);
+        Some(began.elapsed().as_nanos() as u64)
     }
 }
 
@@ -216,6 +212,20 @@ impl Engine for Multibuffer {
         match &self.place {
             Place::Here(inline) => inline.gathered.len() + inline.done.len(),
             Place::There(remote) => remote.in_flight(),
+        }
+    }
+
+    fn wake_by(&mut self, waker: &Waker) -> bool {
+        match &mut self.place {
+            Place::Here(_) => true,
+            Place::There(remote) => remote.wake_by(waker),
+        }
+    }
+
+    fn has_completions(&self) -> bool {
+        match &self.place {
+            Place::Here(inline) => !inline.done.is_empty(),
+            Place::There(remote) => remote.has_completions(),
         }
     }
 

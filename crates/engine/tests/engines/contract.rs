@@ -1,6 +1,11 @@
 //! What the trait promises, of every engine.
 
-use convoy_engine::{Engine, EngineError, MultiPacket, Software};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::task::Wake;
+use std::time::Duration;
+
+use convoy_engine::{Engine, EngineError, MultiPacket, Placement, Software};
 use convoy_ipsec::{
     Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, KeyMaterial, SaIndex, Transform,
 };
@@ -121,6 +126,48 @@ fn many_multi_packets_come_back_once_each_or_are_refused_for_want_of_room() {
                 .all(|packet| { packet.status == CryptoStatus::Done && packet.frame.len() == 80 })
         );
     }
+}
+
+/// Unparks the thread that made it.
+struct Unpark(std::thread::Thread, AtomicU32);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.1.fetch_add(1, Ordering::SeqCst);
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
+    let mut lab = Lab::new();
+    let case = gcm();
+    let mut tried = 0;
+    for engine in &mut lab.engines {
+        let unpark = Arc::new(Unpark(std::thread::current(), AtomicU32::new(0)));
+        let wakes = engine.wake_by(&Arc::clone(&unpark).into());
+        if !wakes || engine.description().placement == Placement::Inline {
+            continue;
+        }
+        tried += 1;
+        engine.install_key(SA, &case.keys()).expect("AES-GCM");
+        for ticket in 1..=20 {
+            let packets = vec![case.to_seal(&mut lab.pool)];
+            let multi_packet = MultiPacket { ticket, sa: SA, direction: Direction::Seal, packets };
+            engine.submit(multi_packet).expect("one at a time");
+            let began = std::time::Instant::now();
+            while !engine.has_completions() {
+                std::thread::park_timeout(Duration::from_secs(10));
+            }
+            assert!(began.elapsed() < Duration::from_secs(10), "nobody woke us");
+            let mut done = Vec::new();
+            engine.poll(&mut done);
+            assert_eq!((done.len(), engine.in_flight(), engine.has_completions()), (1, 0, false));
+        }
+        // The last wake may still be under way.
+        assert!(unpark.1.load(Ordering::SeqCst) >= 19);
+    }
+    assert!(tried > 0);
 }
 
 /// RFC 4302 section 3.3.3.1.2: AH's ICV stands inside what it authenticates and counts as zeros there.

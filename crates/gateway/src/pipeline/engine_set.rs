@@ -5,6 +5,7 @@
 //! comes back with all its keys. Nothing is lost, nothing is sent twice.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
 use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket};
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
@@ -107,6 +108,23 @@ impl EngineSet {
     /// What an engine has done.
     pub fn counters(&self, engine: usize) -> SlotCounters {
         self.slots[engine].counters
+    }
+
+    /// Has all engines wake their worker when something is done. Those that cannot are known from then on.
+    pub fn wake_by(&mut self, waker: &Waker) {
+        for slot in &mut self.slots {
+            slot.wakes = slot.engine.wake_by(waker);
+        }
+    }
+
+    /// Whether every engine that has something wakes the worker when it is done, and none is to be probed.
+    pub fn wakes(&self) -> bool {
+        self.slots.iter().all(|slot| slot.is_up() && (slot.wakes || slot.is_quiet()))
+    }
+
+    /// Whether an engine has something to bring now.
+    pub fn has_completions(&self) -> bool {
+        self.slots.iter().any(|slot| slot.engine.has_completions())
     }
 
     /// Multi-packets that all engines have together.

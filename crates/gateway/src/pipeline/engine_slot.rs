@@ -71,6 +71,8 @@ pub(super) struct EngineSlot {
     completions: Vec<Completion>,
     spare: Vec<Vec<Prepared>>,
     probe_pause_ns: u64,
+    /// Whether the engine wakes the worker when something is done.
+    pub(super) wakes: bool,
 }
 
 impl EngineSlot {
@@ -84,6 +86,7 @@ impl EngineSlot {
             completions: Vec::new(),
             spare: Vec::new(),
             probe_pause_ns: FIRST_PROBE_NS,
+            wakes: false,
         }
     }
 

@@ -1,6 +1,7 @@
 //! The crypto stage: scheduler, engines and order, for both directions of one worker.
 
 use std::collections::VecDeque;
+use std::task::Waker;
 
 use convoy_engine::{Binding, EngineDescription, EngineError, MultiPacket, Placement};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
@@ -153,6 +154,19 @@ impl CryptoStage {
     /// The scheduler, for its measures.
     pub fn scheduler(&self) -> &Scheduler<Prepared> {
         &self.scheduler
+    }
+
+    /// Has the engines wake their worker when something is done.
+    pub fn wake_by(&mut self, waker: &Waker) {
+        self.engines.wake_by(waker);
+    }
+
+    /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage knows: until an engine wakes it or the scheduler wants
+    /// to look again. `None` if an engine does not wake it.
+    pub fn may_sleep_ns(&self, now_ns: u64) -> Option<u64> {
+        let next_ns =
+            self.scheduler.next_deadline(now_ns).map_or(u64::MAX, |at_ns| at_ns.saturating_sub(now_ns));
+        self.engines.wakes().then_some(next_ns)
     }
 
     /// Packets inside: in the window, at engines, waiting for their turn in the order.

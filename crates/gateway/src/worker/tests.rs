@@ -10,7 +10,7 @@ use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
-use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
+use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Multibuffer, Software};
 use convoy_ipsec::MappingChange;
 use convoy_packet::{IpHeader, Offload};
 use convoy_port::{PortCounters, PortDescription, PortKind, memory};
@@ -142,7 +142,7 @@ impl Port for Sleepless {
     }
 }
 
-/// Engines finish, and turn late, without waking anyone.
+/// An engine that wakes nobody finishes, and turns late, unseen.
 #[test]
 fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let text = format!("[scheduler]\nlate_margin_us = 1000\n{TUNNEL}");
@@ -188,4 +188,43 @@ fn another(config: &Config, costs: &mut Costs) -> Pipeline {
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
     let beginnings = crate::state::Beginnings::Fresh;
     assemble::pipeline(config, 0, engines, costs, Clock::start(), &beginnings).expect("good").0
+}
+
+/// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes it.
+fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
+    let mut costs = Costs::new();
+    costs.state(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
+    let beginnings = crate::state::Beginnings::Fresh;
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(engine)];
+    let (mut pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &beginnings).expect("good");
+    let mut packet = vec![0; 100];
+    let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
+    IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
+    let mut burst = vec![pipeline.pool_mut().take_filled(&packet, 64).expect("a frame")];
+    let handoff = Handoff::between(1).expect("an event file").remove(0);
+    let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).among(handoff);
+    worker.pipeline.outbound(&mut burst);
+    worker.pipeline.pump(Input::Paused);
+    let may_sleep = worker.may_sleep_ns().is_some();
+    let began = std::time::Instant::now();
+    while worker.pipeline.departures.to_outside.is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(60), "it never finished");
+        worker.idle_rounds = SPINS + 1;
+        worker.idle();
+        worker.pipeline.pump(Input::Paused);
+    }
+    may_sleep
+}
+
+#[test]
+fn a_worker_sleeps_until_an_engine_on_a_thread_of_its_own_wakes_it() {
+    if cfg!(target_arch = "x86_64") {
+        let engine = Multibuffer::on_core("multibuffer0", 0).expect("make test installs libipsec-mb-dev");
+        assert!(may_sleep_beside(engine));
+    }
+    let (slow, polls) = (Software::new("slow"), 3);
+    let plan = FaultPlan::once(Fault::Slow { polls }, 0);
+    assert!(!may_sleep_beside(Faulty::new(Box::new(slow), plan)), "it wakes nobody");
 }
