@@ -202,7 +202,8 @@ pub fn pipeline(
     let mut environment = environment.into();
     let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
     let ipsec = Ipsec::new(ipsec_config(config, worker, environment.random.next_u64()));
-    let pool = FramePool::new(POOL_FRAMES.0, POOL_FRAMES.1).with_huge(POOL_FRAMES.2);
+    let (small, jumbo, huge) = environment.frames;
+    let pool = FramePool::new(small, jumbo).with_huge(huge);
     let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
     let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What a gateway takes from its machine: the time and random numbers. A simulation gives it both.
+//! What a gateway takes from its machine: the time, random numbers and memory for frames. A simulation gives it all three.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
+
+use crate::assemble::POOL_FRAMES;
 
 /// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
 #[derive(Clone, Debug)]
@@ -64,24 +66,26 @@ impl VirtualTime {
     }
 }
 
-/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself and the system's random numbers.
+/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random numbers and the usual frames.
 pub struct Environment {
     /// The time.
     pub clock: Clock,
     /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places outsiders must not predict.
     pub random: StdRng,
+    /// How many frames a pipeline of [`assemble`](crate::assemble::pipeline) has: small, jumbo and huge.
+    pub frames: (usize, usize, usize),
 }
 
 impl Environment {
     /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs could be guessed.
     pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
-        Self { clock: time.clock(), random: StdRng::seed_from_u64(seed) }
+        Self { clock: time.clock(), random: StdRng::seed_from_u64(seed), frames: POOL_FRAMES }
     }
 }
 
 impl From<Clock> for Environment {
     fn from(clock: Clock) -> Self {
-        Self { clock, random: StdRng::from_os_rng() }
+        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES }
     }
 }
 

@@ -27,6 +27,8 @@ mod ports;
 pub mod privileges;
 pub mod replay;
 pub mod run;
+#[cfg(test)]
+mod simulation;
 pub mod snapshot;
 pub mod state;
 pub mod supervise;

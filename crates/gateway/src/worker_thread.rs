@@ -152,19 +152,29 @@ impl WorkerThread {
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
-            self.tell_events(tell);
-            self.watch_drops();
-            self.report_numbers();
+            self.look_around(tell);
             while let Ok(command) = commands.try_recv() {
                 command(self);
             }
         }
         self.drain(&mut settling)?;
         self.tell_events(tell);
+        self.report_end();
+        Ok(())
+    }
+
+    /// What is due between two rounds: news for the operator, and for the keeper of the state file.
+    pub(crate) fn look_around(&mut self, tell: &Tell) {
+        self.tell_events(tell);
+        self.watch_drops();
+        self.report_numbers();
+    }
+
+    /// Tells the keeper of the state file that it sends nothing more.
+    pub(crate) fn report_end(&self) {
         if let Some(reporter) = &self.reporter {
             reporter.end(&self.installed, self.worker.pipeline().ipsec());
         }
-        Ok(())
     }
 
     fn report_numbers(&mut self) {

@@ -84,7 +84,7 @@ impl Pipeline {
         pool: FramePool,
         environment: impl Into<Environment>,
     ) -> Self {
-        let Environment { clock, random } = environment.into();
+        let Environment { clock, random, .. } = environment.into();
         Self {
             ipsec,
             stage,

@@ -22,10 +22,10 @@ pub(super) struct Book {
 }
 
 /// Numbers that are reserved and not allowed yet.
-struct Grant {
-    worker: usize,
-    generation: u64,
-    reserved: u64,
+pub(crate) struct Grant {
+    pub(crate) worker: usize,
+    pub(crate) generation: u64,
+    pub(crate) reserved: u64,
 }
 
 impl Book {
@@ -41,15 +41,16 @@ impl Book {
     pub(super) fn write_through(&mut self) -> std::io::Result<()> {
         self.file.write_through(self.marks.records())
     }
+}
 
-    fn take_in(&mut self, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
-        for progress in &report.progress {
-            if report.is_last {
-                self.marks.settle(progress);
-            } else if let Some(reserved) = self.marks.go_on(progress, now_ns) {
-                let generation = progress.kept.generation;
-                grants.push(Grant { worker: report.worker, generation, reserved });
-            }
+/// Takes in how far SAs have come; what that lets them use once the marks are written is added to `grants`.
+pub(super) fn take_in(marks: &mut Marks, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
+    for progress in &report.progress {
+        if report.is_last {
+            marks.settle(progress);
+        } else if let Some(reserved) = marks.go_on(progress, now_ns) {
+            let generation = progress.kept.generation;
+            grants.push(Grant { worker: report.worker, generation, reserved });
         }
     }
 }
@@ -73,7 +74,7 @@ pub(super) fn keep(book: &Mutex<Book>, notes: &Receiver<Note>, handles: &WorkerH
         let now_ns = book.now_ns();
         for note in note.into_iter().chain(notes.try_iter()) {
             match note {
-                Note::Report(report) => book.take_in(&report, now_ns, &mut grants),
+                Note::Report(report) => take_in(&mut book.marks, &report, now_ns, &mut grants),
                 Note::End => is_over = true,
             }
         }

@@ -12,6 +12,8 @@ mod file;
 mod keeper;
 mod marks;
 mod reporter;
+#[cfg(test)]
+mod simulated;
 
 use std::collections::HashMap;
 use std::io;
@@ -26,6 +28,8 @@ use rand::RngCore;
 pub use marks::Beginning;
 
 pub(crate) use reporter::{Numbers, Report, Reporter, extend, report};
+#[cfg(test)]
+pub(crate) use simulated::{SimulatedDisk, SimulatedState};
 
 use crate::config::{Config, TunnelConfig};
 use crate::worker_handles::WorkerHandles;

@@ -1,0 +1,223 @@
+//! What IKE does at both ends: it brings new SAs, and takes old ones away when their successors are in use.
+
+use std::net::SocketAddr;
+
+use convoy_ipsec::{
+    Action, KeyMaterial, Lifetime, Limits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds, SaIndex,
+    Selector, UdpEncap,
+};
+use rand::{Rng, RngCore};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::scenario::{Scenario, address, selector};
+use super::site::{Running, negotiated};
+use super::wire::Wire;
+
+/// Of the first SA that is negotiated.
+const FIRST_SPI: u32 = 0x10_0000;
+const NATT_PORT: u16 = 4500;
+
+/// A step of a negotiation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    InstallInbound,
+    InstallOutbound,
+    /// Takes all older SAs of the tunnel away.
+    RetireOlder,
+}
+
+/// Where an SA stands in the gateway that was started at this time.
+struct Place {
+    started_ns: u64,
+    generation: usize,
+    places: Vec<SaIndex>,
+}
+
+struct Generation {
+    /// By the site that receives.
+    spis: [u32; 2],
+    keys: [KeyMaterial; 2],
+}
+
+/// The SAs of one tunnel.
+struct Negotiated {
+    tunnel: usize,
+    generations: Vec<Generation>,
+    placed: [Vec<Place>; 2],
+}
+
+/// Both daemons, which always agree.
+pub(super) struct Negotiator {
+    tunnels: Vec<Negotiated>,
+    next_spi: u32,
+    /// Where site 0 sees site 1, if a NAT is between them.
+    pub(super) mapping: Option<SocketAddr>,
+}
+
+impl Negotiator {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let negotiated = (0..scenario.tunnels.len()).filter(|at| !scenario.tunnels[*at].is_static);
+        let tunnels = negotiated.map(|tunnel| Negotiated {
+            tunnel,
+            generations: Vec::new(),
+            placed: Default::default(),
+        });
+        Self { tunnels: tunnels.collect(), next_spi: FIRST_SPI, mapping: None }
+    }
+
+    /// How many tunnels it has.
+    pub(super) fn len(&self) -> usize {
+        self.tunnels.len()
+    }
+
+    /// The place here of a tunnel.
+    pub(super) fn position(&self, tunnel: convoy_ipsec::TunnelId) -> Option<usize> {
+        self.tunnels.iter().position(|of| negotiated(of.tunnel) == tunnel)
+    }
+
+    /// Whether an SPI is one of its SAs'.
+    pub(super) fn has(&self, spi: u32) -> bool {
+        (FIRST_SPI..self.next_spi).contains(&spi)
+    }
+
+    /// The policies of a site.
+    pub(super) fn policies(&self, site: usize, scenario: &Scenario) -> Vec<Policy> {
+        let policy = |of: &Negotiated| {
+            let is_v6 = scenario.tunnels[of.tunnel].is_v6_inside;
+            let network = |site| selector(site, of.tunnel, is_v6).parse().expect("a network");
+            Policy {
+                name: format!("t{}", of.tunnel),
+                priority: 100,
+                direction: PolicyDirection::Both,
+                selector: Selector { local: network(site), remote: network(1 - site) },
+                action: Action::Protect(negotiated(of.tunnel)),
+            }
+        };
+        self.tunnels.iter().map(policy).collect()
+    }
+
+    /// New keys and SPIs for a tunnel; their number.
+    pub(super) fn negotiate(
+        &mut self,
+        at: usize,
+        scenario: &Scenario,
+        dice: &mut Xoshiro256PlusPlus,
+        wire: &mut Wire,
+    ) -> usize {
+        let transform = scenario.tunnels[self.tunnels[at].tunnel].transform;
+        let mut fresh = || {
+            let mut key = vec![0; transform.key_material_len()];
+            dice.fill_bytes(&mut key);
+            KeyMaterial::new(transform, key).expect("the transform's own length")
+        };
+        let keys = [fresh(), fresh()];
+        let spis = [self.next_spi, self.next_spi + 1];
+        self.next_spi += 2;
+        spis.iter().for_each(|spi| wire.expect(*spi, transform.iv_len()));
+        let generations = &mut self.tunnels[at].generations;
+        generations.push(Generation { spis, keys });
+        generations.len() - 1
+    }
+
+    /// Does a step at a site.
+    pub(super) fn step(
+        &mut self,
+        (at, generation, step): (usize, usize, Step),
+        site: usize,
+        gateway: &mut Running,
+        scenario: &Scenario,
+    ) {
+        let direction = match step {
+            Step::InstallInbound => SaDirection::Inbound,
+            Step::InstallOutbound => SaDirection::Outbound,
+            Step::RetireOlder => return self.retire(at, generation, site, gateway),
+        };
+        let sa = self.sa(at, generation, site, direction, scenario);
+        let places = gateway.install(&sa);
+        let started_ns = gateway.started_ns;
+        self.tunnels[at].placed[site].push(Place { started_ns, generation, places });
+    }
+
+    fn retire(&mut self, at: usize, generation: usize, site: usize, gateway: &mut Running) {
+        let placed = &mut self.tunnels[at].placed[site];
+        // What stood in a gateway that has ended went with it.
+        placed.retain(|place| place.started_ns == gateway.started_ns);
+        for place in placed.extract_if(.., |place| place.generation < generation) {
+            gateway.retire(&place.places);
+        }
+    }
+
+    /// Takes one SA away that is in use, at once.
+    pub(super) fn withdraw(&mut self, at: usize, site: usize, gateway: &mut Running) -> bool {
+        let placed = &mut self.tunnels[at].placed[site];
+        placed.retain(|place| place.started_ns == gateway.started_ns);
+        let Some(place) = placed.pop() else { return false };
+        gateway.retire(&place.places);
+        true
+    }
+
+    /// Has site 0 send to where site 1 is now.
+    pub(super) fn follow(&mut self, gateway: &mut Running, scenario: &Scenario) {
+        for at in 0..self.tunnels.len() {
+            if !self.is_behind_nat(at, scenario) {
+                continue;
+            }
+            let ends = self.ends(at, 0, scenario);
+            for place in
+                self.tunnels[at].placed[0].iter().filter(|place| place.started_ns == gateway.started_ns)
+            {
+                for (thread, sa) in gateway.threads.iter_mut().zip(&place.places) {
+                    let _ = thread.move_sa(*sa, &ends);
+                }
+            }
+        }
+    }
+
+    fn is_behind_nat(&self, at: usize, scenario: &Scenario) -> bool {
+        self.mapping.is_some() && scenario.tunnels[self.tunnels[at].tunnel].is_encapsulated
+    }
+
+    fn ends(&self, at: usize, site: usize, scenario: &Scenario) -> SaEnds {
+        let tunnel = &scenario.tunnels[self.tunnels[at].tunnel];
+        let [local, remote] = [site, 1 - site].map(|site| address(site, tunnel.is_v6_outside));
+        let mapped = self.mapping.filter(|_| site == 0 && tunnel.is_encapsulated);
+        let remote_port = mapped.map_or(NATT_PORT, |mapped| mapped.port());
+        let encap = tunnel.is_encapsulated.then_some(UdpEncap { local_port: NATT_PORT, remote_port });
+        SaEnds { local, remote: mapped.map_or(remote, |mapped| mapped.ip()), encap }
+    }
+
+    fn sa(
+        &self,
+        at: usize,
+        generation: usize,
+        site: usize,
+        direction: SaDirection,
+        scenario: &Scenario,
+    ) -> SaConfig {
+        let of = &self.tunnels[at];
+        let tunnel = &scenario.tunnels[of.tunnel];
+        let receiver = if direction == SaDirection::Inbound { site } else { 1 - site };
+        let Generation { spis, keys } = &of.generations[generation];
+        let SaEnds { local, remote, encap } = self.ends(at, site, scenario);
+        let hard = Limits { packets: tunnel.hard_packets, ..Limits::default() };
+        let soft = Limits { packets: tunnel.hard_packets.map(|packets| packets / 2), ..Limits::default() };
+        SaConfig {
+            encap,
+            esn: tunnel.esn,
+            replay_window: tunnel.replay_window,
+            lifetime: Lifetime { soft, hard },
+            tunnel: negotiated(of.tunnel),
+            owner: of.tunnel as u16 % scenario.workers,
+            ..SaConfig::new(spis[receiver], direction, local, remote, keys[receiver].clone())
+        }
+    }
+}
+
+/// How long a step takes, in ns.
+pub(super) fn pause(dice: &mut Xoshiro256PlusPlus, step: Step) -> u64 {
+    match step {
+        Step::InstallInbound => dice.random_range(1_000_000..60_000_000),
+        Step::InstallOutbound => dice.random_range(60_000_000..200_000_000),
+        Step::RetireOlder => dice.random_range(300_000_000..900_000_000),
+    }
+}

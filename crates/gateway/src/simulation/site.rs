@@ -1,0 +1,282 @@
+//! A whole gateway, from one start to its end.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex};
+
+use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
+use convoy_ipsec::{LifetimeEvent, MappingChange, Policy, SaConfig, SaIndex, TunnelId};
+use convoy_packet::FrameSize;
+use rand::Rng;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::engine::VirtualEngine;
+use super::port::End;
+use super::scenario::{MTU, Scenario};
+use crate::assemble;
+use crate::clock::{Environment, VirtualTime};
+use crate::config::Config;
+use crate::costs::Costs;
+use crate::daemon::Daemon;
+use crate::handoff::Handoff;
+use crate::pipeline::Acquire;
+use crate::state::{SimulatedDisk, SimulatedState};
+use crate::worker::Worker;
+use crate::worker_thread::{Tell, WorkerThread};
+
+/// Faults that an engine has in one life of a gateway, at most.
+const ENGINE_FAULTS: u32 = 3;
+
+/// What a gateway told its key daemon.
+pub(super) enum Note {
+    Acquire(Acquire),
+    Expire(LifetimeEvent),
+    Mapping(MappingChange),
+}
+
+/// The daemon's end.
+#[derive(Default)]
+pub(super) struct Notes(Mutex<Vec<Note>>);
+
+impl Notes {
+    fn push(&self, note: Note) -> bool {
+        self.0.lock().expect("one thread").push(note);
+        true
+    }
+}
+
+impl Daemon for Notes {
+    fn ike(&self, _: &[u8]) -> bool {
+        panic!("nobody sends IKE messages here")
+    }
+
+    fn acquire(&self, acquire: Acquire) -> bool {
+        self.push(Note::Acquire(acquire))
+    }
+
+    fn expire(&self, event: &LifetimeEvent) -> bool {
+        self.push(Note::Expire(*event))
+    }
+
+    fn mapping(&self, change: &MappingChange) -> bool {
+        self.push(Note::Mapping(*change))
+    }
+}
+
+/// What entered and left a gateway, in packets.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Balance {
+    pub(super) entered: u64,
+    pub(super) made: u64,
+    pub(super) left: u64,
+    pub(super) dropped: u64,
+}
+
+impl Balance {
+    /// Packets that are inside.
+    ///
+    /// # Panics
+    /// If more have left than entered: something was doubled, or counted twice.
+    pub(super) fn inside(&self) -> u64 {
+        let (gains, losses) = (self.entered + self.made, self.left + self.dropped);
+        gains
+            .checked_sub(losses)
+            .unwrap_or_else(|| panic!("more came out of a gateway than went in: {self:?}"))
+    }
+}
+
+/// A gateway at work.
+pub(super) struct Running {
+    pub(super) time: VirtualTime,
+    pub(super) started_ns: u64,
+    pub(super) threads: Vec<WorkerThread>,
+    pub(super) inside: Vec<End>,
+    pub(super) outside: Vec<End>,
+    /// Keep-alives and fragments that it has sent.
+    pub(super) made: u64,
+    notes: Arc<Notes>,
+    state: SimulatedState,
+    tell: Tell,
+    log: Arc<Mutex<Vec<String>>>,
+}
+
+/// What a gateway is started with.
+pub(super) struct Start<'a> {
+    pub(super) scenario: &'a Scenario,
+    pub(super) config: &'a Config,
+    pub(super) policies: &'a [Policy],
+    pub(super) costs: &'a Costs,
+    pub(super) now_ns: u64,
+    pub(super) is_calm: &'a Arc<AtomicBool>,
+}
+
+impl Running {
+    pub(super) fn start(start: &Start<'_>, disk: SimulatedDisk, dice: &mut Xoshiro256PlusPlus) -> Self {
+        let Start { scenario, config, policies, costs, now_ns, is_calm } = *start;
+        let time = VirtualTime::new();
+        let mut state = SimulatedState::open(disk);
+        // 2026, later at each start unless the clock has no battery.
+        let wall_ns = 1_767_300_000_000_000_000 + if scenario.has_stuck_clock { 0 } else { now_ns };
+        let beginnings = state.begin(&config.tunnels, wall_ns, 0);
+        let notes = Arc::new(Notes::default());
+        let shared = Arc::new(config.clone());
+        let workers = usize::from(config.workers);
+        let ends = || (0..workers).map(|_| End::default()).collect::<Vec<_>>();
+        let (inside, outside) = (ends(), ends());
+        let mut threads = Vec::new();
+        for (number, handoff) in (0..config.workers).zip(Handoff::between(workers).expect("event files")) {
+            let engines = engines(scenario, &time, dice, is_calm);
+            let environment =
+                Environment { frames: scenario.frames, ..Environment::simulated(&time, dice.random()) };
+            let (pipeline, installed) =
+                assemble::pipeline(config, number, engines, costs, environment, &beginnings)
+                    .expect("a good configuration");
+            let at = usize::from(number);
+            let ports = [(&inside[at], "inside"), (&outside[at], "outside")]
+                .map(|(end, name)| vec![end.port(name, MTU)]);
+            let [inside, outside] = ports;
+            let daemon = Arc::clone(&notes) as Arc<dyn Daemon>;
+            let worker = Worker::new(pipeline, inside, outside).among(handoff).with_daemon(daemon);
+            let mut thread = WorkerThread::new(worker, Arc::clone(&shared), installed, costs.models());
+            thread.report_to(state.reporter());
+            thread.set_policies(policies.to_vec(), HashMap::new());
+            threads.push(thread);
+        }
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let lines = Arc::clone(&log);
+        let tell: Tell = Arc::new(move |line| lines.lock().expect("one thread").push(line));
+        Self { time, started_ns: now_ns, threads, inside, outside, made: 0, notes, state, tell, log }
+    }
+
+    pub(super) fn set_time(&self, now_ns: u64) {
+        self.time.advance_to(now_ns - self.started_ns);
+    }
+
+    /// One round of a worker.
+    pub(super) fn round(&mut self, worker: usize, is_reading: bool) {
+        let thread = &mut self.threads[worker];
+        thread.worker_mut().round(is_reading).expect("virtual ports do not fail");
+        thread.look_around(&self.tell);
+    }
+
+    /// What the state file's keeper does.
+    pub(super) fn keep(&mut self, is_writable: bool) {
+        for grant in self.state.keep(self.time.now_ns(), is_writable) {
+            self.threads[grant.worker].extend_numbers(grant.generation, grant.reserved);
+        }
+    }
+
+    pub(super) fn take_notes(&self) -> Vec<Note> {
+        std::mem::take(&mut *self.notes.0.lock().expect("one thread"))
+    }
+
+    /// What it told the operator.
+    pub(super) fn take_log(&self) -> Vec<String> {
+        std::mem::take(&mut *self.log.lock().expect("one thread"))
+    }
+
+    /// Installs an SA in all workers; its place in each.
+    pub(super) fn install(&mut self, sa: &SaConfig) -> Vec<SaIndex> {
+        let install = |thread: &mut WorkerThread| thread.install(sa).expect("its SPI is new");
+        self.threads.iter_mut().map(install).collect()
+    }
+
+    pub(super) fn retire(&mut self, places: &[SaIndex]) {
+        self.threads.iter_mut().zip(places).for_each(|(thread, place)| thread.retire(*place));
+    }
+
+    pub(super) fn is_drained(&mut self) -> bool {
+        self.threads.iter_mut().all(|thread| thread.worker_mut().is_drained())
+    }
+
+    /// What all ports and workers have counted.
+    pub(super) fn balance(&mut self) -> Balance {
+        let mut balance = Balance { made: self.made, ..Balance::default() };
+        for end in self.inside.iter().chain(&self.outside) {
+            let counters = end.lock().counters;
+            balance.entered += counters.received_packets;
+            balance.left += counters.sent_packets + counters.send_dropped;
+        }
+        for thread in &mut self.threads {
+            let counters = thread.worker_mut().pipeline().ipsec().counters();
+            balance.made += counters.icmp_sent;
+            // A packet that is cut is cut in two here, as no path is so narrow.
+            balance.dropped += counters.drops.total() + counters.reassembled;
+        }
+        balance
+    }
+
+    /// What it has counted.
+    pub(super) fn describe(&mut self) -> String {
+        let mut text = format!("{:?}", self.balance());
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            let pipeline = thread.worker_mut().pipeline();
+            let counters = pipeline.ipsec().counters();
+            let engines = pipeline.stage().engines();
+            let health: Vec<_> = (0..engines.len()).map(|engine| engines.health(engine)).collect();
+            let (inside, acquiring) = (pipeline.stage().len(), pipeline.acquiring());
+            let drops: Vec<_> =
+                counters.drops.met().map(|(reason, count)| format!("{reason} {count}")).collect();
+            text += &format!(
+                "\n  worker {number}: {} protected, {} opened, {inside} at engines, {acquiring} without an SA, drops: {}, {health:?}",
+                counters.protected,
+                counters.opened,
+                drops.join(", ")
+            );
+        }
+        text
+    }
+
+    /// Holds that every frame is home.
+    pub(super) fn check_frames(&mut self) {
+        for (number, thread) in self.threads.iter_mut().enumerate() {
+            let engines = thread.worker_mut().pipeline().stage().engines();
+            let engines = format!("{} multi-packets at engines", engines.in_flight());
+            let pool = thread.worker_mut().pipeline_mut().pool_mut();
+            for size in FrameSize::ALL {
+                let (free, all) = (pool.available(size), pool.total(size));
+                assert_eq!(
+                    free, all,
+                    "worker {number}: {size:?} frames are missing, and nothing is under way; {engines}"
+                );
+            }
+        }
+    }
+
+    /// An end in good order.
+    pub(super) fn stop(self) -> SimulatedDisk {
+        self.threads.iter().for_each(WorkerThread::report_end);
+        self.state.end(self.time.now_ns())
+    }
+
+    /// The end of the process, or of the machine's power.
+    pub(super) fn kill(self, is_power_cut: bool) -> SimulatedDisk {
+        let disk = self.state.killed();
+        if is_power_cut { disk.after_power_cut() } else { disk }
+    }
+}
+
+fn engines(
+    scenario: &Scenario,
+    time: &VirtualTime,
+    dice: &mut Xoshiro256PlusPlus,
+    is_calm: &Arc<AtomicBool>,
+) -> Vec<Box<dyn Engine>> {
+    let mut engine = |(character, faults): &(_, Option<u64>)| -> Box<dyn Engine> {
+        let engine = VirtualEngine::new(character, time, dice.random(), is_calm);
+        if faults.is_none() {
+            return Box::new(engine);
+        }
+        let kinds = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
+        let (seed, times) = (dice.random(), dice.random_range(0..=ENGINE_FAULTS));
+        let plan =
+            FaultPlan { seed, faults: kinds, after: 0..=60, times, probes: Some(dice.random_range(0..3)) };
+        Box::new(Faulty::new(Box::new(engine), plan))
+    };
+    scenario.engines.iter().map(&mut engine).collect()
+}
+
+/// How policies know a tunnel whose SAs are negotiated.
+pub(super) fn negotiated(tunnel: usize) -> TunnelId {
+    TunnelId(1000 + tunnel as u32)
+}

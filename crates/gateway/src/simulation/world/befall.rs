@@ -1,0 +1,94 @@
+//! What befalls the gateways, their links and their disks.
+
+use rand::Rng;
+use rand::seq::IndexedRandom;
+
+use super::super::network::another_mapping;
+use super::{Event, World};
+
+/// How long packets may take to leave a gateway that stops, in ns.
+const DRAIN_NS: u64 = 5_000_000_000;
+
+impl World<'_> {
+    /// What an operator, the machine and the network do in this round.
+    pub(super) fn befall(&mut self) {
+        let rates = self.scenario.rates;
+        let site = self.dice.random_range(0..2);
+        if self.dice.random_bool(rates.restart) {
+            self.end(site);
+        }
+        if self.dice.random_bool(rates.rekey) && self.negotiator.len() > 0 {
+            let tunnel = self.dice.random_range(0..self.negotiator.len());
+            self.negotiate(tunnel);
+        }
+        if self.dice.random_bool(rates.withdraw) {
+            self.withdraw(site);
+        }
+        if self.dice.random_bool(rates.refuse) {
+            self.refuse(site);
+        }
+        if self.dice.random_bool(rates.path_mtu) {
+            let mtu = *[1500, 1480, 1440, 1400].choose(&mut self.dice).expect("not empty");
+            self.links[site].mtu = mtu;
+            self.journal.note(format_args!("the path to site {site} carries {mtu} bytes"));
+        }
+        if self.dice.random_bool(rates.move_peer) {
+            let mapping = another_mapping(&mut self.dice);
+            self.negotiator.mapping = Some(mapping);
+            self.figures.moves += 1;
+            self.journal.note(format_args!("site 1 moves to {mapping}"));
+        }
+        if self.dice.random_bool(rates.cut_link) {
+            let length_ns = self.dice.random_range(1_000_000..3_000_000_000);
+            self.links[site].cut_until_ns = self.now_ns + length_ns;
+            self.journal.note(format_args!("the link to site {site} is cut for {length_ns} ns"));
+        }
+        if self.dice.random_bool(rates.disk_fails) {
+            let site = &mut self.sites[site];
+            site.is_disk_writable = !site.is_disk_writable;
+        }
+    }
+
+    fn withdraw(&mut self, site: usize) {
+        let tunnel = self.dice.random_range(0..self.negotiator.len());
+        if let Some(running) = &mut self.sites[site].running
+            && self.negotiator.withdraw(tunnel, site, running)
+        {
+            self.journal.note(format_args!("site {site}: an SA of tunnel {tunnel} is taken away"));
+            self.negotiate(tunnel);
+        }
+    }
+
+    fn refuse(&mut self, site: usize) {
+        let Some(running) = &mut self.sites[site].running else { return };
+        let ends: Vec<_> = running.inside.iter().chain(&running.outside).cloned().collect();
+        let end = ends.choose(&mut self.dice).expect("there is a worker");
+        let room = if self.dice.random_bool(0.5) { Some(self.dice.random_range(0..4)) } else { None };
+        end.lock().room = room;
+        self.journal.note(format_args!("site {site}: a port has room for {room:?} packets"));
+    }
+
+    /// Stops or kills a gateway, and has it start again.
+    fn end(&mut self, site: usize) {
+        let now_ns = self.now_ns;
+        let of = &mut self.sites[site];
+        if of.running.is_none() || of.stops_ns.is_some() {
+            return;
+        }
+        if self.dice.random_bool(0.5) {
+            of.stops_ns = Some(now_ns + DRAIN_NS);
+            self.journal.note(format_args!("site {site}: stops"));
+            return;
+        }
+        let Some(mut running) = of.running.take() else { return };
+        let is_power_cut = self.dice.random_bool(0.3);
+        running.balance().inside();
+        of.disk = Some(running.kill(is_power_cut));
+        of.killed_ns = Some(now_ns);
+        of.has_lost_power |= is_power_cut;
+        self.figures.kills += 1;
+        self.journal.note(format_args!("site {site}: is killed, power cut: {is_power_cut}"));
+        let after_ns = self.dice.random_range(1_000_000..2_000_000_000);
+        self.schedule(after_ns, Event::Boot { site });
+    }
+}

@@ -1,0 +1,99 @@
+//! The state file of a simulated gateway: real marks on a disk that a test holds, kept without a thread.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use super::Beginnings;
+use super::file::Records;
+use super::keeper::{Grant, take_in};
+use super::marks::Marks;
+use super::reporter::{Note, Reporter};
+use crate::config::TunnelConfig;
+
+/// What outlives the gateway.
+#[derive(Clone)]
+pub(crate) struct SimulatedDisk {
+    /// The copy that a power cut leaves.
+    through: Records,
+    /// The copy that the end of the process leaves.
+    second: Records,
+}
+
+impl SimulatedDisk {
+    /// A disk with an empty state file.
+    pub(crate) fn new() -> Self {
+        let empty = Records { salt: [7; 32], marks: Vec::new() };
+        Self { through: empty.clone(), second: empty }
+    }
+
+    /// What is left when the power fails.
+    pub(crate) fn after_power_cut(self) -> Self {
+        Self { second: self.through.clone(), through: self.through }
+    }
+}
+
+/// The marks of a gateway at work.
+pub(crate) struct SimulatedState {
+    marks: Marks,
+    disk: SimulatedDisk,
+    notes: Sender<Note>,
+    received: Receiver<Note>,
+    grants: Vec<Grant>,
+}
+
+impl SimulatedState {
+    /// What a gateway finds at its start.
+    pub(crate) fn open(disk: SimulatedDisk) -> Self {
+        let (notes, received) = channel();
+        let marks = Marks::new(disk.second.clone());
+        Self { marks, disk, notes, received, grants: Vec::new() }
+    }
+
+    /// Begins the SAs of tunnels with static keys, at this wall clock.
+    pub(crate) fn begin(&mut self, tunnels: &[TunnelConfig], clock_ns: u64, now_ns: u64) -> Beginnings {
+        let begin = |tunnel: &TunnelConfig| {
+            let begun = self.marks.begin(tunnel, clock_ns, now_ns).expect("there is room");
+            Some((tunnel.name.clone(), begun?))
+        };
+        let noted = tunnels.iter().filter_map(begin).collect();
+        self.write(true);
+        Beginnings::Noted(noted)
+    }
+
+    /// A worker's way to this.
+    pub(crate) fn reporter(&self) -> Reporter {
+        Reporter::new(self.notes.clone())
+    }
+
+    /// Does what the keeper's thread does with what it was told; `is_writable` says whether the disk works. Returns what SAs may use now.
+    pub(crate) fn keep(&mut self, now_ns: u64, is_writable: bool) -> Vec<Grant> {
+        for note in self.received.try_iter() {
+            if let Note::Report(report) = note {
+                take_in(&mut self.marks, &report, now_ns, &mut self.grants);
+            }
+        }
+        if !is_writable {
+            return Vec::new();
+        }
+        self.write(!self.grants.is_empty());
+        std::mem::take(&mut self.grants)
+    }
+
+    /// The end of the gateway, with all that was reported written through.
+    pub(crate) fn end(mut self, now_ns: u64) -> SimulatedDisk {
+        self.keep(now_ns, true);
+        self.write(true);
+        self.disk
+    }
+
+    /// The disk as the end of the process leaves it.
+    pub(crate) fn killed(self) -> SimulatedDisk {
+        self.disk
+    }
+
+    fn write(&mut self, is_through: bool) {
+        self.disk.second = self.marks.records().clone();
+        if is_through {
+            self.disk.through = self.disk.second.clone();
+        }
+    }
+}
