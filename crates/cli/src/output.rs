@@ -25,7 +25,7 @@ pub(crate) fn line(text: Arguments<'_>) {
     check(writeln!(stdout(), "{text}"));
 }
 
-/// Prints a text, and fails as [`line`] does.
+/// Prints a text, and fails as [`line()`] does.
 pub(crate) fn text(text: Arguments<'_>) {
     check(write!(stdout(), "{text}"));
 }

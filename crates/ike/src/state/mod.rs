@@ -1,7 +1,7 @@
 //! charon's SAs and policies as the gateway's.
 //!
 //! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps count of what charon installed, and has
-//! its [`Backend`] do what follows; the gateway tells it what happened to SAs, and gets the [`Event`]s that charon is to hear.
+//! its [`Backend`] do what follows; the gateway tells it what happened to SAs, and gets the [`Event`](crate::protocol::Event)s that charon is to hear.
 
 mod algorithm;
 mod backend;
