@@ -137,7 +137,7 @@ fn a_capture_of_other_traffic_is_told() {
     assert!(
         error.ends_with(
             "no policy of the configuration protects any of its 1500 packets; compare local_ts and \
-         remote_ts with them"
+         remote_ts with the addresses in the capture"
         ),
         "{error}"
     );
