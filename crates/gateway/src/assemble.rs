@@ -234,6 +234,7 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
         seed,
         acquire: config.charon.is_some(),
         check_icmp: config.check_icmp,
+        flow_cache: config.flow_cache,
         ..IpsecConfig::default()
     }
 }

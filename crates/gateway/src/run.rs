@@ -440,6 +440,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.state", old.state != new.state),
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
+        ("gateway.flow_cache", old.flow_cache != new.flow_cache),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),

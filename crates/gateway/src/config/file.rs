@@ -95,6 +95,7 @@ tables! {
         mtu: u16,
         allow_weak: bool,
         check_icmp: bool,
+        flow_cache: usize,
         user: String,
         route_table: u32,
         rule_priority: u32,

@@ -55,6 +55,8 @@ pub struct Config {
     pub allow_weak: bool,
     /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may carry.
     pub check_icmp: bool,
+    /// Flows of each direction and family whose policy a worker remembers; a power of two.
+    pub flow_cache: usize,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

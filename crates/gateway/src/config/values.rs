@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use convoy_ipsec::Selector;
+use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortKind, Routing};
 
@@ -32,6 +32,8 @@ const MAIN_PRIORITY: u32 = 32_766;
 /// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an interface with less.
 const LEAST_V6_MTU: u16 = 1280;
 
+/// The fewest and the most flows that can be remembered: with the most, a worker takes 192 MiB.
+const FLOWS: (usize, usize) = (64, 1 << 20);
 /// The largest MTU of a port: jumbo frames are as long, with what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
@@ -97,6 +99,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
         allow_weak,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
+        flow_cache: flow_cache(c, gateway),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
         mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
@@ -120,6 +123,18 @@ fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {
     let local = local.and_then(|text| c.read(text, "bypass.local_ts"));
     let remote = remote.and_then(|text| c.read(text, "bypass.remote_ts"));
     Some(Selector { local: local?, remote: remote? })
+}
+
+/// Flows of each direction and family whose policy is remembered.
+fn flow_cache(c: &mut Checker<'_>, file: &file::Gateway) -> usize {
+    const KEY: &str = "gateway.flow_cache";
+    let flows = c.in_range(file.flow_cache.as_ref(), KEY, IpsecConfig::default().flow_cache, FLOWS);
+    if let Some(written) = file.flow_cache.as_ref().filter(|_| !flows.is_power_of_two()) {
+        let (below, above) = (flows.next_power_of_two() / 2, flows.next_power_of_two());
+        let what = format!("{flows} is not a power of two; the nearest are {below} and {above}");
+        c.add(&written.span(), KEY, what);
+    }
+    flows
 }
 
 /// The numbers by which rules and routes are told from others'.

@@ -33,6 +33,19 @@ fn errors_in_several_tables_are_told_at_once() {
 }
 
 #[test]
+fn a_flow_cache_is_a_power_of_two_within_bounds() {
+    let gateway = |flows: &str| changed("[gateway]\n", &format!("[gateway]\nflow_cache = {flows}\n"));
+    assert_eq!(Config::parse("site-a.toml", &gateway("4096")).expect("good").flow_cache, 4_096);
+    let text = errors(&gateway("10000"));
+    let what = "gateway.flow_cache: 10000 is not a power of two; the nearest are 8192 and 16384";
+    assert!(text.contains(what), "{text}");
+    for flows in ["32", "2097152"] {
+        let text = errors(&gateway(flows));
+        assert!(text.contains("out of range; it must be 64 to 1048576"), "{text}");
+    }
+}
+
+#[test]
 fn a_list_written_as_a_table_is_told_how_to_be_written() {
     refused(
         "[[engine]]",
