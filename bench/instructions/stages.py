@@ -34,6 +34,7 @@ RULES = [
         ("completion and order", r"/crates/gateway/src/pipeline/stage\.rs", r"digest|release"),
         ("engine", r"/crates/gateway/src/pipeline/engine_s", r"submit|begin|install"),
         ("completion and order", r"/crates/gateway/src/pipeline/engine_s", ""),
+        ("engine", r"/crates/gateway/src/pipeline/in_place\.rs", ""),
         ("engine", r"/crates/(engine|ipsec-mb)/", ""),
         ("window", r"/crates/scheduler/src/(window|classes)\.rs", ""),
         ("window", r"/crates/scheduler/src/scheduler\.rs", r"push"),
@@ -41,7 +42,7 @@ RULES = [
         ("completion and order", r"/crates/scheduler/src/", r"complete|recycle"),
         ("choice", r"/crates/scheduler/src/", ""),
         ("finish", r"/crates/ipsec/src/(processor/)?(in|out)bound\.rs", r"finish"),
-        ("prepare", r"/crates/ipsec/src/(outbound|inbound|envelope|job_plan|job)\.rs", ""),
+        ("prepare", r"/crates/ipsec/src/(outbound|inbound|envelope|outer_header|job_plan|job)\.rs", ""),
         ("classify", r"/crates/ipsec/src/processor", ""),
         ("worker's round", r"/crates/gateway/src/(worker\.rs|pipeline/)", ""),
     ]
