@@ -83,6 +83,14 @@ fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, 
     std::iter::once(first).chain(ours).collect()
 }
 
+/// What the library alone takes, in ticks per packet; none without the library.
+pub(crate) fn floor(proposal: &str, burst: usize, bytes: usize) -> Option<f64> {
+    let transform = proposal.parse::<Proposal>().expect("a proposal").transform;
+    let mut floor = Floor::new(transform, burst, bytes)?;
+    let subject: Subject<'_> = Box::new(|| floor.run());
+    Some(medians(vec![subject])[0] / burst as f64)
+}
+
 /// The library alone on packets of the same lengths.
 struct Floor {
     manager: mb::Manager,
