@@ -80,6 +80,7 @@ impl ReplayWindow {
     }
 
     /// Whether a packet with this number may be new: not 0, not left of the window, not seen.
+    #[inline]
     pub fn may_accept(&self, number: u64) -> bool {
         if self.size == 0 {
             return true;
@@ -124,10 +125,12 @@ impl ReplayWindow {
         self.highest = number;
     }
 
+    #[inline]
     fn place(&self, number: u64) -> (usize, u64) {
         ((number / WORD) as usize & (self.ring.len() - 1), 1 << (number % WORD))
     }
 
+    #[inline]
     fn is_set(&self, number: u64) -> bool {
         let (word, bit) = self.place(number);
         self.ring[word] & bit != 0

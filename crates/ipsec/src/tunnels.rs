@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_packet::prefetch;
+use convoy_packet::{Layout, prefetch};
 
 use crate::flow::FlowKey;
 use crate::sa_id::OutboundId;
@@ -53,17 +53,17 @@ impl Admission {
         })
     }
 
-    /// Whether an inbound packet's flow is admitted; if not, another selector may admit it.
+    /// Whether an inbound packet of IPv4 is admitted, by its addresses as numbers and its protocol; if not, another selector may admit
+    /// it.
     #[inline]
-    fn admits_inbound(&self, flow: &FlowKey) -> bool {
+    fn admits_inbound(&self, (source, destination): (u128, u128), protocol: u8) -> bool {
         let holds = |[first, last]: [u32; 2], address: u128| {
             let address = address as u32;
             first <= address && address <= last
         };
-        let number = u16::from(flow.protocol());
-        !flow.is_v6()
-            && holds(self.local, flow.destination)
-            && holds(self.remote, flow.source)
+        let number = u16::from(protocol);
+        holds(self.local, destination)
+            && holds(self.remote, source)
             && self.protocols.iter().all(|asked| *asked == ANY_PROTOCOL || *asked == number)
     }
 }
@@ -106,7 +106,7 @@ impl Tunnels {
         self.current[number as usize] = newest.map_or(NONE, |sa| sa.0);
     }
 
-    /// Has the processor fetch what [`admits_inbound`](Self::admits_inbound) will look at first.
+    /// Has the processor fetch what [`admits_at_once`](Self::admits_at_once) will look at.
     #[inline]
     pub(crate) fn prefetch_admission(&self, number: u32) {
         if let Some(admission) = self.admissions.get(number as usize) {
@@ -156,13 +156,16 @@ impl Tunnels {
             selectors.iter().find_map(Admission::of).unwrap_or(Admission::NOTHING);
     }
 
-    /// Whether an inner packet may come by this tunnel (RFC 4301 section 5.2, step 4).
+    /// Whether it is plain at once that an inner packet may come by this tunnel; if not, [`admits_inbound`](Self::admits_inbound)
+    /// knows.
     #[inline]
-    pub(crate) fn admits_inbound(&self, number: u32, flow: &FlowKey) -> bool {
-        self.admissions[number as usize].admits_inbound(flow) || self.has_selector_for(number, flow)
+    pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
+        let ends = layout.address_numbers(packet);
+        !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
     }
 
-    fn has_selector_for(&self, number: u32, flow: &FlowKey) -> bool {
+    /// Whether an inner packet may come by this tunnel (RFC 4301 section 5.2, step 4).
+    pub(crate) fn admits_inbound(&self, number: u32, flow: &FlowKey) -> bool {
         let flow = flow.reversed();
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_outbound(&flow))
     }
@@ -177,6 +180,7 @@ impl Tunnels {
 mod tests {
     use super::*;
     use crate::selector::TrafficSelector;
+    use convoy_packet::IpHeader;
     use proptest::prelude::*;
 
     #[test]
@@ -234,6 +238,13 @@ mod tests {
             for flow in flows {
                 let is_admitted = selectors.iter().any(|selector| selector.matches_inbound(&flow));
                 prop_assert_eq!(tunnels.admits_inbound(number, &flow), is_admitted);
+                let mut packet = [0; 60];
+                IpHeader::new(flow.protocol(), flow.source(), flow.destination()).write(&mut packet);
+                let layout = Layout::parse(&packet).expect("a packet");
+                let is_simple = |selector: &Selector| Admission::of(selector).is_some();
+                let simple = selectors.iter().find(|selector| is_simple(selector));
+                let at_once = simple.is_some_and(|selector| selector.matches_inbound(&flow));
+                prop_assert_eq!(tunnels.admits_at_once(number, &packet, &layout), at_once);
             }
         }
     }

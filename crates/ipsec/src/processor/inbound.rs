@@ -372,7 +372,7 @@ impl Ipsec {
     #[inline]
     fn deliver(
         &mut self,
-        frame: Frame,
+        mut frame: Frame,
         layout: &Layout,
         index: SaIndex,
         (tunnel, mode): (u32, Mode),
@@ -383,21 +383,28 @@ impl Ipsec {
             return self.drop_frame(pool, frame, Some(index), reason);
         }
         self.totals.opened += 1;
-        if mode == Mode::Transport {
+        if mode == Mode::Transport || !self.config.decrement_ttl {
             return out.push(frame);
         }
-        // An answer would have to go back through the tunnel: the sender learns nothing.
-        let mut nobody = Vec::new();
-        if self.config.decrement_ttl && layout.hops <= 1 {
-            self.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
-        } else if let Some(frame) = self.count_hop_down(frame, layout, Some(index), pool, &mut nobody) {
-            out.push(frame);
+        if layout.hops <= 1 {
+            // An answer would have to go back through the tunnel: the sender learns nothing.
+            return self.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
         }
+        ip::decrement_hop_limit(&mut frame);
+        out.push(frame);
     }
 
     /// Whether an inner packet may come by this tunnel: by its header (RFC 4301 section 5.2 step 4) and, if it is an ICMP error,
     /// by the packet that it quotes (section 6.2).
+    #[inline]
     fn admit(&self, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
+        if !quote::is_icmp(layout) && self.tunnels.admits_at_once(tunnel, packet, layout) {
+            return Ok(());
+        }
+        self.admit_any(packet, layout, tunnel)
+    }
+
+    fn admit_any(&self, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
         let is_selected = self.tunnels.admits_inbound(tunnel, &FlowKey::of(packet, layout));
         if is_selected && !quote::is_icmp(layout) {
             return Ok(());
