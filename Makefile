@@ -11,7 +11,7 @@ EVERYTHING := --workspace --locked --features convoy/card
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
-  test test-systemd check doc msrv bench bench-instructions bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions
+  test test-systemd lint check doc msrv bench bench-instructions bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -94,13 +94,16 @@ test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mod
 	@scripts/install.sh test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-check: install-test ## what must hold before a commit: format, lints, licences, documentation, oldest Rust, tests, instructions per packet
+lint: install-test ## format, lints with warnings as errors, documentation, licences, oldest Rust
 	$(CARGO) fmt --all --check
 	@scripts/card-venv.sh build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
+
+check: ## what must hold before a commit: lints, tests, instructions per packet
+	$(MAKE) lint
 	$(MAKE) test
 	$(MAKE) bench-compare
 
