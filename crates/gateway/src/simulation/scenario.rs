@@ -66,6 +66,8 @@ pub(super) struct Rates {
     pub(super) cut_link: f64,
     pub(super) withdraw: f64,
     pub(super) disk_fails: f64,
+    /// IKE comes to no agreement for some seconds.
+    pub(super) no_agreement: f64,
 }
 
 /// All that a seed decides at the start.
@@ -132,6 +134,7 @@ impl Scenario {
             cut_link: rarely(dice, 0.3, 0.01),
             withdraw: rarely(dice, 0.3, 0.01),
             disk_fails: rarely(dice, 0.3, 0.01),
+            no_agreement: rarely(dice, 0.3, 0.01),
         };
         let text = settings(workers, window, dice);
         Self {

@@ -43,6 +43,11 @@ impl World<'_> {
             self.links[site].cut_until_ns = self.now_ns + length_ns;
             self.journal.note(format_args!("the link to site {site} is cut for {length_ns} ns"));
         }
+        if self.dice.random_bool(rates.no_agreement) {
+            let length_ns = self.dice.random_range(1_000_000_000..15_000_000_000);
+            self.disagrees_until_ns = self.now_ns + length_ns;
+            self.journal.note(format_args!("IKE comes to no agreement for {length_ns} ns"));
+        }
         if self.dice.random_bool(rates.disk_fails) {
             let site = &mut self.sites[site];
             site.is_disk_writable = !site.is_disk_writable;

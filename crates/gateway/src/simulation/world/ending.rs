@@ -19,6 +19,7 @@ impl World<'_> {
     pub(super) fn recover(&mut self) {
         self.is_calm.store(true, Ordering::Relaxed);
         self.links.iter_mut().for_each(Link::calm);
+        self.disagrees_until_ns = 0;
         for site in &mut self.sites {
             site.is_disk_writable = true;
             if let Some(running) = &site.running {
@@ -26,6 +27,8 @@ impl World<'_> {
             }
         }
         self.journal.note(format_args!("faults end"));
+        // What one end has lost while there was no agreement, the other cannot know.
+        (0..self.negotiator.len()).for_each(|tunnel| self.negotiate(tunnel));
         let (calm_ns, mut flowing_ns) = (self.now_ns, None);
         let numbers = |hosts: &Hosts| hosts.flows.iter().map(|flow| flow.last_delivered).collect::<Vec<_>>();
         let mut before = vec![Some(self.hosts.sent()); self.hosts.flows.len()];

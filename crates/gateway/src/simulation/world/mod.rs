@@ -58,6 +58,8 @@ pub(super) struct World<'a> {
     next_event: u64,
     now_ns: u64,
     is_calm: Arc<AtomicBool>,
+    /// Until when IKE comes to no agreement, in ns.
+    disagrees_until_ns: u64,
     pub(super) figures: Figures,
 }
 
@@ -103,6 +105,7 @@ impl<'a> World<'a> {
             killed_ns: None,
             has_lost_power: false,
         };
+        let disagrees_until_ns = if dice.random_bool(0.3) { dice.random_range(0..20_000_000_000) } else { 0 };
         let mut wire = Wire::default();
         for (at, tunnel) in scenario.tunnels.iter().enumerate().filter(|(_, tunnel)| tunnel.is_static) {
             for site in 0..2 {
@@ -123,6 +126,7 @@ impl<'a> World<'a> {
             next_event: 0,
             now_ns: 0,
             is_calm: Arc::default(),
+            disagrees_until_ns,
             figures: Figures::default(),
         }
     }
@@ -236,7 +240,11 @@ impl<'a> World<'a> {
         }
     }
 
+    /// Has IKE bring new SAs, if both ends come to an agreement: else a packet must ask again.
     fn negotiate(&mut self, tunnel: usize) {
+        if self.now_ns < self.disagrees_until_ns {
+            return;
+        }
         let generation = self.negotiator.negotiate(tunnel, &self.scenario, &mut self.dice, &mut self.wire);
         self.figures.negotiations += 1;
         self.journal.note(format_args!("negotiates tunnel {tunnel}: SAs {generation}"));
