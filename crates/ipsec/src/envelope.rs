@@ -6,8 +6,8 @@ use convoy_packet::{ipv4, ipv6};
 
 use crate::ah;
 use crate::algorithm::Transform;
-use crate::outbound::ESP_TRAILER;
 use crate::sa_config::{Mode, SaProtocol};
+use crate::trailer::ESP_TRAILER;
 
 /// Bytes that an SA puts around a packet.
 ///

@@ -12,14 +12,15 @@ use crate::drops::DropReason;
 use crate::flow::address_number;
 use crate::job::{CryptoJob, CryptoStatus, Prepared};
 use crate::job_plan::JobPlan;
+use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
-use crate::outbound::{ESP_TRAILER, Lease, NEVER_NS, PADDING};
 use crate::replay::ReplayWindow;
 use crate::sa::no_room;
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
 use crate::tos::decapsulate;
+use crate::trailer::{ESP_TRAILER, PADDING};
 use crate::{FinishContext, LONGEST_BYTES};
 
 /// What every packet of an SA that opens reads or writes: two cache lines.

@@ -17,6 +17,7 @@ mod icmp;
 mod inbound;
 mod job;
 mod job_plan;
+mod lease;
 mod lifetime;
 mod natt;
 mod ordered_selectors;
@@ -41,6 +42,7 @@ mod spi_table;
 mod table;
 mod timers;
 mod tos;
+mod trailer;
 mod tunnels;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};

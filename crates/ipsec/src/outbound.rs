@@ -10,44 +10,19 @@ use crate::drops::DropReason;
 use crate::envelope::Envelope;
 use crate::job::{CryptoStatus, Prepared};
 use crate::job_plan::JobPlan;
+use crate::lease::{Lease, Link, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::outer_header::{Inner, OuterHeader};
 use crate::path_mtu::{PathMtu, SentLately};
 use crate::sa::{no_room, write_udp};
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
+use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, LONGEST_BYTES};
-
-/// ESP trailer without padding: pad length and next header.
-pub(crate) const ESP_TRAILER: usize = 2;
-
-/// RFC 4303's padding: 1, 2, 3, …
-pub(crate) static PADDING: [u8; 255] = {
-    let mut bytes = [0; 255];
-    let mut at = 0;
-    while at < 255 {
-        bytes[at] = at as u8 + 1;
-        at += 1;
-    }
-    bytes
-};
 
 /// Behind it numbers would come again (RFC 4303 section 3.3.3).
 const fn last_sequence(esn: bool) -> u64 {
     if esn { u64::MAX } else { u32::MAX as u64 }
-}
-
-/// What no time is.
-pub(crate) const NEVER_NS: u64 = u64::MAX;
-
-/// How far packets may go without a second look at limits and path. Behind it is [`OutboundSa::renew`].
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Lease {
-    /// The first time at which it has ended, in ns; 0 is at once.
-    pub(crate) until_ns: u64,
-    /// Once so many bytes, or packets, are spent, a limit is reached.
-    pub(crate) bytes: u64,
-    pub(crate) packets: u64,
 }
 
 /// What every packet of an SA that seals reads or writes: two cache lines.
@@ -114,15 +89,6 @@ impl OutboundRest {
 fn envelope(common: &SaCommon, in_udp: bool, is_v6: bool) -> Envelope {
     let facts = &common.facts;
     Envelope::new(facts.name.protocol, facts.mode, facts.transform, is_v6, in_udp)
-}
-
-/// What a packet may not be, to need no special treatment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    /// The largest packet that the outside port sends, in bytes.
-    pub(crate) mtu: u16,
-    /// The worker whose SAs are looked after.
-    pub(crate) worker: u16,
 }
 
 impl OutboundSa {
@@ -461,20 +427,6 @@ impl OutboundSa {
     }
 }
 
-/// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`. What is behind them may be overwritten:
-/// it is the ICV's place.
-#[inline]
-fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
-    let pad_len = len - ESP_TRAILER;
-    // All of the padding that a block cipher may need in one go, where there is room for it.
-    match tail.first_chunk_mut::<16>() {
-        Some(start) if pad_len <= 16 => start.copy_from_slice(&PADDING[..16]),
-        _ => tail[..pad_len].copy_from_slice(&PADDING[..pad_len]),
-    }
-    tail[pad_len] = pad_len as u8;
-    tail[pad_len + 1] = next;
-}
-
 /// Refuses what is longer than any packet, now that it is protected.
 fn check_length(packet: &Prepared) -> Result<(), DropReason> {
     let len = packet.frame.len() - usize::from(packet.context.saved);
@@ -484,22 +436,9 @@ fn check_length(packet: &Prepared) -> Result<(), DropReason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use convoy_packet::protocol::IPV4;
 
     #[test]
     fn what_every_packet_needs_is_two_cache_lines() {
         assert_eq!(size_of::<Option<OutboundSa>>(), 128);
-    }
-
-    #[test]
-    fn a_trailer_is_padding_its_length_and_the_next_header() {
-        for icv_len in [0, 8, 12, 16, 32] {
-            for pad_len in 0..=18 {
-                let mut tail = vec![0xee; pad_len + ESP_TRAILER + icv_len];
-                write_trailer(&mut tail, pad_len + ESP_TRAILER, IPV4);
-                assert_eq!(tail[..pad_len], PADDING[..pad_len]);
-                assert_eq!(tail[pad_len..pad_len + ESP_TRAILER], [pad_len as u8, IPV4]);
-            }
-        }
     }
 }

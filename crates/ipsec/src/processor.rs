@@ -1,5 +1,6 @@
 //! The processor: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
 
+mod answers;
 mod glance;
 mod inbound;
 mod outbound;
@@ -19,7 +20,7 @@ pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
 use crate::drops::{DropCounters, DropReason};
 use crate::flow_cache::FlowCache;
 use crate::job::SaIndex;
-use crate::outbound::Link;
+use crate::lease::Link;
 use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};

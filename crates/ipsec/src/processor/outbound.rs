@@ -1,15 +1,15 @@
 //! The way out: policy, size, ESP or AH, and after the crypto job the outer fragments.
 
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::IpAddr;
 
-use convoy_packet::{Frame, FramePool, Layout, ip, udp};
+use convoy_packet::{Frame, FramePool, Layout, udp};
 
 use super::glance::Departing;
 use super::{Decision, FragmentPlace, Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::fragment::split;
-use crate::icmp::{self, IcmpError};
+use crate::icmp::IcmpError;
 use crate::job::{Direction, Prepared, SaIndex};
 use crate::outbound::OutboundSa;
 use crate::path_mtu::LEAST_V6;
@@ -21,9 +21,6 @@ use crate::spd::TunnelId;
 
 /// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
 pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
-/// Source of "time exceeded" of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
-const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
-
 /// The caller's source of random bytes.
 type Random<'a> = &'a mut dyn FnMut(&mut [u8]);
 
@@ -393,61 +390,6 @@ impl Ipsec {
         let error = IcmpError::TooBig(mtu as u16);
         self.tell_sender(error, &frame, layout, context.pool, &mut context.out.to_inside);
         self.drop_frame(context.pool, frame, Some(id.into()), DropReason::PacketTooBig);
-    }
-
-    /// Appends an ICMP error about `packet` to `to_sender`, if the rate limit admits one.
-    pub(super) fn tell_sender(
-        &mut self,
-        error: IcmpError,
-        packet: &[u8],
-        layout: &Layout,
-        pool: &mut FramePool,
-        to_sender: &mut Vec<Frame>,
-    ) {
-        let Some(source) = self.error_source(error, packet, layout) else { return };
-        if !self.icmp_sent.admits(self.now_ns) {
-            return;
-        }
-        if let Some(frame) = icmp::build(error, packet, layout, source, pool) {
-            self.totals.icmp_sent += 1;
-            to_sender.push(frame);
-        }
-    }
-
-    /// The source of an ICMP error about `packet`.
-    ///
-    /// "Too big" comes from where the packet was going. It may reach its receiver by a kernel that has our inside address as its own, and
-    /// Linux drops what comes in from an address of its own as a martian; the packet's destination, however, is
-    /// routed to us, so that a reverse path filter admits it too. "Time exceeded" names the router that it comes from, or
-    /// traceroute would take us for its destination.
-    fn error_source(&self, error: IcmpError, packet: &[u8], layout: &Layout) -> Option<IpAddr> {
-        match error {
-            IcmpError::TooBig(_) => Some(layout.addresses(packet).1),
-            IcmpError::TimeExceeded if layout.is_v6 => self.config.inside_v6.map(IpAddr::V6),
-            IcmpError::TimeExceeded => Some(self.config.inside_v4.unwrap_or(DUMMY_V4).into()),
-        }
-    }
-
-    /// Counts TTL or hop limit down where the configuration asks for it; a packet at its end is dropped
-    /// and its sender told.
-    pub(super) fn count_hop_down(
-        &mut self,
-        mut frame: Frame,
-        layout: &Layout,
-        sa: Option<SaIndex>,
-        pool: &mut FramePool,
-        to_sender: &mut Vec<Frame>,
-    ) -> Option<Frame> {
-        if !self.config.decrement_ttl {
-            return Some(frame);
-        }
-        if layout.hops <= 1 {
-            self.tell_sender(IcmpError::TimeExceeded, &frame, layout, pool, to_sender);
-            self.drop_frame(pool, frame, sa, DropReason::TtlExpired);
-            return None;
-        }
-        ip::decrement_hop_limit(&mut frame);
-        Some(frame)
     }
 
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one each, or

@@ -10,9 +10,10 @@ use super::Ipsec;
 use super::outbound::NEEDED_TAILROOM;
 use crate::drops::DropReason;
 use crate::job::{Direction, Prepared, SaIndex};
+use crate::lease::NEVER_NS;
 use crate::lifetime::Expiry;
 use crate::natt::KEEPALIVE;
-use crate::outbound::{NEVER_NS, OutboundRest, OutboundSa};
+use crate::outbound::{OutboundRest, OutboundSa};
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
 use crate::sa_config::SaEnds;
@@ -142,7 +143,8 @@ impl Ipsec {
                     found.and_then(|(inbound, rest)| inbound.expiry(rest, now_ns))
                 }
             };
-            if let (Some(expiry), Some(common)) = (expiry, self.sad.common(sa)) {
+            let ours = self.sad.common(sa).filter(|common| common.facts.owner == self.config.worker);
+            if let (Some(expiry), Some(common)) = (expiry, ours) {
                 let (name, tunnel) = (common.facts.name, self.tunnels.id(common.tunnel));
                 events.push(LifetimeEvent { sa, name, tunnel, expiry });
             }

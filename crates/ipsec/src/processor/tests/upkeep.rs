@@ -329,3 +329,14 @@ fn a_tunnel_that_goes_into_udp_is_kept_alive_from_then_on() {
     assert_eq!(keepalives(&mut a, 121 * SECOND).len(), 1);
     a.assert_no_leak();
 }
+
+#[test]
+fn limits_of_another_workers_sa_are_its_own_affair() {
+    for (worker, expected) in [(0, 1), (3, 0)] {
+        let mut a = Link { worker, ..Link::default() }.gateway(0);
+        a.ipsec.set_sequence(OUT, u32::MAX.into());
+        let mut events = Vec::new();
+        a.ipsec.expire(SECOND, &mut events);
+        assert_eq!(events.len(), expected, "worker {worker}");
+    }
+}
