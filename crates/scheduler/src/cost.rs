@@ -41,6 +41,10 @@ const GAIN: f64 = 1.0 / 16.0;
 const RATIO_MIN: f64 = 0.125;
 const RATIO_MAX: f64 = 64.0;
 
+/// A measurement counts at most so many times what was predicted: an engine's thread that lost its core for a while is no slower
+/// than before, but predicted to be so it would get no work, and with it no measurement that says otherwise.
+const SURPRISE: f64 = 4.0;
+
 /// A calibrated model, and how far measurements are off it.
 #[derive(Clone, Copy)]
 struct Calibrated {
@@ -106,7 +110,7 @@ impl CostTable {
         }
         let at = usize::from(algorithm) * self.engines + engine;
         let calibrated = &mut self.calibrated[at];
-        let newest = calibrated.ratio * measured as f64 / predicted as f64;
+        let newest = calibrated.ratio * (measured as f64 / predicted as f64).min(SURPRISE);
         let ratio = (calibrated.ratio + GAIN * (newest - calibrated.ratio)).clamp(RATIO_MIN, RATIO_MAX);
         calibrated.ratio = ratio;
         let CostModel { t_init, t_block } = calibrated.model;
@@ -162,6 +166,20 @@ mod tests {
         assert!((399..=401).contains(&cost(&table, 10)));
         let ratio = table.ratios(0)[1].expect("algorithm 1 is known");
         assert!((ratio - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_thread_that_lost_its_core_once_is_hardly_thought_slower() {
+        let mut table = table(9_000.0, 0.0);
+        // 4 ms in place of 9 us.
+        table.correct(0, 1, 9_000, 4_000_000);
+        assert_eq!(cost(&table, 0), 10_688);
+        // One that is 50 times slower for good is known to be.
+        for _ in 0..100 {
+            let predicted = cost(&table, 0);
+            table.correct(0, 1, predicted, 450_000);
+        }
+        assert!((440_000..=450_000).contains(&cost(&table, 0)), "{}", cost(&table, 0));
     }
 
     #[test]
