@@ -152,7 +152,7 @@ impl Worker {
     pub fn round(&mut self, read: bool) -> Result<bool, PortError> {
         let now_ns = self.pipeline.begin_round();
         let moved = self.round_at(now_ns, read);
-        self.pipeline.end_round();
+        self.pipeline.end_round(matches!(moved, Ok(true)));
         moved
     }
 

@@ -14,16 +14,12 @@ pub(crate) struct Choice {
     pub(crate) wait: u64,
     /// `p`, in ticks.
     pub(crate) processing: u64,
-}
-
-impl Choice {
-    #[inline]
-    fn finish(&self) -> u64 {
-        self.wait.saturating_add(self.processing)
-    }
+    /// `f`, in ticks from now: with what the caller's core has to do besides, on an engine of that core.
+    finish: u64,
 }
 
 /// A multi-packet that looks for an engine.
+#[derive(Clone, Copy)]
 pub(crate) struct Search<'a> {
     pub(crate) engines: &'a Engines,
     /// Who can do its algorithm, and what that costs on each.
@@ -36,6 +32,8 @@ pub(crate) struct Search<'a> {
     pub(crate) places: u32,
     pub(crate) full_queue: FullQueue,
     pub(crate) late_margin: Option<u64>,
+    /// What the caller's core has to do for packets at hand besides the work of engines, in ticks.
+    pub(crate) own_work: u64,
 }
 
 impl Search<'_> {
@@ -44,21 +42,25 @@ impl Search<'_> {
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
         match (policy, self.full_queue) {
             (Policy::FinishingTime, FullQueue::Wait) => self.lowest_of_all(),
-            (Policy::FinishingTime, FullQueue::Skip) => self.lowest(self.open(), Choice::finish),
+            (Policy::FinishingTime, FullQueue::Skip) => self.lowest(self.open(), |choice| choice.finish),
             (baseline, _) => self.by_baseline(baseline, self.open(), last),
         }
     }
 
-    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is full. If all are late
-    /// there is none that is better to wait for, and whoever has room will do.
+    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is full with the core's own work and
+    /// without it. If all are late there is none that is better to wait for, and whoever has room will do.
     #[inline]
     fn lowest_of_all(&self) -> Option<Choice> {
         let in_time = self.in_time();
         if in_time.is_empty() {
-            return self.lowest(self.open(), Choice::finish);
+            return self.lowest(self.open(), |choice| choice.finish);
         }
-        let best = self.lowest(in_time, Choice::finish)?;
-        self.engines.queue(best.engine).has_room(self.places).then_some(best)
+        let best = self.lowest(in_time, |choice| choice.finish)?;
+        if self.engines.queue(best.engine).has_room(self.places) {
+            return Some(best);
+        }
+        // Whoever waits for room has nothing else to do meanwhile.
+        if self.own_work > 0 { Self { own_work: 0, ..*self }.lowest_of_all() } else { None }
     }
 
     /// Capable engines that are not late.
@@ -89,7 +91,7 @@ impl Search<'_> {
     #[inline(never)]
     fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
         match policy {
-            Policy::FinishingTime => self.lowest(open, Choice::finish),
+            Policy::FinishingTime => self.lowest(open, |choice| choice.finish),
             Policy::CpuOnly => self.of_kind(open, true),
             Policy::RoundRobin => open.first_after(last).map(|engine| self.choice(engine)),
             Policy::PacketSize(threshold) => self.of_kind(open, self.bytes < u64::from(threshold)),
@@ -101,7 +103,10 @@ impl Search<'_> {
     #[inline]
     fn choice(&self, engine: usize) -> Choice {
         let wait = self.engines.queue(engine).wait(self.now);
-        Choice { engine, wait, processing: self.costs[engine].cost(self.blocks) }
+        let processing = self.costs[engine].cost(self.blocks);
+        let own_work = if self.engines.cpus.contains(engine) { self.own_work } else { 0 };
+        let finish = wait.saturating_add(processing).saturating_add(own_work);
+        Choice { engine, wait, processing, finish }
     }
 
     /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster before the slower,
@@ -131,7 +136,7 @@ impl Search<'_> {
         let cpus = self.engines.cpus;
         let available = self.available();
         let kind = if is_cpu { available.and(cpus) } else { available.without(cpus) };
-        self.lowest(open.and(kind.or_if_empty(available)), Choice::finish)
+        self.lowest(open.and(kind.or_if_empty(available)), |choice| choice.finish)
     }
 
     fn first(&self, open: EngineMask) -> Option<Choice> {
@@ -180,6 +185,7 @@ mod tests {
             places: 1,
             full_queue: FullQueue::Wait,
             late_margin: None,
+            own_work: 0,
         }
     }
 
@@ -202,6 +208,43 @@ mod tests {
         assert_eq!(by(FullQueue::Wait, 30, Some(10)), None);
         assert_eq!(by(FullQueue::Wait, 31, Some(10)), Some(0));
         assert_eq!(by(FullQueue::Wait, 31, None), None);
+    }
+
+    #[test]
+    fn the_cores_own_work_delays_the_engines_of_that_core_alone() {
+        let mut all = all(&[(true, 100.0, 1), (false, 120.0, 1), (true, 101.0, 1)]);
+        let by = |all: &All, own_work, full_queue| {
+            let search = Search { own_work, full_queue, ..search(all, 16) };
+            search.choose(Policy::FinishingTime, 0).map(|choice| (choice.engine, choice.wait))
+        };
+        for full_queue in FullQueue::ALL {
+            assert_eq!(by(&all, 19, full_queue), Some((0, 0)));
+            // 121 each: a tie, which accelerators win.
+            assert_eq!(by(&all, 20, full_queue), Some((1, 0)));
+            assert_eq!(by(&all, u64::MAX, full_queue), Some((1, 0)));
+        }
+        fill(&mut all, 1, 50);
+        for full_queue in FullQueue::ALL {
+            assert_eq!(by(&all, 69, full_queue), Some((0, 0)));
+            assert_eq!(by(&all, 71, full_queue), Some((1, 50)));
+        }
+    }
+
+    #[test]
+    fn who_waits_for_room_has_no_work_of_its_own_meanwhile() {
+        let mut all = all(&[(true, 100.0, 1), (false, 10.0, 0)]);
+        let by = |all: &All, own_work| {
+            let search = Search { own_work, ..search(all, 16) };
+            search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine)
+        };
+        // 1 has no room and finishes at 121, 0 at 101.
+        fill(&mut all, 1, 110);
+        assert_eq!(by(&all, 1_000), Some(0));
+        // Now 1 finishes at 81, and is worth waiting for without own work, too.
+        all.engines.set_available(1, false);
+        all.engines.set_available(1, true);
+        fill(&mut all, 1, 70);
+        assert_eq!(by(&all, 1_000), None);
     }
 
     #[test]

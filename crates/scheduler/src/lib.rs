@@ -48,6 +48,19 @@
 //!   No class ever passes a higher one.
 //! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
+//! # The core's own work
+//! Processor 0 of the paper does nothing but encrypt. A gateway's core also receives, prepares and sends each packet, and all that is
+//! delayed by what an engine on that core does: asked between two multi-packets such an engine is always idle, although its core is
+//! the bottleneck. So its finishing time may count, beside `w` and `p`, what the core still has to do for the packets at hand: its
+//! own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and those before it
+//! ([`Scheduler::set_before_window`]). It counts
+//! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
+//! - only while [more input is at hand](Input::More): otherwise nobody is kept waiting;
+//! - not where the engine that is chosen with it has no room: while the caller waits for room its core has nothing else to do. So
+//!   nothing waits that would not wait without it.
+//!
+//! A [`Dispatch`] tells `w` without it, since the engine begins at once.
+//!
 //! # The adaptive window
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for
 //! which it stood in the window while its engine had nothing to do; while the engine is busy the packet would

@@ -62,6 +62,10 @@ pub struct Scheduler<T> {
     pub(crate) size: usize,
     byte_limit: u32,
     max_wait: u64,
+    /// What the caller's core does for each packet besides the work of engines, in ticks.
+    own_cost: u64,
+    /// Packets that the caller keeps until the window has room for them.
+    before_window: usize,
     pub(crate) corrects: bool,
     pub(crate) keeps_measures: bool,
     pub(crate) window: Window<T>,
@@ -104,6 +108,8 @@ impl<T> Scheduler<T> {
             size,
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
+            own_cost: 0,
+            before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
             window: Window::new(most),
@@ -128,6 +134,24 @@ impl<T> Scheduler<T> {
     /// since nothing but the caller keeps it waiting. 1 without.
     pub fn set_gathers(&mut self, engine: usize, multi_packets: usize) {
         self.engines.set_gathers(engine, multi_packets);
+    }
+
+    /// Says what the caller's core does for each packet besides the work of engines, in ticks: receive, prepare, send. See
+    /// [the crate's page](crate#the-cores-own-work); 0 without.
+    #[inline]
+    pub fn set_own_cost(&mut self, ticks_per_packet: u64) {
+        self.own_cost = ticks_per_packet;
+    }
+
+    /// The [own cost](Self::set_own_cost), in ticks per packet.
+    pub fn own_cost(&self) -> u64 {
+        self.own_cost
+    }
+
+    /// Says how many packets the caller keeps until the window has room for them: its core has work to do for these, too.
+    #[inline]
+    pub fn set_before_window(&mut self, packets: usize) {
+        self.before_window = packets;
     }
 
     /// Packets that the window takes now. With several classes some of it may be promised to others:
@@ -205,8 +229,19 @@ impl<T> Scheduler<T> {
             places: self.depth_unit.places(group.packets),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
+            own_work: self.own_work(input),
         };
         search.choose(self.policy, self.last)
+    }
+
+    /// What the caller's core has to do for the packets at hand besides the work of engines. With no more input at hand nothing is
+    /// kept waiting by an engine on that core.
+    #[inline]
+    fn own_work(&self, input: Input) -> u64 {
+        if self.own_cost == 0 || input != Input::More || self.policy != Policy::FinishingTime {
+            return 0;
+        }
+        self.own_cost.saturating_mul((self.window.len() + self.before_window) as u64)
     }
 
     /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.
@@ -240,7 +275,7 @@ impl<T> Scheduler<T> {
     /// Takes the group out of the window and notes it with its engine.
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
-        let Choice { engine, wait, processing } = choice;
+        let Choice { engine, wait, processing, .. } = choice;
         let mut items = self.spare.pop().unwrap_or_else(|| self.new_buffer());
         if self.keeps_measures || self.adaptive.is_some() {
             self.take_measured(now, group, engine, &mut items);

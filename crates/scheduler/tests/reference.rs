@@ -1,4 +1,4 @@
-//! The scheduler against rules 1 to 3 of docs/simulator.md written down as plainly as they can be: by scans and sums.
+//! The scheduler against rules 1 to 3 of docs/simulator.md, and the rule for the core's own work, written down as plainly as they can be: by scans and sums.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
@@ -33,6 +33,8 @@ struct Limits {
     depth_unit: DepthUnit,
     late_margin: Option<u64>,
     overtake: bool,
+    /// What the caller's core does for each packet besides.
+    own_cost: u64,
 }
 
 struct PlainEngine {
@@ -50,12 +52,14 @@ struct Plain {
     window: Vec<Packet>,
     limits: Limits,
     engines: Vec<PlainEngine>,
+    before_window: usize,
 }
 
 impl Plain {
     fn new(limits: Limits) -> Self {
         let engine = |model| PlainEngine { model, is_available: true, costs: Vec::new(), began: 0 };
-        Self { window: Vec::new(), limits, engines: models().into_iter().map(engine).collect() }
+        let engines = models().into_iter().map(engine).collect();
+        Self { window: Vec::new(), limits, engines, before_window: 0 }
     }
 
     /// Rule 1, first half: is it time?
@@ -105,8 +109,14 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3: engine, `w` and `p`.
-    fn choice(&self, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
+    /// Rules 2 and 3 with the core's own work, or without where that ends in waiting: engine, `w` and `p`.
+    fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
+        let packets = if ended { 0 } else { self.window.len() + self.before_window };
+        let own_work = self.limits.own_cost * packets as u64;
+        self.choice_with(own_work, now, group).or_else(|| self.choice_with(0, now, group))
+    }
+
+    fn choice_with(&self, own_work: u64, now: u64, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let blocks: u32 = group.iter().map(Packet::blocks).sum();
         let able = |engine: &&PlainEngine| {
             engine.is_available && engine.model.costs[usize::from(group[0].algorithm())].is_some()
@@ -123,7 +133,8 @@ impl Plain {
             let q: u64 = engine.costs.iter().skip(1).map(|of| of.0).sum();
             let r = engine.costs.first().map_or(0, |of| of.0.saturating_sub(now - engine.began));
             let p = (model.t_init + model.t_block * f64::from(blocks)).round() as u64;
-            candidates.push((q + r + p, engine.model.is_cpu, p, at, q + r));
+            let own_work = if engine.model.is_cpu { own_work } else { 0 };
+            candidates.push((q + r + p + own_work, engine.model.is_cpu, p, at, q + r));
         }
         let (_, _, p, at, w) = candidates.into_iter().min()?;
         self.has_room(&self.engines[at], group.len()).then_some((at, w, p))
@@ -142,7 +153,7 @@ impl Plain {
         sas.truncate(if self.limits.overtake { sas.len() } else { 1 });
         let found = sas.into_iter().find_map(|sa| {
             let group = self.group(sa);
-            self.choice(now, &group).map(|choice| (choice, group))
+            self.choice(now, ended, &group).map(|choice| (choice, group))
         });
         let ((at, w, p), group) = found?;
         let engine = &mut self.engines[at];
@@ -193,7 +204,8 @@ impl Pair {
             overtake: limits.overtake,
             ..SchedulerConfig::default()
         };
-        let real = Scheduler::new(config, models()).expect("in range");
+        let mut real = Scheduler::new(config, models()).expect("in range");
+        real.set_own_cost(limits.own_cost);
         let tickets = vec![Vec::new(); models().len()];
         Self { real, plain: Plain::new(limits), tickets, now: 0, pushed: 0, left: Vec::new() }
     }
@@ -240,6 +252,11 @@ impl Pair {
         }
     }
 
+    fn set_before_window(&mut self, packets: usize) {
+        self.real.set_before_window(packets);
+        self.plain.before_window = packets;
+    }
+
     /// The source has ended: everything leaves.
     fn drain(&mut self) -> Result<(), TestCaseError> {
         loop {
@@ -263,6 +280,7 @@ enum Step {
     Advance(u64),
     /// Engine 1 only: the others make sure that something can do every algorithm.
     SetAvailable(bool),
+    BeforeWindow(usize),
 }
 
 fn steps() -> impl Strategy<Value = Vec<Step>> {
@@ -275,6 +293,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => (0usize..3).prop_map(Step::Complete),
         3 => ticks.prop_map(Step::Advance),
         1 => any::<bool>().prop_map(Step::SetAvailable),
+        1 => (0usize..12).prop_map(Step::BeforeWindow),
     ];
     proptest::collection::vec(step, 1..300)
 }
@@ -288,9 +307,10 @@ fn limits() -> impl Strategy<Value = Limits> {
         prop::sample::select(DepthUnit::ALL.to_vec()),
         late_margin,
         any::<bool>(),
+        prop_oneof![Just(0u64), (1u64..5).prop_map(|hundreds| hundreds * 100), 1u64..1_000],
     );
     (1usize..12, bytes, timeout, rules).prop_map(
-        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake))| Limits {
+        |(window, bytes, timeout, (full_queue, depth_unit, late_margin, overtake, own_cost))| Limits {
             window,
             bytes,
             timeout,
@@ -298,6 +318,7 @@ fn limits() -> impl Strategy<Value = Limits> {
             depth_unit,
             late_margin,
             overtake,
+            own_cost,
         },
     )
 }
@@ -315,6 +336,7 @@ proptest! {
                 Step::Complete(engine) => pair.complete(engine),
                 Step::Advance(ticks) => pair.now += ticks,
                 Step::SetAvailable(is_available) => pair.set_available(1, is_available),
+                Step::BeforeWindow(packets) => pair.set_before_window(packets),
             }
         }
         pair.drain()?;
@@ -337,6 +359,7 @@ proptest! {
             depth_unit: DepthUnit::MultiPackets,
             late_margin: None,
             overtake: false,
+            own_cost: 0,
         });
         for (sa, bytes) in packets {
             pair.push(sa, bytes)?;

@@ -44,6 +44,54 @@ fn a_window_of_30_over_100_equiprobable_sas_gives_1_33_packets_per_multi_packet(
     assert!((mean - 1.329).abs() <= 0.005, "{mean}");
 }
 
+/// The engine of a multi-packet of two packets, of the four that stand in the window: the accelerator is 100 ticks slower.
+fn engine_with_own_cost(
+    policy: Policy,
+    own_cost: u64,
+    before_window: usize,
+    input: Input,
+) -> (usize, u64, u64) {
+    let model = |is_cpu, t_init| EngineModel {
+        costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
+        ..engine(is_cpu, 8)
+    };
+    let config = SchedulerConfig { policy, window: 4, ..SchedulerConfig::default() };
+    let engines = vec![model(true, 100.0), model(false, 200.0)];
+    let mut scheduler = Scheduler::new(config, engines).expect("in range");
+    scheduler.set_own_cost(own_cost);
+    scheduler.set_before_window(before_window);
+    for sa in [1, 1, 2, 3] {
+        scheduler.push(0, item(sa, 0, ())).expect("room");
+    }
+    let dispatch = scheduler.dispatch(0, input).expect("a full window");
+    (dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing)
+}
+
+#[test]
+fn the_cores_own_work_is_its_cost_for_each_packet_in_the_window_and_before_it() {
+    let engine = |own_cost, before_window, input| {
+        engine_with_own_cost(Policy::FinishingTime, own_cost, before_window, input)
+    };
+    let (cpu, card) = ((0, 0, 108), (1, 0, 208));
+    assert_eq!(engine(0, 1_000, Input::More), cpu);
+    assert_eq!(engine(24, 0, Input::More), cpu);
+    assert_eq!(engine(25, 0, Input::More), card);
+    assert_eq!(engine(9, 7, Input::More), cpu);
+    assert_eq!(engine(9, 8, Input::More), card);
+    assert_eq!(engine(u64::MAX, usize::MAX - 4, Input::More), card);
+    // Nobody is kept waiting.
+    assert_eq!(engine(1_000, 8, Input::Paused), cpu);
+    assert_eq!(engine(1_000, 8, Input::Ended), cpu);
+}
+
+#[test]
+fn the_cores_own_work_is_nothing_to_the_baselines() {
+    for policy in Policy::ALL.into_iter().filter(|policy| *policy != Policy::FinishingTime) {
+        let engine = |own_cost| engine_with_own_cost(policy, own_cost, 8, Input::More);
+        assert_eq!(engine(1_000_000), engine(0), "{policy}");
+    }
+}
+
 #[test]
 fn a_window_of_one_never_bundles() {
     let config = SchedulerConfig { window: 1, ..SchedulerConfig::default() };

@@ -62,6 +62,7 @@ impl CryptoStage {
             predicted,
             measured,
         });
+        self.inline_ns += measured.unwrap_or(predicted);
         self.engines.note_in_place(engine, count.into(), measured);
         released.of(packets[0].direction).append(packets);
     }

@@ -7,6 +7,7 @@ mod acquire;
 mod engine_set;
 mod engine_slot;
 mod in_place;
+mod own_cost;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -27,6 +28,7 @@ use convoy_ipsec::{
 };
 use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::{CostModel, Input};
+use own_cost::OwnCost;
 use rand::RngCore;
 use rand::rngs::StdRng;
 
@@ -60,6 +62,7 @@ pub struct Pipeline {
     clock: Clock,
     /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
     round_ns: Option<u64>,
+    own_cost: OwnCost,
     outbound: OutboundBurst,
     inbound: InboundBurst,
     /// Prepared, but the window has no room: nothing is read until they are in.
@@ -92,6 +95,7 @@ impl Pipeline {
             random,
             clock,
             round_ns: None,
+            own_cost: OwnCost::default(),
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
             waiting: VecDeque::new(),
@@ -148,12 +152,16 @@ impl Pipeline {
     pub fn begin_round(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.round_ns = Some(now_ns);
+        let own_cost_ns = self.own_cost.begin_round(now_ns, self.stage.inline_ns);
+        self.stage.scheduler.set_own_cost(own_cost_ns);
         now_ns
     }
 
-    /// From now on the clock is read whenever the time is wanted.
-    pub fn end_round(&mut self) {
+    /// From now on the clock is read whenever the time is wanted. `moved` says whether the round moved anything: its owner may sleep
+    /// if not.
+    pub fn end_round(&mut self, moved: bool) {
         self.round_ns = None;
+        self.own_cost.end_round(moved);
     }
 
     fn now_ns(&self) -> u64 {
@@ -249,6 +257,7 @@ impl Pipeline {
 
     /// Takes plaintext packets in.
     pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
+        self.own_cost.took_in(frames.len());
         let now_ns = self.now_ns();
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
@@ -268,6 +277,7 @@ impl Pipeline {
 
     /// Takes packets of the protected side in.
     pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
+        self.own_cost.took_in(frames.len());
         let now_ns = self.now_ns();
         for frame in frames.iter_mut() {
             if let Offload::Opened { sa } = frame.offload() {
@@ -325,6 +335,7 @@ impl Pipeline {
         loop {
             // A full window must dispatch whatever the ports say, so what waits counts as input.
             let input = if self.waiting.is_empty() { input } else { Input::More };
+            self.stage.scheduler.set_before_window(self.waiting.len());
             let step = self.stage.pump(input, &mut self.pool, &mut self.released);
             self.finish();
             let before = self.waiting.len();

@@ -103,6 +103,8 @@ pub struct CryptoStage {
     pub(super) reports: Vec<EngineReport>,
     retired: Vec<SaIndex>,
     pub(super) inside: u64,
+    /// What engines on this core have taken so far, in ns.
+    pub(super) inline_ns: u64,
     pub(super) clock: Clock,
 }
 
@@ -142,6 +144,7 @@ impl CryptoStage {
             reports: Vec::new(),
             retired: Vec::new(),
             inside: 0,
+            inline_ns: 0,
             clock,
         })
     }
@@ -429,6 +432,9 @@ impl CryptoStage {
             match report {
                 EngineReport::Done { engine, ticket, service_ns, mut packets } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
+                    if self.engines.description(engine).placement == Placement::Inline {
+                        self.inline_ns += service_ns.unwrap_or_default();
+                    }
                     for packet in packets.drain(..) {
                         self.release(packet, released);
                     }

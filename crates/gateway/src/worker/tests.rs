@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use super::*;
 use crate::assemble;
+use crate::clock::VirtualTime;
 use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
@@ -182,6 +183,41 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));
     idle.idle();
     assert!(was_slept_on.load(Ordering::Relaxed), "this test can fail");
+}
+
+#[test]
+fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when_idle() {
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
+    let mut costs = Costs::new();
+    costs.state("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
+    let (time, beginnings) = (VirtualTime::new(), crate::state::Beginnings::Fresh);
+    let (pipeline, _) =
+        assemble::pipeline(&config, 0, engines, &costs, time.clock(), &beginnings).expect("good");
+    let (inside, mut lan) = memory::link("inside", "lan", 4 * BURST, 1_500);
+    let (outside, mut internet) = memory::link("outside", "internet", 4 * BURST, 1_500);
+    let mut worker = Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)]);
+    let mut packet = vec![0; 100];
+    let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
+    IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
+    let mut pool = FramePool::new(4 * BURST, 0);
+    let mut round = |packets: usize, took_ns: u64| {
+        let mut frames: Vec<Frame> =
+            (0..packets).map(|_| pool.take_filled(&packet, 0).expect("a frame")).collect();
+        assert_eq!(lan.send(&mut pool, &mut frames).expect("it has room"), packets);
+        worker.round(true).expect("no port fails");
+        let mut sent = Vec::new();
+        assert_eq!(internet.receive(&mut pool, BURST, &mut sent).expect("it is there"), packets);
+        pool.give_back_burst(&mut sent);
+        time.advance_to(time.now_ns() + took_ns);
+        worker.pipeline.stage().scheduler().own_cost()
+    };
+    assert_eq!(round(BURST, 64_000), 0, "the round has not ended");
+    // The engine took no virtual time in the first burst, which was measured, and is predicted to take a sixteenth less for the second.
+    assert_eq!(round(BURST, 64_000 + 15_000), 1_000);
+    assert_eq!(round(0, 10_000), 1_000, "what was predicted is the engine's");
+    assert_eq!(round(0, 2_000_000_000), 1_000, "nothing moved");
+    assert_eq!(round(0, 0), 0, "long ago");
 }
 
 fn another(config: &Config, costs: &mut Costs) -> Pipeline {
