@@ -55,7 +55,8 @@
 //! own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and those before it
 //! ([`Scheduler::set_before_window`]). It counts
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
-//! - only while [more input is at hand](Input::More): otherwise nobody is kept waiting;
+//! - for all of these packets while [more input is at hand](Input::More), and [otherwise](Input::Paused) without those of the
+//!   multi-packet itself: a packet that is alone keeps nobody waiting;
 //! - not where the engine that is chosen with it has no room: while the caller waits for room its core has nothing else to do. So
 //!   nothing waits that would not wait without it.
 //!

@@ -229,19 +229,20 @@ impl<T> Scheduler<T> {
             places: self.depth_unit.places(group.packets),
             full_queue: self.full_queue,
             late_margin: self.late_margin,
-            own_work: self.own_work(input),
+            own_work: self.own_work(input, group),
         };
         search.choose(self.policy, self.last)
     }
 
-    /// What the caller's core has to do for the packets at hand besides the work of engines. With no more input at hand nothing is
-    /// kept waiting by an engine on that core.
+    /// What the caller's core has to do for the packets at hand besides the work of engines. With no more input at hand only the packets
+    /// beside the group are kept waiting by an engine on that core; after the end of input nobody is.
     #[inline]
-    fn own_work(&self, input: Input) -> u64 {
-        if self.own_cost == 0 || input != Input::More || self.policy != Policy::FinishingTime {
+    fn own_work(&self, input: Input, group: &Group) -> u64 {
+        if self.own_cost == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
             return 0;
         }
-        self.own_cost.saturating_mul((self.window.len() + self.before_window) as u64)
+        let chosen_for = if input == Input::More { 0 } else { group.packets as usize };
+        self.own_cost.saturating_mul((self.window.len() + self.before_window - chosen_for) as u64)
     }
 
     /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.

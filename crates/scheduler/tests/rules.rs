@@ -79,9 +79,23 @@ fn the_cores_own_work_is_its_cost_for_each_packet_in_the_window_and_before_it() 
     assert_eq!(engine(9, 7, Input::More), cpu);
     assert_eq!(engine(9, 8, Input::More), card);
     assert_eq!(engine(u64::MAX, usize::MAX - 4, Input::More), card);
-    // Nobody is kept waiting.
-    assert_eq!(engine(1_000, 8, Input::Paused), cpu);
+    // Only the other two packets are kept waiting, and at the end nobody.
+    assert_eq!(engine(49, 0, Input::Paused), cpu);
+    assert_eq!(engine(50, 0, Input::Paused), card);
     assert_eq!(engine(1_000, 8, Input::Ended), cpu);
+}
+
+#[test]
+fn a_packet_that_is_alone_keeps_nobody_waiting() {
+    let model = |is_cpu, t_init| EngineModel {
+        costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
+        ..engine(is_cpu, 8)
+    };
+    let engines = vec![model(true, 100.0), model(false, 101.0)];
+    let mut scheduler = Scheduler::new(SchedulerConfig::default(), engines).expect("in range");
+    scheduler.set_own_cost(1_000_000);
+    scheduler.push(0, item(1, 0, ())).expect("room");
+    assert_eq!(scheduler.dispatch(0, Input::Paused).map(|dispatch| dispatch.engine), Some(0));
 }
 
 #[test]
