@@ -39,27 +39,27 @@ pub(crate) struct Common {
     /// Set when it stops.
     pub(crate) is_stopping: AtomicBool,
     /// Workers that will hand nothing over any more.
-    settled: AtomicUsize,
+    votes: AtomicUsize,
 }
 
 /// A worker's vote that it will hand nothing over any more: given when it drains, or when it ends in whatever way, so that
 /// no other waits for it.
-struct Settling<'a> {
+struct HandoffVote<'a> {
     common: &'a Common,
-    is_settled: bool,
+    is_cast: bool,
 }
 
-impl Settling<'_> {
-    fn settle(&mut self) {
-        if !std::mem::replace(&mut self.is_settled, true) {
-            self.common.settled.fetch_add(1, Ordering::AcqRel);
+impl HandoffVote<'_> {
+    fn cast(&mut self) {
+        if !std::mem::replace(&mut self.is_cast, true) {
+            self.common.votes.fetch_add(1, Ordering::AcqRel);
         }
     }
 }
 
-impl Drop for Settling<'_> {
+impl Drop for HandoffVote<'_> {
     fn drop(&mut self) {
-        self.settle();
+        self.cast();
     }
 }
 
@@ -142,7 +142,7 @@ impl WorkerThread {
         common: &Common,
         tell: &Tell,
     ) -> Result<(), PortError> {
-        let mut settling = Settling { common, is_settled: false };
+        let mut vote = HandoffVote { common, is_cast: false };
         let mut rounds = 0_u32;
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
             let moved = self.worker.round(true)?;
@@ -157,7 +157,7 @@ impl WorkerThread {
                 command(self);
             }
         }
-        self.drain(&mut settling)?;
+        self.drain(&mut vote)?;
         self.tell_events(tell);
         self.report_end();
         Ok(())
@@ -203,14 +203,14 @@ impl WorkerThread {
     }
 
     /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
-    fn drain(&mut self, settling: &mut Settling<'_>) -> Result<(), PortError> {
+    fn drain(&mut self, vote: &mut HandoffVote<'_>) -> Result<(), PortError> {
         let began = Instant::now();
         while began.elapsed() < DRAIN {
             let moved = self.worker.round(false)?;
             // What it received it has handed over in that round, or dropped.
-            settling.settle();
-            let all_settled = settling.common.settled.load(Ordering::Acquire) >= usize::from(self.workers);
-            if all_settled && self.worker.is_drained() {
+            vote.cast();
+            let all_voted = vote.common.votes.load(Ordering::Acquire) >= usize::from(self.workers);
+            if all_voted && self.worker.is_drained() {
                 break;
             }
             if !moved {
@@ -240,7 +240,7 @@ impl WorkerThread {
         let pipeline = self.worker.pipeline();
         let now_ns = pipeline.clock().now_ns();
         if self.drop_watch.is_due(now_ns, pipeline.ipsec().drops().met()) {
-            self.settle();
+            self.update_totals();
             let drops = self.ledger.drops(self.worker.pipeline().ipsec().drops());
             self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
         }
@@ -248,12 +248,12 @@ impl WorkerThread {
 
     /// What there is of this worker now.
     pub(crate) fn snapshot(&mut self) -> Snapshot {
-        let names = self.settle();
+        let names = self.update_totals();
         Snapshot::of(&self.worker, &names, &self.ledger, self.started)
     }
 
     /// Brings the totals by tunnel up to date; to be called before tunnels change their names, too. Returns the names.
-    fn settle(&mut self) -> HashMap<TunnelId, TunnelName> {
+    fn update_totals(&mut self) -> HashMap<TunnelId, TunnelName> {
         let configured = self.installed.iter().map(|tunnel| {
             (tunnel.id, TunnelName { tunnel: tunnel.config.name.clone(), child: String::new() })
         });
@@ -287,7 +287,7 @@ impl WorkerThread {
     /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
     #[inline(never)]
     fn go_over(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
-        self.settle();
+        self.update_totals();
         self.config = Arc::clone(config);
         let wanted = by_name(&config.tunnels);
         let (kept, gone): (Vec<_>, Vec<_>) =
@@ -343,7 +343,7 @@ impl WorkerThread {
 
     /// Sets a key daemon's policies and the names of its tunnels.
     pub(crate) fn set_policies(&mut self, policies: Vec<Policy>, names: HashMap<TunnelId, ChildName>) {
-        self.settle();
+        self.update_totals();
         (self.policies, self.names) = (policies, names);
         self.decide();
     }

@@ -44,7 +44,7 @@ impl AdaptiveWindow {
 mod tests {
     use super::*;
 
-    fn settle(mut window: usize, packets: u32, t_init: f64, lost: u64) -> usize {
+    fn window_after(mut window: usize, packets: u32, t_init: f64, lost: u64) -> usize {
         let mut controller = AdaptiveWindow::new(2, 128);
         for _ in 0..PERIOD * 10 {
             let next = controller.note(window, packets, t_init, lost);
@@ -55,12 +55,12 @@ mod tests {
 
     #[test]
     fn the_window_grows_while_it_saves_and_shrinks_when_it_only_delays() {
-        assert_eq!(settle(16, 4, 1000.0, 40), 128);
-        assert_eq!(settle(16, 4, 10.0, 4_000), 2);
+        assert_eq!(window_after(16, 4, 1000.0, 40), 128);
+        assert_eq!(window_after(16, 4, 10.0, 4_000), 2);
     }
 
     #[test]
     fn without_gain_or_loss_the_window_stays() {
-        assert_eq!(settle(16, 1, 1000.0, 0), 16);
+        assert_eq!(window_after(16, 1, 1000.0, 0), 16);
     }
 }

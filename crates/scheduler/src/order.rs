@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 enum Entry<T> {
     /// Still at an engine.
     Taken,
-    /// Settled without a packet.
+    /// Completed without a packet.
     Empty,
     /// Done, and waiting for those before it.
     Ready(T),

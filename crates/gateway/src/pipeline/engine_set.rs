@@ -11,7 +11,7 @@ use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, Mu
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
-use super::engine_slot::{EngineSlot, Health, Settled, SlotCounters};
+use super::engine_slot::{EngineSlot, Health, SlotCounters, SlotEvent};
 
 /// What the operator is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct EngineSet {
     slots: Vec<EngineSlot>,
     /// All keys, by SA, so that an engine which comes back gets them again. Wiped when dropped.
     keys: Vec<Option<KeyMaterial>>,
-    settled: Vec<Settled>,
+    slot_events: Vec<SlotEvent>,
     events: Vec<EngineEvent>,
 }
 
@@ -80,7 +80,7 @@ impl EngineSet {
         Self {
             slots: engines.into_iter().map(EngineSlot::new).collect(),
             keys: Vec::new(),
-            settled: Vec::new(),
+            slot_events: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -317,20 +317,20 @@ impl EngineSet {
         retry: &mut VecDeque<Prepared>,
         reports: &mut Vec<EngineReport>,
     ) {
-        let mut settled = std::mem::take(&mut self.settled);
-        self.slots[engine].poll(now_ns, pool, retry, &mut settled);
-        for outcome in settled.drain(..) {
-            match outcome {
-                Settled::Done { ticket, service_ns, packets } => {
+        let mut slot_events = std::mem::take(&mut self.slot_events);
+        self.slots[engine].poll(now_ns, pool, retry, &mut slot_events);
+        for event in slot_events.drain(..) {
+            match event {
+                SlotEvent::Done { ticket, service_ns, packets } => {
                     reports.push(EngineReport::Done { engine, ticket, service_ns, packets });
                 }
-                Settled::Failed { reason } => {
+                SlotEvent::Failed { reason } => {
                     self.quarantine(now_ns, engine, reason, retry);
                     reports.push(EngineReport::Out { engine });
                 }
             }
         }
-        self.settled = settled;
+        self.slot_events = slot_events;
         if self.slots[engine].probe(now_ns) && self.reinstall(engine) {
             self.slots[engine].bring_back();
             let name = self.slots[engine].description().name.clone();

@@ -53,7 +53,7 @@ struct InFlight {
 }
 
 /// What came of polling one engine.
-pub(super) enum Settled {
+pub(super) enum SlotEvent {
     /// A multi-packet with its results.
     Done { ticket: u64, service_ns: Option<u64>, packets: Vec<Prepared> },
     /// The engine failed: these tickets will not complete.
@@ -178,26 +178,27 @@ impl EngineSlot {
         now_ns: u64,
         pool: &mut FramePool,
         retry: &mut VecDeque<Prepared>,
-        settled: &mut Vec<Settled>,
+        slot_events: &mut Vec<SlotEvent>,
     ) {
         self.engine.poll(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
-            self.complete(completion, pool, retry, settled);
+            self.complete(completion, pool, retry, slot_events);
         }
         self.completions = completions;
         while self.is_up() {
             let Some(multi_packet) = self.backlog.pop_front() else { break };
             let waiting = self.backlog.len();
             if let Err(reason) = self.offer(pool, multi_packet, retry) {
-                settled.push(Settled::Failed { reason });
+                slot_events.push(SlotEvent::Failed { reason });
             }
             if self.backlog.len() > waiting {
                 break;
             }
         }
         if self.is_up() && self.in_flight.front().is_some_and(|entry| entry.deadline_ns < now_ns) {
-            settled.push(Settled::Failed { reason: "it did not answer before its deadline".to_owned() });
+            slot_events
+                .push(SlotEvent::Failed { reason: "it did not answer before its deadline".to_owned() });
         }
     }
 
@@ -206,7 +207,7 @@ impl EngineSlot {
         completion: Completion,
         pool: &mut FramePool,
         retry: &mut VecDeque<Prepared>,
-        settled: &mut Vec<Settled>,
+        slot_events: &mut Vec<SlotEvent>,
     ) {
         let Completion { multi_packet, outcome, service_ns } = completion;
         let at = self.in_flight.iter().position(|entry| entry.ticket == multi_packet.ticket);
@@ -223,7 +224,7 @@ impl EngineSlot {
             self.counters.service_ns += service_ns.unwrap_or_default();
             let kept = release(pool, entry.kept);
             self.spare.push(kept);
-            settled.push(Settled::Done {
+            slot_events.push(SlotEvent::Done {
                 ticket: multi_packet.ticket,
                 service_ns,
                 packets: multi_packet.packets,
@@ -241,7 +242,7 @@ impl EngineSlot {
                 packet
             }));
         }
-        settled.push(Settled::Failed { reason: "it reported a failed multi-packet".to_owned() });
+        slot_events.push(SlotEvent::Failed { reason: "it reported a failed multi-packet".to_owned() });
     }
 
     /// Takes the engine out: all that it has is done again elsewhere.

@@ -106,7 +106,7 @@ pub fn plan(
     let total = 1 + WINDOWS.len() + changes.len();
     let mut done = 0;
     let mut outcome = |change: String, machine: &Machine, window: usize| {
-        let report = settle(machine, window, rate_mbps, trace)?;
+        let report = simulate_with_shares(machine, window, rate_mbps, trace)?;
         done += 1;
         progress(done, total);
         Ok::<_, PlanError>(outcome_of(change, window, &report))
@@ -140,7 +140,7 @@ pub fn plan(
 ///
 /// # Errors
 /// [`PlanError::Simulation`] if the platform makes no sense.
-fn settle(
+fn simulate_with_shares(
     machine: &Machine,
     window: usize,
     rate_mbps: Option<f64>,

@@ -47,7 +47,7 @@ impl Book {
 pub(super) fn take_in(marks: &mut Marks, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
     for progress in &report.progress {
         if report.is_last {
-            marks.settle(progress);
+            marks.close(progress);
         } else if let Some(reserved) = marks.go_on(progress, now_ns) {
             let generation = progress.kept.generation;
             grants.push(Grant { worker: report.worker, generation, reserved });

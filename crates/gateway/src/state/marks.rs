@@ -159,7 +159,7 @@ impl Marks {
     }
 
     /// Notes what an SA that sends nothing more has sent: what was reserved beyond that is free again.
-    pub(super) fn settle(&mut self, progress: &Progress) {
+    pub(super) fn close(&mut self, progress: &Progress) {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
         if self.live.get(&kept.outbound).is_some_and(|live| live.generation == kept.generation) {

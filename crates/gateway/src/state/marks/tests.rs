@@ -45,7 +45,7 @@ fn after_a_kill_numbers_go_on_behind_the_reserve_and_after_a_clean_end_behind_th
     assert_eq!(marks.go_on(&progress(&first, 10, 7), 0), None);
     let killed = begin(&mut after_a_kill(&marks), &usual(), 5);
     assert_eq!((killed.sent, killed.received), (LEAST_SPAN, 7));
-    marks.settle(&progress(&first, 12, 9));
+    marks.close(&progress(&first, 12, 9));
     let ended = begin(&mut after_a_kill(&marks), &usual(), 5);
     assert_eq!((ended.sent, ended.received, ended.iv_start), (12, 9, 5));
 }
@@ -69,7 +69,7 @@ fn numbers_of_32_bits_end_where_they_end() {
     let mut marks = empty();
     let beginning = begin(&mut marks, &usual(), 0);
     let last = u64::from(u32::MAX);
-    marks.settle(&progress(&beginning, last - 5, 0));
+    marks.close(&progress(&beginning, last - 5, 0));
     let beginning = begin(&mut marks, &usual(), 0);
     assert_eq!((beginning.sent, beginning.reserved), (last - 5, last));
     assert_eq!(marks.go_on(&progress(&beginning, last, 0), 0), None);
@@ -83,7 +83,7 @@ fn an_sa_that_was_begun_again_gets_no_more_numbers_under_its_old_beginning() {
     let new = begin(&mut marks, &usual(), 0);
     assert_eq!(new.sent, old.reserved);
     assert_eq!(marks.go_on(&progress(&old, old.reserved, 0), 1), None);
-    marks.settle(&progress(&old, 3, 0));
+    marks.close(&progress(&old, 3, 0));
     assert_eq!(begin(&mut marks, &usual(), 0).sent, new.reserved);
 }
 
@@ -194,7 +194,7 @@ proptest! {
                 }
                 (Step::Kill, _) => (marks, running) = (after_a_kill(&marks), None),
                 (Step::End, Some((beginning, sent, _))) => {
-                    marks.settle(&progress(beginning, *sent, 0));
+                    marks.close(&progress(beginning, *sent, 0));
                     (marks, running) = (after_a_kill(&marks), None);
                 }
                 (_, None) => {}
