@@ -246,7 +246,7 @@ impl Worker {
         }
         pool.give_back_burst(&mut departures.ike);
         let given = match &mut self.handoff {
-            Some(handoff) => handoff.give(&mut departures.foreign, pool),
+            Some(handoff) => handoff.give(&mut departures.for_others, pool),
             None => Given::default(),
         };
         self.handed_over += given.handed_over;

@@ -47,7 +47,7 @@ pub enum FragmentPlace {
 pub struct IpsecConfig {
     /// The largest IP packet that the outside port sends, in bytes.
     pub mtu: u16,
-    /// This worker's number; SAs of others are `foreign`.
+    /// This worker's number; SAs of others are `for_others`.
     pub worker: u16,
     /// Source of ICMP's "time exceeded"; without one, RFC 7600's 192.0.0.8. "Too big" comes from the dropped packet's destination.
     pub inside_v4: Option<Ipv4Addr>,

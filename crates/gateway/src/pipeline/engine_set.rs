@@ -230,9 +230,9 @@ impl EngineSet {
         }
     }
 
-    /// Whether a multi-packet can go to `engine` now: it is in use, and there are frames for the copies
-    /// that it needs kept.
-    pub fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> bool {
+    /// How many of `packets`, from the first, can go to `engine` now: those for which there are frames to keep the copies
+    /// that it needs.
+    pub fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
         self.slots[engine].can_keep(pool, packets)
     }
 

@@ -113,15 +113,20 @@ impl EngineSlot {
         if self.engine.gathered() > 0 { self.in_flight.front().map(|entry| entry.ticket) } else { None }
     }
 
-    /// Whether `pool` has the frames to keep copies of `packets`, if the engine needs that.
-    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> bool {
+    /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the engine needs no copies.
+    pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> usize {
         if !self.description().needs_input_kept {
-            return true;
+            return packets.len();
         }
-        FrameSize::ALL.iter().all(|size| {
-            let needed = packets.iter().filter(|packet| packet.frame.size() == *size).count();
-            needed == 0 || pool.available(*size) >= needed
-        })
+        let mut free = [None; FrameSize::ALL.len()];
+        let is_without = |packet: &Prepared| {
+            let size = packet.frame.size();
+            let of_size = free[size as usize].get_or_insert_with(|| pool.available(size));
+            let is_without = *of_size == 0;
+            *of_size = of_size.saturating_sub(1);
+            is_without
+        };
+        packets.iter().position(is_without).unwrap_or(packets.len())
     }
 
     /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `retry`.

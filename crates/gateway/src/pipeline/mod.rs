@@ -48,7 +48,7 @@ pub struct Departures {
     /// IKE messages from the protected side.
     pub ike: Vec<Frame>,
     /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
-    pub foreign: Vec<(u16, bool, Frame)>,
+    pub for_others: Vec<(u16, bool, Frame)>,
     /// SAs that a key daemon is to be asked for.
     pub acquires: Vec<Acquire>,
 }
@@ -265,7 +265,9 @@ impl Pipeline {
         self.take_in(now_ns, Direction::Seal);
         self.departures.bypass_out.append(&mut self.outbound.bypass);
         self.departures.to_inside.append(&mut self.outbound.to_inside);
-        self.departures.foreign.extend(self.outbound.foreign.drain(..).map(|(to, frame)| (to, true, frame)));
+        self.departures
+            .for_others
+            .extend(self.outbound.for_others.drain(..).map(|(to, frame)| (to, true, frame)));
         for packet in self.outbound.without_sa.drain(..) {
             let (lost, acquire) = self.acquiring.keep(now_ns, packet);
             self.departures.acquires.extend(acquire);
@@ -291,7 +293,9 @@ impl Pipeline {
         self.departures.bypass_in.append(&mut self.inbound.bypass);
         self.departures.to_outside.append(&mut self.inbound.to_outside);
         self.departures.ike.append(&mut self.inbound.ike);
-        self.departures.foreign.extend(self.inbound.foreign.drain(..).map(|(to, frame)| (to, false, frame)));
+        self.departures
+            .for_others
+            .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
     }
 
     /// Has prepared packets done at once where there is nothing to schedule, puts the others into the window, and those for which it

@@ -372,8 +372,10 @@ impl CryptoStage {
             // What waits for another try must not wait for more input as well.
             let input = if self.retry.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
-            match held.or_else(|| self.scheduler.dispatch(now_ns, input)) {
-                Some(dispatch) if self.engines.can_submit(dispatch.engine, pool, &dispatch.items) => {
+            let mut next = held.or_else(|| self.scheduler.dispatch(now_ns, input));
+            let has_frames = next.as_mut().is_some_and(|dispatch| self.cut_to_frames(dispatch, pool));
+            match next {
+                Some(dispatch) if has_frames => {
                     let engine = dispatch.engine;
                     self.submit(now_ns, dispatch, pool);
                     if self.engines.has_gathered(engine) {
@@ -395,6 +397,22 @@ impl CryptoStage {
             moved = true;
         }
         moved
+    }
+
+    /// Whether there are frames for the copies of a multi-packet that its engine needs. Where nothing is under way, whose end would free more of
+    /// them, it is cut to those for which there are, and the rest is scheduled again.
+    fn cut_to_frames(&mut self, dispatch: &mut Dispatch<Prepared>, pool: &FramePool) -> bool {
+        let fits = self.engines.can_submit(dispatch.engine, pool, &dispatch.items);
+        if fits == dispatch.items.len() {
+            return true;
+        }
+        if fits == 0 || self.engines.in_flight() > 0 {
+            return false;
+        }
+        for packet in dispatch.items.drain(fits..).rev() {
+            self.retry.push_front(packet);
+        }
+        true
     }
 
     /// Has engines begin what they have gathered, whether there is more at hand or not.

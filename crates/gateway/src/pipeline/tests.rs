@@ -270,3 +270,23 @@ fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     assert_eq!((numbers, stage.len()), (vec![0, 1, 2, 3, 4, 5], 0));
     assert_eq!(stage.engines().counters(0).packets, 3);
 }
+
+/// Of ten frames seven are taken by one multi-packet, so that there are three for copies of it.
+#[test]
+fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts() {
+    let mut pool = FramePool::new(10, 0);
+    let faulty = Faulty::new(Box::new(Software::new("needs copies")), FaultPlan::none());
+    let mut stage = stage(vec![Box::new(faulty)], Policy::FinishingTime);
+    for number in 0..7 {
+        assert!(stage.push(0, packet(&mut pool, 0, number)).is_ok());
+    }
+    let mut released = Released::default();
+    for _ in 0..100 {
+        stage.pump(Input::Ended, &mut pool, &mut released);
+    }
+    let numbers: Vec<u8> = released.outbound.iter().map(|packet| packet.frame[3]).collect();
+    assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
+    assert!(stage.is_empty());
+    released.outbound.drain(..).for_each(|packet| pool.give_back(packet.frame));
+    assert_eq!(pool.available(FrameSize::Small), 10);
+}

@@ -30,7 +30,7 @@ pub struct InboundBurst {
     /// IKE messages: whole IP packets to UDP port 500, or with the non-ESP marker to that of ESP in UDP.
     pub ike: Vec<Frame>,
     /// For the worker that owns their SA, in its `inbound`.
-    pub foreign: Vec<(u16, Frame)>,
+    pub for_others: Vec<(u16, Frame)>,
     /// ICMP errors about bypassed packets.
     pub to_outside: Vec<Frame>,
 }
@@ -146,7 +146,7 @@ impl Ipsec {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
                 let packet = Protected::new(&layout, (protocol, spi), (at, end), in_udp);
                 match self.inbound_sa(&frame, &packet) {
-                    Ok((_, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
+                    Ok((_, owner)) if owner != self.config.worker => out.for_others.push((owner, frame)),
                     Ok((id, _)) => self.open(frame, &packet, id, pool, out),
                     Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
                 }
@@ -155,7 +155,7 @@ impl Ipsec {
             Kind::Keepalive => self.drop_frame(pool, frame, None, DropReason::Keepalive),
             Kind::Short => self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
             Kind::Plain => match self.reported_sa(&frame, &layout) {
-                Some((_, _, owner)) if owner != self.config.worker => out.foreign.push((owner, frame)),
+                Some((_, _, owner)) if owner != self.config.worker => out.for_others.push((owner, frame)),
                 Some((report, id, _)) => {
                     let reason = self.heed_too_big(&report, id);
                     self.drop_frame(pool, frame, Some(id.into()), reason);

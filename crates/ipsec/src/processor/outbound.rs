@@ -45,7 +45,7 @@ pub struct OutboundBurst {
     /// ICMP errors for the senders.
     pub to_inside: Vec<Frame>,
     /// For the worker that owns their SA, in its `outbound`.
-    pub foreign: Vec<(u16, Frame)>,
+    pub for_others: Vec<(u16, Frame)>,
     /// Whose SA is to be negotiated; with [`IpsecConfig::acquire`](super::IpsecConfig::acquire) only.
     pub without_sa: Vec<WithoutSa>,
 }
@@ -180,7 +180,7 @@ impl Ipsec {
         }
         let facts = rest.common.facts;
         if facts.owner != self.config.worker {
-            return context.out.foreign.push((facts.owner, frame));
+            return context.out.for_others.push((facts.owner, frame));
         }
         self.note_use(place, frame.len());
         if facts.mode == Mode::Transport {

@@ -174,7 +174,7 @@ fn an_error_of_another_workers_tunnel_goes_to_that_worker() {
     b.ipsec.config.worker = 3;
     let error = message(router, us, time_exceeded(false), &segment(us, server, [1, 443]));
     assert!(b.send(std::slice::from_ref(&error)).is_empty());
-    assert_eq!((b.outbound.foreign[0].0, &b.outbound.foreign[0].1[..]), (0, &error[..]));
+    assert_eq!((b.outbound.for_others[0].0, &b.outbound.for_others[0].1[..]), (0, &error[..]));
     b.assert_no_leak();
 }
 

@@ -134,8 +134,8 @@ impl Gateway {
         ] {
             self.pool.give_back_burst(&mut frames);
         }
-        let foreign = self.outbound.foreign.drain(..).chain(self.inbound.foreign.drain(..));
-        foreign.for_each(|(_, frame)| self.pool.give_back(frame));
+        let for_others = self.outbound.for_others.drain(..).chain(self.inbound.for_others.drain(..));
+        for_others.for_each(|(_, frame)| self.pool.give_back(frame));
         let later = u64::MAX;
         self.ipsec.inbound(later, &mut self.pool, &mut Vec::new(), &mut self.inbound);
         let available = FrameSize::ALL.map(|size| self.pool.available(size));

@@ -361,7 +361,7 @@ fn a_report_about_another_workers_sa_goes_to_that_worker() {
     a.ipsec.config.worker = 3;
     let report = router_says(&outer[0], 1_350);
     a.receive(std::slice::from_ref(&report));
-    assert_eq!((a.inbound.foreign[0].0, &a.inbound.foreign[0].1[..]), (0, &report[..]));
+    assert_eq!((a.inbound.for_others[0].0, &a.inbound.for_others[0].1[..]), (0, &report[..]));
     assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
     a.assert_no_leak();
 }
