@@ -227,6 +227,10 @@ impl Pipeline {
             self.ipsec.remove(sa);
             return;
         }
+        // What was done in place leaves while its SA is still known.
+        if !self.released.is_empty() {
+            self.finish();
+        }
         // A packet of an SA that the stage has forgotten would wait for ever, and with it all that come later.
         self.ipsec.withdraw(sa);
         self.retiring.push(sa);

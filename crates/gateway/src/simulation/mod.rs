@@ -19,7 +19,7 @@
 //! SEEDS=100000 cargo test --release -p convoy-gateway --lib simulation -- --nocapture
 //! ```
 //!
-//! That it finds faults was tried with these, put in by hand one at a time. Each was found within the first 20 seeds:
+//! That it finds faults was tried with these, put in by hand one at a time. Each was found within 20 seeds:
 //!
 //! | fault | found as |
 //! | --- | --- |

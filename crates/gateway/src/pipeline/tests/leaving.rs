@@ -114,3 +114,15 @@ fn a_successor_may_have_the_spi_of_an_sa_that_still_has_packets_under_way() {
     let left: Vec<_> = pipeline.ipsec().sas().map(|view| (view.index, view.sequence)).collect();
     assert_eq!(left, vec![(new, 2)]);
 }
+
+#[test]
+fn packets_that_were_done_in_place_leave_though_their_sa_is_let_go_at_once() {
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("in place"))];
+    let (mut pipeline, sa) = end_with(1, SaDirection::Outbound, engines, WINDOW as usize);
+    let mut burst = packets(&mut pipeline, 5);
+    pipeline.outbound(&mut burst);
+    pipeline.retire(sa);
+    pipeline.pump(Input::Paused);
+    assert_eq!(pipeline.departures.to_outside.len(), 5);
+    assert_eq!(pipeline.ipsec().counters().drops.total(), 0);
+}
