@@ -6,7 +6,8 @@ use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
-use convoy_gateway::pipeline::{Clock, CryptoStage, EngineSet, Pipeline, StageConfig};
+use convoy_gateway::clock::VirtualTime;
+use convoy_gateway::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
     SaEnds, SaIndex, Selector, TunnelId,
@@ -20,9 +21,13 @@ const FRAMES: (usize, usize) = (96, 8);
 /// Rounds in which what is under way must come to its end.
 const ROUNDS: usize = 10_000;
 
+/// After this the rest of no datagram is waited for, in ns.
+const REASSEMBLY_OVER_NS: u64 = 600_000_000_000;
+
 /// One gateway without ports.
 struct Side {
     number: u8,
+    time: VirtualTime,
     pipeline: Pipeline,
     sas: Vec<(SaIndex, SaDirection)>,
 }
@@ -53,14 +58,15 @@ impl Side {
             Box::new(Software::new("quick")),
             Box::new(Faulty::new(Box::new(Software::new("slow")), slow)),
         ];
-        let clock = Clock::start();
+        let time = VirtualTime::new();
+        let clock = time.clock();
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
         // An engine that is late only because this process was is not to be taken out, with its frames.
         let stage = StageConfig { grace_ns: u64::MAX, ..StageConfig::new(scheduler) };
         let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
         let pipeline = Pipeline::new(ipsec, stage, FramePool::new(FRAMES.0, FRAMES.1), clock);
-        Self { number, pipeline, sas: Vec::new() }
+        Self { number, time, pipeline, sas: Vec::new() }
     }
 
     /// An SA of a tunnel, of which there are four for each direction, all with keys that the other side has too.
@@ -186,6 +192,9 @@ impl Side {
             rounds += 1;
             assert!(rounds < ROUNDS, "packets or SAs stay for ever");
         }
+        // What a changed byte made a fragment of is kept until its time is over.
+        self.time.advance_to(REASSEMBLY_OVER_NS);
+        self.pipeline.tick(&mut Vec::new());
         self.leave(0);
         self.deliver(sent);
         assert_eq!(self.pipeline.ipsec().sas().count(), 0);
