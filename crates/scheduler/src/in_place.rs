@@ -28,9 +28,10 @@ impl<T> Scheduler<T> {
     /// predicted to take.
     ///
     /// `None` where there is something to schedule: an engine elsewhere can do the algorithm as well, the policy is not the
-    /// finishing time and there are several engines, the window bundles nothing or is not empty, or an engine has work.
+    /// finishing time and there are several engines, the window bundles nothing, holds packets back or is not empty, or an
+    /// engine has work.
     pub fn in_place_choice(&self, algorithm: u16, blocks: u64) -> Option<(usize, u64)> {
-        if self.size == 1 || self.window.len() > 0 {
+        if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return None;
         }
         let (capable, costs) = self.costs.row(algorithm);

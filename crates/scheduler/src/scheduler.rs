@@ -61,7 +61,7 @@ pub struct Scheduler<T> {
     /// Packets that the window may hold now.
     pub(crate) size: usize,
     byte_limit: u32,
-    max_wait: u64,
+    pub(crate) max_wait: u64,
     /// What the caller's core does for each packet besides the work of engines, in ticks.
     own_cost: u64,
     /// Packets that the caller keeps until the window has room for them.

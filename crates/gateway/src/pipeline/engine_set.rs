@@ -192,12 +192,12 @@ impl EngineSet {
         if slot.is_up() { slot.engine.in_place() } else { None }
     }
 
-    /// Counts a burst that an engine did in place.
-    pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: Option<u64>) {
+    /// Counts a burst that an engine did in place, and how long that took, measured or predicted.
+    pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;
         counters.packets += packets;
         counters.multi_packets += 1;
-        counters.service_ns += service_ns.unwrap_or_default();
+        counters.service_ns += service_ns;
     }
 
     /// Quarantines an engine that left some of these packets undone.

@@ -62,8 +62,9 @@ impl CryptoStage {
             predicted,
             measured,
         });
-        self.inline_ns += measured.unwrap_or(predicted);
-        self.engines.note_in_place(engine, count.into(), measured);
+        let service_ns = measured.unwrap_or(predicted);
+        self.inline_ns += service_ns;
+        self.engines.note_in_place(engine, count.into(), service_ns);
         released.of(packets[0].direction).append(packets);
     }
 

@@ -14,6 +14,7 @@ use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, Scheduler
 use super::*;
 
 mod gathering;
+mod in_place;
 mod installing;
 mod late;
 mod leaving;
