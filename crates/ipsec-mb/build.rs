@@ -34,10 +34,14 @@ fn link() -> Result<(), &'static str> {
         shim.include(prefix.join("include"));
         println!("cargo::rustc-link-search=native={}", prefix.join("lib").display());
     }
-    shim.file("shim/shim.c").opt_level(2).warnings(true).try_compile("convoy_mb_shim").map_err(|error| {
-        println!("cargo::warning=without ipsec-mb: {error}");
-        "missing"
-    })?;
+    shim.files(["manager", "keys", "jobs"].map(|part| format!("shim/{part}.c")))
+        .opt_level(2)
+        .warnings(true)
+        .try_compile("convoy_mb_shim")
+        .map_err(|error| {
+            println!("cargo::warning=without ipsec-mb: {error}");
+            "missing"
+        })?;
     println!("cargo::rustc-link-lib=dylib=IPSec_MB");
     Ok(())
 }
