@@ -11,7 +11,7 @@ EVERYTHING := --workspace --locked --features convoy/card
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -21,6 +21,9 @@ install-build:
 
 install-test:
 	@scripts/install.sh build test
+
+install-sampling:
+	@scripts/install.sh build sampling
 
 install-instructions:
 	@scripts/install.sh build instructions
@@ -118,6 +121,7 @@ bench: install-build ## cycles and instructions per packet of each engine and of
 	$(CARGO) bench --workspace --locked --exclude convoy-gateway
 	$(CARGO) bench --workspace --locked --bench throughput
 	$(MAKE) bench-instructions
+	$(MAKE) bench-cycles
 	$(CARGO) bench --workspace --locked --bench policies
 	$(MAKE) bench-sim
 
@@ -129,6 +133,9 @@ bench-compare: install-instructions ## the same beside bench/baseline: fails whe
 
 bench-baseline: install-instructions ## make bench/baseline and the tables of docs/performance.md anew
 	CARGO="$(CARGO)" python3 bench/instructions baseline
+
+bench-cycles: install-sampling ## where the cycles of a packet go, stage by stage, by perf's clock; JSON in target/bench
+	CARGO="$(CARGO)" python3 bench/instructions cycles
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
 	bench/simulator/run.sh "$(CONVOY) sim run"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|bench|instructions|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
@@ -18,6 +18,7 @@ declare -A needs=(
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
   [instructions]="valgrind:valgrind addr2line:binutils python3:python3"
+  [sampling]="perf:linux-perf addr2line:binutils python3:python3"
 )
 declare -A wants=(
   [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
@@ -27,6 +28,7 @@ declare -A wants=(
   [charon]=""
   [bench]=""
   [instructions]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
+  [sampling]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [fuzz]=""
 )
 

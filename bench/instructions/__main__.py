@@ -1,8 +1,9 @@
-"""Instructions a packet of the whole path, by callgrind.
+"""Instructions a packet of the whole path, by callgrind, and where its cycles go, by perf.
 
-usage: python3 bench/instructions [measure|compare|baseline]
+usage: python3 bench/instructions [measure|compare|baseline|cycles]
 `measure` prints them and saves them in target/bench/instructions.json; `compare` does so too, and fails where a case takes over 3 % more than
-in bench/baseline/instructions.json; `baseline` makes that file and the tables of docs/performance.md anew.
+in bench/baseline/instructions.json; `baseline` makes that file and the tables of instructions of docs/performance.md anew; `cycles` prints the account of cycles, and
+`cycles page` writes it into that page too.
 """
 
 import json
@@ -13,6 +14,7 @@ import sys
 
 import compare
 import measure
+import sample
 import tables
 
 RESULT = measure.ROOT / "target" / "bench" / "instructions.json"
@@ -64,8 +66,14 @@ def main(words):
     elif words == ["baseline"]:
         now = measure.measure()
         save(BASELINE, now)
-        tables.PAGE.write_text(tables.in_page(tables.PAGE.read_text(), now))
+        tables.PAGE.write_text(tables.in_page(tables.PAGE.read_text(), now, tables.OF_THE_BASELINE))
         show(now)
+    elif words in (["cycles"], ["cycles", "page"]):
+        now = sample.measure_cycles()
+        print_table("Where the cycles go", tables.cycles(now))
+        save(RESULT.with_name("cycles.json"), now)
+        if words[1:]:
+            tables.PAGE.write_text(tables.in_page(tables.PAGE.read_text(), now, ["cycles"]))
     elif words in ([], ["measure"]):
         now = measure.measure()
         show(now)

@@ -1,7 +1,9 @@
 """Measurements as Markdown, printed and in docs/performance.md."""
 
+import re
 from pathlib import Path
 
+import sample
 import stages
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
@@ -41,12 +43,7 @@ def account(measured, engine="multibuffer", proposal="aes128gcm16", window=32):
         if (case["engine"], case["proposal"], case["window"]) == (engine, proposal, window) and case["at_hand"] > 1
     ]
     cases.sort(key=lambda case: (WAYS.index(case["way"]), case["sas"]))
-    columns = ["stage"] + [f"{case['way']}, {case['sas']:,} SA{'s' if case['sas'] > 1 else ''}" for case in cases]
-    rows = [
-        [stage, *(f"{case['stages'][stage]:,.0f}" for case in cases)]
-        for stage in stages.STAGES if any(case["stages"][stage] >= 0.5 for case in cases)
-    ]
-    rows.append(["all", *(f"{sum(case['stages'].values()):,.0f}" for case in cases)])
+    columns, rows = by_case(cases, stages.STAGES, lambda case: case["stages"], lambda case: sum(case["stages"].values()))
     rows.append(["readings of the clock", *(f"{case['clock_readings']:.2f}" for case in cases)])
     return table(columns, rows)
 
@@ -60,13 +57,27 @@ def comparison(rows):
     ])
 
 
-TABLES = {"packets": packets, "account": account}
+def by_case(cases, stages_, parts, total):
+    """A row for each stage, a column for each case."""
+    columns = ["stage"] + [f"{case['way']}, {case['sas']:,} SA{'s' if case['sas'] > 1 else ''}" for case in cases]
+    rows = [[stage, *(f"{parts(case)[stage]:,.0f}" for case in cases)] for stage in stages_ if any(parts(case)[stage] >= 0.5 for case in cases)]
+    return columns, [*rows, ["all", *(f"{total(case):,.0f}" for case in cases)]]
 
 
-def in_page(text, measured):
-    """The page with its tables made anew."""
-    for name, make in TABLES.items():
-        begin, end = f"<!-- {name}: written by make bench-baseline -->", f"<!-- {name}: end -->"
+def cycles(measured):
+    """Where the cycles of one packet go."""
+    cases = sorted(measured["cases"], key=lambda case: (WAYS.index(case["way"]), case["sas"]))
+    return table(*by_case(cases, sample.STAGES, lambda case: case["stages"], lambda case: case["ticks"]))
+
+
+TABLES = {"packets": packets, "account": account, "cycles": cycles}
+OF_THE_BASELINE = ["packets", "account"]
+
+
+def in_page(text, measured, names):
+    """The page with these of its tables made anew."""
+    for name in names:
+        begin, end = re.search(rf"<!-- {name}: written by .* -->", text)[0], f"<!-- {name}: end -->"
         before, rest = text.split(begin)
-        text = before + begin + "\n" + "\n".join(make(measured)) + "\n" + end + rest.split(end)[1]
+        text = before + begin + "\n" + "\n".join(TABLES[name](measured)) + "\n" + end + rest.split(end)[1]
     return text

@@ -6,6 +6,7 @@ import unittest
 import callgrind
 import compare
 import measure
+import sample
 import stages
 import tables
 
@@ -126,6 +127,33 @@ class Attribution(unittest.TestCase):
         self.assertFalse(stages.is_clock_reading([("/x/crates/gateway/src/clock.rs:60", "now_ns")]))
 
 
+class Sampling(unittest.TestCase):
+    # The code stands at 0x40 in the program's file, is to be loaded at 0x100, and is mapped from 0x20 in the file on.
+    TEXT = f"""
+perf-exec PERF_RECORD_MMAP2 1/1: [0x5000(0x1000) @ 0x20 fe:00 1 0]: r-xp {PROGRAM}
+     rest      5024 ({PROGRAM})
+      out      5024 ({PROGRAM})
+      out      7f0000001000 (/usr/lib/x86_64-linux-gnu/libIPSec_MB.so.1.3.0)
+      out      7f0000002000 (/usr/lib/x86_64-linux-gnu/libc.so.6)
+      out      7fff00001000 ([vdso])
+      out  ffffffff81001000 ([kernel.kallsyms])
+       in      5020 ({PROGRAM})
+"""
+    SEGMENTS = [(0, 0, 0x40), (0x40, 0x100, 0x200)]
+
+    def test_a_sample_is_of_the_way_that_its_thread_is_named_by(self):
+        ways = sample.stages_of(self.TEXT, KnownSource(), self.SEGMENTS)
+        self.assertEqual(ways["in"].total(), 1)
+        self.assertEqual((ways["out"][stages.CIPHER], ways["out"][sample.LIBRARY], ways["out"]["clock"]), (1, 1, 1))
+        self.assertEqual(ways["out"].total(), 4, "the kernel's samples are not the path's")
+
+    def test_an_address_of_the_running_program_is_found_in_its_file(self):
+        mapped, _ = sample.samples(self.TEXT)
+        self.assertEqual(sample.to_program(0x5020, mapped, PROGRAM, self.SEGMENTS), 0x100)
+        self.assertEqual(sample.to_program(0x5000, mapped, PROGRAM, self.SEGMENTS), 0x20)
+        self.assertIsNone(sample.to_program(0x4fff, mapped, PROGRAM, self.SEGMENTS))
+
+
 class Comparison(unittest.TestCase):
     def faults(self, before, now):
         return compare.faults(compare.rows(measured(**before), measured(**now)))
@@ -150,7 +178,7 @@ class Page(unittest.TestCase):
     def test_the_tables_of_the_page_are_those_of_the_baseline(self):
         baseline = json.loads((measure.ROOT / "bench/baseline/instructions.json").read_text())
         page = tables.PAGE.read_text()
-        self.assertEqual(page, tables.in_page(page, baseline), "make bench-baseline writes both")
+        self.assertEqual(page, tables.in_page(page, baseline, tables.OF_THE_BASELINE), "make bench-baseline writes both")
 
 
 if __name__ == "__main__":

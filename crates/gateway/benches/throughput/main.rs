@@ -2,13 +2,15 @@
 //! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
 //!
 //! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
-//! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind.
+//! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind, and
+//! `-- sample PROPOSAL BYTES SAS SECONDS` what `make bench-cycles` runs under perf.
 
 mod callgrind;
 mod count;
 mod engines;
 mod path;
 mod report;
+mod sample;
 mod time;
 
 use std::time::{Duration, Instant};
@@ -21,6 +23,9 @@ fn main() {
             let setting = path::Setting::timed(proposal, number(bytes), number(sas));
             let rig = path::Rig::new(&setting, &mut path::usual_engine);
             profile(rig, number(burst), Duration::from_secs(number(seconds) as u64));
+        }
+        ["sample", proposal, bytes, sas, seconds] => {
+            sample::run(proposal, number(bytes), number(sas), Duration::from_secs(number(seconds) as u64));
         }
         ["count", engine, proposal, bytes, sas] => count::run(engine, proposal, number(bytes), number(sas)),
         [part @ ("engines" | "path")] => {

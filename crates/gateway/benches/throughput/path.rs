@@ -74,6 +74,20 @@ impl<'a> Setting<'a> {
     }
 }
 
+/// Which way a packet goes, as seen from the protected network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Encrypted by the first gateway.
+    Out,
+    /// Decrypted by the second.
+    In,
+}
+
+impl Way {
+    /// In the order of a packet that is sent from end to end.
+    pub(crate) const ALL: [Self; 2] = [Self::Out, Self::In];
+}
+
 /// Two gateways that join two sites over a link, and the ends outside of them.
 pub(crate) struct Rig {
     workers: [Worker; 2],
@@ -107,7 +121,8 @@ impl Rig {
         Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new(), time }
     }
 
-    fn fill(&mut self, packets: usize) {
+    /// Gives the first gateway so many packets to read.
+    pub(crate) fn fill(&mut self, packets: usize) {
         for _ in 0..packets {
             let packet = &self.packets[self.next];
             self.burst.push(self.pool.take_filled(packet, 64).expect("frames come back"));
@@ -116,7 +131,8 @@ impl Rig {
         self.source.send(&mut self.pool, &mut self.burst).expect("a link does not fail");
     }
 
-    fn empty(&mut self, packets: usize) {
+    /// Takes so many packets that the second gateway has sent.
+    pub(crate) fn empty(&mut self, packets: usize) {
         let arrived =
             self.sink.receive(&mut self.pool, packets, &mut self.burst).expect("a link does not fail");
         assert_eq!(arrived, packets, "every packet comes out");
@@ -124,21 +140,25 @@ impl Rig {
         self.pool.give_back_burst(&mut self.burst);
     }
 
-    /// Sends so many packets that are at hand at once from end to end, each gateway in as many rounds as it needs; `counted` says whose
-    /// rounds callgrind is to count.
+    /// Sends so many packets that are at hand at once from end to end; `counted` says whose rounds callgrind is to count.
     pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
         self.fill(packets);
-        for (worker, (side, counted)) in
-            self.workers.iter_mut().zip([Side::Inside, Side::Outside].into_iter().zip(counted))
-        {
-            let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
-            let all = received(worker) + packets as u64;
-            while received(worker) < all || !worker.is_drained() {
-                self.time.advance_to(self.time.now_ns() + ROUND_NS);
-                callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
-            }
+        for way in Way::ALL {
+            self.part(way, packets, counted[way as usize]);
         }
         self.empty(packets);
+    }
+
+    /// One gateway's part of so many packets, in as many rounds as it needs.
+    pub(crate) fn part(&mut self, way: Way, packets: usize, counted: bool) {
+        let worker = &mut self.workers[way as usize];
+        let side = if way == Way::Out { Side::Inside } else { Side::Outside };
+        let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
+        let all = received(worker) + packets as u64;
+        while received(worker) < all || !worker.is_drained() {
+            self.time.advance_to(self.time.now_ns() + ROUND_NS);
+            callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
+        }
     }
 
     /// Sends one burst from end to end; the ticks that the sealing and the opening gateway took.

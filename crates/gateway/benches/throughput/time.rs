@@ -62,7 +62,8 @@ fn mean_of_round(subject: &mut Subject<'_>) -> f64 {
     sum as f64 / f64::from(count)
 }
 
-fn median(mut times: Vec<f64>) -> f64 {
+/// The median of some times.
+pub(crate) fn median(mut times: Vec<f64>) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }

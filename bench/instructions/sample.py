@@ -1,0 +1,104 @@
+"""Cycles per packet by stage: samples that perf takes of the running path, and the ticks that the path itself counts.
+
+The machine needs no hardware counters: perf's clock is enough to say which share of the time each instruction takes.
+"""
+
+import re
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import measure
+import stages
+
+# Proposal, inner bytes, SAs.
+RUNS = [("aes128gcm16", 64, sas) for sas in (1, 100, 10_000)]
+SECONDS = 10
+# The C library, most of it copies of memory: samples do not say who called it.
+LIBRARY = "libc"
+STAGES = [*stages.STAGES[:-1], LIBRARY, stages.REST]
+# A sample knows no callers, so what several stages use is counted for the stage that uses it most.
+USUAL = [("classify", re.compile("/crates/ipsec/")), ("worker's round", re.compile("/crates/gateway/"))]
+MAPPED = re.compile(r"PERF_RECORD_MMAP2 .*\[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0) .*\]: r-xp (\S+)")
+# Place in the file, address and size of a part that is loaded.
+SEGMENT = re.compile(r"LOAD\s+(0x[0-9a-f]+) (0x[0-9a-f]+) 0x[0-9a-f]+ (0x[0-9a-f]+)")
+
+
+def samples(text):
+    """The mappings of code (start, end, offset in the file, file), and the samples (name of the thread, address, object)."""
+    mapped, taken = [], []
+    for line in text.splitlines():
+        if found := MAPPED.search(line):
+            start, size, offset = (int(number, 16) for number in found.groups()[:3])
+            mapped.append((start, start + size, offset, found[4]))
+        elif "PERF_RECORD" not in line and (words := line.split()) and len(words) >= 3:
+            taken.append((words[0], int(words[1], 16), words[2].strip("()")))
+    return mapped, taken
+
+
+def to_program(address, mapped, program, segments):
+    """An address of the running program as the debug information has it; None if it is not the program's."""
+    for start, end, offset, file in mapped:
+        if file == program and start <= address < end:
+            place = address - start + offset
+            return next((place - begin + base for begin, base, size in segments if begin <= place < begin + size), None)
+    return None
+
+
+def segments_of(program):
+    text = subprocess.run(["readelf", "-lW", program], capture_output=True, text=True, check=True).stdout
+    return [tuple(int(number, 16) for number in found) for found in SEGMENT.findall(text)]
+
+
+def stage_of(frames):
+    usual = (stage for stage, files in USUAL for file, _ in frames if files.search(file))
+    return stages.stage_of(frames) or next(usual, stages.REST)
+
+
+def stages_of(text, source, segments):
+    """The samples of each way by stage."""
+    mapped, taken = samples(text)
+    ways = {"out": Counter(), "in": Counter()}
+    own = {address: to_program(address, mapped, source.program, segments) for _, address, _ in taken}
+    source.learn(address for address in own.values() if address is not None)
+    for way, address, object_ in taken:
+        if way not in ways or "kernel" in object_:
+            continue
+        if own[address] is not None:
+            stage = stage_of(source.frames[own[address]])
+        elif stages.CIPHER_OBJECTS.search(object_):
+            stage = stages.CIPHER
+        elif "vdso" in object_:
+            stage = "clock"
+        else:
+            stage = LIBRARY
+        ways[way][stage] += 1
+    return ways
+
+
+def case(program, source, segments, run, folder):
+    data = f"{folder}/perf.data"
+    record = ["perf", "record", "-q", "-e", "cpu-clock:u", "-F", "10000", "-o", data, program, "sample", *map(str, run), str(SECONDS)]
+    done = subprocess.run(record, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise SystemExit(f"{' '.join(record)}:\n{done.stderr[-2000:]}")
+    ticks = dict(zip(("out", "in"), map(float, done.stdout.split()[-2:]), strict=True))
+    text = subprocess.run(["perf", "script", "-i", data, "--show-mmap-events", "-F", "comm,ip,dso"],
+                          capture_output=True, text=True, check=True).stdout
+    for way, counts in stages_of(text, source, segments).items():
+        whole = counts.total()
+        if not whole:
+            raise SystemExit(f"perf took no samples of {run}; is the event cpu-clock there?")
+        yield {"proposal": run[0], "bytes": run[1], "sas": run[2], "way": way, "samples": whole, "ticks": ticks[way],
+               "stages": {stage: round(counts[stage] / whole * ticks[way], 1) for stage in STAGES}}
+
+
+def measure_cycles():
+    program = measure.program()
+    source, segments = stages.Source(program), segments_of(program)
+    cases = []
+    with tempfile.TemporaryDirectory() as folder:
+        for run in RUNS:
+            cases += case(program, source, segments, run, folder)
+    return {"tools": measure.tools(""), "cases": cases}
