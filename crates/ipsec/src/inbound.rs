@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
+use convoy_packet::protocol::NO_NEXT_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Ah, Esp, Frame, Layout, ip};
 
@@ -15,13 +15,12 @@ use crate::job_plan::JobPlan;
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
+use crate::open_template::{OpenTemplate, strip_trailer, strip_tunnel};
 use crate::replay::ReplayWindow;
 use crate::sa::no_room;
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
-use crate::tos::decapsulate;
-use crate::trailer::{ESP_TRAILER, PADDING};
-use crate::{FinishContext, LONGEST_BYTES};
+use crate::{FinishContext, Form, LONGEST_BYTES};
 
 /// What every packet of an SA that opens reads or writes: two cache lines.
 #[derive(Debug)]
@@ -40,7 +39,7 @@ pub(crate) struct InboundSa {
     /// The tunnel's number.
     pub(crate) tunnel: u32,
     pub(crate) owner: u16,
-    plan: JobPlan,
+    template: OpenTemplate,
     protocol: SaProtocol,
     mode: Mode,
     is_v6: bool,
@@ -73,7 +72,7 @@ impl InboundSa {
             generation: common.generation,
             tunnel: common.tunnel,
             owner: config.owner,
-            plan: JobPlan::new(&config.keys, config.esn),
+            template: OpenTemplate { plan: JobPlan::new(&config.keys, config.esn) },
             protocol: config.protocol,
             mode: config.mode,
             is_v6: false,
@@ -98,6 +97,11 @@ impl InboundSa {
     #[inline]
     pub(crate) fn mode(&self) -> Mode {
         self.mode
+    }
+
+    /// Of the ICV, in bytes.
+    pub(crate) fn icv_len(&self) -> usize {
+        self.template.plan.icv_len()
     }
 
     /// Whether its packets come in UDP.
@@ -142,21 +146,35 @@ impl InboundSa {
         now_ns >= self.lease.until_ns
     }
 
-    /// Lays out the job of a packet whose ESP or AH header stands at `header`. The packet is not changed but for
-    /// what AH must hide.
+    /// What opens its packets on whichever core; `None` if they are never raw.
+    pub(crate) fn template(&self) -> Option<OpenTemplate> {
+        let may_be_raw = (self.protocol, self.mode) == (SaProtocol::Esp, Mode::Tunnel);
+        may_be_raw.then_some(self.template)
+    }
+
+    /// Checks a packet whose ESP or AH header stands at `header`, and lays out its job unless it may stay raw. The packet is not changed but
+    /// for what AH must hide.
     ///
     /// # Errors
     /// The reason to drop the packet.
     #[inline]
-    pub(crate) fn prepare(&self, packet: &mut Prepared, header: usize) -> Result<(), DropReason> {
+    pub(crate) fn prepare(
+        &self,
+        packet: &mut Prepared,
+        header: usize,
+        may_be_raw: bool,
+    ) -> Result<(), DropReason> {
         if packet.frame.len() > LONGEST_BYTES {
             return Err(DropReason::MalformedOuter);
         }
         packet.context.generation = self.generation;
-        match self.protocol {
-            SaProtocol::Esp => self.prepare_esp(packet, header),
-            SaProtocol::Ah => self.prepare_ah(packet, header),
+        match (self.protocol, self.mode) {
+            (SaProtocol::Ah, _) => return self.prepare_ah(packet, header),
+            (SaProtocol::Esp, Mode::Tunnel) if may_be_raw => packet.context.form = Form::Raw,
+            (SaProtocol::Esp, _) => {}
         }
+        self.check_esp(packet, header)?;
+        if packet.is_raw() { Ok(()) } else { self.template.lay_out(packet) }
     }
 
     #[inline]
@@ -165,31 +183,25 @@ impl InboundSa {
         if self.replay.may_accept(sequence) { Ok(sequence) } else { Err(DropReason::Replayed) }
     }
 
+    /// Whether a packet whose ESP header stands at `esp` may be opened, as far as can be known before; notes its number and that place.
     #[inline]
-    fn prepare_esp(&self, packet: &mut Prepared, esp: usize) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
-        let bytes = &frame[..];
-        let fixed = esp + self.plan.esp_header_len() + self.plan.icv_len();
-        let body_len = bytes.len().checked_sub(fixed).ok_or(DropReason::MalformedOuter)?;
-        if body_len < ESP_TRAILER || !self.plan.takes_body(body_len) {
-            return Err(DropReason::MalformedOuter);
-        }
-        let header = Esp::parse(&bytes[esp..]).map_err(|_| DropReason::MalformedOuter)?;
-        let sequence = self.check_number(header.sequence_number())?;
-        context.sequence = sequence;
+    fn check_esp(&self, packet: &mut Prepared, esp: usize) -> Result<(), DropReason> {
+        let Prepared { frame, context, .. } = packet;
+        self.template.body_len(frame.len(), esp)?;
+        let header = Esp::parse(&frame[esp..]).map_err(|_| DropReason::MalformedOuter)?;
+        context.sequence = self.check_number(header.sequence_number())?;
         context.header = esp as u16;
-        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
         Ok(())
     }
 
     fn prepare_ah(&self, packet: &mut Prepared, at: usize) -> Result<(), DropReason> {
         let frame = &mut packet.frame;
         let header = Ah::parse(&frame[at..]).map_err(|_| DropReason::MalformedOuter)?;
-        if header.header_len() != ah::header_len(self.plan.icv_len(), ip::is_v6(frame)) {
+        if header.header_len() != ah::header_len(self.template.plan.icv_len(), ip::is_v6(frame)) {
             return Err(DropReason::MalformedOuter);
         }
         let sequence = self.check_number(header.sequence_number())?;
-        let (job, context) = ah::hide(frame, at, sequence, &self.plan)?;
+        let (job, context) = ah::hide(frame, at, sequence, &self.template.plan)?;
         packet.job = job;
         packet.context = FinishContext { generation: self.generation, ..context };
         Ok(())
@@ -206,6 +218,7 @@ impl InboundSa {
             CryptoStatus::Done => Err(DropReason::Replayed),
             CryptoStatus::IcvMismatch => Err(DropReason::IntegrityFailed),
             CryptoStatus::Pending => Err(DropReason::EngineFailed),
+            CryptoStatus::Refused(reason) => Err(reason),
         }
     }
 
@@ -232,11 +245,14 @@ impl InboundSa {
         job: &CryptoJob,
         context: &FinishContext,
     ) -> Result<Layout, DropReason> {
+        if let Some(template) = self.template() {
+            return template.strip(frame, job, context);
+        }
         let at = usize::from(context.header);
         let (payload, next) = match self.protocol {
             SaProtocol::Esp => {
-                let next = strip_trailer(frame, job, self.plan.icv_len())?;
-                (at + self.plan.esp_header_len(), next)
+                let next = strip_trailer(frame, job, self.template.plan.icv_len())?;
+                (self.template.payload_at(context), next)
             }
             SaProtocol::Ah => {
                 ah::restore(frame, context)?;
@@ -276,51 +292,6 @@ impl InboundSa {
         frame.truncate(layout.total_len);
         Ok(layout)
     }
-}
-
-/// Cuts ICV, trailer and padding off and returns the next header.
-#[inline]
-fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) -> Result<u8, DropReason> {
-    debug_assert_eq!(usize::from(job.icv_start) + icv_len, frame.len());
-    let packet = &frame[..];
-    let end = usize::from(job.icv_start);
-    let (pad_len, next) = (usize::from(packet[end - 2]), packet[end - 1]);
-    // The body starts at the cipher's start; with NULL encryption that is set all the same.
-    let pad_start =
-        (end - ESP_TRAILER).checked_sub(pad_len).filter(|start| *start >= usize::from(job.cipher_start));
-    let Some(pad_start) = pad_start else { return Err(DropReason::BadPadding) };
-    // Most often there are few bytes of it, for which a loop is cheaper than a comparison of memory.
-    let padding = &packet[pad_start..end - ESP_TRAILER];
-    if !padding.iter().zip(&PADDING).all(|(byte, expected)| byte == expected) {
-        return Err(DropReason::BadPadding);
-    }
-    frame.truncate(pad_start);
-    Ok(next)
-}
-
-/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and returns its layout.
-#[inline]
-fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
-    let is_v6 = match next {
-        IPV4 => false,
-        IPV6 => true,
-        NO_NEXT_HEADER => return Err(DropReason::Dummy),
-        _ => return Err(DropReason::BadNextHeader),
-    };
-    let outer_class = ip::traffic_class(frame);
-    frame.trim_front(payload).map_err(|_| DropReason::MalformedDecrypted)?;
-    let mut inner = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
-    if inner.is_v6 != is_v6 {
-        return Err(DropReason::MalformedDecrypted);
-    }
-    // What is behind the inner packet is padding against traffic analysis.
-    frame.truncate(inner.total_len);
-    let traffic_class = decapsulate(outer_class, inner.traffic_class).ok_or(DropReason::EcnCongestion)?;
-    if traffic_class != inner.traffic_class {
-        ip::set_traffic_class(frame, traffic_class);
-        inner.traffic_class = traffic_class;
-    }
-    Ok(inner)
 }
 
 #[cfg(test)]

@@ -2,8 +2,9 @@
 
 use convoy_packet::Frame;
 
-use crate::FinishContext;
+use crate::drops::DropReason;
 use crate::sa_config::SaProtocol;
+use crate::{FinishContext, Form};
 
 /// One SA's place in the SAD. Engines cache keys under it, the scheduler groups by it. Reused only
 /// after every engine has removed the key that stood there.
@@ -98,6 +99,8 @@ pub enum CryptoStatus {
     Done,
     /// The ICV did not match.
     IcvMismatch,
+    /// There is nothing to do: the packet is to be dropped for this reason, and no engine touches it.
+    Refused(DropReason),
 }
 
 /// A packet between `prepare` and `finish`: its frame, its job, and what `finish` will need.
@@ -135,6 +138,19 @@ impl Prepared {
             reorder_index: 0,
             context: FinishContext::default(),
         }
+    }
+
+    /// Whether its job is still to be laid out, by a [`BatchTemplate`](crate::BatchTemplate): an outbound packet is the plain one then, an inbound
+    /// one is as it came.
+    #[inline]
+    pub fn is_raw(&self) -> bool {
+        self.context.form == Form::Raw
+    }
+
+    /// The size of its job in 16-byte blocks, as the cost model counts it; that of a raw packet is estimated by its length.
+    #[inline]
+    pub fn blocks(&self) -> u32 {
+        if self.is_raw() { (self.frame.len() as u32).div_ceil(16) } else { self.job.blocks() }
     }
 
     /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way out.

@@ -8,6 +8,7 @@
 
 mod ah;
 mod algorithm;
+mod batch;
 mod drops;
 mod envelope;
 mod flow;
@@ -20,6 +21,7 @@ mod job_plan;
 mod lease;
 mod lifetime;
 mod natt;
+mod open_template;
 mod ordered_selectors;
 mod outbound;
 mod outer_header;
@@ -35,6 +37,7 @@ mod sa;
 mod sa_config;
 mod sa_id;
 mod sad;
+mod seal_template;
 mod selector;
 mod spd;
 mod spd_index;
@@ -46,12 +49,14 @@ mod trailer;
 mod tunnels;
 
 pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
+pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES};
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
 pub use flow::FlowKey;
 pub use job::{AAD_BYTES, CryptoJob, CryptoStatus, Direction, NONCE_BYTES, Prepared, SaIndex};
 pub use lifetime::{Expiry, Usage};
 pub use natt::{Carried, KEEPALIVE, classify};
+pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
     FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
@@ -63,25 +68,52 @@ pub use replay::ReplayWindow;
 pub use sa::SaError;
 pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 pub use sad::{InstallError, SaName};
+pub use seal_template::SealTemplate;
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
 pub use spd::{Action, Policy, PolicyDirection, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
+
+use outer_header::Inner;
 
 /// The longest packet that is protected or opened, in bytes: the places in a [`CryptoJob`] are of 16 bits. IPv6's length field, which
 /// leaves its header out, would admit 40 bytes more.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
+/// How far a packet between `prepare` and `finish` has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Form {
+    /// Its job is laid out.
+    #[default]
+    LaidOut,
+    /// It is as it came, and was found good so far; a [`BatchTemplate`] lays it out.
+    Raw,
+    /// It was opened and stripped, or is to be dropped although it is authentic.
+    Stripped(Result<(), DropReason>),
+}
+
 /// What `finish` needs to know of a prepared packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FinishContext {
-    /// The 64-bit sequence number.
+    /// The 64-bit sequence number; 0 is none yet.
     pub(crate) sequence: u64,
+    /// Which SA's it is, of those that stood at its index one after another.
+    pub(crate) generation: u32,
     /// Where the ESP or AH header stands, in bytes from the packet's start (without what AH saved).
     pub(crate) header: u16,
     /// Bytes that AH saved before the packet.
     pub(crate) saved: u16,
-    /// Which SA's it is, of those that stood at its index one after another.
-    pub(crate) generation: u32,
     /// Whether the packet is longer than its path and will be cut.
     pub(crate) is_cut: bool,
+    pub(crate) form: Form,
+    /// Of a raw outbound packet.
+    pub(crate) inner: Inner,
+}
+
+impl FinishContext {
+    /// Its job is laid out, with the ESP header at `header`.
+    #[inline]
+    pub(crate) fn note_layout(&mut self, header: usize, sequence: u64, generation: u32) {
+        (self.header, self.sequence, self.generation) = (header as u16, sequence, generation);
+        self.form = Form::LaidOut;
+    }
 }

@@ -1,24 +1,24 @@
 //! The outbound SA: from a plain packet to one whose crypto job is ready (RFC 4303 section 3.3).
 
-use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 use convoy_packet::protocol::{ESP, NO_NEXT_HEADER, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout, ip};
 
 use crate::ah;
+use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
 use crate::job::{CryptoStatus, Prepared};
-use crate::job_plan::JobPlan;
 use crate::lease::{Lease, Link, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
-use crate::outer_header::{Inner, OuterHeader};
+use crate::outer_header::Inner;
 use crate::path_mtu::{PathMtu, SentLately};
 use crate::sa::{no_room, write_udp};
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
+use crate::seal_template::{Growth, SealTemplate};
 use crate::trailer::{ESP_TRAILER, write_trailer};
-use crate::{FinishContext, LONGEST_BYTES};
+use crate::{FinishContext, Form, LONGEST_BYTES};
 
 /// Behind it numbers would come again (RFC 4303 section 3.3.3).
 const fn last_sequence(esn: bool) -> u64 {
@@ -35,17 +35,15 @@ pub(crate) struct OutboundSa {
     bytes: u64,
     /// What is counted as `packets` here are sequence numbers.
     lease: Lease,
-    iv_start: u64,
     /// When a packet last left, in ns, or [`NEVER_NS`]; keep-alives do not count.
     pub(crate) last_used_ns: u64,
-    outer: OuterHeader,
-    spi: u32,
-    pub(crate) generation: u32,
+    template: SealTemplate,
     /// The longest inner packet that is in no need of any special treatment, in bytes.
     plain_largest: u16,
     /// The largest outer packet that the path is believed to carry.
     pub(crate) path_mtu: u16,
-    plan: JobPlan,
+    /// Whether its packets are of ESP in tunnel mode.
+    is_esp_tunnel: bool,
 }
 
 /// What is kept of an outbound SA, and few packets need.
@@ -98,14 +96,11 @@ impl OutboundSa {
             sequence: config.sequence_start,
             bytes: 0,
             lease: Lease::default(),
-            iv_start: config.iv_start,
             last_used_ns: NEVER_NS,
-            outer: OuterHeader::new(config),
-            spi: config.spi,
-            generation: common.generation,
+            template: SealTemplate::new(config, common.generation),
             plain_largest: 0,
             path_mtu: 0,
-            plan: JobPlan::new(&config.keys, config.esn),
+            is_esp_tunnel: (config.protocol, config.mode) == (SaProtocol::Esp, Mode::Tunnel),
         }
     }
 
@@ -125,7 +120,7 @@ impl OutboundSa {
 
     /// Lets it use the numbers up to this one. What was allowed before stays allowed.
     pub(crate) fn reserve_sequence(&mut self, rest: &mut OutboundRest, last: u64) {
-        rest.reserved = rest.reserved.max(last.min(last_sequence(self.plan.esn())));
+        rest.reserved = rest.reserved.max(last.min(last_sequence(self.template.plan.esn())));
         self.end_lease();
     }
 
@@ -144,7 +139,7 @@ impl OutboundSa {
     /// The expiry that was reached and not told yet.
     pub(crate) fn expiry(&mut self, rest: &mut OutboundRest, now_ns: u64) -> Option<Expiry> {
         let mut usage = self.usage(rest);
-        if self.sequence >= last_sequence(self.plan.esn()) {
+        if self.sequence >= last_sequence(self.template.plan.esn()) {
             usage.exhaust();
         }
         let expiry = usage.expiry(now_ns);
@@ -167,9 +162,7 @@ impl OutboundSa {
             packets: rest.reserved.min(packets.saturating_add(rest.skipped)),
         };
         let facts = &rest.common.facts;
-        let is_plain = facts.owner == link.worker
-            && (facts.name.protocol, facts.mode) == (SaProtocol::Esp, Mode::Tunnel)
-            && facts.tfc_bytes == 0;
+        let is_plain = facts.owner == link.worker && self.is_esp_tunnel && facts.tfc_bytes == 0;
         let largest = rest.inner_mtu(self.path_mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }
@@ -188,7 +181,7 @@ impl OutboundSa {
 
     /// An end moved.
     pub(crate) fn set_ends(&mut self, rest: &mut OutboundRest, ends: &SaEnds) {
-        self.outer.set_ends(rest.common.facts.name.protocol, ends);
+        self.template.outer.set_ends(rest.common.facts.name.protocol, ends);
         rest.envelope = envelope(&rest.common, ends.encap.is_some(), ends.remote.is_ipv6());
         self.end_lease();
     }
@@ -196,13 +189,13 @@ impl OutboundSa {
     /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH, the copy of
     /// the headers before that.
     pub(crate) fn needed_headroom(&self, rest: &OutboundRest, inner: &Layout) -> usize {
-        let esp = self.plan.esp_header_len();
-        let ah = |is_v6| ah::header_len(self.plan.icv_len(), is_v6);
+        let esp = self.template.plan.esp_header_len();
+        let ah = |is_v6| ah::header_len(self.template.plan.icv_len(), is_v6);
         let facts = &rest.common.facts;
         match (facts.name.protocol, facts.mode) {
-            (SaProtocol::Esp, Mode::Tunnel) => self.outer.len() + esp,
+            (SaProtocol::Esp, Mode::Tunnel) => self.template.outer.len() + esp,
             (SaProtocol::Esp, Mode::Transport) => facts.encap.map_or(0, |_| UDP_HEADER) + esp,
-            (SaProtocol::Ah, Mode::Tunnel) => 2 * self.outer.len() + ah(self.outer.is_v6()),
+            (SaProtocol::Ah, Mode::Tunnel) => 2 * self.template.outer.len() + ah(self.template.outer.is_v6()),
             (SaProtocol::Ah, Mode::Transport) => inner.unfragmentable + ah(inner.is_v6),
         }
     }
@@ -218,10 +211,77 @@ impl OutboundSa {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Option<bool> {
         let sequence = self.sequence + 1;
-        self.esp_tunnel(packet, inner, inner.protocol(), sequence, random).ok()?;
+        self.template.esp_tunnel(packet, inner, inner.protocol(), sequence, random).ok()?;
         self.sequence = sequence;
         self.last_used_ns = now_ns;
         Some(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
+    }
+
+    /// Which SA it is, of those that stood at its index one after another.
+    #[inline]
+    pub(crate) fn generation(&self) -> u32 {
+        self.template.generation
+    }
+
+    /// What makes its packets on whichever core; `None` if they are never raw.
+    #[inline]
+    pub(crate) fn template(&self) -> Option<SealTemplate> {
+        self.is_esp_tunnel.then_some(self.template)
+    }
+
+    /// Whether its packets may wait raw for the [template](Self::template).
+    #[inline]
+    pub(crate) fn may_be_raw(&self) -> bool {
+        self.is_esp_tunnel
+    }
+
+    /// Leaves a plain packet raw, if its frame has room for what is to come.
+    #[inline]
+    pub(crate) fn leave_raw(&self, packet: &mut Prepared, inner: Inner) -> bool {
+        let Prepared { frame, context, .. } = packet;
+        let Growth { front, .. } = self.template.growth(frame.len());
+        context.generation = self.template.generation;
+        context.form = Form::Raw;
+        context.inner = inner;
+        frame.headroom() >= front && frame.tailroom() >= RAW_TAILROOM_BYTES
+    }
+
+    /// The same of any packet with this layout, which is padded to `tfc_len` bytes if it is shorter.
+    ///
+    /// # Errors
+    /// [`DropReason::NoRoom`].
+    pub(crate) fn pad_and_leave_raw(
+        &self,
+        packet: &mut Prepared,
+        layout: &Layout,
+        tfc_len: usize,
+    ) -> Result<(), DropReason> {
+        packet.frame.truncate(layout.total_len);
+        pad_to(&mut packet.frame, tfc_len)?;
+        if self.leave_raw(packet, Inner::of(layout)) { Ok(()) } else { Err(DropReason::NoRoom) }
+    }
+
+    /// Gives a raw packet its number and counts it. The lease is not over, or limits were [looked at](Self::check_limits). Returns whether a limit
+    /// was reached.
+    ///
+    /// # Errors
+    /// The reason to drop the packet; it has no number then.
+    #[inline]
+    pub(crate) fn reserve(&mut self, packet: &mut Prepared, now_ns: u64) -> Result<bool, DropReason> {
+        let Prepared { frame, context, .. } = packet;
+        let Growth { front, body, back } = self.template.growth(frame.len());
+        if front > frame.headroom() || back > frame.tailroom() {
+            return Err(DropReason::NoRoom);
+        }
+        let len = front + frame.len() + back;
+        if len > LONGEST_BYTES {
+            return Err(DropReason::PacketTooBig);
+        }
+        self.sequence += 1;
+        self.last_used_ns = now_ns;
+        context.sequence = self.sequence;
+        context.is_cut = len > usize::from(self.path_mtu);
+        Ok(self.spend(body))
     }
 
     /// Counts a packet; whether a limit is reached.
@@ -268,29 +328,28 @@ impl OutboundSa {
         let frame = &mut packet.frame;
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => {
-                let short = tfc_len.saturating_sub(frame.len());
-                if short > 0 {
-                    frame.append(short).map_err(no_room)?.fill(0);
-                }
-                return self.esp_tunnel(packet, inner, inner.protocol(), sequence, random);
+                pad_to(frame, tfc_len)?;
+                return self.template.esp_tunnel(packet, inner, inner.protocol(), sequence, random);
             }
             (SaProtocol::Esp, Mode::Transport) => {
                 return self.esp_transport(rest, packet, layout, sequence, random);
             }
             (SaProtocol::Ah, Mode::Tunnel) => {
-                let before = self.outer.len();
-                let header = ah::header_len(self.plan.icv_len(), self.outer.is_v6());
+                let before = self.template.outer.len();
+                let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());
                 frame.prepend(before + header).map_err(no_room)?;
-                self.outer.write(frame, inner);
+                self.template.outer.write(frame, inner, sequence);
                 let place = ah::Place { at: before, len: header, next: inner.protocol() };
-                (packet.job, packet.context) = ah::seal(frame, place, self.spi, sequence, &self.plan)?;
+                (packet.job, packet.context) =
+                    ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
             }
             (SaProtocol::Ah, Mode::Transport) => {
-                let place = ah::insert(frame, layout, self.plan.icv_len())?;
-                (packet.job, packet.context) = ah::seal(frame, place, self.spi, sequence, &self.plan)?;
+                let place = ah::insert(frame, layout, self.template.plan.icv_len())?;
+                (packet.job, packet.context) =
+                    ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
             }
         }
-        packet.context.generation = self.generation;
+        packet.context.generation = self.template.generation;
         Ok(())
     }
 
@@ -314,46 +373,28 @@ impl OutboundSa {
         let sequence = self.take_sequence(rest, now_ns)?;
         let inner = Inner::of(&Layout::dummy(len));
         let filled = packet.frame.append(len).map(&mut *random).map_err(no_room);
-        let sealed = filled.and_then(|()| self.esp_tunnel(packet, inner, NO_NEXT_HEADER, sequence, random));
+        let sealed =
+            filled.and_then(|()| self.template.esp_tunnel(packet, inner, NO_NEXT_HEADER, sequence, random));
         sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
         Ok(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
     }
 
     fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
-        if self.sequence >= rest.reserved {
-            let is_last = self.sequence >= last_sequence(self.plan.esn());
-            return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
-        }
-        if self.usage(rest).is_over(now_ns) {
-            return Err(DropReason::SaExpired);
-        }
+        self.check_limits(rest, now_ns)?;
         self.sequence += 1;
         Ok(self.sequence)
     }
 
-    /// On an error the frame is as it was.
-    #[inline]
-    fn esp_tunnel(
-        &mut self,
-        packet: &mut Prepared,
-        inner: Inner,
-        next: u8,
-        sequence: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
-        let payload_len = frame.len();
-        let body_len = self.plan.padded(payload_len + ESP_TRAILER);
-        let esp = self.outer.len();
-        let header_len = esp + self.plan.esp_header_len();
-        let trailer_len = body_len - payload_len + self.plan.icv_len();
-        let bytes = frame.grow(header_len, trailer_len).map_err(no_room)?;
-        write_trailer(&mut bytes[header_len + payload_len..], body_len - payload_len, next);
-        self.outer.write(bytes, inner);
-        self.write_esp(bytes, esp, sequence, random);
-        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
-        self.fill_context(context, esp, sequence);
-        Ok(())
+    /// Whether the SA may send one packet more.
+    ///
+    /// # Errors
+    /// The reason why not.
+    pub(crate) fn check_limits(&self, rest: &OutboundRest, now_ns: u64) -> Result<(), DropReason> {
+        if self.sequence >= rest.reserved {
+            let is_last = self.sequence >= last_sequence(self.template.plan.esn());
+            return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
+        }
+        if self.usage(rest).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
     }
 
     fn esp_transport(
@@ -371,11 +412,11 @@ impl OutboundSa {
         let header = inner.unfragmentable;
         let next = frame[inner.next_header_at];
         let payload_len = frame.len() - header;
-        let body_len = self.plan.padded(payload_len + ESP_TRAILER);
+        let body_len = self.template.plan.padded(payload_len + ESP_TRAILER);
         let encap = rest.common.facts.encap;
         let udp = encap.map_or(0, |_| UDP_HEADER);
-        let grown = udp + self.plan.esp_header_len();
-        let trailer_len = body_len - payload_len + self.plan.icv_len();
+        let grown = udp + self.template.plan.esp_header_len();
+        let trailer_len = body_len - payload_len + self.template.plan.icv_len();
         let bytes = frame.grow(grown, trailer_len).map_err(no_room)?;
         write_trailer(&mut bytes[grown + header + payload_len..], body_len - payload_len, next);
         bytes.copy_within(grown..grown + header, 0);
@@ -385,46 +426,37 @@ impl OutboundSa {
         }
         ip::set_length(bytes);
         let esp = header + udp;
-        self.write_esp(bytes, esp, sequence, random);
-        self.plan.esp_job(job, bytes, (esp, body_len), sequence);
-        self.fill_context(context, esp, sequence);
+        self.template.write_esp(bytes, esp, sequence, random);
+        self.template.plan.esp_job(job, bytes, (esp, body_len), sequence);
+        context.note_layout(esp, sequence, self.template.generation);
         Ok(())
-    }
-
-    #[inline]
-    fn fill_context(&self, context: &mut FinishContext, header: usize, sequence: u64) {
-        context.sequence = sequence;
-        context.header = header as u16;
-        context.generation = self.generation;
-    }
-
-    #[inline]
-    fn write_esp(&self, packet: &mut [u8], at: usize, sequence: u64, random: &mut dyn FnMut(&mut [u8])) {
-        let (header, rest) = packet[at..].split_at_mut(ESP_HEADER);
-        esp::write(header, self.spi, sequence as u32);
-        let iv_len = self.plan.iv_len();
-        if !self.plan.counts_iv() {
-            random(&mut rest[..iv_len]);
-        } else if iv_len > 0 {
-            rest[..8].copy_from_slice(&self.iv_start.wrapping_add(sequence).to_be_bytes());
-        }
     }
 
     /// Completes a packet whose job is done: what AH hid from the engine is put back.
     ///
     /// # Errors
-    /// [`DropReason::EngineFailed`] if the job was not done.
+    /// The reason for which it was refused, or [`DropReason::EngineFailed`] if its job was not done.
     #[inline]
     pub(crate) fn finish(
         frame: &mut Frame,
         context: &FinishContext,
         status: CryptoStatus,
     ) -> Result<(), DropReason> {
-        if status != CryptoStatus::Done {
-            return Err(DropReason::EngineFailed);
+        match status {
+            CryptoStatus::Done => ah::restore(frame, context),
+            CryptoStatus::Refused(reason) => Err(reason),
+            CryptoStatus::Pending | CryptoStatus::IcvMismatch => Err(DropReason::EngineFailed),
         }
-        ah::restore(frame, context)
     }
+}
+
+/// Pads against traffic analysis, behind the packet (RFC 4303 section 2.7).
+fn pad_to(frame: &mut Frame, tfc_len: usize) -> Result<(), DropReason> {
+    let short = tfc_len.saturating_sub(frame.len());
+    if short > 0 {
+        frame.append(short).map_err(no_room)?.fill(0);
+    }
+    Ok(())
 }
 
 /// Refuses what is longer than any packet, now that it is protected.

@@ -8,7 +8,7 @@ use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
 use crate::tos::encapsulate;
 
 /// What an outer header takes over from the inner packet.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Inner {
     pub(crate) is_v6: bool,
     pub(crate) traffic_class: u8,
@@ -30,13 +30,11 @@ impl Inner {
 }
 
 /// What stands before ESP or AH: an IP header and, where it is encapsulated, UDP's.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct OuterHeader {
     ip: IpTemplate,
     /// Both 0 where there is no UDP.
     ports: [u16; 2],
-    /// The next packet's; that matters only where it may be fragmented.
-    identification: u16,
     /// Which bits of the inner traffic class are copied, and which are set.
     copied_class: u8,
     set_class: u8,
@@ -61,14 +59,12 @@ impl OuterHeader {
         let ip = IpTemplate::new(&IpHeader::new(number, ends.local, ends.remote));
         let len = ip.header_len() + ends.encap.map_or(0, |_| udp::HEADER_BYTES);
         let ports = ends.encap.map_or([0, 0], |encap| [encap.local_port, encap.remote_port]);
-        Self { ip, ports, identification: 1, copied_class, set_class, df, len: len as u8 }
+        Self { ip, ports, copied_class, set_class, df, len: len as u8 }
     }
 
     /// An end moved (NAT rebinding, MOBIKE). The protocol is what it was.
     pub(crate) fn set_ends(&mut self, protocol: SaProtocol, ends: &SaEnds) {
-        let identification = self.identification;
-        let moved = Self::between(protocol, ends, self.df, [self.copied_class, self.set_class]);
-        *self = Self { identification, ..moved };
+        *self = Self::between(protocol, ends, self.df, [self.copied_class, self.set_class]);
     }
 
     /// Whether it is an IPv6 header.
@@ -82,12 +78,12 @@ impl OuterHeader {
         self.len.into()
     }
 
-    /// Writes the header at the start of `packet`, whose length is final.
+    /// Writes the header of the packet with this sequence number at the start of `packet`, whose length is final.
     #[inline]
-    pub(crate) fn write(&mut self, packet: &mut [u8], inner: Inner) {
+    pub(crate) fn write(&self, packet: &mut [u8], inner: Inner, sequence: u64) {
         let own = IpVariables {
             traffic_class: inner.traffic_class & self.copied_class | self.set_class,
-            identification: self.identification,
+            identification: identification(sequence),
             dont_fragment: match self.df {
                 OuterDf::Copy => inner.dont_fragment,
                 OuterDf::Set => true,
@@ -95,14 +91,20 @@ impl OuterHeader {
             },
         };
         self.ip.write(packet, own);
-        // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
-        self.identification = self.identification.checked_add(1).unwrap_or(1);
         let at = self.ip.header_len();
         if at < self.len() {
             let [local_port, remote_port] = self.ports;
             write_udp(&mut packet[at..], UdpEncap { local_port, remote_port });
         }
     }
+}
+
+/// What IPv4 tells the fragments of one packet from another's by. It follows the sequence number, so that whichever core writes the header
+/// needs no counter, and a packet that is done again has the same.
+#[inline]
+fn identification(sequence: u64) -> u16 {
+    // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
+    (sequence.wrapping_sub(1) % u64::from(u16::MAX)) as u16 + 1
 }
 
 #[cfg(test)]
@@ -127,22 +129,23 @@ mod tests {
 
     #[test]
     fn no_outer_header_has_an_identification_of_0_which_linux_replaces_under_ah() {
-        let mut header = header(OuterDscp::Copy, EcnMode::default());
+        let header = header(OuterDscp::Copy, EcnMode::default());
         let mut packet = [0; 20];
-        for _ in 0..=u32::from(u16::MAX) + 1 {
-            header.write(&mut packet, inner(0));
+        for sequence in 1..=u64::from(u16::MAX) + 2 {
+            header.write(&mut packet, inner(0), sequence);
             assert_ne!(packet[4..6], [0, 0]);
         }
+        assert_eq!([1, 65_535, 65_536, 1 << 32].map(identification), [1, 65_535, 1, 1]);
     }
 
     #[test]
     fn the_traffic_class_is_what_encapsulation_makes_of_the_inner_one() {
         for dscp in [OuterDscp::Copy, OuterDscp::Set(0), OuterDscp::Set(46), OuterDscp::Set(63)] {
             for ecn in [EcnMode::Normal, EcnMode::Compatibility] {
-                let mut header = header(dscp, ecn);
+                let header = header(dscp, ecn);
                 for class in 0..=255 {
                     let mut packet = [0; 20];
-                    header.write(&mut packet, inner(class));
+                    header.write(&mut packet, inner(class), 1);
                     assert_eq!(packet[1], encapsulate(class, dscp, ecn), "{dscp:?}, {ecn:?}, {class:#x}");
                 }
             }

@@ -1,6 +1,7 @@
 //! The processor: one worker's SAD, SPD, flow caches, reassembly and counters; bursts in, bursts out.
 
 mod answers;
+mod batch;
 mod glance;
 mod inbound;
 mod outbound;
@@ -148,6 +149,8 @@ pub struct Ipsec {
     fragment_id: u32,
     /// The latest time that was told.
     now_ns: u64,
+    /// Whether packets are handed out raw where they may be.
+    is_raw: bool,
     own: OwnAddresses,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
@@ -197,6 +200,7 @@ impl Ipsec {
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
             now_ns: 0,
+            is_raw: false,
             own: OwnAddresses::new(config.outside.iter().copied()),
             pieces: Vec::new(),
             departing: Vec::new(),

@@ -6,7 +6,7 @@ use crate::{IpHeader, checksum, ipv4, ipv6};
 
 /// A header of either family without options or extension headers. Each packet has its own traffic class, length,
 /// identification and DF.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpTemplate {
     /// Source and destination as they are sent; IPv4's are the first eight bytes.
     addresses: [u8; 32],

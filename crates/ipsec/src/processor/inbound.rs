@@ -8,10 +8,11 @@ use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp, ip};
 
 use super::glance::{Arriving, Protected};
 use super::{Decision, Ipsec, Verdict};
+use crate::Form;
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
 use crate::icmp::{self, TooBigReport};
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared, SaIndex};
 use crate::natt::{Carried, classify};
 use crate::quote::{self, Quote};
 use crate::sa_config::{Mode, SaProtocol};
@@ -238,7 +239,7 @@ impl Ipsec {
         if is_opened {
             prepared.status = CryptoStatus::Done;
         }
-        if let Err(reason) = sa.prepare(prepared, packet.at)
+        if let Err(reason) = sa.prepare(prepared, packet.at, self.is_raw && !is_opened)
             && let Some(refused) = out.open.pop()
         {
             self.drop_frame(pool, refused.frame, Some(id.into()), reason);
@@ -351,9 +352,23 @@ impl Ipsec {
             self.limits_reached.push(index);
         }
         let (tunnel, mode) = (sa.tunnel, sa.mode());
-        let source =
-            if sa.in_udp() && is_newest { outer_source(&frame, context.header.into()) } else { None };
-        let inner = match sa.strip(&mut frame, &job, &context) {
+        let asks_source = sa.in_udp() && is_newest;
+        let (inner, source) = match context.form {
+            Form::Stripped(Err(reason)) => (Err(reason), None),
+            Form::Stripped(Ok(())) => {
+                let source = if asks_source {
+                    stripped_source(&mut frame, &job, context.header.into(), sa.icv_len())
+                } else {
+                    None
+                };
+                (Layout::parse(&frame).map_err(|_| DropReason::MalformedDecrypted), source)
+            }
+            Form::LaidOut | Form::Raw => {
+                let source = if asks_source { outer_source(&frame, context.header.into()) } else { None };
+                (sa.strip(&mut frame, &job, &context), source)
+            }
+        };
+        let inner = match inner {
             Ok(inner) => inner,
             Err(reason) => return self.drop_frame(pool, frame, Some(index), reason),
         };
@@ -455,4 +470,15 @@ fn destination(packet: &[u8], is_v6: bool) -> u128 {
 fn outer_source(packet: &[u8], esp_at: usize) -> Option<SocketAddr> {
     let datagram = Udp::parse(packet.get(esp_at.checked_sub(UDP_HEADER)?..)?).ok()?;
     Some(SocketAddr::new(ip::source(packet), datagram.source_port()))
+}
+
+/// The same of a packet that was stripped on another core: what was cut off still stands before and behind it.
+fn stripped_source(frame: &mut Frame, job: &CryptoJob, esp_at: usize, icv_len: usize) -> Option<SocketAddr> {
+    let (front, len) = (usize::from(job.cipher_start), frame.len());
+    let back = (usize::from(job.icv_start) + icv_len).checked_sub(front + len)?;
+    frame.grow(front, back).ok()?;
+    let source = outer_source(frame, esp_at);
+    frame.trim_front(front).ok()?;
+    frame.truncate(len);
+    source
 }

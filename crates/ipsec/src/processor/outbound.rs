@@ -6,6 +6,7 @@ use convoy_packet::{Frame, FramePool, Layout, udp};
 
 use super::glance::Departing;
 use super::{Decision, FragmentPlace, Ipsec, Verdict};
+use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::fragment::split;
@@ -19,8 +20,6 @@ use crate::sa_config::{Mode, OuterDf, SaProtocol};
 use crate::sa_id::OutboundId;
 use crate::spd::TunnelId;
 
-/// Tailroom in bytes that a packet needs before it is protected: block padding, trailer and the longest ICV.
-pub(super) const NEEDED_TAILROOM: usize = 16 + 2 + 32;
 /// The caller's source of random bytes.
 type Random<'a> = &'a mut dyn FnMut(&mut [u8]);
 
@@ -134,6 +133,13 @@ impl Ipsec {
         let class = self.config.classes.class_of(known.inner.traffic_class);
         protect.push(Prepared::new(frame, index, Direction::Seal, class));
         let packet = protect.last_mut()?;
+        if self.is_raw {
+            if !sa.leave_raw(packet, known.inner) {
+                return protect.pop().map(|packet| packet.frame);
+            }
+            self.note_use(place, len);
+            return None;
+        }
         let Some(is_limit) = sa.protect_plain(packet, known.inner, self.now_ns, context.random) else {
             return protect.pop().map(|packet| packet.frame);
         };
@@ -321,6 +327,12 @@ impl Ipsec {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
         let mut packet = Prepared::new(frame, id.into(), Direction::Seal, class);
+        if self.is_raw && sa.may_be_raw() {
+            return match sa.pad_and_leave_raw(&mut packet, layout, tfc_len) {
+                Ok(()) => context.out.protect.push(packet),
+                Err(reason) => self.drop_frame(context.pool, packet.frame, Some(id.into()), reason),
+            };
+        }
         match sa.prepare(rest, &mut packet, (layout, tfc_len), now_ns, context.random) {
             Ok(is_limit) => {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
@@ -345,7 +357,7 @@ impl Ipsec {
     ) -> Option<Frame> {
         let (sa, rest) = self.sad.outbound.both(id.0)?;
         let head = sa.needed_headroom(rest, layout);
-        let tail = NEEDED_TAILROOM + tfc_len.saturating_sub(frame.len());
+        let tail = RAW_TAILROOM_BYTES + tfc_len.saturating_sub(frame.len());
         if frame.headroom() >= head && frame.tailroom() >= tail {
             return Some(frame);
         }
@@ -409,7 +421,8 @@ impl Ipsec {
     fn finish_outbound_one(&mut self, pool: &mut FramePool, done: Prepared, out: &mut Vec<Frame>) {
         let Prepared { mut frame, status, sa: index, context, .. } = done;
         let sa = index.outbound().and_then(|id| self.sad.outbound.line(id.0));
-        let Some(path_mtu) = sa.filter(|sa| sa.generation == context.generation).map(|sa| sa.path_mtu) else {
+        let Some(path_mtu) = sa.filter(|sa| sa.generation() == context.generation).map(|sa| sa.path_mtu)
+        else {
             return self.drop_frame(pool, frame, None, DropReason::OutboundNoSa);
         };
         match OutboundSa::finish(&mut frame, &context, status) {

@@ -7,7 +7,7 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::Ipsec;
-use super::outbound::NEEDED_TAILROOM;
+use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::job::{Direction, Prepared, SaIndex};
 use crate::lease::NEVER_NS;
@@ -60,7 +60,7 @@ impl Ipsec {
             let Some(id) = timer.sa.outbound() else { continue };
             match self.sad.outbound.both_mut(id.0) {
                 Some((sa, rest))
-                    if rest.keepalive_due_ns == timer.due_ns && sa.generation == timer.generation =>
+                    if rest.keepalive_due_ns == timer.due_ns && sa.generation() == timer.generation =>
                 {
                     rest.keepalive_due_ns = NEVER_NS;
                     self.keep_alive(id, now_ns, pool, out);
@@ -104,7 +104,7 @@ impl Ipsec {
         let due_ns = last_sent_ns(sa, rest).saturating_add(interval_ns).max(after_ns.saturating_add(1));
         if due_ns < rest.keepalive_due_ns {
             rest.keepalive_due_ns = due_ns;
-            self.keepalives.set(Timer { due_ns, sa: id.into(), generation: sa.generation });
+            self.keepalives.set(Timer { due_ns, sa: id.into(), generation: sa.generation() });
             let sad = &self.sad;
             self.keepalives.sweep(|timer| is_there(sad, timer));
         }
@@ -256,7 +256,7 @@ impl Ipsec {
         len: usize,
     ) -> Option<Prepared> {
         let (sa, rest) = self.sad.outbound.both_mut(index.outbound()?.0)?;
-        let frame = pool.take(FrameSize::for_packet(len, NEEDED_TAILROOM)?)?;
+        let frame = pool.take(FrameSize::for_packet(len, RAW_TAILROOM_BYTES)?)?;
         let mut packet = Prepared::new(frame, index, Direction::Seal, self.config.classes.class_of(0));
         match sa.prepare_dummy(rest, &mut packet, len, now_ns, random) {
             Ok(is_limit) => {

@@ -1,6 +1,7 @@
 //! Two gateways, a toy engine, and everything that may happen between them.
 
 mod abuse;
+mod batch;
 mod hostile;
 mod icmp_errors;
 mod offload;

@@ -10,7 +10,7 @@ const CTR_SHA1: Transform =
 const GMAC: Transform = Transform::Aead(Aead::NullAesGmac(KeyBits::B128));
 const UNAUTHENTICATED: Transform = Transform::Chained { cipher: Cipher::TripleDesCbc, integrity: None };
 
-fn link() -> impl Strategy<Value = Link> {
+pub(super) fn link() -> impl Strategy<Value = Link> {
     let transform = prop_oneof![
         Just(GCM),
         Just(GMAC),
@@ -29,7 +29,7 @@ fn link() -> impl Strategy<Value = Link> {
 }
 
 /// Packets from behind the first gateway: of all lengths, some with options, of some only a fragment, some malformed.
-fn packet() -> impl Strategy<Value = Vec<u8>> {
+pub(super) fn packet() -> impl Strategy<Value = Vec<u8>> {
     (any::<bool>(), 40usize..1_600, any::<u8>(), 0u8..8, 0u8..4).prop_map(
         |(is_v6, len, class, kind, hops)| {
             let mut packet = Link::default().packet(is_v6, len);

@@ -1,0 +1,110 @@
+//! From an ESP packet of tunnel mode whose number is known to its job, and from the opened packet to the one inside (RFC 4303 section 3.4).
+
+use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
+use convoy_packet::{Frame, Layout, ip};
+
+use crate::FinishContext;
+use crate::drops::DropReason;
+use crate::job::{CryptoJob, Prepared};
+use crate::job_plan::JobPlan;
+use crate::tos::decapsulate;
+use crate::trailer::{ESP_TRAILER, PADDING};
+
+/// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any core.
+#[derive(Clone, Copy, Debug)]
+pub struct OpenTemplate {
+    pub(crate) plan: JobPlan,
+}
+
+impl OpenTemplate {
+    /// The length of what stands between the IV and the ICV of a packet whose ESP header stands at `esp`, in bytes.
+    ///
+    /// # Errors
+    /// [`DropReason::MalformedOuter`] if it has no such length.
+    #[inline]
+    pub(crate) fn body_len(&self, packet_len: usize, esp: usize) -> Result<usize, DropReason> {
+        let fixed = esp + self.plan.esp_header_len() + self.plan.icv_len();
+        let len = packet_len.checked_sub(fixed).filter(|len| *len >= ESP_TRAILER);
+        len.filter(|len| self.plan.takes_body(*len)).ok_or(DropReason::MalformedOuter)
+    }
+
+    /// Lays out the job of a packet whose number and whose header's place stand in its context. The packet is not changed.
+    ///
+    /// # Errors
+    /// [`DropReason::MalformedOuter`] if it is too short.
+    #[inline]
+    pub(crate) fn lay_out(&self, packet: &mut Prepared) -> Result<(), DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let (esp, sequence) = (usize::from(context.header), context.sequence);
+        let body_len = self.body_len(frame.len(), esp)?;
+        self.plan.esp_job(job, frame, (esp, body_len), sequence);
+        context.note_layout(esp, sequence, context.generation);
+        Ok(())
+    }
+
+    /// Leaves the inner packet of one that was opened, with its ECN field brought up to date (RFC 6040), and returns its layout.
+    ///
+    /// # Errors
+    /// The reason to drop the packet; its content is then undefined.
+    #[inline]
+    pub(crate) fn strip(
+        &self,
+        frame: &mut Frame,
+        job: &CryptoJob,
+        context: &FinishContext,
+    ) -> Result<Layout, DropReason> {
+        let next = strip_trailer(frame, job, self.plan.icv_len())?;
+        strip_tunnel(frame, self.payload_at(context), next)
+    }
+
+    /// Where the payload stands in a packet that is not stripped, in bytes from its start.
+    #[inline]
+    pub(crate) fn payload_at(&self, context: &FinishContext) -> usize {
+        usize::from(context.header) + self.plan.esp_header_len()
+    }
+}
+
+/// Cuts ICV, trailer and padding off and returns the next header.
+#[inline]
+pub(crate) fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) -> Result<u8, DropReason> {
+    debug_assert_eq!(usize::from(job.icv_start) + icv_len, frame.len());
+    let packet = &frame[..];
+    let end = usize::from(job.icv_start);
+    let (pad_len, next) = (usize::from(packet[end - 2]), packet[end - 1]);
+    // The body starts at the cipher's start; with NULL encryption that is set all the same.
+    let pad_start =
+        (end - ESP_TRAILER).checked_sub(pad_len).filter(|start| *start >= usize::from(job.cipher_start));
+    let Some(pad_start) = pad_start else { return Err(DropReason::BadPadding) };
+    // Most often there are few bytes of it, for which a loop is cheaper than a comparison of memory.
+    let padding = &packet[pad_start..end - ESP_TRAILER];
+    if !padding.iter().zip(&PADDING).all(|(byte, expected)| byte == expected) {
+        return Err(DropReason::BadPadding);
+    }
+    frame.truncate(pad_start);
+    Ok(next)
+}
+
+/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and returns its layout.
+#[inline]
+pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
+    let is_v6 = match next {
+        IPV4 => false,
+        IPV6 => true,
+        NO_NEXT_HEADER => return Err(DropReason::Dummy),
+        _ => return Err(DropReason::BadNextHeader),
+    };
+    let outer_class = ip::traffic_class(frame);
+    frame.trim_front(payload).map_err(|_| DropReason::MalformedDecrypted)?;
+    let mut inner = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;
+    if inner.is_v6 != is_v6 {
+        return Err(DropReason::MalformedDecrypted);
+    }
+    // What is behind the inner packet is padding against traffic analysis.
+    frame.truncate(inner.total_len);
+    let traffic_class = decapsulate(outer_class, inner.traffic_class).ok_or(DropReason::EcnCongestion)?;
+    if traffic_class != inner.traffic_class {
+        ip::set_traffic_class(frame, traffic_class);
+        inner.traffic_class = traffic_class;
+    }
+    Ok(inner)
+}
