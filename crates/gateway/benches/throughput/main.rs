@@ -1,10 +1,11 @@
 //! Cycles per packet of each engine and of the whole path, with the floor beside them: what ipsec-mb takes when it is
 //! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
 //!
-//! `-- engines` and `-- path` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
+//! `-- engines`, `-- path` and `-- beside` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 //! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind, and
 //! `-- sample PROPOSAL BYTES SAS SECONDS` what `make bench-cycles` runs under perf.
 
+mod beside;
 mod callgrind;
 mod count;
 mod engines;
@@ -27,6 +28,10 @@ fn main() {
         ["sample", proposal, bytes, sas, seconds] => {
             sample::run(proposal, number(bytes), number(sas), Duration::from_secs(number(seconds) as u64));
         }
+        ["beside"] => {
+            report::machine();
+            beside::report();
+        }
         ["count", engine, proposal, bytes, sas] => count::run(engine, proposal, number(bytes), number(sas)),
         [part @ ("engines" | "path")] => {
             report::machine();
@@ -36,6 +41,7 @@ fn main() {
             report::machine();
             engines::report();
             path::report();
+            beside::report();
         }
     }
 }

@@ -105,14 +105,22 @@ pub(crate) struct Rig {
 impl Rig {
     /// `engine` makes the engine of each gateway.
     pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
+        let mut costs = Costs::new();
+        costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+        Self::with(setting, [vec![engine()], vec![engine()]], &costs)
+    }
+
+    /// With these engines of the encrypting and the decrypting gateway, and what they cost.
+    pub(crate) fn with(setting: &Setting<'_>, engines: [Vec<Box<dyn Engine>>; 2], costs: &Costs) -> Self {
         let &Setting { bytes, sas, link, .. } = setting;
         let (source, inside_a) = memory::link("source", "inside", link, MTU);
         let (outside_a, outside_b) = memory::link("outside", "outside", link, MTU);
         let (inside_b, sink) = memory::link("inside", "sink", link, MTU);
         let time = VirtualTime::new();
+        let [engines_a, engines_b] = engines;
         let workers = [
-            worker(&site(setting, 1), engine(), setting.environment(&time), inside_a, outside_a),
-            worker(&site(setting, 2), engine(), setting.environment(&time), inside_b, outside_b),
+            worker(&site(setting, 1), engines_a, costs, setting.environment(&time), [inside_a, outside_a]),
+            worker(&site(setting, 2), engines_b, costs, setting.environment(&time), [inside_b, outside_b]),
         ];
         let pool = FramePool::new(2 * link, 0);
         // In an order without a pattern that a cache could learn.
@@ -149,6 +157,18 @@ impl Rig {
         self.empty(packets);
     }
 
+    /// Sends so many packets that are at hand at once from end to end; the ticks that the encrypting and the decrypting gateway took.
+    pub(crate) fn timed_pass(&mut self, packets: usize) -> [u64; 2] {
+        self.fill(packets);
+        let times = Way::ALL.map(|way| {
+            let began = ticks();
+            self.part(way, packets, false);
+            ticks() - began
+        });
+        self.empty(packets);
+        times
+    }
+
     /// One gateway's part of so many packets, in as many rounds as it needs.
     pub(crate) fn part(&mut self, way: Way, packets: usize, counted: bool) {
         let worker = &mut self.workers[way as usize];
@@ -157,8 +177,32 @@ impl Rig {
         let all = received(worker) + packets as u64;
         while received(worker) < all || !worker.is_drained() {
             self.time.advance_to(self.time.now_ns() + ROUND_NS);
+            if counted {
+                await_engines(worker);
+            }
             callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
         }
+    }
+
+    /// A round of the encrypting gateway, for which so many packets have come; it sleeps where a gateway would.
+    pub(crate) fn round_or_idle(&mut self, packets: usize) {
+        self.fill(packets);
+        let worker = &mut self.workers[0];
+        if !worker.round(true).expect("a link does not fail") {
+            worker.idle();
+        }
+        let mut gone = std::mem::take(&mut self.burst);
+        self.workers[1].round(true).expect("a link does not fail");
+        while self.sink.receive(&mut self.pool, LINK_PACKETS, &mut gone).expect("a link does not fail") > 0 {
+            self.pool.give_back_burst(&mut gone);
+        }
+        self.burst = gone;
+    }
+
+    /// Packets that each engine of a gateway has done.
+    pub(crate) fn taken(&self, at: usize) -> Vec<u64> {
+        let engines = self.workers[at].pipeline().stage().engines();
+        (0..engines.len()).map(|engine| engines.counters(engine).packets).collect()
     }
 
     /// Sends one burst from end to end; the ticks that the sealing and the opening gateway took.
@@ -189,6 +233,14 @@ impl Rig {
     }
 }
 
+/// Waits for an engine elsewhere, so that rounds in which nothing can move are not counted.
+fn await_engines(worker: &Worker) {
+    let engines = worker.pipeline().stage().engines();
+    while engines.in_flight() > 0 && !engines.wakes() && !engines.has_completions() {
+        std::thread::yield_now();
+    }
+}
+
 /// The engine of the tables of cycles.
 pub(crate) fn usual_engine() -> Box<dyn Engine> {
     match Multibuffer::inline("engine") {
@@ -199,14 +251,12 @@ pub(crate) fn usual_engine() -> Box<dyn Engine> {
 
 fn worker(
     config: &Config,
-    engine: Box<dyn Engine>,
+    engines: Vec<Box<dyn Engine>>,
+    costs: &Costs,
     environment: Environment,
-    inside: Memory,
-    outside: Memory,
+    [inside, outside]: [Memory; 2],
 ) -> Worker {
-    let mut costs = Costs::new();
-    costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
-    let (pipeline, _) = assemble::pipeline(config, 0, vec![engine], &costs, environment, &Beginnings::Fresh)
+    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, environment, &Beginnings::Fresh)
         .expect("a good configuration");
     Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
 }
