@@ -63,6 +63,7 @@ run "static keys over restarts, with a clock that begins anew: nothing replayed,
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 for port in udp raw; do
   run "two workers over $port" tests/workers.sh "$convoy" $port
+  alone "what port $port costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" $port
   for outer in 4 6; do
     run "the tunnel over $port, IPv$outer" tests/outer.sh "$convoy" $port $outer
     run "path MTU discovery over $port, IPv$outer: hosts behind, routers between, forged ICMP" tests/path-mtu.sh "$convoy" $port $outer

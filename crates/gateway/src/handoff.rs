@@ -171,16 +171,17 @@ impl Handoff {
         fence(Ordering::SeqCst);
         let may_sleep = self.is_empty() && !has_news();
         if !may_sleep {
-            self.end_sleep();
+            self.end_sleep(false);
         }
         may_sleep
     }
 
-    /// To be called after it.
-    pub fn end_sleep(&self) {
+    /// To be called after it. With `is_woken`, [`fd`](Self::fd) was readable, and is not any more.
+    pub fn end_sleep(&self, is_woken: bool) {
         self.waker.is_asleep.store(false, Ordering::Relaxed);
-        // Nothing to read is no error: a port woke us.
-        let _ = self.waker.event.read();
+        if is_woken {
+            let _ = self.waker.event.read();
+        }
     }
 
     /// Becomes readable when someone wants this worker.
@@ -254,7 +255,7 @@ mod tests {
         giver.give(&mut vec![item(&mut pool, 1, 0)], &mut pool);
         let mut fds = [PollFd::new(sleeper.fd(), PollFlags::POLLIN)];
         assert_eq!(poll(&mut fds, PollTimeout::ZERO), Ok(1));
-        sleeper.end_sleep();
+        sleeper.end_sleep(true);
         assert!(!sleeper.begin_sleep(|| false));
         sleeper.take(1, &mut Vec::new(), &mut Vec::new());
         assert!(sleeper.begin_sleep(|| false));

@@ -32,6 +32,7 @@ mod simulation;
 pub mod snapshot;
 pub mod state;
 pub mod supervise;
+mod watch;
 pub mod worker;
 mod worker_handles;
 mod worker_thread;

@@ -7,12 +7,11 @@ use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::{Frame, FramePool, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
-use nix::poll::{PollFd, PollFlags, ppoll};
-use nix::sys::time::TimeSpec;
 
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
 use crate::pipeline::{EngineEvent, Pipeline};
+use crate::watch::Watch;
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
@@ -20,6 +19,8 @@ const BURST: usize = 64;
 const TICK_NS: u64 = 100_000_000;
 /// The longest sleep while nothing is under way, in ms; a stop is seen within it.
 const IDLE_MS: u16 = 100;
+/// How long it sleeps where a port cannot wake it.
+const ASK_AGAIN: Duration = Duration::from_micros(50);
 /// Rounds without any movement before the thread gives up its core while engines work.
 const SPINS: u32 = 64;
 /// How long it then gives up its core where an engine wakes nobody.
@@ -48,6 +49,7 @@ pub struct Worker {
     pipeline: Pipeline,
     inside: Vec<Box<dyn Port>>,
     outside: Vec<Box<dyn Port>>,
+    watch: Watch,
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
@@ -70,6 +72,7 @@ impl Worker {
         let queues = |ports: &[Box<dyn Port>]| ports.iter().map(|_| Vec::with_capacity(BURST)).collect();
         Self {
             leaving: [queues(&inside), queues(&outside)],
+            watch: Watch::new(&inside, &outside),
             pipeline,
             inside,
             outside,
@@ -91,6 +94,9 @@ impl Worker {
     /// Engines that can do so wake it as the other workers do.
     pub fn among(mut self, handoff: Handoff) -> Self {
         self.pipeline.stage_mut().wake_by(&handoff.waker().into());
+        if let Err(error) = self.watch.add_waker(handoff.fd()) {
+            tracing::warn!("a worker hears of the others only now and then: {error}");
+        }
         Self { handoff: Some(handoff), ..self }
     }
 
@@ -159,9 +165,12 @@ impl Worker {
     fn round_at(&mut self, now_ns: u64, read: bool) -> Result<bool, PortError> {
         let mut moved = self.take_handed();
         let mut more = false;
+        if read {
+            self.watch.look();
+        }
         for side in [Side::Outside, Side::Inside] {
-            if read && self.may_read(side) {
-                for port in 0..self.ports(side).len() {
+            for port in 0..self.ports(side).len() {
+                if read && self.watch.is_ready(side, port) && self.may_read(side) {
                     let received = self.read(now_ns, side, port)?;
                     moved |= received > 0;
                     more |= received == BURST;
@@ -214,6 +223,7 @@ impl Worker {
             Side::Outside => &mut self.outside,
         };
         let received = ports[port].receive(self.pipeline.pool_mut(), BURST, &mut self.burst)?;
+        self.watch.set_ready(side, port, received == BURST || ports[port].has_waiting());
         if received == 0 {
             return Ok(0);
         }
@@ -303,9 +313,14 @@ impl Worker {
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
     }
 
+    /// Whether nothing is under way and no port is known to have anything: it may [wait](Self::idle) without another round.
+    pub fn is_at_rest(&self) -> bool {
+        self.watch.is_quiet() && self.is_drained()
+    }
+
     /// Waits until a port or an engine has something or time must be looked at. With packets under way at an engine that wakes nobody, it only
     /// gives up the core for a moment.
-    pub fn idle(&self) {
+    pub fn idle(&mut self) {
         let mut longest_ns = u64::from(IDLE_MS) * 1_000_000;
         if !self.is_drained() {
             if self.idle_rounds <= SPINS {
@@ -316,28 +331,21 @@ impl Worker {
                 None => return std::thread::sleep(NAP),
             }
         }
-        let all = || self.inside.iter().chain(&self.outside);
-        let mut fds: Vec<PollFd<'_>> = all()
-            .filter_map(|port| port.readable_fd())
-            .map(|fd| PollFd::new(fd, PollFlags::POLLIN))
-            .collect();
-        if fds.len() < self.inside.len() + self.outside.len() {
+        if self.watch.is_mute() {
             // A port that cannot wake us must be asked again soon.
             if self.idle_rounds > SPINS {
-                std::thread::sleep(Duration::from_micros(50));
+                std::thread::sleep(ASK_AGAIN);
             }
             return;
         }
-        let longest = TimeSpec::from_duration(Duration::from_nanos(longest_ns));
+        let longest = Duration::from_nanos(longest_ns);
         let Some(handoff) = &self.handoff else {
-            // An interrupted or failed poll only means another round.
-            let _ = ppoll(&mut fds, Some(longest), None);
+            self.watch.sleep(longest);
             return;
         };
-        fds.push(PollFd::new(handoff.fd(), PollFlags::POLLIN));
         if handoff.begin_sleep(|| self.pipeline.stage().engines().has_completions()) {
-            let _ = ppoll(&mut fds, Some(longest), None);
-            handoff.end_sleep();
+            let is_woken = self.watch.sleep(longest);
+            handoff.end_sleep(is_woken);
         }
     }
 

@@ -147,7 +147,7 @@ impl WorkerThread {
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
             let moved = self.worker.round(true)?;
             rounds = rounds.wrapping_add(1);
-            if !moved {
+            if !moved || self.worker.is_at_rest() {
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;

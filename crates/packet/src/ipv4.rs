@@ -14,7 +14,7 @@ pub(crate) const DONT_FRAGMENT: u16 = 0x4000;
 pub(crate) const MORE_FRAGMENTS: u16 = 0x2000;
 pub(crate) const OFFSET_MASK: u16 = 0x1fff;
 /// Where the protocol's number stands, in bytes.
-pub(crate) const PROTOCOL_AT: usize = 9;
+pub const PROTOCOL_AT: usize = 9;
 const CHECKSUM_AT: usize = 10;
 
 /// A checked view of an IPv4 packet. Bytes behind the total length, such as Ethernet's padding, are not part of it.
@@ -218,7 +218,7 @@ pub fn set_fragment(header: &mut [u8], fragment: Fragment) {
 }
 
 /// Sets the total length, in bytes. The checksum is left to [`fill_checksum`].
-pub(crate) fn set_total_length(header: &mut [u8], bytes: u16) {
+pub fn set_total_length(header: &mut [u8], bytes: u16) {
     put_u16(header, 2, bytes);
 }
 

@@ -16,7 +16,7 @@ const NAME: &str = "IPv6";
 /// Where the header's destination address stands, in bytes.
 pub(crate) const DESTINATION: std::ops::Range<usize> = 24..40;
 /// Where the header's own next header field stands, in bytes.
-pub(crate) const NEXT_HEADER_AT: usize = 6;
+pub const NEXT_HEADER_AT: usize = 6;
 
 /// A checked view of an IPv6 packet. Bytes behind its payload length are not part of it.
 #[derive(Clone, Copy, Debug)]

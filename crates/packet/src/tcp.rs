@@ -6,6 +6,18 @@ use crate::field::put_u16;
 
 /// Length of a header without options, in bytes.
 pub const HEADER_BYTES: usize = 20;
+/// Where the flags stand.
+pub const FLAGS_AT: usize = 13;
+/// Of the flags: no more data comes.
+pub const FIN: u8 = 0x01;
+/// Of the flags: what came is to be handed on.
+pub const PSH: u8 = 0x08;
+/// Of the flags: the acknowledgement number counts.
+pub const ACK: u8 = 0x10;
+/// Of the flags: congestion was met (RFC 3168).
+pub const ECE: u8 = 0x40;
+/// Of the flags: the sender has slowed down (RFC 3168).
+pub const CWR: u8 = 0x80;
 const CHECKSUM_AT: usize = 16;
 const DATA_OFFSET_AT: usize = 12;
 

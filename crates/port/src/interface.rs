@@ -129,9 +129,16 @@ pub trait Port: Send {
         None
     }
 
-    /// What becomes readable when `receive` has something, for `poll(2)`; `None` if it must be asked.
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
+    /// The descriptors of which one becomes readable when `receive` has something new; they stay the same for as long as the port
+    /// lives. `None` if it must be asked again and again. After a `receive` that brought less than the limit, only what comes later
+    /// makes one readable, or what [waits](Self::has_waiting) is left.
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         None
+    }
+
+    /// Whether packets that it took from the system wait inside it, for frames or for room in a burst.
+    fn has_waiting(&self) -> bool {
+        false
     }
 
     /// What it has counted.

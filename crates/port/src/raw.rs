@@ -1,22 +1,26 @@
 //! ESP and AH right on IP: raw sockets of protocols 50 and 51. What routers say of packets that were too big comes with it.
 
+mod receive;
+mod send;
 mod socket;
 
-use std::io::IoSlice;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 
-use convoy_packet::protocol::{AH, ESP, FRAGMENT};
-use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, ipv6};
-use nix::sys::socket::{ControlMessage, MsgFlags, SockaddrStorage, sendmsg};
+use convoy_packet::protocol::{AH, ESP};
+use convoy_packet::{Frame, FramePool};
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, sys};
-pub(crate) use socket::{PACKET_BYTES, RawSocket};
+pub(crate) use receive::RawReceiver;
+use send::{Head, Plan, Way};
+pub(crate) use socket::RawSocket;
 
 /// What the port carries.
 const PROTOCOLS: [u8; 2] = [ESP, AH];
+/// Packets that are received at once.
+const MESSAGES: usize = 32;
 
 /// The `raw` port.
 pub struct Raw {
@@ -25,7 +29,12 @@ pub struct Raw {
     endpoints: Vec<RawSocket>,
     fragments: FragmentSender,
     path_mtus: PathMtus,
-    buffer: Vec<u8>,
+    /// Whether it is the queue that receives.
+    receives: bool,
+    receiver: RawReceiver,
+    /// The socket to ask first, so that each has its turn.
+    turn: usize,
+    plan: Plan,
 }
 
 impl Raw {
@@ -87,103 +96,82 @@ impl Raw {
             endpoints,
             fragments,
             path_mtus: PathMtus::default(),
-            buffer: vec![0; PACKET_BYTES],
+            receives: receives.is_some(),
+            receiver: RawReceiver::new(if receives.is_some() { MESSAGES } else { 1 }),
+            turn: 0,
+            plan: Plan::new(),
         })
     }
 
-    /// Sends one packet; `false` if the socket has no room now.
-    fn send_one(&mut self, packet: &[u8]) -> bool {
-        let Some(outgoing) = Outgoing::of(packet, &self.endpoints) else {
-            self.counters.send_dropped += 1;
-            return true;
-        };
+    /// Receives from one socket; whether it may have more.
+    fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
+        let filled = self.receiver.fill(&self.endpoints[index], &mut self.counters);
+        filled.map_err(|source| self.failed("receive", source))
+    }
+
+    /// Sends what is planned of the frames from `at` on; returns the first that is still to be sent, or `None` if there is no room now.
+    fn send_planned(&mut self, socket: usize, burst: &[Frame], at: usize) -> Option<usize> {
         self.counters.system_calls += 1;
-        let error = match outgoing.send(packet, &self.endpoints, &self.fragments) {
-            Ok(()) => {
-                self.counters.sent_packets += 1;
-                self.counters.sent_bytes += packet.len() as u64;
-                return true;
+        let error = match self.plan.send(&self.endpoints[socket], burst) {
+            Ok(sent) => {
+                self.count_sent(&burst[at..at + sent]);
+                return Some(at + sent);
             }
             Err(error) => error,
         };
         match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return false,
-            Some(libc::EMSGSIZE) => self.exceeded(&outgoing, packet),
+            Some(libc::EAGAIN | libc::ENOBUFS) => return None,
+            Some(libc::EINTR) => return Some(at),
+            Some(libc::EMSGSIZE) => self.exceeded(socket, burst, at),
             // No route, forbidden: this packet is lost, the port lives.
+            _ => {}
+        }
+        self.counters.send_dropped += 1;
+        Some(at + 1)
+    }
+
+    /// The first planned packet, at `at`, was too long for its interface.
+    fn exceeded(&mut self, socket: usize, burst: &[Frame], at: usize) {
+        let (Some(head), socket) = (Head::of(&burst[at]), &self.endpoints[socket]) else { return };
+        let plan = &mut self.plan;
+        self.path_mtus.exceeded(head.ends.destination, burst[at].len(), || {
+            plan.keep_first();
+            let resend = || plan.send(socket, burst).map(drop);
+            sys::mtu_of_refusal(socket.as_fd(), &head.ends.source, resend)
+        });
+    }
+
+    /// Sends an IPv6 fragment; `false` if there is no room now.
+    fn send_fragment(&mut self, packet: &[u8], ends: Ends) -> bool {
+        self.counters.system_calls += 1;
+        let Err(error) = self.fragments.send(packet, ends) else {
+            self.counters.sent_packets += 1;
+            self.counters.sent_bytes += packet.len() as u64;
+            return true;
+        };
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return false,
+            Some(libc::EMSGSIZE) => {
+                let fragments = &self.fragments;
+                self.path_mtus.exceeded(ends.destination, packet.len(), || {
+                    let socket = fragments.socket(ends.source)?;
+                    sys::mtu_of_refusal(socket, &ends.source, || fragments.send(packet, ends))
+                });
+            }
             _ => {}
         }
         self.counters.send_dropped += 1;
         true
     }
 
-    /// A packet was too long for its interface.
-    fn exceeded(&mut self, outgoing: &Outgoing, packet: &[u8]) {
-        let (endpoints, fragments) = (&self.endpoints, &self.fragments);
-        self.path_mtus.exceeded(outgoing.ends.destination, packet.len(), || {
-            let socket = match outgoing.endpoint {
-                Some(at) => endpoints[at].as_fd(),
-                None => fragments.socket(outgoing.ends.source)?,
-            };
-            sys::mtu_of_refusal(socket, &outgoing.ends.source, || outgoing.send(packet, endpoints, fragments))
-        });
-    }
-}
-
-/// How a packet leaves.
-struct Outgoing {
-    ends: Ends,
-    /// The socket of its source and protocol; `None` for an IPv6 fragment, which leaves with its header.
-    endpoint: Option<usize>,
-    /// Where what that socket takes starts, and the traffic class, if it is told beside.
-    start: usize,
-    class: Option<u8>,
-}
-
-impl Outgoing {
-    fn of(packet: &[u8], endpoints: &[RawSocket]) -> Option<Self> {
-        let (ends, protocol, start, class) = parse(packet)?;
-        if protocol == FRAGMENT {
-            let is_ours = endpoints.iter().any(|endpoint| endpoint.local == ends.source);
-            return is_ours.then_some(Self { ends, endpoint: None, start: 0, class: None });
-        }
-        let of = |endpoint: &RawSocket| endpoint.local == ends.source && endpoint.protocol == protocol;
-        let endpoint = Some(endpoints.iter().position(of)?);
-        Some(Self { ends, endpoint, start, class })
+    fn count_sent(&mut self, frames: &[Frame]) {
+        self.counters.sent_packets += frames.len() as u64;
+        self.counters.sent_bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
     }
 
-    fn send(
-        &self,
-        packet: &[u8],
-        endpoints: &[RawSocket],
-        fragments: &FragmentSender,
-    ) -> std::io::Result<()> {
-        let Some(endpoint) = self.endpoint.map(|at| &endpoints[at]) else {
-            return fragments.send(packet, self.ends);
-        };
-        let class = self.class.map(i32::from);
-        let control = class.as_ref().map(ControlMessage::Ipv6TClass);
-        let slices = [IoSlice::new(&packet[self.start..])];
-        let to = SockaddrStorage::from(SocketAddr::new(self.ends.destination, 0));
-        sendmsg(
-            endpoint.as_fd().as_raw_fd(),
-            &slices,
-            control.as_slice(),
-            MsgFlags::MSG_DONTWAIT,
-            Some(&to),
-        )?;
-        Ok(())
+    fn failed(&self, action: &str, source: std::io::Error) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
     }
-}
-
-/// The ends and the protocol of a packet, where what the kernel takes of it starts, and the traffic class that goes beside.
-fn parse(packet: &[u8]) -> Option<(Ends, u8, usize, Option<u8>)> {
-    if let Ok(ip) = Ipv6::parse(packet) {
-        let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
-        return Some((ends, ip.next_header(), ipv6::HEADER_BYTES, Some(ip.traffic_class())));
-    }
-    let ip = Ipv4::parse(packet).ok()?;
-    let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
-    Some((ends, ip.protocol(), 0, None))
 }
 
 impl Port for Raw {
@@ -198,44 +186,49 @@ impl Port for Raw {
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
         let before = burst.len();
-        for endpoint in &self.endpoints {
-            while burst.len() - before < limit {
-                let received = endpoint.receive(&mut self.buffer, &mut self.counters, pool);
-                let received = received.map_err(|source| PortError::Io {
-                    port: self.description.name.clone(),
-                    action: "receive".to_owned(),
-                    source,
-                })?;
-                match received {
-                    Some(frame) => burst.push(frame),
-                    None => break,
-                }
-            }
+        let limit = before + limit;
+        let mut drained = 0;
+        while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
+            && burst.len() < limit
+            && drained < self.endpoints.len()
+            && self.receives
+        {
+            drained = if self.receive_from(self.turn)? { 0 } else { drained + 1 };
+            self.turn = (self.turn + 1) % self.endpoints.len();
         }
         Ok(burst.len() - before)
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        let mut sent = 0;
-        while sent < burst.len() && self.send_one(&burst[sent]) {
-            sent += 1;
+        let mut at = 0;
+        while at < burst.len() {
+            let next = match self.plan.lay_out(&self.endpoints, burst, at) {
+                Way::Socket(socket) => self.send_planned(socket, burst, at),
+                Way::Fragment(ends) => self.send_fragment(&burst[at], ends).then_some(at + 1),
+                Way::None => {
+                    self.counters.send_dropped += 1;
+                    Some(at + 1)
+                }
+            };
+            let Some(next) = next else { break };
+            at = next;
         }
-        for frame in burst.drain(..sent) {
+        for frame in burst.drain(..at) {
             pool.give_back(frame);
         }
-        Ok(sent)
+        Ok(at)
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         self.path_mtus.take()
     }
 
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        // Several sockets: the worker asks them in turn.
-        match self.endpoints.as_slice() {
-            [only] => Some(only.as_fd()),
-            _ => None,
-        }
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        Some(self.endpoints.iter().filter(|_| self.receives).map(AsFd::as_fd).collect())
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.receiver.has_waiting()
     }
 
     fn counters(&self) -> PortCounters {

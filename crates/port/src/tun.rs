@@ -1,21 +1,32 @@
 //! A Linux TUN interface: the plaintext side as the kernel's IP stack sees it.
 //!
-//! The library tun-rs carries the device, its addresses and its offloads: a 64 KiB TCP super-packet of the kernel
-//! is read in one call and cut here into packets that fit the MTU, and what leaves is coalesced again.
+//! The library tun-rs makes the device and sets its offloads. A super-packet of TCP or UDP, of 64 KiB at most, is read in one call and cut into
+//! packets that fit the MTU (`split.rs`). What leaves is written in as few calls, as super-packets made of the frames
+//! where they lie (`coalesce.rs`). tun-rs can do both as well, by way of buffers of its own: a copy more each way.
 
+mod coalesce;
+mod flow;
+mod offload;
+mod split;
+
+use std::io::IoSlice;
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
 use convoy_packet::{Frame, FramePool};
-use tun_rs::{DeviceBuilder, GROTable, IDEAL_BATCH_SIZE, SyncDevice, VIRTIO_NET_HDR_LEN};
+use nix::errno::Errno;
+use nix::sys::uio::writev;
+use tun_rs::{DeviceBuilder, SyncDevice};
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use coalesce::{Coalescer, Group, MOST_PACKETS};
+use offload::{HEADER_BYTES, OffloadHeader};
+use split::{Cut, Next};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
-/// Room of a packet that leaves, in bytes: for the largest packet that others are coalesced into. tun-rs wants the offload header's
-/// room twice; with less it coalesces nothing, and with more a packet could outgrow its length field.
-const LEAVING_BYTES: usize = 2 * VIRTIO_NET_HDR_LEN + u16::MAX as usize;
+/// Packets that are grouped at once.
+const BURST: usize = 128;
 /// Longest interface name that Linux takes.
 const NAME_BYTES: usize = 15;
 
@@ -39,16 +50,13 @@ pub struct Tun {
     description: PortDescription,
     counters: PortCounters,
     device: SyncDevice,
-    /// What the kernel gave in one call, and what became of it.
+    /// What the kernel gave in one call, with its offload header, and what is left of it.
     super_packet: Vec<u8>,
-    packets: Vec<Vec<u8>>,
-    sizes: Vec<usize>,
-    /// Of `packets`, those from `next` to `count` were not handed out yet.
-    next: usize,
-    count: usize,
-    gro: GROTable,
-    /// What leaves in one burst, each with [`LEAVING_BYTES`] of room. Memory that was never written costs nothing.
-    leaving: Vec<Vec<u8>>,
+    len: usize,
+    cut: Cut,
+    coalescer: Coalescer,
+    /// Whether the kernel takes super-packets of UDP (Linux 6.2).
+    joins_udp: bool,
 }
 
 impl Tun {
@@ -107,69 +115,109 @@ impl Tun {
     }
 
     fn queue(name: &str, mtu: u16, device: SyncDevice) -> Self {
-        let capacity = usize::from(mtu).max(2048);
         Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
             counters: PortCounters::default(),
+            joins_udp: device.udp_gso(),
             device,
-            super_packet: vec![0; VIRTIO_NET_HDR_LEN + 65_535],
-            packets: vec![vec![0; capacity]; IDEAL_BATCH_SIZE],
-            sizes: vec![0; IDEAL_BATCH_SIZE],
-            next: 0,
-            count: 0,
-            gro: GROTable::default(),
-            leaving: Vec::new(),
+            super_packet: vec![0; HEADER_BYTES + usize::from(u16::MAX)],
+            len: 0,
+            cut: Cut::default(),
+            coalescer: Coalescer::default(),
         }
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        crate::sys::borrow(self, self.device.as_raw_fd())
     }
 
     /// Reads one packet or super-packet; `false` if there is none.
     fn read(&mut self) -> Result<bool, PortError> {
         self.counters.system_calls += 1;
-        (self.next, self.count) = (0, 0);
-        let read = self.device.recv_multiple(&mut self.super_packet, &mut self.packets, &mut self.sizes, 0);
-        match read {
-            Ok(count) => {
-                self.count = count;
-                Ok(true)
+        let fd = crate::sys::borrow(&self.device, self.device.as_raw_fd());
+        let len = match nix::unistd::read(fd, &mut self.super_packet) {
+            Ok(len) => len,
+            Err(Errno::EAGAIN) => return Ok(false),
+            Err(Errno::EINTR) => return Ok(true),
+            Err(error) => {
+                return Err(PortError::Io {
+                    port: self.description.name.clone(),
+                    action: "read from the interface".to_owned(),
+                    source: error.into(),
+                });
             }
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(false),
-            Err(error) if error.raw_os_error().is_none() => {
-                // A super-packet that could not be taken apart.
-                self.counters.receive_dropped += 1;
-                Ok(true)
-            }
-            Err(source) => Err(PortError::Io {
-                port: self.description.name.clone(),
-                action: "read from the interface".to_owned(),
-                source,
-            }),
-        }
+        };
+        self.len = len;
+        let cut = self.super_packet[..len].split_first_chunk_mut().and_then(|(header, packet)| {
+            let header = OffloadHeader::read(header)?;
+            Cut::of(&header, packet)
+        });
+        self.counters.receive_dropped += u64::from(cut.is_none());
+        self.cut = cut.unwrap_or_default();
+        Ok(true)
     }
 
     /// Hands out what was read; `false` if frames or room ran out.
     fn hand_out(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) -> bool {
-        while self.next < self.count {
+        while !self.cut.is_done() {
             if burst.len() >= limit {
                 return false;
             }
-            let packet = &self.packets[self.next][..self.sizes[self.next]];
-            let Some(size) = pool.size_for(packet.len(), TAILROOM) else {
-                self.counters.receive_dropped += 1;
-                self.next += 1;
-                continue;
-            };
-            let Some(mut frame) = pool.take(size) else { return false };
-            self.next += 1;
-            if frame.fill(packet).is_err() {
-                self.counters.receive_dropped += 1;
-                pool.give_back(frame);
-                continue;
+            match self.cut.next(&self.super_packet[HEADER_BYTES..self.len], pool) {
+                Next::Frame(frame) => {
+                    self.counters.received_packets += 1;
+                    self.counters.received_bytes += frame.len() as u64;
+                    burst.push(frame);
+                }
+                Next::TooLong => self.counters.receive_dropped += 1,
+                Next::NoFrame => return false,
             }
-            self.counters.received_packets += 1;
-            self.counters.received_bytes += packet.len() as u64;
-            burst.push(frame);
         }
         true
+    }
+
+    /// Writes one group of a burst. The kernel takes no part of what it refuses: a malformed inner packet, or the interface is down.
+    fn write(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) {
+        match self.write_joined(coalescer, group, burst) {
+            Ok(()) => {
+                self.counters.sent_packets += group.len() as u64;
+                let bytes = coalescer.packets(group).map(|at| burst[at].len() as u64);
+                self.counters.sent_bytes += bytes.sum::<u64>();
+            }
+            // Whatever it was that the kernel does not like of a super-packet, it may take the packets.
+            Err(Errno::EINVAL) if group.len() > 1 => {
+                coalescer.packets(group).for_each(|at| self.write_alone(&burst[at]));
+            }
+            Err(_) => self.counters.send_dropped += group.len() as u64,
+        }
+    }
+
+    /// Writes a group in one call, from where its packets lie.
+    fn write_joined(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) -> nix::Result<()> {
+        self.counters.system_calls += 1;
+        let (offload, headers, len) = group.headers(burst);
+        let offload = offload.write();
+        let mut slices = [IoSlice::new(&[]); 2 + MOST_PACKETS];
+        slices[0] = IoSlice::new(&offload);
+        slices[1] = IoSlice::new(&headers[..len]);
+        let skip = group.header_len();
+        for (slice, at) in slices[2..].iter_mut().zip(coalescer.packets(group)) {
+            *slice = IoSlice::new(&burst[at][skip..]);
+        }
+        writev(self.fd(), &slices[..2 + group.len()]).map(drop)
+    }
+
+    /// Writes one packet.
+    fn write_alone(&mut self, packet: &[u8]) {
+        self.counters.system_calls += 1;
+        let offload = OffloadHeader::default().write();
+        match writev(self.fd(), &[IoSlice::new(&offload), IoSlice::new(packet)]) {
+            Ok(_) => {
+                self.counters.sent_packets += 1;
+                self.counters.sent_bytes += packet.len() as u64;
+            }
+            Err(_) => self.counters.send_dropped += 1,
+        }
     }
 }
 
@@ -207,32 +255,32 @@ impl Port for Tun {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        let count = burst.len().min(IDEAL_BATCH_SIZE);
-        let room = || Vec::with_capacity(LEAVING_BYTES);
-        self.leaving.resize_with(count.max(self.leaving.len()), room);
-        for (frame, packet) in burst.drain(..count).zip(&mut self.leaving) {
-            packet.clear();
-            packet.resize(VIRTIO_NET_HDR_LEN, 0);
-            packet.extend_from_slice(&frame);
-            self.counters.sent_packets += 1;
-            self.counters.sent_bytes += frame.len() as u64;
-            pool.give_back(frame);
+        let count = burst.len().min(BURST);
+        // Out of the port, so that it can write while it looks at the groups.
+        let mut coalescer = std::mem::take(&mut self.coalescer);
+        coalescer.group(&burst[..count], self.joins_udp);
+        for group in coalescer.groups() {
+            self.write(&coalescer, group, &burst[..count]);
         }
-        let sent = self.device.send_multiple(&mut self.gro, &mut self.leaving[..count], VIRTIO_NET_HDR_LEN);
-        self.counters.system_calls += 1;
-        if sent.is_err() {
-            // The kernel takes no part of what it refuses, and does not say which: a malformed inner packet, or
-            // the interface is down.
-            self.counters.send_dropped += 1;
+        self.coalescer = coalescer;
+        for frame in burst.drain(..count) {
+            pool.give_back(frame);
         }
         Ok(count)
     }
 
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(crate::sys::borrow(self, self.device.as_raw_fd()))
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        Some(vec![self.fd()])
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.cut.is_done()
     }
 
     fn counters(&self) -> PortCounters {
         self.counters
     }
 }
+
+#[cfg(test)]
+mod tests;

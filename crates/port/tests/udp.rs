@@ -60,8 +60,9 @@ fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
         port.receive(pool, 64, &mut burst).expect("the link is up");
         received.extend(burst.iter().map(|frame| frame.to_vec()));
         if burst.is_empty() {
-            let fd = port.readable_fd().expect("something to wait for");
-            if poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(1_000_u16)) == Ok(0) {
+            let all = port.readable_fds().expect("something to wait for");
+            let mut all: Vec<_> = all.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+            if poll(&mut all, PollTimeout::from(1_000_u16)) == Ok(0) {
                 break;
             }
         }

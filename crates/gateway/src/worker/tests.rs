@@ -1,9 +1,8 @@
 use std::collections::VecDeque;
-use std::fs::File;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::*;
 use crate::assemble;
@@ -16,6 +15,7 @@ use convoy_ipsec::MappingChange;
 use convoy_packet::{IpHeader, Offload};
 use convoy_port::{PortCounters, PortDescription, PortKind, memory};
 use convoy_scheduler::CostModel;
+use nix::sys::eventfd::EventFd;
 
 #[test]
 fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
@@ -102,12 +102,11 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     assert_eq!(*daemon.told.lock().expect("no panic"), [event(1)]);
 }
 
-/// Has some packets, one a call, and notes when somebody wants to sleep until there are more.
+/// Has some packets, one a call, and wakes nobody who sleeps until there are more.
 struct Sleepless {
     description: PortDescription,
     packets: VecDeque<Vec<u8>>,
-    never_readable: File,
-    was_slept_on: Arc<AtomicBool>,
+    never_readable: EventFd,
 }
 
 impl Port for Sleepless {
@@ -133,9 +132,12 @@ impl Port for Sleepless {
         Ok(sent)
     }
 
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.was_slept_on.store(true, Ordering::Relaxed);
-        Some(self.never_readable.as_fd())
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        Some(vec![self.never_readable.as_fd()])
+    }
+
+    fn has_waiting(&self) -> bool {
+        !self.packets.is_empty()
     }
 
     fn counters(&self) -> PortCounters {
@@ -159,13 +161,11 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
     IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
-    let was_slept_on = Arc::new(AtomicBool::new(false));
     let port = |packets: &[Vec<u8>]| -> Vec<Box<dyn Port>> {
         vec![Box::new(Sleepless {
             description: PortDescription { name: "p".to_owned(), kind: PortKind::Memory, mtu: 1_500 },
             packets: packets.iter().cloned().collect(),
-            never_readable: File::open("/dev/null").expect("it is everywhere"),
-            was_slept_on: Arc::clone(&was_slept_on),
+            never_readable: EventFd::new().expect("an event file"),
         })]
     };
     let mut worker = Worker::new(pipeline, port(&[packet.clone(), packet]), port(&[]));
@@ -178,11 +178,11 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
         }
     }
     assert_eq!(worker.pipeline.stage().engines().counters(1).packets, 1, "the second went elsewhere");
-    assert!(!was_slept_on.load(Ordering::Relaxed));
+    assert_eq!(worker.watch.sleeps, 0);
     // Once there is nothing that time alone would bring on, it may.
-    let idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));
+    let mut idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));
     idle.idle();
-    assert!(was_slept_on.load(Ordering::Relaxed), "this test can fail");
+    assert_eq!(idle.watch.sleeps, 1, "this test can fail");
 }
 
 #[test]

@@ -259,8 +259,8 @@ impl Port for CardPort {
         true
     }
 
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.nic.readable_fd())
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        Some(vec![self.nic.readable_fd()])
     }
 
     fn counters(&self) -> PortCounters {

@@ -1,24 +1,15 @@
-//! One raw socket: whole IP packets of one protocol at one address.
-//!
-//! Over IPv4 the kernel hands out and takes whole packets. Over IPv6 it keeps the header to itself, so it is made from what
-//! the kernel tells beside the payload.
+//! One raw socket: packets of one protocol at one address.
 
-use std::io::IoSliceMut;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd, BorrowedFd};
 
 use convoy_packet::icmp::{v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
-use convoy_packet::{Frame, FramePool, FrameSize, IpHeader, ipv6};
-use nix::cmsg_space;
-use nix::errno::Errno;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt};
+use nix::sys::socket::{setsockopt, sockopt};
 use socket2::{Domain, Protocol, SockFilter, Socket, Type};
 
-use crate::{PortCounters, sys};
+use crate::sys;
 
-/// Room for any packet, in bytes.
-pub(crate) const PACKET_BYTES: usize = 65_535;
 /// Bytes of socket buffer asked for, each way.
 const SOCKET_BUFFER: usize = 4 << 20;
 
@@ -99,83 +90,10 @@ impl RawSocket {
     pub(crate) fn of_reports(local: IpAddr) -> std::io::Result<Self> {
         Self::open(local, if local.is_ipv4() { ICMP } else { ICMP_V6 }, true, None)
     }
-
-    /// Receives one packet into a frame by way of `buffer`; `None` if there is none. One that finds no frame is counted as
-    /// dropped.
-    pub(crate) fn receive(
-        &self,
-        buffer: &mut [u8],
-        counters: &mut PortCounters,
-        pool: &mut FramePool,
-    ) -> std::io::Result<Option<Frame>> {
-        let mut control = cmsg_space!(i32, libc::in6_pktinfo);
-        let (len, peer, class, local) = {
-            let mut slices = [IoSliceMut::new(buffer)];
-            counters.system_calls += 1;
-            let fd = self.socket.as_raw_fd();
-            let message =
-                recvmsg::<SockaddrStorage>(fd, &mut slices, Some(&mut control), MsgFlags::MSG_DONTWAIT);
-            let message = match message {
-                Ok(message) => message,
-                // An ICMP error about an earlier packet; nothing was lost here.
-                Err(
-                    Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::EPROTO,
-                ) => return Ok(None),
-                Err(error) => return Err(error.into()),
-            };
-            let peer = message.address.as_ref().and_then(SockaddrStorage::as_sockaddr_in6);
-            let (mut class, mut local) = (0, self.local);
-            for control in message.cmsgs().into_iter().flatten() {
-                match control {
-                    ControlMessageOwned::Ipv6TClass(value) => class = value as u8,
-                    ControlMessageOwned::Ipv6PacketInfo(info) => local = info.ipi6_addr.s6_addr.into(),
-                    _ => {}
-                }
-            }
-            (message.bytes, peer.map(|peer| peer.ip()), class, local)
-        };
-        let packet = &buffer[..len];
-        let frame = FrameSize::for_packet(len, 0).and_then(|size| pool.take(size)).and_then(|mut frame| {
-            let is_whole = frame.fill(packet).is_ok()
-                && match (local, peer) {
-                    (IpAddr::V6(local), Some(peer)) => {
-                        prepend_header(&mut frame, peer, local, self.protocol, class).is_some()
-                    }
-                    _ => local.is_ipv4(),
-                };
-            if is_whole {
-                return Some(frame);
-            }
-            pool.give_back(frame);
-            None
-        });
-        match &frame {
-            Some(frame) => {
-                counters.received_packets += 1;
-                counters.received_bytes += frame.len() as u64;
-            }
-            None => counters.receive_dropped += 1,
-        }
-        Ok(frame)
-    }
 }
 
 impl AsFd for RawSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
-}
-
-/// Puts the IPv6 header back before what the kernel took it from.
-fn prepend_header(
-    frame: &mut Frame,
-    source: Ipv6Addr,
-    destination: Ipv6Addr,
-    protocol: u8,
-    class: u8,
-) -> Option<()> {
-    frame.prepend(ipv6::HEADER_BYTES).ok()?;
-    IpHeader { traffic_class: class, ..IpHeader::new(protocol, source.into(), destination.into()) }
-        .write(frame);
-    Some(())
 }

@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use convoy_packet::icmp::{v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
 use convoy_packet::{IpHeader, icmp};

@@ -15,7 +15,6 @@ use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use convoy_packet::{Frame, FramePool};
-use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
@@ -51,8 +50,6 @@ pub struct Udp {
     description: PortDescription,
     counters: PortCounters,
     endpoints: Vec<Endpoint>,
-    /// Becomes readable when any endpoint does.
-    wake: Epoll,
     receiver: Receiver,
     reports: Reports,
     fragments: FragmentSender,
@@ -96,7 +93,6 @@ impl Udp {
             |source| failed("listen for ICMP and send fragments (run as root, or with CAP_NET_RAW)", source);
         let reports = Reports::open(heard).map_err(raw)?;
         let fragments = FragmentSender::open(&config.addresses, config.mark).map_err(raw)?;
-        let wake = wake(&endpoints, &reports).map_err(|error| failed("watch the sockets", error.into()))?;
         Ok(Self {
             description: PortDescription {
                 name: config.name.clone(),
@@ -105,7 +101,6 @@ impl Udp {
             },
             counters: PortCounters::default(),
             endpoints,
-            wake,
             receiver: Receiver::new(),
             reports,
             fragments,
@@ -209,26 +204,16 @@ impl Udp {
         PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
     }
 
-    /// Receives from one endpoint; `false` if there is nothing.
+    /// Receives from one endpoint; whether it may have more.
     fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
         self.counters.system_calls += 1;
         self.receiver.fill(&self.endpoints[index]).or_else(|error| match error.raw_os_error() {
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => Err(self.failed("receive", error)),
-            // Nothing there, interrupted, or an ICMP error about an earlier packet.
-            _ => Ok(false),
+            Some(libc::EAGAIN) => Ok(false),
+            // Interrupted, or an ICMP error about an earlier packet.
+            _ => Ok(true),
         })
     }
-}
-
-fn wake(endpoints: &[Endpoint], reports: &Reports) -> nix::Result<Epoll> {
-    let wake = Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC)?;
-    for endpoint in endpoints {
-        wake.add(&endpoint.socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-    }
-    for socket in reports.sockets() {
-        wake.add(socket, EpollEvent::new(EpollFlags::EPOLLIN, 0))?;
-    }
-    Ok(wake)
 }
 
 impl Port for Udp {
@@ -244,12 +229,12 @@ impl Port for Udp {
     ) -> Result<usize, PortError> {
         let before = burst.len();
         let limit = before + limit;
-        let mut idle = 0;
+        let mut drained = 0;
         while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
             && burst.len() < limit
-            && idle < self.endpoints.len()
+            && drained < self.endpoints.len()
         {
-            idle = if self.receive_from(self.turn)? { 0 } else { idle + 1 };
+            drained = if self.receive_from(self.turn)? { 0 } else { drained + 1 };
             self.turn = (self.turn + 1) % self.endpoints.len();
         }
         let was_idle = burst.len() == before;
@@ -296,8 +281,13 @@ impl Port for Udp {
         self.path_mtus.take()
     }
 
-    fn readable_fd(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.wake.0.as_fd())
+    fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
+        let datagrams = self.endpoints.iter().map(|endpoint| endpoint.socket.as_fd());
+        Some(datagrams.chain(self.reports.sockets()).collect())
+    }
+
+    fn has_waiting(&self) -> bool {
+        self.receiver.has_waiting() || self.reports.has_waiting()
     }
 
     fn counters(&self) -> PortCounters {

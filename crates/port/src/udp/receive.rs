@@ -33,13 +33,18 @@ impl Receiver {
         Self { incoming: Incoming::new(MESSAGES, MESSAGE_BYTES), local, next: 0, count: 0, at: 0 }
     }
 
-    /// Receives from a socket once all was handed out; `false` if there is nothing.
+    /// Receives from a socket once all was handed out. Returns whether the socket may have more.
     pub(super) fn fill(&mut self, endpoint: &Endpoint) -> std::io::Result<bool> {
         debug_assert!(self.next >= self.count, "what waits is not written over");
         (self.next, self.count, self.at) = (0, 0, 0);
         self.local = endpoint.local;
         self.count = self.incoming.receive(std::os::fd::AsFd::as_fd(&endpoint.socket))?;
-        Ok(self.count > 0)
+        Ok(self.count == MESSAGES)
+    }
+
+    /// Whether something was received that was not handed out.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.next < self.count
     }
 
     /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.

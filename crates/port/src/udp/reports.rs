@@ -2,20 +2,22 @@
 //! ICMP from anywhere fail their calls. Raw sockets beside them hear it, and it is handed up as it came.
 
 use std::net::IpAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use convoy_packet::{Frame, FramePool};
 
 use crate::PortCounters;
-use crate::raw::{PACKET_BYTES, RawSocket};
+use crate::raw::{RawReceiver, RawSocket};
 
 /// Calls of `receive` that bring something between two looks. A call that brings nothing looks as well.
 const CALLS: u32 = 64;
+/// Reports that are received at once.
+const MESSAGES: usize = 4;
 
 /// One socket for each address.
 pub(super) struct Reports {
     sockets: Vec<RawSocket>,
-    buffer: Vec<u8>,
+    receiver: RawReceiver,
     calls: u32,
 }
 
@@ -23,12 +25,18 @@ impl Reports {
     /// Sockets that hear of paths from `addresses`. They need CAP_NET_RAW.
     pub(super) fn open(addresses: &[IpAddr]) -> std::io::Result<Self> {
         let sockets = addresses.iter().map(|address| RawSocket::of_reports(*address));
-        Ok(Self { sockets: sockets.collect::<Result<_, _>>()?, buffer: vec![0; PACKET_BYTES], calls: 0 })
+        let sockets = sockets.collect::<Result<_, _>>()?;
+        Ok(Self { sockets, receiver: RawReceiver::new(MESSAGES), calls: 0 })
     }
 
     /// What becomes readable when there is a report.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = impl AsFd> {
-        self.sockets.iter()
+    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.sockets.iter().map(AsFd::as_fd)
+    }
+
+    /// Whether reports were received that were not handed out.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.receiver.has_waiting()
     }
 
     /// Appends reports to `burst`, up to `limit` frames in it, if it is time to look: a busy port pays a system call for them in
@@ -46,10 +54,12 @@ impl Reports {
             return Ok(());
         }
         self.calls = 0;
+        let mut has_room = self.receiver.hand_out(counters, pool, limit, burst);
         for socket in &self.sockets {
-            while burst.len() < limit {
-                let Some(frame) = socket.receive(&mut self.buffer, counters, pool)? else { break };
-                burst.push(frame);
+            let mut may_have_more = true;
+            while has_room && may_have_more {
+                may_have_more = self.receiver.fill(socket, counters)?;
+                has_room = self.receiver.hand_out(counters, pool, limit, burst);
             }
         }
         Ok(())

@@ -44,6 +44,13 @@ fn packet(
     frame
 }
 
+/// Waits until one of its descriptors is readable.
+fn wait(port: &Udp) {
+    let all = port.readable_fds().expect("something to wait for");
+    let mut all: Vec<PollFd<'_>> = all.into_iter().map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+    assert_eq!(poll(&mut all, PollTimeout::from(5_000_u16)), Ok(1));
+}
+
 fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     let mut received = Vec::new();
     for _ in 0..1000 {
@@ -151,8 +158,7 @@ fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
         // The kernel writes the checksum of ICMPv6 itself.
         convoy_packet::icmp::write(&mut message, kind, code, 1_300, 0);
         router.expect("root may").send_to(&message, &at.into()).expect("loopback");
-        let fd = port.readable_fd().expect("something to wait for");
-        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(5_000_u16)), Ok(1));
+        wait(&port);
         let mut pool = FramePool::new(8, 0);
         let received = receive(&mut port, &mut pool, 1);
         let layout = Layout::parse(&received[0]).expect("a whole packet");
@@ -172,8 +178,7 @@ fn any_of_several_addresses_wakes_the_port() {
         let mut client = bind(&[&any], true);
         let mut burst = vec![packet(&mut pool, local(&client), to, b"wake", 0)];
         client.send(&mut pool, &mut burst).expect("loopback");
-        let fd = server.readable_fd().expect("something to wait for");
-        assert_eq!(poll(&mut [PollFd::new(fd, PollFlags::POLLIN)], PollTimeout::from(5_000_u16)), Ok(1));
+        wait(&server);
         assert_eq!(receive(&mut server, &mut pool, 1).len(), 1);
     }
 }

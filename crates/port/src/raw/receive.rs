@@ -1,0 +1,122 @@
+//! From messages of the kernel to frames.
+//!
+//! Over IPv4 the kernel hands out whole packets. Over IPv6 it keeps the header to itself, so the header is made from what the kernel
+//! tells beside the payload.
+
+use std::io;
+use std::net::{IpAddr, Ipv6Addr};
+use std::os::fd::AsFd;
+
+use convoy_packet::{Frame, FramePool, IpHeader, ipv6};
+
+use super::socket::RawSocket;
+use crate::PortCounters;
+use crate::sys::{Incoming, Message, number};
+
+/// Room for any packet, in bytes.
+const PACKET_BYTES: usize = 65_535;
+
+/// Packets that were received in one call and not handed out yet.
+pub(crate) struct RawReceiver {
+    incoming: Incoming,
+    messages: usize,
+    /// Of the socket that they came by.
+    local: IpAddr,
+    protocol: u8,
+    /// Messages from `next` to `count` wait.
+    next: usize,
+    count: usize,
+}
+
+impl RawReceiver {
+    /// Room for `messages` packets a call.
+    pub(crate) fn new(messages: usize) -> Self {
+        let (incoming, local) = (Incoming::new(messages, PACKET_BYTES), Ipv6Addr::UNSPECIFIED.into());
+        Self { incoming, messages, local, protocol: 0, next: 0, count: 0 }
+    }
+
+    /// Receives from a socket once all was handed out. Returns whether the socket may have more.
+    ///
+    /// # Errors
+    /// What the system said, unless it is of one earlier packet alone.
+    pub(crate) fn fill(&mut self, socket: &RawSocket, counters: &mut PortCounters) -> io::Result<bool> {
+        debug_assert!(self.next >= self.count, "what waits is not written over");
+        (self.next, self.count) = (0, 0);
+        (self.local, self.protocol) = (socket.local, socket.protocol);
+        counters.system_calls += 1;
+        match self.incoming.receive(socket.as_fd()) {
+            Ok(count) => {
+                self.count = count;
+                Ok(count == self.messages)
+            }
+            Err(error) => match error.raw_os_error() {
+                Some(libc::EAGAIN) => Ok(false),
+                // Interrupted, or an ICMP error about an earlier packet; nothing was lost here.
+                Some(libc::EINTR | libc::ECONNREFUSED | libc::EHOSTUNREACH | libc::EPROTO) => Ok(true),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Whether something was received that was not handed out.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.next < self.count
+    }
+
+    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.
+    pub(crate) fn hand_out(
+        &mut self,
+        counters: &mut PortCounters,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> bool {
+        while self.next < self.count {
+            let Some(message) = self.incoming.message(self.next) else { break };
+            if burst.len() >= limit {
+                return false;
+            }
+            match pool.size_for(message.bytes.len(), 0) {
+                None => counters.receive_dropped += 1,
+                Some(size) => {
+                    let Some(mut frame) = pool.take(size) else { return false };
+                    if copy(&message, &mut frame, self.local, self.protocol).is_some() {
+                        counters.received_packets += 1;
+                        counters.received_bytes += frame.len() as u64;
+                        burst.push(frame);
+                    } else {
+                        counters.receive_dropped += 1;
+                        pool.give_back(frame);
+                    }
+                }
+            }
+            self.next += 1;
+        }
+        true
+    }
+}
+
+/// Fills a frame with a packet of `protocol` that came to `local`; `None` if it is not whole, or the kernel does not say who sent it.
+fn copy(message: &Message<'_>, frame: &mut Frame, local: IpAddr, protocol: u8) -> Option<()> {
+    if message.is_cut {
+        return None;
+    }
+    frame.fill(message.bytes).ok()?;
+    if local.is_ipv4() {
+        return Some(());
+    }
+    let source = message.from?.ip();
+    let (mut class, mut destination) = (0, local);
+    for (level, kind, value) in message.control.values() {
+        match (level, kind) {
+            (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => class = number(value)? as u8,
+            (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
+                destination = IpAddr::from(*value.first_chunk::<16>()?);
+            }
+            _ => {}
+        }
+    }
+    frame.prepend(ipv6::HEADER_BYTES).ok()?;
+    IpHeader { traffic_class: class, ..IpHeader::new(protocol, source, destination) }.write(frame);
+    Some(())
+}

@@ -1,0 +1,108 @@
+//! From frames to messages: each packet is one, and those of one socket leave in one system call.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::AsFd;
+
+use convoy_packet::protocol::FRAGMENT;
+use convoy_packet::{Frame, Ipv4, Ipv6, ipv6};
+
+use super::socket::RawSocket;
+use crate::fragments::Ends;
+use crate::sys::{Control, Name, Outgoing, Sender};
+
+/// Messages in one system call.
+const MESSAGES: usize = 64;
+
+/// How the first frames of a burst leave.
+pub(super) enum Way {
+    /// What is planned leaves by the socket at this index.
+    Socket(usize),
+    /// The first is an IPv6 fragment, which leaves with its header.
+    Fragment(Ends),
+    /// The first cannot leave by this port at all.
+    None,
+}
+
+/// Messages that one socket can send in one call.
+pub(super) struct Plan {
+    messages: Vec<Outgoing>,
+    sender: Sender,
+}
+
+impl Plan {
+    pub(super) fn new() -> Self {
+        Self { messages: Vec::with_capacity(MESSAGES), sender: Sender::default() }
+    }
+
+    /// Plans what can leave in one call of the frames from `at` on.
+    pub(super) fn lay_out(&mut self, endpoints: &[RawSocket], burst: &[Frame], at: usize) -> Way {
+        self.messages.clear();
+        let mut way = Way::None;
+        for (index, frame) in burst.iter().enumerate().skip(at).take(MESSAGES) {
+            let Some(head) = Head::of(frame) else { break };
+            let is_first = self.messages.is_empty();
+            let own = |endpoint: &RawSocket| endpoint.local == head.ends.source;
+            if head.protocol == FRAGMENT {
+                if is_first && endpoints.iter().any(own) {
+                    way = Way::Fragment(head.ends);
+                }
+                break;
+            }
+            let sends = |endpoint: &RawSocket| own(endpoint) && endpoint.protocol == head.protocol;
+            match way {
+                Way::Socket(socket) if sends(&endpoints[socket]) => {}
+                Way::None if is_first => match endpoints.iter().position(sends) {
+                    Some(socket) => way = Way::Socket(socket),
+                    None => break,
+                },
+                _ => break,
+            }
+            self.messages.push(head.message(index));
+        }
+        way
+    }
+
+    /// Sends what is planned; returns how many packets left. An error is about the first.
+    pub(super) fn send(&mut self, socket: &RawSocket, burst: &[Frame]) -> io::Result<usize> {
+        self.sender.send(socket.as_fd(), burst, &self.messages)
+    }
+
+    /// Plans the first packet alone.
+    pub(super) fn keep_first(&mut self) {
+        self.messages.truncate(1);
+    }
+}
+
+/// What is read off a packet's header before it leaves.
+#[derive(Clone, Copy)]
+pub(super) struct Head {
+    pub(super) ends: Ends,
+    protocol: u8,
+    /// Where what the kernel takes of it starts, and the traffic class that goes beside.
+    start: usize,
+    class: Option<u8>,
+}
+
+impl Head {
+    /// That of an IP packet.
+    pub(super) fn of(packet: &[u8]) -> Option<Self> {
+        if let Ok(ip) = Ipv6::parse(packet) {
+            let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
+            let (protocol, class) = (ip.next_header(), Some(ip.traffic_class()));
+            return Some(Self { ends, protocol, start: ipv6::HEADER_BYTES, class });
+        }
+        let ip = Ipv4::parse(packet).ok()?;
+        let ends = Ends { source: ip.source().into(), destination: ip.destination().into() };
+        Some(Self { ends, protocol: ip.protocol(), start: 0, class: None })
+    }
+
+    fn message(self, frame: usize) -> Outgoing {
+        let mut control = Control::EMPTY;
+        if let (IpAddr::V6(_), Some(class)) = (self.ends.source, self.class) {
+            control.push(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, &i32::from(class).to_ne_bytes());
+        }
+        let to = Name::from(SocketAddr::new(self.ends.destination, 0));
+        Outgoing { frames: frame..frame + 1, skip: self.start, to, control }
+    }
+}

@@ -1,0 +1,104 @@
+//! The header that stands before each packet of a TUN device with offloads (`struct virtio_net_hdr`, in the host's byte order): what the
+//! kernel left undone, or is to do.
+
+/// Length of the header, in bytes.
+pub(super) const HEADER_BYTES: usize = 10;
+
+/// The transport checksum has only the pseudo header's sum.
+const NEEDS_CHECKSUM: u8 = 1;
+/// Beside a type: a TCP super-packet with CWR, of which the first segment alone has it.
+const WITH_ECN: u8 = 0x80;
+
+/// What a super-packet is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Segments {
+    /// TCP over IPv4.
+    TcpV4,
+    /// TCP over IPv6.
+    TcpV6,
+    /// UDP over either.
+    Udp,
+}
+
+impl Segments {
+    const ALL: [(Self, u8); 3] = [(Self::TcpV4, 1), (Self::TcpV6, 4), (Self::Udp, 5)];
+
+    /// Where the checksum stands in the transport header.
+    pub(super) const fn checksum_at(self) -> usize {
+        match self {
+            Self::TcpV4 | Self::TcpV6 => 16,
+            Self::Udp => 6,
+        }
+    }
+}
+
+/// The header.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OffloadHeader {
+    /// What it is made of, if it is a super-packet.
+    pub(super) segments: Option<Segments>,
+    /// Length of all headers in bytes; a hint.
+    pub(super) header_len: u16,
+    /// Payload of each segment but the last, in bytes.
+    pub(super) segment_bytes: u16,
+    /// From where on a checksum is to be computed, and where behind that it goes.
+    pub(super) checksum: Option<(u16, u16)>,
+}
+
+impl OffloadHeader {
+    /// Reads it; `None` if the kernel speaks of an offload that it was not asked for.
+    pub(super) fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
+        let segments = match bytes[1] & !WITH_ECN {
+            0 => None,
+            kind => Some(Segments::ALL.into_iter().find(|(_, number)| *number == kind)?.0),
+        };
+        let checksum = (bytes[0] & NEEDS_CHECKSUM != 0).then(|| (word(6), word(8)));
+        Some(Self { segments, header_len: word(2), segment_bytes: word(4), checksum })
+    }
+
+    /// As it stands before a packet.
+    pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        let number = |segments| Segments::ALL.into_iter().find(|(kind, _)| *kind == segments);
+        bytes[1] = self.segments.and_then(number).map_or(0, |(_, number)| number);
+        let (start, offset) = self.checksum.unwrap_or_default();
+        bytes[0] = if self.checksum.is_some() { NEEDS_CHECKSUM } else { 0 };
+        let words = [self.header_len, self.segment_bytes, start, offset];
+        for (place, word) in bytes[2..].chunks_exact_mut(2).zip(words) {
+            place.copy_from_slice(&word.to_ne_bytes());
+        }
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_header_of_zeros_asks_for_nothing() {
+        assert_eq!(OffloadHeader::read(&[0; HEADER_BYTES]), Some(OffloadHeader::default()));
+        assert_eq!(OffloadHeader::default().write(), [0; HEADER_BYTES]);
+    }
+
+    #[test]
+    fn ecn_beside_a_type_is_no_other_type() {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[1] = 0x81;
+        assert_eq!(OffloadHeader::read(&bytes).and_then(|header| header.segments), Some(Segments::TcpV4));
+        bytes[1] = 3;
+        assert_eq!(OffloadHeader::read(&bytes), None, "UDP fragmentation was not asked for");
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read_back(kind in 0..4_usize, words: [u16; 2], checksum: Option<(u16, u16)>) {
+            let segments = Segments::ALL.get(kind).map(|(segments, _)| *segments);
+            let header = OffloadHeader { segments, header_len: words[0], segment_bytes: words[1], checksum };
+            prop_assert_eq!(OffloadHeader::read(&header.write()), Some(header));
+        }
+    }
+}

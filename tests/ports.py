@@ -1,0 +1,122 @@
+"""Counts what ports.sh looks at: CPU time of idle gateways, and system calls by the kernel's tracepoints."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import time
+
+IDLE_SECONDS = 5
+# Of a core.
+IDLE_MOST = 0.005
+CALLS = ["read", "readv", "write", "writev", "sendmmsg", "sendmsg", "sendto", "recvmmsg", "recvmsg", "recvfrom"]
+WAITS = ["epoll_pwait", "epoll_pwait2", "epoll_wait", "poll", "ppoll"]
+# At most so many calls a packet: the gateway that takes the traffic in, and the one that gives it out.
+FLOORS = {
+    # Segments of a bulk transfer come from the kernel as super-packets and go back to it so.
+    ("tcp", "reads inside"): 0.25,
+    ("tcp", "sends outside"): 0.25,
+    ("tcp", "receives outside"): 0.25,
+    ("tcp", "writes inside"): 0.25,
+    # One at a time from the application, so they are read one by one; the other three do not follow.
+    ("udp", "reads inside"): 2.2,
+    ("udp", "sends outside"): 0.7,
+    ("udp", "receives outside"): 0.7,
+    ("udp", "writes inside"): 0.7,
+    # Each wakes both gateways.
+    ("lone packets", "calls in the first gateway"): 4.5,
+    ("lone packets", "calls in the second gateway"): 3.5,
+}
+
+
+def cpu_seconds(process: str) -> float:
+    """What all threads of a process have run, in seconds."""
+    times = pathlib.Path(f"/proc/{process}/task").glob("*/schedstat")
+    return sum(int(path.read_text().split()[0]) for path in times) / 1e9
+
+
+def idle(processes: list[str]) -> bool:
+    # At first, engines are measured in the background.
+    for _ in range(4):
+        before = [cpu_seconds(process) for process in processes]
+        time.sleep(IDLE_SECONDS)
+        shares = [(cpu_seconds(process) - was) / IDLE_SECONDS for process, was in zip(processes, before)]
+        print("idle: " + ", ".join(f"{share:.2%}" for share in shares) + " of a core")
+        if all(share < IDLE_MOST for share in shares):
+            return True
+    return False
+
+
+def ports(convoy: str, work: str, site: int) -> dict[str, dict]:
+    command = [convoy, "show", "port", "--json", "--control", f"{work}/site-{site}.sock"]
+    rows = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+    return {row["name"]: row for row in rows}
+
+
+def counted(processes: list[str], command: list[str]) -> list[dict[str, int]]:
+    """System calls of each process while the command runs."""
+    events = ",".join(f"syscalls:sys_enter_{call}" for call in CALLS + WAITS)
+    watchers = [
+        subprocess.Popen(
+            ["perf", "stat", "-x", ";", "-e", events, "-p", process], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
+        for process in processes
+    ]
+    time.sleep(0.5)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+    counts = []
+    for watcher in watchers:
+        watcher.send_signal(2)
+        _, said = watcher.communicate()
+        lines = [line.split(";") for line in said.splitlines() if ":sys_enter_" in line]
+        if len(lines) != len(CALLS + WAITS):
+            sys.exit(f"perf did not count: {said}")
+        counts.append({line[2].rpartition("sys_enter_")[2]: int(line[0]) for line in lines})
+    return counts
+
+
+def count(kind: str, traffic: str, convoy: str, work: str, processes: list[str], command: list[str]) -> bool:
+    before = [ports(convoy, work, site) for site in (1, 2)]
+    calls = counted(processes, command)
+    after = [ports(convoy, work, site) for site in (1, 2)]
+
+    def grown(site: int, port: str, counter: str) -> int:
+        return after[site][port][counter] - before[site][port][counter]
+
+    packets = grown(1, "inside", "sent_packets")
+    if packets < 1000:
+        sys.exit(f"{traffic}: only {packets} packets")
+    here, there = calls
+    ratios = {
+        "reads inside": (here["read"] + here["readv"]) / packets,
+        "sends outside": sum(here[call] for call in ("sendmmsg", "sendmsg", "sendto")) / packets,
+        "receives outside": sum(there[call] for call in ("recvmmsg", "recvmsg", "recvfrom")) / packets,
+        "writes inside": (there["write"] + there["writev"]) / packets,
+        "calls in the first gateway": sum(here.values()) / packets,
+        "calls in the second gateway": sum(there.values()) / packets,
+    }
+    good = True
+    for (_, what), most in ((of, most) for of, most in FLOORS.items() if of[0] == traffic):
+        ratio = ratios[what]
+        good &= ratio <= most
+        print(f"{traffic} over {kind}: {ratio:.3f} {what} a packet, at most {most}" + ("" if ratio <= most else ": TOO MANY"))
+    bytes_a_write = grown(1, "inside", "sent_bytes") / max(there["write"] + there["writev"], 1)
+    print(f"{traffic} over {kind}: {packets} packets, {bytes_a_write:.0f} bytes a write")
+    for site, real in enumerate(calls):
+        said = sum(grown(site, port, "system_calls") for port in ("inside", "outside"))
+        made = sum(real[call] for call in CALLS)
+        # What was made before perf began and after it ended is said, too, and so are the calls by which the counters were asked for.
+        if not 0.9 * made - 200 <= said <= 1.1 * made + 2000:
+            print(f"{traffic} over {kind}: site {site + 1} says {said} system calls and made {made}")
+            good = False
+    return good
+
+
+if __name__ == "__main__":
+    match sys.argv[1:]:
+        case ["idle", *processes]:
+            sys.exit(not idle(processes))
+        case ["count", kind, traffic, convoy, work, first, second, "--", *command]:
+            sys.exit(not count(kind, traffic, convoy, work, [first, second], command))
+        case _:
+            sys.exit(__doc__)

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# What the ports cost, as ratios: CPU of an idle gateway, and real system calls a packet of TCP and UDP through two gateways, counted by
+# the kernel's tracepoints and held against the gateways' own counters. Needs root.
+# usage: ports.sh CONVOY PORT
+set -euo pipefail
+convoy=$(realpath "$1") PORT=$2
+cd "$(dirname "$0")/.."
+source demo/sites.sh
+fail() { echo "ports over $PORT: $*" >&2; cat "$work"/?.log >&2; exit 1; }
+declare -A gateway
+for site in 1 2; do gateway[$site]=$(pgrep -f "^$convoy run -c $work/site-$site.toml" | head -1); done
+python3 tests/ports.py idle "${gateway[@]}" || fail "an idle gateway is not idle"
+
+start iperf.log $b iperf3 -s
+for _ in $(seq 50); do ip netns exec $b ss -Hltn 'sport = :5201' | grep -q . && break; sleep 0.1; done
+for traffic in tcp udp "lone packets"; do
+  # Far less than two gateways carry in a test build, so that nothing is lost; 40 datagrams at a time.
+  case $traffic in
+    tcp) arguments=() ;;
+    udp) arguments=(-u -b 80M/40 -l 1000) ;;
+    *) arguments=(-u -b 8M -l 1000) ;;
+  esac
+  python3 tests/ports.py count "$PORT" "$traffic" "$convoy" "$work" "${gateway[1]}" "${gateway[2]}" -- \
+    ip netns exec $a iperf3 -c 10.2.0.1 -t 3 "${arguments[@]}" || fail "too many system calls"
+done
