@@ -11,7 +11,7 @@ use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
 };
-use convoy_packet::FramePool;
+use convoy_packet::{FramePool, RegionError};
 use convoy_scheduler::CostModel;
 use rand::RngCore;
 
@@ -43,6 +43,14 @@ pub enum AssembleError {
         tunnel: String,
         /// Why.
         source: crate::pipeline::InstallError,
+    },
+    /// There is no packet memory for a worker's frames.
+    #[error("frames of worker {worker}: {source}")]
+    Frames {
+        /// Its number.
+        worker: u16,
+        /// Why.
+        source: RegionError,
     },
 }
 
@@ -203,7 +211,8 @@ pub fn pipeline(
     let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
     let ipsec = Ipsec::new(ipsec_config(config, worker, environment.random.next_u64()));
     let (small, jumbo, huge) = environment.frames;
-    let pool = FramePool::new(small, jumbo).with_huge(huge);
+    let pool = FramePool::in_region(small, jumbo, huge)
+        .map_err(|source| AssembleError::Frames { worker, source })?;
     let mut pipeline = Pipeline::new(ipsec, stage, pool, environment);
     let (mut installed, models) = (Vec::new(), costs.models());
     for (at, tunnel) in config.tunnels.iter().enumerate() {

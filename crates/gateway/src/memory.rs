@@ -1,7 +1,7 @@
-//! Whether there is memory for a gateway, asked before it begins: an allocation that fails later ends the process, at an instant and in
-//! words that nobody chose.
+//! The memory of a gateway, had before it begins: an allocation that fails later ends the process, at an instant and in words that nobody
+//! chose.
 
-use convoy_packet::FrameSize;
+use convoy_packet::{FramePool, Region, RegionError};
 
 use crate::assemble::POOL_FRAMES;
 
@@ -9,27 +9,57 @@ use crate::assemble::POOL_FRAMES;
 const BESIDE_FRAMES: usize = 8 << 20;
 /// What the rest of the gateway needs, in bytes: the other threads' stacks, the configuration, answers to clients.
 const BESIDE_WORKERS: usize = 32 << 20;
+/// Packet memory, in chunks, for what has frames of its own beside the workers: calibration.
+const BESIDE_POOLS: usize = 512;
 
 /// There is not enough memory.
 #[derive(Debug, thiserror::Error)]
-#[error(
-    "memory: cannot allocate {mib} MiB for {workers} workers; raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
-)]
-pub struct MemoryError {
-    mib: usize,
-    workers: u16,
+pub enum MemoryError {
+    /// Of any kind.
+    #[error(
+        "memory: cannot allocate {mib} MiB for {workers} workers; raise the limit (ulimit -v, LimitAS=) or configure fewer workers"
+    )]
+    TooLittle {
+        /// How much is needed, in MiB.
+        mib: usize,
+        /// For how many workers.
+        workers: u16,
+    },
+    /// For packets.
+    #[error("memory: {0}; configure fewer workers")]
+    Packets(#[from] RegionError),
 }
 
-/// Whether what so many workers need can be had now.
+/// Makes the packet memory of so many workers, after a look whether there is memory for all else. To be called while the process has its
+/// privileges, which the system may want to see where huge pages are given out.
+///
+/// # Errors
+/// [`MemoryError`] says how much is needed.
+pub(crate) fn make_region(workers: u16) -> Result<&'static Region, MemoryError> {
+    let (small, jumbo, huge) = POOL_FRAMES;
+    let chunks = usize::from(workers) * FramePool::chunks(small, jumbo, huge) + BESIDE_POOLS;
+    try_allocate(workers, beside_frames(workers) + chunks * convoy_packet::CHUNK_BYTES)?;
+    let region = Region::make(chunks)?;
+    tracing::info!("packet memory: {} MiB in {}", region.bytes() >> 20, region.pages());
+    Ok(region)
+}
+
+/// Whether what so many workers need beside packet memory can be had now.
 ///
 /// # Errors
 /// [`MemoryError`] says how much that is.
 pub(crate) fn check(workers: u16) -> Result<(), MemoryError> {
-    let frames = POOL_FRAMES.0 * FrameSize::Small.bytes() + POOL_FRAMES.1 * FrameSize::Jumbo.bytes();
-    let bytes = usize::from(workers) * (frames + BESIDE_FRAMES) + BESIDE_WORKERS;
+    try_allocate(workers, beside_frames(workers))
+}
+
+fn beside_frames(workers: u16) -> usize {
+    usize::from(workers) * BESIDE_FRAMES + BESIDE_WORKERS
+}
+
+fn try_allocate(workers: u16, bytes: usize) -> Result<(), MemoryError> {
     // Reserved and given back: no page of it is touched.
     let mut whole = Vec::<u8>::new();
-    whole.try_reserve_exact(bytes).map_err(|_| MemoryError { mib: bytes >> 20, workers })
+    whole.try_reserve_exact(bytes).map_err(|_| MemoryError::TooLittle { mib: bytes >> 20, workers })
 }
 
 #[cfg(test)]
@@ -39,9 +69,10 @@ mod tests {
     #[test]
     fn what_can_be_had_is_good_and_what_cannot_is_told_with_how_much_it_is() {
         assert!(check(1).is_ok());
-        let error = MemoryError { mib: 93, workers: 2 };
+        let error = try_allocate(2, usize::MAX >> 1).expect_err("nobody has as much");
         assert!(
-            error.to_string().starts_with("memory: cannot allocate 93 MiB for 2 workers; raise the limit")
+            error.to_string().starts_with("memory: cannot allocate 8796093022207 MiB for 2 workers; raise"),
+            "{error}"
         );
     }
 }

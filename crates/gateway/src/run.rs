@@ -25,7 +25,7 @@ use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
 use crate::ports::{self, Opened};
 use crate::privileges::{self, Account};
-use crate::snapshot::Snapshot;
+use crate::snapshot::{MemoryRow, Snapshot};
 use crate::state::{Beginnings, State, StateError};
 use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
@@ -167,7 +167,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Opens the state file and the ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
+    /// Makes the packet memory, opens the state file and the ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
     /// tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell` hears what the operator should
     /// know.
     ///
@@ -181,6 +181,7 @@ impl Gateway {
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(&tell);
         let tell: Tell = Arc::new(tell);
+        crate::memory::make_region(config.workers)?;
         let state = State::open(&config, &tell)?;
         let ports = ports::open_all(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
@@ -320,6 +321,7 @@ impl Gateway {
         let mut snapshot = Snapshot {
             silent_workers,
             charon: self.charon.as_ref().map(Charon::row),
+            memory: Some(MemoryRow::now()),
             ..Snapshot::merge(answers.into_iter().flatten().collect())
         };
         let tun = PortKind::Tun.to_string();

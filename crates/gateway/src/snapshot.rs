@@ -11,7 +11,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use of_worker::TunnelName;
-pub use rows::{Buckets, CharonRow, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow};
+pub use rows::{
+    Buckets, CharonRow, EngineRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
+};
 
 /// Dropped packets by reason, without the reasons that were not met.
 pub type Drops = BTreeMap<String, u64>;
@@ -51,4 +53,7 @@ pub struct Snapshot {
     /// The way to charon, where the gateway has one.
     #[serde(default)]
     pub charon: Option<CharonRow>,
+    /// The packet memory.
+    #[serde(default)]
+    pub memory: Option<MemoryRow>,
 }

@@ -1,33 +1,30 @@
 //! Frames: packet buffers that are written in place.
 //!
 //! A [`Frame`] is one packet buffer with room before and behind the packet, so that ESP, UDP and outer
-//! headers are written in place. It is a single pointer wide, owned by one stage at a time, and may
-//! cross threads. A [`FramePool`] belongs to one worker; taking and giving back frames is a push or a
-//! pop on a vector. A frame that is dropped instead of given back returns to its pool through a lock
-//! (the slow path), so no code path can leak one.
+//! headers are written in place. It is 32 bits, owned by one stage at a time, and may cross threads. It comes from a
+//! [`FramePool`](crate::FramePool) of one worker, which takes it back by a push on a vector. A frame that is dropped instead, wherever
+//! that is, goes back there by one exchange of 64 bits, so no code path can leak one.
 
 #![allow(unsafe_code)]
 
-use std::alloc::Layout;
-use std::fmt;
+use std::num::NonZeroU32;
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
+use std::{fmt, mem, slice};
 
+use crate::home::{Home, send_home};
+use crate::region::{self, CHUNK_BYTES};
 use crate::{FrameError, Offload};
 
 /// Bytes of a small frame, head- and tailroom included.
-pub const SMALL_FRAME_BYTES: usize = 2048;
-/// Bytes of a jumbo frame, head- and tailroom included: a 9,000-byte MTU with 728 bytes to spare.
-pub const JUMBO_FRAME_BYTES: usize = 9728;
-/// Bytes of a huge frame, head- and tailroom included: the longest IP packet that a length field tells, and 513 to spare.
-pub const HUGE_FRAME_BYTES: usize = 66_048;
+pub const SMALL_FRAME_BYTES: usize = CHUNK_BYTES;
+/// Bytes of a jumbo frame, head- and tailroom included: a 9,000-byte MTU with 1,240 bytes to spare.
+pub const JUMBO_FRAME_BYTES: usize = 5 * CHUNK_BYTES;
+/// Bytes of a huge frame, head- and tailroom included: the longest IP packet that a length field tells, and 2,049 to spare.
+pub const HUGE_FRAME_BYTES: usize = 33 * CHUNK_BYTES;
 /// Bytes kept free before the packet in a fresh frame: an outer IPv6 header (40), UDP (8), ESP (8), the
 /// longest IV (16), a virtio-net header (12), and slack that keeps the packet on a cache line.
 pub const HEADROOM_BYTES: usize = 128;
-
-/// The header takes one cache line before the bytes of its slot.
-pub(crate) const SLOT_HEADER_BYTES: usize = 64;
 
 /// The sizes of frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -53,6 +50,11 @@ impl FrameSize {
         }
     }
 
+    /// The chunks of a frame of this size.
+    pub const fn chunks(self) -> usize {
+        self.bytes() / CHUNK_BYTES
+    }
+
     /// The smallest size that holds a packet of `len` bytes with full headroom and `tail` bytes behind
     /// it, or `None` if none does.
     pub const fn for_packet(len: usize, tail: usize) -> Option<Self> {
@@ -69,69 +71,121 @@ impl FrameSize {
     }
 }
 
-/// What stands before the bytes of every slot.
+/// What is known of a frame, in the region's array at the place of the frame's first chunk.
 #[repr(C, align(64))]
-pub(crate) struct Slot {
-    pub(crate) home: *const Home,
-    /// Where the packet starts, in bytes from the start of the slot's bytes.
-    pub(crate) head: u32,
+pub(crate) struct Metadata {
+    /// The packet's first byte.
+    pub(crate) packet: NonNull<u8>,
     /// The packet's length in bytes.
     pub(crate) len: u32,
-    /// The slot's bytes, head- and tailroom included.
+    /// The frame's bytes, head- and tailroom included.
     pub(crate) capacity: u32,
-    /// The slot's place in its region.
-    pub(crate) index: u32,
+    /// The frame's first byte.
+    pub(crate) start: NonNull<u8>,
     /// When the packet was received, in ns of the owner's clock.
     pub(crate) received_ns: u64,
+    /// Where the frame goes when it is dropped.
+    pub(crate) home: NonNull<Home>,
+    /// The next frame of a chain of free ones, or 0.
+    pub(crate) next: u32,
     /// What a port's device does to the packet, or did.
     pub(crate) offload: Offload,
 }
 
-const _: () = assert!(size_of::<Slot>() == SLOT_HEADER_BYTES);
-
-/// The memory of one frame size, and the frames that were dropped rather than given back.
-pub(crate) struct Home {
-    pub(crate) memory: NonNull<u8>,
-    pub(crate) layout: Layout,
-    pub(crate) remote_frees: Mutex<Vec<Frame>>,
-}
-
-// SAFETY: `memory` is only reached through a `Frame`, of which one exists per slot; `remote_frees` is locked.
-unsafe impl Send for Home {}
-// SAFETY: as above.
-unsafe impl Sync for Home {}
+const _: () = assert!(size_of::<Metadata>() == 64);
 
 /// One packet buffer, owned by one stage at a time. Dereferences to the packet's bytes.
-pub struct Frame(pub(crate) NonNull<Slot>);
-
-// SAFETY: a frame is the only handle to its slot, so moving it to another thread moves all access to it.
-unsafe impl Send for Frame {}
-// SAFETY: a shared frame only reads.
-unsafe impl Sync for Frame {}
+///
+/// It is the offset of its [`Metadata`], in bytes: to find that is one addition. Whoever has the frame has its metadata and its bytes to
+/// themselves; so it may be sent to another thread, and a shared one only reads.
+#[repr(transparent)]
+pub struct Frame(NonZeroU32);
 
 impl Frame {
+    /// The frame whose first chunk this is.
+    ///
+    /// # Safety
+    /// The chunk's metadata is written, and there is no other frame of it.
+    pub(crate) unsafe fn of_chunk(chunk: u32) -> Self {
+        let offset = chunk * size_of::<Metadata>() as u32;
+        Self(NonZeroU32::new(offset).expect("chunk 0 is nobody's"))
+    }
+
+    /// The frame that [`into_link`](Self::into_link) made a number of; `None` of 0.
+    ///
+    /// # Safety
+    /// It was made there, and no frame was made of it since.
+    pub(crate) unsafe fn from_link(link: u32) -> Option<Self> {
+        NonZeroU32::new(link).map(Self)
+    }
+
+    /// Makes a number of it, never 0, which is no owner: the frame is lost unless it is made of that again.
+    pub(crate) fn into_link(self) -> u32 {
+        let link = self.0.get();
+        mem::forget(self);
+        link
+    }
+
+    /// Its number, to be compared with others.
     #[inline]
-    pub(crate) fn slot(&self) -> &Slot {
-        // SAFETY: the slot lives as long as its home, which outlives every frame (see `FreeList::drop`),
-        // and this frame is the slot's only handle.
-        unsafe { self.0.as_ref() }
+    pub(crate) fn link(&self) -> u32 {
+        self.0.get()
+    }
+
+    #[inline(always)]
+    fn entry(&self) -> *mut Metadata {
+        // SAFETY: there is a region, since this frame lies in it, and its entry is at this offset.
+        unsafe { region::metadata().byte_add(self.0.get() as usize) }
     }
 
     #[inline]
-    pub(crate) fn slot_mut(&mut self) -> &mut Slot {
-        // SAFETY: as in `slot`; `&mut self` makes the access exclusive.
-        unsafe { self.0.as_mut() }
+    pub(crate) fn metadata(&self) -> &Metadata {
+        // SAFETY: the entry was written when the frame's pool was made, and stays until the frame is back there; only this frame leads to it.
+        unsafe { &*self.entry() }
     }
 
     #[inline]
-    fn base(&self) -> *mut u8 {
-        // SAFETY: the slot's bytes follow its header in the same allocation.
-        unsafe { self.0.as_ptr().cast::<u8>().add(SLOT_HEADER_BYTES) }
+    pub(crate) fn metadata_mut(&mut self) -> &mut Metadata {
+        // SAFETY: as in `metadata`; `&mut self` makes the access exclusive.
+        unsafe { &mut *self.entry() }
+    }
+
+    /// Makes it an empty frame with [`HEADROOM_BYTES`] before the packet.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        let metadata = self.metadata_mut();
+        // SAFETY: every frame is longer than that.
+        metadata.packet = unsafe { metadata.start.add(HEADROOM_BYTES) };
+        metadata.len = 0;
+        metadata.received_ns = 0;
+        metadata.offload = Offload::None;
+    }
+
+    /// Has the packet begin `head` bytes behind the frame's first and be `len` bytes long.
+    #[inline]
+    pub(crate) fn place(&mut self, head: usize, len: usize) {
+        let metadata = self.metadata_mut();
+        assert!(head + len <= metadata.capacity as usize, "a packet lies inside its frame");
+        // SAFETY: just checked.
+        metadata.packet = unsafe { metadata.start.add(head) };
+        metadata.len = len as u32;
+    }
+
+    /// The frame's first chunk.
+    #[inline]
+    pub(crate) fn chunk(&self) -> usize {
+        self.0.get() as usize / size_of::<Metadata>()
+    }
+
+    /// Where the packet begins, in bytes from [`Region::base`](crate::Region::base): its address for a device that knows the region.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.chunk() * CHUNK_BYTES + self.headroom()
     }
 
     /// The frame's bytes, head- and tailroom included.
     pub fn capacity(&self) -> usize {
-        self.slot().capacity as usize
+        self.metadata().capacity as usize
     }
 
     /// Which size of frame it is.
@@ -146,36 +200,39 @@ impl Frame {
     /// Free bytes before the packet.
     #[inline]
     pub fn headroom(&self) -> usize {
-        self.slot().head as usize
+        let metadata = self.metadata();
+        metadata.packet.addr().get() - metadata.start.addr().get()
     }
 
     /// Free bytes behind the packet.
     #[inline]
     pub fn tailroom(&self) -> usize {
-        let slot = self.slot();
-        (slot.capacity - slot.head - slot.len) as usize
+        let metadata = self.metadata();
+        metadata.start.addr().get() + metadata.capacity as usize
+            - metadata.packet.addr().get()
+            - metadata.len as usize
     }
 
     /// When the packet was received, in ns of the clock that the receiving port was given; 0 if unset.
     pub fn received_ns(&self) -> u64 {
-        self.slot().received_ns
+        self.metadata().received_ns
     }
 
     /// Notes when the packet was received, in ns.
     pub fn set_received_ns(&mut self, now_ns: u64) {
-        self.slot_mut().received_ns = now_ns;
+        self.metadata_mut().received_ns = now_ns;
     }
 
     /// What a port's device is to do to the packet, or did.
     #[inline]
     pub fn offload(&self) -> Offload {
-        self.slot().offload
+        self.metadata().offload
     }
 
     /// Notes what a port's device is to do to the packet, or did.
     #[inline]
     pub fn set_offload(&mut self, offload: Offload) {
-        self.slot_mut().offload = offload;
+        self.metadata_mut().offload = offload;
     }
 
     /// Grows the packet by `count` bytes at its front and returns them; their content is what stood there.
@@ -187,9 +244,10 @@ impl Frame {
         if count > have {
             return Err(FrameError::NoHeadroom { need: count, have });
         }
-        let slot = self.slot_mut();
-        slot.head -= count as u32;
-        slot.len += count as u32;
+        let metadata = self.metadata_mut();
+        // SAFETY: so many bytes of the frame lie before the packet.
+        metadata.packet = unsafe { metadata.packet.sub(count) };
+        metadata.len += count as u32;
         Ok(&mut self[..count])
     }
 
@@ -203,7 +261,7 @@ impl Frame {
             return Err(FrameError::NoTailroom { need: count, have });
         }
         let old = self.len();
-        self.slot_mut().len += count as u32;
+        self.metadata_mut().len += count as u32;
         Ok(&mut self[old..])
     }
 
@@ -221,9 +279,10 @@ impl Frame {
         if back > tail {
             return Err(FrameError::NoTailroom { need: back, have: tail });
         }
-        let slot = self.slot_mut();
-        slot.head -= front as u32;
-        slot.len += (front + back) as u32;
+        let metadata = self.metadata_mut();
+        // SAFETY: so many bytes of the frame lie before the packet.
+        metadata.packet = unsafe { metadata.packet.sub(front) };
+        metadata.len += (front + back) as u32;
         Ok(&mut self[..])
     }
 
@@ -237,9 +296,10 @@ impl Frame {
         if count > have {
             return Err(FrameError::TooShort { need: count, have });
         }
-        let slot = self.slot_mut();
-        slot.head += count as u32;
-        slot.len -= count as u32;
+        let metadata = self.metadata_mut();
+        // SAFETY: the packet has so many bytes.
+        metadata.packet = unsafe { metadata.packet.add(count) };
+        metadata.len -= count as u32;
         Ok(())
     }
 
@@ -247,7 +307,7 @@ impl Frame {
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         if len < self.len() {
-            self.slot_mut().len = len as u32;
+            self.metadata_mut().len = len as u32;
         }
     }
 
@@ -260,11 +320,12 @@ impl Frame {
         if headroom > capacity {
             return Err(FrameError::NoHeadroom { need: headroom, have: capacity });
         }
-        let slot = self.slot_mut();
-        slot.head = headroom as u32;
-        slot.len = 0;
-        slot.received_ns = 0;
-        slot.offload = Offload::None;
+        let metadata = self.metadata_mut();
+        // SAFETY: the frame has so many bytes.
+        metadata.packet = unsafe { metadata.start.add(headroom) };
+        metadata.len = 0;
+        metadata.received_ns = 0;
+        metadata.offload = Offload::None;
         Ok(())
     }
 
@@ -284,19 +345,19 @@ impl Deref for Frame {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        let slot = self.slot();
-        // SAFETY: head + len <= capacity is kept by every method, and the slot's bytes are initialised
-        // (the region is allocated zeroed).
-        unsafe { std::slice::from_raw_parts(self.base().add(slot.head as usize), slot.len as usize) }
+        let metadata = self.metadata();
+        // SAFETY: every method keeps the packet inside the frame, whose bytes are initialised (the region begins as zeros) and this
+        // frame's alone.
+        unsafe { slice::from_raw_parts(metadata.packet.as_ptr(), metadata.len as usize) }
     }
 }
 
 impl DerefMut for Frame {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        let (head, len) = (self.slot().head as usize, self.slot().len as usize);
+        let metadata = self.metadata();
         // SAFETY: as in `deref`; `&mut self` makes the access exclusive.
-        unsafe { std::slice::from_raw_parts_mut(self.base().add(head), len) }
+        unsafe { slice::from_raw_parts_mut(metadata.packet.as_ptr(), metadata.len as usize) }
     }
 }
 
@@ -308,8 +369,7 @@ impl fmt::Debug for Frame {
 
 impl Drop for Frame {
     fn drop(&mut self) {
-        // SAFETY: the home outlives its frames (see `FreeList::drop`).
-        let home = unsafe { &*self.slot().home };
-        home.remote_frees.lock().unwrap_or_else(PoisonError::into_inner).push(Frame(self.0));
+        // The frame that is made here takes this one's place, of which nothing is left.
+        send_home(Self(self.0));
     }
 }

@@ -2,105 +2,88 @@
 
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::mem;
 use std::ptr::NonNull;
-use std::sync::{Mutex, PoisonError};
 
 use crate::Offload;
-use crate::frame::{Frame, FrameSize, HEADROOM_BYTES, Home, SLOT_HEADER_BYTES, Slot};
-
-/// Slots start on a page, so that a region can be handed to the kernel as a packet memory.
-const REGION_ALIGN: usize = 4096;
+use crate::frame::{Frame, FrameSize, Metadata};
+use crate::home::{Home, Returning};
+use crate::region::{self, Region, RegionError};
 
 /// The frames of one size that are free.
 struct FreeList {
     home: NonNull<Home>,
     free: Vec<Frame>,
     total: usize,
+    /// The lowest link of its frames, and how far above it others are.
+    first: u32,
+    span: u32,
 }
 
-// SAFETY: `home` is only reached by this free list and, through its lock, by frames.
+// SAFETY: `home` is only reached by this free list and, through its atomic word, by frames.
 unsafe impl Send for FreeList {}
 
 impl FreeList {
-    fn new(size: FrameSize, total: usize) -> Self {
-        let stride = SLOT_HEADER_BYTES + size.bytes();
-        let layout = Layout::from_size_align((stride * total).max(stride), REGION_ALIGN)
-            .expect("a pool's memory fits the address space");
-        // SAFETY: the layout's size is not zero.
-        let Some(memory) = NonNull::new(unsafe { alloc_zeroed(layout) }) else { handle_alloc_error(layout) };
-        // The list never outgrows `total`, so a drop never allocates under the lock.
-        let remote_frees = Mutex::new(Vec::with_capacity(total));
-        let home = Box::leak(Box::new(Home { memory, layout, remote_frees }));
-        let home = NonNull::from(home);
+    fn new(size: FrameSize, total: usize) -> Result<Self, RegionError> {
+        let region = Region::of_process();
+        let chunks = region.take((total * size.chunks()).try_into().unwrap_or(u32::MAX))?;
+        let home = Home::new(chunks);
         let mut free = Vec::with_capacity(total);
-        for index in (0..total).rev() {
-            // SAFETY: `index < total`, so the slot lies inside the allocation; it is aligned because
-            // the region and the stride are multiples of 64.
-            let slot = unsafe { memory.add(index * stride).cast::<Slot>() };
-            // SAFETY: the slot is inside the allocation and nobody else has a pointer to it yet.
-            unsafe {
-                slot.write(Slot {
-                    home: home.as_ptr(),
-                    head: HEADROOM_BYTES as u32,
-                    len: 0,
-                    capacity: size.bytes() as u32,
-                    index: index as u32,
-                    received_ns: 0,
-                    offload: Offload::None,
-                });
-            }
-            free.push(Frame(slot));
+        for at in (0..total).rev() {
+            let chunk = chunks.first + (at * size.chunks()) as u32;
+            let start = region.chunk(chunk);
+            let metadata = Metadata {
+                packet: start,
+                len: 0,
+                capacity: size.bytes() as u32,
+                start,
+                received_ns: 0,
+                home,
+                next: 0,
+                offload: Offload::None,
+            };
+            // SAFETY: there is a region, whose array has an entry for each chunk; this chunk is of this list alone, and there is no frame of it.
+            unsafe { region::metadata().add(chunk as usize).write(metadata) };
+            // SAFETY: its entry was just written, and this is the first frame of it.
+            free.push(unsafe { Frame::of_chunk(chunk) });
         }
-        Self { home, free, total }
+        let entry = size_of::<Metadata>() as u32;
+        Ok(Self { home, free, total, first: chunks.first * entry, span: chunks.count * entry })
+    }
+
+    #[inline]
+    fn has(&self, frame: &Frame) -> bool {
+        frame.link().wrapping_sub(self.first) < self.span
     }
 
     fn home(&self) -> &Home {
-        // SAFETY: the home is freed in `drop` only.
+        // SAFETY: the home is closed in `drop` only.
         unsafe { self.home.as_ref() }
     }
 
     fn reclaim(&mut self) {
         // SAFETY: as in `home`; a separate borrow, since `free` is written.
         let home = unsafe { self.home.as_ref() };
-        let mut remote_frees = home.remote_frees.lock().unwrap_or_else(PoisonError::into_inner);
-        self.free.append(&mut remote_frees);
+        home.empty_into(&mut self.free);
     }
 
+    #[inline]
     fn take(&mut self) -> Option<Frame> {
         if self.free.is_empty() {
             self.reclaim();
         }
         let mut frame = self.free.pop()?;
-        let slot = frame.slot_mut();
-        slot.head = HEADROOM_BYTES as u32;
-        slot.len = 0;
-        slot.received_ns = 0;
-        slot.offload = Offload::None;
+        frame.clear();
         Some(frame)
-    }
-
-    fn remote_frees(&self) -> usize {
-        self.home().remote_frees.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 }
 
 impl Drop for FreeList {
     fn drop(&mut self) {
-        self.reclaim();
-        let all_home = self.free.len() == self.total;
-        for frame in self.free.drain(..) {
-            std::mem::forget(frame);
-        }
-        // Frames still abroad keep their memory: it is leaked, which is safe, and happens at exit only.
-        if all_home {
-            // SAFETY: every frame is here and forgotten, so nothing points into the home any more; it
-            // came from `Box::leak` and its memory from `alloc_zeroed` with this layout.
-            unsafe {
-                let home = Box::from_raw(self.home.as_ptr());
-                dealloc(home.memory.as_ptr(), home.layout);
-            }
-        }
+        let out = self.total - self.free.len();
+        self.free.drain(..).for_each(mem::forget);
+        // SAFETY: all but these are forgotten, and the list is gone after this.
+        unsafe { Home::close(self.home, out) };
     }
 }
 
@@ -123,18 +106,40 @@ pub struct FramePool {
 }
 
 impl FramePool {
-    /// A pool of `small` frames of 2 KiB and `jumbo` frames of 9.5 KiB, and of no huge ones.
+    /// A pool of `small` frames of 2 KiB and `jumbo` frames of 10 KiB, and of no huge ones.
+    ///
+    /// # Panics
+    /// If the process's packet memory has no room for them; [`in_region`](Self::in_region) says so instead.
     pub fn new(small: usize, jumbo: usize) -> Self {
-        let [small, jumbo, huge] =
-            [(FrameSize::Small, small), (FrameSize::Jumbo, jumbo), (FrameSize::Huge, 0)]
-                .map(|(size, total)| FreeList::new(size, total));
-        Self { small, jumbo, huge }
+        made(Self::in_region(small, jumbo, 0))
     }
 
-    /// The same with `huge` frames of 64.5 KiB, for whatever IP packet there may be.
+    /// The same with `huge` frames of 66 KiB, for whatever IP packet there may be.
+    ///
+    /// # Panics
+    /// As [`new`](Self::new).
     #[must_use]
     pub fn with_huge(self, huge: usize) -> Self {
-        Self { huge: FreeList::new(FrameSize::Huge, huge), ..self }
+        Self { huge: made(FreeList::new(FrameSize::Huge, huge)), ..self }
+    }
+
+    /// A pool of so many frames in the process's packet memory.
+    ///
+    /// # Errors
+    /// [`RegionError::Full`] if that has no room for them.
+    pub fn in_region(small: usize, jumbo: usize, huge: usize) -> Result<Self, RegionError> {
+        Ok(Self {
+            small: FreeList::new(FrameSize::Small, small)?,
+            jumbo: FreeList::new(FrameSize::Jumbo, jumbo)?,
+            huge: FreeList::new(FrameSize::Huge, huge)?,
+        })
+    }
+
+    /// How many chunks of the [`Region`] a pool of so many frames has.
+    pub const fn chunks(small: usize, jumbo: usize, huge: usize) -> usize {
+        small * FrameSize::Small.chunks()
+            + jumbo * FrameSize::Jumbo.chunks()
+            + huge * FrameSize::Huge.chunks()
     }
 
     fn free_list(&mut self, size: FrameSize) -> &mut FreeList {
@@ -171,22 +176,35 @@ impl FramePool {
         burst.len() - before
     }
 
-    /// Gives a frame back. One of another pool goes home through that pool's lock.
-    pub fn give_back(&mut self, frame: Frame) {
-        let home = frame.slot().home;
-        if home == self.small.home.as_ptr() {
-            self.small.free.push(frame);
-        } else if home == self.jumbo.home.as_ptr() {
-            self.jumbo.free.push(frame);
-        } else if home == self.huge.home.as_ptr() {
-            self.huge.free.push(frame);
+    #[inline]
+    fn list_of(&mut self, frame: &Frame) -> Option<&mut FreeList> {
+        if self.small.has(frame) {
+            Some(&mut self.small)
+        } else if self.jumbo.has(frame) {
+            Some(&mut self.jumbo)
+        } else if self.huge.has(frame) {
+            Some(&mut self.huge)
+        } else {
+            None
         }
     }
 
-    /// Gives a burst back and leaves `burst` empty.
+    /// Gives a frame back. One of another pool goes there.
+    #[inline]
+    pub fn give_back(&mut self, frame: Frame) {
+        if let Some(list) = self.list_of(&frame) {
+            list.free.push(frame);
+        }
+    }
+
+    /// Gives a burst back and leaves `burst` empty. Frames of another pool that come one behind the other go there in one go.
     pub fn give_back_burst(&mut self, burst: &mut Vec<Frame>) {
+        let mut returning = Returning::default();
         for frame in burst.drain(..) {
-            self.give_back(frame);
+            match self.list_of(&frame) {
+                Some(list) => list.free.push(frame),
+                None => returning.add(frame),
+            }
         }
     }
 
@@ -207,7 +225,7 @@ impl FramePool {
             FrameSize::Jumbo => &self.jumbo,
             FrameSize::Huge => &self.huge,
         };
-        free_list.free.len() + free_list.remote_frees()
+        free_list.free.len() + free_list.home().waiting()
     }
 
     /// Frames of this size in all.
@@ -218,6 +236,10 @@ impl FramePool {
             FrameSize::Huge => self.huge.total,
         }
     }
+}
+
+fn made<T>(made: Result<T, RegionError>) -> T {
+    made.unwrap_or_else(|error| panic!("{error}"))
 }
 
 #[cfg(test)]

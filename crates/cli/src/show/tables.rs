@@ -286,6 +286,9 @@ fn stats(view: &View<'_>) -> String {
     }
     columns.push(number("count", |(_, count): &(String, u64)| count.to_string()));
     let mut text = format!("convoy {}, running for {}\n", view.now.version, time(view.now.uptime_s));
+    if let Some(memory) = &view.now.memory {
+        text += &format!("packet memory: {} MiB in {}\n", memory.bytes >> 20, memory.pages);
+    }
     if let Some(charon) = &view.now.charon {
         text += if charon.is_connected { "charon is connected\n" } else { "charon is not connected\n" };
     }

@@ -1,6 +1,8 @@
 //! What an operator sees, with values as long as they come.
 
-use convoy_gateway::snapshot::{Buckets, CharonRow, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow};
+use convoy_gateway::snapshot::{
+    Buckets, CharonRow, EngineRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
+};
 
 use super::*;
 
@@ -117,6 +119,7 @@ fn busy() -> Snapshot {
         decrypted: 9_876_543_210,
         handed_over: 1_234_567_890,
         silent_workers: vec![7],
+        memory: Some(MemoryRow { bytes: 56 << 20, pages: "transparent huge pages".to_owned() }),
         charon: Some(CharonRow { is_connected: true, acquires: 1_234_567_890, ..CharonRow::default() }),
         ..Snapshot::default()
     }

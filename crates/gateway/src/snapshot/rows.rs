@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use convoy_packet::Region;
 use convoy_scheduler::Histogram;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,22 @@ pub struct CharonRow {
     pub ike_lost: u64,
     /// Lifetimes and moved peers that charon is still to be told of.
     pub events_waiting: u64,
+}
+
+/// The packet memory of the process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemoryRow {
+    /// Its size in bytes.
+    pub bytes: u64,
+    /// The pages that it lies in, in words.
+    pub pages: String,
+}
+
+impl MemoryRow {
+    pub(crate) fn now() -> Self {
+        let region = Region::of_process();
+        Self { bytes: region.bytes() as u64, pages: region.pages().to_string() }
+    }
 }
 
 /// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway runs.

@@ -60,13 +60,13 @@ fn sizes_are_chosen_by_packet_and_tail() {
     assert_eq!(FrameSize::for_packet(1500, 300), Some(FrameSize::Small));
     assert_eq!(FrameSize::for_packet(1900, 100), Some(FrameSize::Jumbo));
     assert_eq!(FrameSize::for_packet(9000, 300), Some(FrameSize::Jumbo));
-    assert_eq!(FrameSize::for_packet(9600, 300), Some(FrameSize::Huge));
+    assert_eq!(FrameSize::for_packet(9900, 300), Some(FrameSize::Huge));
     assert_eq!(
         FrameSize::for_packet(65_535, 320),
         Some(FrameSize::Huge),
         "the longest packet, and what ESP adds"
     );
-    assert_eq!(FrameSize::for_packet(66_000, 0), None);
+    assert_eq!(FrameSize::for_packet(67_500, 0), None);
 }
 
 #[test]
@@ -97,4 +97,161 @@ fn what_a_device_was_to_do_to_a_packet_goes_with_it_and_never_to_the_next() {
     frame.set_offload(seal);
     frame.fill(b"another packet").expect("fits");
     assert_eq!(frame.offload(), Offload::None);
+}
+
+#[test]
+fn a_burst_of_frames_of_many_pools_is_sorted_to_theirs() {
+    let mut pools: Vec<FramePool> = (0..3).map(|_| FramePool::new(4, 2)).collect();
+    let mut burst = Vec::new();
+    for _ in 0..2 {
+        for pool in &mut pools {
+            pool.take_burst(FrameSize::Small, 2, &mut burst);
+            pool.take_burst(FrameSize::Jumbo, 1, &mut burst);
+        }
+    }
+    assert_eq!(burst.len(), 18);
+    pools[1].give_back_burst(&mut burst);
+    for pool in &mut pools {
+        assert_eq!((pool.available(FrameSize::Small), pool.available(FrameSize::Jumbo)), (4, 2));
+        assert_eq!(pool.take_burst(FrameSize::Small, 9, &mut burst), 4);
+        assert_eq!(pool.take_burst(FrameSize::Jumbo, 9, &mut burst), 2);
+    }
+}
+
+#[test]
+fn a_frame_is_four_bytes_and_so_is_one_that_may_be_missing() {
+    assert_eq!((size_of::<Frame>(), size_of::<Option<Frame>>()), (4, 4));
+}
+
+/// Each frame says by its bytes whose it is: two owners would find one another's.
+fn mark(frame: &mut Frame, owner: u64) {
+    frame.fill(&owner.to_le_bytes()).expect("fits");
+}
+
+fn assert_mark(frame: &Frame, owner: u64) {
+    assert_eq!(frame[..], owner.to_le_bytes(), "a frame has two owners");
+}
+
+#[test]
+fn frames_that_many_threads_free_come_home_and_none_has_two_owners() {
+    const FRAMES: usize = if cfg!(miri) { 16 } else { 64 };
+    const TURNS: u64 = if cfg!(miri) { 30 } else { 20_000 };
+    const THREADS: usize = 4;
+    let mut pool = FramePool::new(FRAMES, 0);
+    let (senders, receivers): (Vec<_>, Vec<_>) =
+        (0..THREADS).map(|_| std::sync::mpsc::channel::<(u64, Frame)>()).unzip();
+    std::thread::scope(|scope| {
+        for (thread, receiver) in receivers.into_iter().enumerate() {
+            scope.spawn(move || {
+                let mut own = FramePool::new(0, 0);
+                let mut burst = Vec::new();
+                for (owner, frame) in receiver {
+                    assert_mark(&frame, owner);
+                    match (thread + owner as usize) % 3 {
+                        0 => drop(frame),
+                        1 => own.give_back(frame),
+                        _ => burst.push(frame),
+                    }
+                    if burst.len() == 3 {
+                        own.give_back_burst(&mut burst);
+                    }
+                }
+            });
+        }
+        for turn in 0..TURNS {
+            let mut frame = loop {
+                match pool.take(FrameSize::Small) {
+                    Some(frame) => break frame,
+                    None => std::thread::yield_now(),
+                }
+            };
+            mark(&mut frame, turn);
+            senders[turn as usize % THREADS].send((turn, frame)).expect("it listens");
+        }
+        drop(senders);
+    });
+    assert_eq!(pool.available(FrameSize::Small), FRAMES);
+    let mut all = Vec::new();
+    assert_eq!(pool.take_burst(FrameSize::Small, FRAMES + 1, &mut all), FRAMES);
+    all.sort_by_key(|frame| frame.offset());
+    assert!(all.windows(2).all(|pair| pair[0].offset() + SMALL_FRAME_BYTES <= pair[1].offset()));
+}
+
+#[test]
+fn the_memory_of_a_dropped_pool_is_used_again_once_the_last_frame_is_back() {
+    const CHUNKS: usize = if cfg!(miri) { 100 } else { 4096 };
+    // More in all than the region has.
+    let turns = 2 * Region::of_process().bytes() / (CHUNKS * FrameSize::Small.bytes());
+    for turn in 0..turns {
+        let mut pool = FramePool::new(CHUNKS, 0);
+        let frames: Vec<Frame> = (0..turn % 3).filter_map(|_| pool.take(FrameSize::Small)).collect();
+        drop(pool);
+        drop(frames);
+    }
+}
+
+#[test]
+fn a_pool_and_its_last_frames_may_end_at_the_same_time() {
+    for turn in 0..if cfg!(miri) { 5 } else { 500 } {
+        let mut pool = FramePool::new(4, 0);
+        let mut burst = Vec::new();
+        pool.take_burst(FrameSize::Small, 4, &mut burst);
+        burst.truncate(4 - turn % 3);
+        std::thread::scope(|scope| {
+            for frame in burst {
+                scope.spawn(move || drop(frame));
+            }
+            scope.spawn(move || drop(pool));
+        });
+    }
+}
+
+proptest::proptest! {
+    /// Any order of taking, giving back, dropping and losing the pool: a frame is had once, and all can be had in the end.
+    #[test]
+    fn frames_are_had_once(steps in proptest::collection::vec((0_u8..5, 0_usize..3, proptest::prelude::any::<u16>()), 1..200)) {
+        const COUNTS: [usize; 3] = [5, 3, 2];
+        let make = || FramePool::in_region(COUNTS[0], COUNTS[1], COUNTS[2]).expect("there is room");
+        let mut pools = [make(), make()];
+        let mut out: Vec<(u64, Frame)> = Vec::new();
+        for (turn, (what, size, which)) in (0_u64..).zip(steps) {
+            let pool = &mut pools[usize::from(which) % 2];
+            match what {
+                0 | 1 => {
+                    let size = FrameSize::ALL[size];
+                    let available = pool.available(size);
+                    let frame = pool.take(size);
+                    proptest::prop_assert_eq!(frame.is_some(), available > 0);
+                    out.extend(frame.map(|mut frame| {
+                        mark(&mut frame, turn);
+                        (turn, frame)
+                    }));
+                }
+                _ if out.is_empty() => {}
+                _ => {
+                    let (owner, frame) = out.swap_remove(usize::from(which) % out.len());
+                    assert_mark(&frame, owner);
+                    match what {
+                        2 => pool.give_back(frame),
+                        3 => drop(frame),
+                        _ => {
+                            out.push((owner, frame));
+                            if which % 16 == 0 {
+                                *pool = make();
+                            }
+                        }
+                    }
+                }
+            }
+            for (owner, frame) in &out {
+                assert_mark(frame, *owner);
+            }
+        }
+        out.clear();
+        for pool in &mut pools {
+            for (size, count) in FrameSize::ALL.into_iter().zip(COUNTS) {
+                proptest::prop_assert_eq!((pool.available(size), pool.take_burst(size, 9, &mut Vec::new())), (count, count));
+            }
+        }
+    }
 }

@@ -1,0 +1,177 @@
+//! Where frames go that are freed elsewhere than at their pool.
+//!
+//! A [`Home`] is the far side of a pool's frames of one size. Whoever frees some of them without having the pool links them to those that
+//! came before, by one exchange; the pool takes all of them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed
+//! again between two steps of another thread does no harm there (no ABA).
+//!
+//! When the pool is dropped, the home counts the frames that are still out. Whoever brings the last one gives the memory back to the region.
+
+#![allow(unsafe_code)]
+
+use std::mem::ManuallyDrop;
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::frame::Frame;
+use crate::region::{Chunks, Region};
+
+/// Set when the pool is gone; the other bits then count the frames that are still out.
+const CLOSED: u64 = 1 << 63;
+
+/// The frames of one size of one pool: where they lie, and which were freed elsewhere.
+#[repr(align(64))]
+pub(crate) struct Home {
+    /// While there is a pool: how many frames were freed elsewhere in the upper half, the link of the last of them in the lower one.
+    returned: AtomicU64,
+    chunks: Chunks,
+}
+
+impl Home {
+    /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it is closed and all frames are here.
+    pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
+        NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
+    }
+
+    /// Takes frames from whoever had them last.
+    ///
+    /// # Safety
+    /// They are this home's.
+    unsafe fn take_back(home: NonNull<Self>, mut chain: Chain) {
+        // SAFETY: a home lives while a frame of it is out, as those of the chain are until the exchange below succeeds.
+        let returned = unsafe { &(*home.as_ptr()).returned };
+        let mut before = returned.load(Ordering::Relaxed);
+        loop {
+            let after = if before & CLOSED == 0 {
+                chain.link_to(before as u32);
+                (((before >> 32) + u64::from(chain.len)) << 32) | u64::from(chain.first)
+            } else {
+                before - u64::from(chain.len)
+            };
+            // Release: whoever takes them finds what was done to them. Acquire: who frees the home comes after all others.
+            match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
+                Err(now) => before = now,
+                Ok(_) => {
+                    if after == CLOSED {
+                        // SAFETY: the pool is gone, and this was the last frame.
+                        unsafe { Self::free(home) };
+                    }
+                    return;
+                }
+            }
+        }
+    }
+
+    /// How many frames wait here for the pool.
+    pub(crate) fn waiting(&self) -> usize {
+        (self.returned.load(Ordering::Relaxed) >> 32) as usize
+    }
+
+    /// Moves all frames that wait here to `free`.
+    pub(crate) fn empty_into(&self, free: &mut Vec<Frame>) {
+        if self.returned.load(Ordering::Relaxed) == 0 {
+            return;
+        }
+        // Acquire: what was done to the frames comes before.
+        let mut link = self.returned.swap(0, Ordering::Acquire) as u32;
+        // SAFETY: each was made a link by the chain it came in, and the exchange gave all of them to this one.
+        while let Some(frame) = unsafe { Frame::from_link(link) } {
+            link = frame.metadata().next;
+            free.push(frame);
+        }
+    }
+
+    /// Says that there is no pool any more, and that all frames but `out` and those that wait here are in its hands and forgotten.
+    ///
+    /// # Safety
+    /// It is so, and the pool does not touch the home after this.
+    pub(crate) unsafe fn close(home: NonNull<Self>, out: usize) {
+        // SAFETY: only a closed home is freed.
+        let returned = unsafe { &(*home.as_ptr()).returned };
+        let mut before = returned.load(Ordering::Relaxed);
+        loop {
+            let after = CLOSED | (out as u64 - (before >> 32));
+            match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
+                Err(now) => before = now,
+                Ok(_) if after == CLOSED => {
+                    // SAFETY: all frames are here.
+                    return unsafe { Self::free(home) };
+                }
+                Ok(_) => return,
+            }
+        }
+    }
+
+    /// # Safety
+    /// Nobody has a frame of this home any more, and nobody else is here.
+    unsafe fn free(home: NonNull<Self>) {
+        // SAFETY: it came from a box, and nothing leads to it any more.
+        let home = unsafe { Box::from_raw(home.as_ptr()) };
+        // SAFETY: the pool took them, and nobody has a frame in them.
+        unsafe { Region::of_process().give_back(home.chunks) };
+    }
+}
+
+/// Frames of one home, the first linked to the next.
+struct Chain {
+    first: u32,
+    last: u32,
+    len: u32,
+}
+
+impl Chain {
+    fn of(frame: Frame) -> Self {
+        let link = frame.into_link();
+        Self { first: link, last: link, len: 1 }
+    }
+
+    fn push(&mut self, mut frame: Frame) {
+        frame.metadata_mut().next = self.first;
+        self.first = frame.into_link();
+        self.len += 1;
+    }
+
+    /// Has the last frame lead to `link`.
+    fn link_to(&mut self, link: u32) {
+        // SAFETY: the chain owns the frame, and this one is not dropped.
+        let last = unsafe { Frame::from_link(self.last) };
+        let mut last = ManuallyDrop::new(last.expect("a frame's link is not 0"));
+        last.metadata_mut().next = link;
+    }
+}
+
+/// Sends one frame home.
+pub(crate) fn send_home(frame: Frame) {
+    let home = frame.metadata().home;
+    // SAFETY: it is the frame's home.
+    unsafe { Home::take_back(home, Chain::of(frame)) };
+}
+
+/// Sends frames home, those of one home that come one behind the other in one go. What is left goes when it is dropped.
+#[derive(Default)]
+pub(crate) struct Returning(Option<(NonNull<Home>, Chain)>);
+
+impl Returning {
+    pub(crate) fn add(&mut self, frame: Frame) {
+        let home = frame.metadata().home;
+        match &mut self.0 {
+            Some((of, chain)) if *of == home => chain.push(frame),
+            _ => {
+                self.send();
+                self.0 = Some((home, Chain::of(frame)));
+            }
+        }
+    }
+
+    fn send(&mut self) {
+        if let Some((home, chain)) = self.0.take() {
+            // SAFETY: `add` gathers frames of this home alone.
+            unsafe { Home::take_back(home, chain) };
+        }
+    }
+}
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        self.send();
+    }
+}
