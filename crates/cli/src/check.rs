@@ -25,7 +25,7 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
         // Another machine may have it.
         Err(error) => eprintln!("{}: warning: {error}", args.config.display()),
     }
-    if config.ports.iter().any(|port| port.device.is_some()) {
+    if config.ports.iter().any(|port| port.settings.routed_interface().is_some()) {
         println!("the inside MTU is {}", inner_mtu(&config));
     }
     Ok(())

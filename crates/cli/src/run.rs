@@ -92,6 +92,7 @@ impl Running {
         orders: Sender<Order>,
     ) -> Result<Self, Failure> {
         let (control, metrics) = (config.control.clone(), config.metrics);
+        let system_calls = config.system_calls();
         let summary = Summary::of(path, &config);
         let socket = |error| Failure::Failed(format!("control socket {}: {error}", control.display()));
         let mut server = ControlServer::listen(&control).map_err(socket)?;
@@ -110,7 +111,7 @@ impl Running {
             convoy_gateway::metrics::serve(listener, orders.clone()).map_err(told)?;
         }
         listen_to_signals(load, orders).map_err(|error| Failure::Failed(format!("signals: {error}")))?;
-        privileges::confine().map_err(|error| failed(&error))?;
+        privileges::confine(&system_calls).map_err(|error| failed(&error))?;
         gateway.route().map_err(|error| failed(&error))?;
         Ok(Self { gateway, summary, _control: server })
     }

@@ -53,11 +53,10 @@ fn mtu(row: &PortRow) -> String {
 }
 
 fn port(config: &PortConfig) -> String {
-    let device = config.device.as_ref().or(config.interface.as_ref());
-    let device = device.map_or_else(String::new, |device| format!(" {device}"));
+    let device = config.settings.interface().map_or_else(String::new, |device| format!(" {device}"));
     let addresses: Vec<String> = config.addresses.iter().map(|(address, _)| address.to_string()).collect();
     let addresses = if addresses.is_empty() { String::new() } else { format!(", {}", addresses.join(", ")) };
-    format!("{}{device}{addresses}", config.kind)
+    format!("{}{device}{addresses}", config.kind())
 }
 
 #[cfg(test)]

@@ -5,29 +5,7 @@ use std::task::Waker;
 
 use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
 
-/// The kind of an engine, as the configuration names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum EngineKind {
-    /// One packet at a time with a vetted library; the reference.
-    Software,
-    /// Intel ipsec-mb bursts.
-    Multibuffer,
-    /// Real ciphers with the modelled timing of an accelerator on a shared bus.
-    Model,
-    /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
-    Card,
-}
-
-impl fmt::Display for EngineKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Software => "software",
-            Self::Multibuffer => "multibuffer",
-            Self::Model => "model",
-            Self::Card => "card",
-        })
-    }
-}
+use crate::EngineKind;
 
 /// Where an engine does its work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,28 +1,30 @@
 //! One interface to every crypto engine, software included, and its backends.
 
+mod backend;
 mod calibrate;
-#[cfg(feature = "card")]
 mod card;
-pub mod catalogue;
 mod fault;
 mod interface;
 mod model;
 mod multibuffer;
+mod registry;
 mod remote;
 mod software;
 
+pub use backend::{Choice, Cost, EngineTraits, Found, Made, Missing, Shared, Start};
 pub use calibrate::{
     CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig, fingerprint,
     sample_packet,
 };
+pub use card::CardSettings;
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};
-pub use catalogue::EngineFinding;
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
-    Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome,
-    Placement, Refused,
+    Binding, Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement,
+    Refused,
 };
-pub use model::{BusStatistics, BusTiming, Model, ModelTiming, SharedBus};
-pub use multibuffer::Multibuffer;
-pub use software::{Software, transforms};
+pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus};
+pub use multibuffer::{Multibuffer, MultibufferSettings};
+pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
+pub use software::{Software, SoftwareSettings, transforms};

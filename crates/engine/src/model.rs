@@ -7,6 +7,7 @@
 
 mod bus;
 mod platform;
+mod settings;
 mod thread;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -16,6 +17,7 @@ use std::time::Instant;
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 pub use bus::{BusStatistics, BusTiming, SharedBus};
+pub use settings::{Buses, ModelSettings};
 
 use crate::multibuffer::Core;
 use crate::software::{KeyTable, transforms};

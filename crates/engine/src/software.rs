@@ -8,11 +8,13 @@ mod gmac;
 mod integrity;
 mod keys;
 mod modes;
+mod settings;
 
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
 
 pub use keys::transforms;
 pub(crate) use keys::{KeyTable, SaKeys};
+pub use settings::SoftwareSettings;
 
 use crate::interface::is_one_run;
 use crate::{

@@ -1,23 +1,19 @@
 //! From a configuration to what runs: engines, SAs, policies, a pipeline.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
 
-use convoy_engine::{
-    BusTiming, Engine, Fault, FaultPlan, Faulty, IdleEngine, Model, ModelTiming, Multibuffer, SharedBus,
-    Software,
-};
+use convoy_engine::{BusTiming, Buses, Cost, Engine, Fault, FaultPlan, Faulty, Made, Shared, Start};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
-use convoy_scheduler::CostModel;
+use convoy_sim::BusSpec;
 use rand::RngCore;
 
 use crate::choice::{choose, transforms};
 use crate::clock::Environment;
-use crate::config::{Config, EngineConfig, EngineKindName, ModelConfig, TunnelConfig};
+use crate::config::{Config, EngineConfig, TunnelConfig};
 use crate::costs::{CostModels, Costs};
 use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
@@ -69,6 +65,42 @@ pub struct Installed {
     pub(crate) numbers: Option<Numbers>,
 }
 
+/// An engine for one worker, with what it needs privileges for already open.
+struct OpenEngine {
+    name: String,
+    worker: u16,
+    start: Start,
+}
+
+/// Engines with what they need privileges for already open.
+pub struct OpenEngines(Vec<OpenEngine>);
+
+impl OpenEngines {
+    /// Those that a configuration names. Where it names none, nothing is open: engines that a gateway chooses need no privileges.
+    ///
+    /// # Errors
+    /// [`AssembleError::Engine`] if one is not there.
+    pub fn configured(config: &Config) -> Result<Self, AssembleError> {
+        Self::of(&config.engines, config.workers)
+    }
+
+    fn of(engines: &[EngineConfig], workers: u16) -> Result<Self, AssembleError> {
+        let mut all = Vec::new();
+        for engine in engines {
+            for worker in engine.workers(workers) {
+                let name = &engine.name;
+                let start = engine.settings.open(name).map_err(|reason| missing(name, reason))?;
+                all.push(OpenEngine { name: name.clone(), worker, start });
+            }
+        }
+        Ok(Self(all))
+    }
+}
+
+fn missing(name: &str, reason: String) -> AssembleError {
+    AssembleError::Engine { name: name.to_owned(), reason }
+}
+
 /// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
 /// for every worker. One with a thread or a device of its own serves one worker, so that the finishing time of its queue
 /// is known exactly. What a modelled engine costs is stated to `costs`; what others cost for the tunnels' transforms is measured on
@@ -77,15 +109,32 @@ pub struct Installed {
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
 pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Engine>>>, AssembleError> {
-    let wanted = if config.engines.is_empty() { &choose(config, costs)[..] } else { &config.engines };
-    let mut buses = HashMap::new();
+    start_engines(OpenEngines::configured(config)?, config, costs)
+}
+
+/// As [`engines`], of those that were opened before.
+///
+/// # Errors
+/// Those of [`engines`].
+pub fn start_engines(
+    open: OpenEngines,
+    config: &Config,
+    costs: &mut Costs,
+) -> Result<Vec<Vec<Box<dyn Engine>>>, AssembleError> {
+    let open = if config.engines.is_empty() {
+        OpenEngines::of(&choose(config, costs), config.workers)?
+    } else {
+        open
+    };
+    let mut shared = Shared { buses: Buses::new(config.buses.iter().map(bus_timing).collect()) };
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
-    for engine in wanted {
-        for worker in engine.workers(config.workers) {
-            let made = make_engine(engine, config, &mut buses, costs)
-                .map_err(|reason| AssembleError::Engine { name: engine.name.clone(), reason })?;
-            engines[usize::from(worker)].push(made);
+    for OpenEngine { name, worker, start } in open.0 {
+        let Made { engine, cost } = start(&mut shared).map_err(|reason| missing(&name, reason))?;
+        match cost {
+            Cost::Stated(model) => costs.state(&engine.description().name, model),
+            Cost::Measured(make) => costs.measure_by(engine.description(), make),
         }
+        engines[usize::from(worker)].push(engine);
     }
     for transform in transforms(config) {
         costs.measure(transform);
@@ -93,89 +142,14 @@ pub fn engines(config: &Config, costs: &mut Costs) -> Result<Vec<Vec<Box<dyn Eng
     Ok(engines)
 }
 
-fn make_engine(
-    engine: &EngineConfig,
-    config: &Config,
-    buses: &mut HashMap<String, SharedBus>,
-    costs: &mut Costs,
-) -> Result<Box<dyn Engine>, String> {
-    match (engine.kind, engine.core) {
-        (EngineKindName::Software, _) => {
-            let made = Software::new(&engine.name);
-            let name = engine.name.clone();
-            costs.measure_by(made.description(), move || Ok(IdleEngine::new(Software::new(&name))));
-            Ok(Box::new(made))
-        }
-        (EngineKindName::Multibuffer, core) => {
-            let made = match core {
-                None => Multibuffer::inline(&engine.name),
-                Some(core) => Multibuffer::on_core(&engine.name, core),
-            };
-            let made = made.map_err(|error| format!("{error}; `convoy engines` says how to get it"))?;
-            let name = engine.name.clone();
-            costs.measure_by(made.description(), move || {
-                let instance = match core {
-                    None => Multibuffer::inline(&name),
-                    Some(_) => Multibuffer::on_any_core(&name),
-                };
-                instance.map(IdleEngine::new)
-            });
-            Ok(Box::new(made))
-        }
-        (EngineKindName::Model, _) => {
-            let model = engine.model.clone().unwrap_or_default();
-            let bus = shared_bus(&engine.name, &model, config, buses)?;
-            let timing = ModelTiming {
-                t_init_ns: model.t_init_ns,
-                t_block_ns: model.t_block_ns,
-                depth: model.depth,
-                has_prefetch: false,
-            };
-            let made = Model::new(&engine.name, timing, bus);
-            let cost = CostModel { t_init: model.t_init_ns, t_block: model.t_block_ns };
-            costs.state(&made.description().name, cost);
-            Ok(Box::new(made))
-        }
-        (EngineKindName::Card, _) => make_card(&engine.name, costs),
-    }
-}
-
-#[cfg(feature = "card")]
-fn make_card(name: &str, costs: &mut Costs) -> Result<Box<dyn Engine>, String> {
-    let card = convoy_engine::Card::new(name).map_err(|error| error.to_string())?;
-    let name = name.to_owned();
-    costs.measure_by(card.description(), move || convoy_engine::Card::new(&name).map(IdleEngine::new));
-    Ok(Box::new(card))
-}
-
-#[cfg(not(feature = "card"))]
-fn make_card(_name: &str, _costs: &mut Costs) -> Result<Box<dyn Engine>, String> {
-    Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
-}
-
-/// The bus of a modelled engine: one that others share by its name, or one of its own that costs nothing.
-fn shared_bus(
-    engine: &str,
-    model: &ModelConfig,
-    config: &Config,
-    buses: &mut HashMap<String, SharedBus>,
-) -> Result<SharedBus, String> {
-    let name = model.bus.clone().unwrap_or_else(|| format!("{engine}'s own"));
-    if let Some(bus) = buses.get(&name) {
-        return Ok(bus.clone());
-    }
-    let timing = match model.bus.as_ref().and_then(|name| config.buses.get(name)) {
-        Some(bus) => BusTiming {
-            t_cycle_ns: 1e3 / bus.clock_mhz,
-            c_address: bus.address_cycles,
-            width_bytes: bus.width_bytes,
-            packet_bytes: bus.packet_bytes,
-        },
-        None => BusTiming::FREE,
+fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming) {
+    let timing = BusTiming {
+        t_cycle_ns: 1e3 / bus.clock_mhz,
+        c_address: bus.address_cycles,
+        width_bytes: bus.width_bytes,
+        packet_bytes: bus.packet_bytes,
     };
-    let bus = SharedBus::new(timing).map_err(|error| format!("its bus's thread: {error}"))?;
-    buses.insert(name, bus.clone());
-    Ok(bus)
+    (name.clone(), timing)
 }
 
 /// Makes the engine of this name vanish after it has done some work, and come back at the third probe: to be shown
@@ -329,19 +303,4 @@ pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
         }
     }
     policies
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_card_is_there_in_a_build_with_it_and_the_others_say_how_to_get_it() {
-        let made = make_card("card0", &mut Costs::without_cache());
-        assert_eq!(made.is_ok(), cfg!(feature = "card"));
-        match made {
-            Ok(card) => assert!(card.description().is_model),
-            Err(reason) => assert!(reason.contains("--features card"), "{reason}"),
-        }
-    }
 }

@@ -6,12 +6,12 @@
 //! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
 //! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
 
-use convoy_engine::{Engine, IdleEngine, Multibuffer, Software};
+use convoy_engine::{Choice, Engine, EngineKind, IdleEngine};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
 use crate::assemble::{self, AssembleError};
-use crate::config::{Config, EngineConfig, EngineKindName};
+use crate::config::{Config, EngineConfig};
 use crate::costs::Costs;
 
 /// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full packets: between them lies
@@ -22,28 +22,28 @@ const TOLD: usize = 4;
 
 /// The engines that are useful for the tunnels of a configuration, on the worker's core.
 pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
-    let software = EngineConfig::inline(EngineKindName::Software);
-    let multibuffer = EngineConfig::inline(EngineKindName::Multibuffer);
-    let is_taken = match Multibuffer::inline(&multibuffer.name) {
-        Ok(engine) => is_useful(IdleEngine::new(engine), config, costs),
-        Err(error) => {
-            tracing::info!("{error}; `convoy engines` says how to install it");
+    let faster = EngineKind::chosen(Choice::IfFaster).filter(|kind| match kind.idle() {
+        Ok(engine) => engine.is_some_and(|engine| is_useful(engine, config, costs)),
+        Err(reason) => {
+            tracing::info!("{reason}");
             false
         }
-    };
-    is_taken.then_some(multibuffer).into_iter().chain([software]).collect()
+    });
+    let faster: Vec<EngineKind> = faster.collect();
+    faster.into_iter().chain(EngineKind::chosen(Choice::Always)).map(EngineConfig::plain).collect()
 }
 
-/// Whether it is faster than `software` for a transform that is needed. What charon will negotiate is not known, so that
+/// Whether it is faster, for a transform that is needed, than what there is always. What charon will negotiate is not known, so that
 /// there it is.
 fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
-    let mut software = IdleEngine::new(Software::new(EngineKindName::Software.to_string()));
+    let always = EngineKind::chosen(Choice::Always).filter_map(|kind| kind.idle().ok().flatten());
+    let mut always: Vec<IdleEngine> = always.collect();
     let is_known = config.charon.is_none() && !config.tunnels.is_empty();
     !is_known
         || transforms(config).into_iter().any(|transform| {
             let own = cost(&mut engine, transform, costs);
-            let other = cost(&mut software, transform, costs);
-            own.is_some_and(|own| other.is_none_or(|other| is_faster(own, other)))
+            let mut others = always.iter_mut().filter_map(|other| cost(other, transform, costs));
+            own.is_some_and(|own| others.all(|other| is_faster(own, other)))
         })
 }
 
@@ -105,6 +105,8 @@ pub fn overview(config: &Config) -> Result<String, AssembleError> {
 
 #[cfg(test)]
 mod tests {
+    use convoy_engine::Multibuffer;
+
     use super::*;
 
     fn config(proposal: &str, more: &str) -> Config {

@@ -1,8 +1,7 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
-use convoy_engine::{
-    CalibrationCache, EngineError, EngineKind, IdleEngine, Multibuffer, Software, catalogue,
-};
+use convoy_engine::{CalibrationCache, EngineError, IdleEngine, available};
+use convoy_ipsec::Transform;
 use serde::Serialize;
 
 /// One kind of engine.
@@ -52,27 +51,27 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
         cache.forget();
     }
     let mut all = Vec::new();
-    for finding in catalogue::available() {
+    for finding in available() {
         let mut costs = Vec::new();
-        if let Some(mut engine) = measurable(finding.kind).filter(|_| calibrate && finding.present) {
-            for transform in &finding.transforms {
-                let model = cache.cost(&mut engine, *transform)?;
-                costs.push(CostRow {
-                    algorithm: transform.to_string(),
-                    t_init_ns: model.t_init,
-                    t_block_ns: model.t_block,
-                });
+        // What is not there is told of below.
+        if let Ok(Some(mut engine)) = if calibrate { finding.kind.idle() } else { Ok(None) } {
+            for transform in finding.transforms() {
+                costs.push(measure(&mut cache, &mut engine, *transform)?);
             }
         }
+        let (found, missing) = match &finding.found {
+            Ok(found) => (Some(found), None),
+            Err(missing) => (None, Some(missing)),
+        };
         all.push(EngineOverview {
             kind: finding.kind.to_string(),
-            summary: finding.summary.to_owned(),
-            present: finding.present,
-            version: finding.version,
-            reason: finding.reason,
-            remedy: finding.remedy,
-            left_out: finding.left_out.map(str::to_owned),
-            algorithms: finding.transforms.iter().map(ToString::to_string).collect(),
+            summary: finding.kind.traits().summary.to_owned(),
+            present: found.is_some(),
+            version: found.map(|found| found.version.clone()),
+            reason: missing.map(|missing| missing.reason.clone()),
+            remedy: missing.map(|missing| missing.remedy.clone()),
+            left_out: found.and_then(|found| found.left_out).map(str::to_owned),
+            algorithms: finding.transforms().iter().map(ToString::to_string).collect(),
             costs,
         });
     }
@@ -82,10 +81,11 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     Ok(all)
 }
 
-fn measurable(kind: EngineKind) -> Option<IdleEngine> {
-    match kind {
-        EngineKind::Software => Some(IdleEngine::new(Software::new("software"))),
-        EngineKind::Multibuffer => Multibuffer::inline("multibuffer").ok().map(IdleEngine::new),
-        EngineKind::Model | EngineKind::Card => None,
-    }
+fn measure(
+    cache: &mut CalibrationCache,
+    engine: &mut IdleEngine,
+    transform: Transform,
+) -> Result<CostRow, EngineError> {
+    let model = cache.cost(engine, transform)?;
+    Ok(CostRow { algorithm: transform.to_string(), t_init_ns: model.t_init, t_block_ns: model.t_block })
 }

@@ -4,7 +4,6 @@ use std::fmt;
 
 use convoy_ipsec::{Envelope, Mode, Proposal, SaProtocol};
 use convoy_packet::{ipv4, ipv6};
-use convoy_port::PortKind;
 
 use crate::config::{Config, TunnelConfig};
 
@@ -29,7 +28,9 @@ impl fmt::Display for InnerMtu {
 /// What the interface inside has: as its `[[port]]` says, or the least that a tunnel of the configuration leaves of the outer MTU. A path
 /// that carries less is told to senders by ICMP.
 pub fn inner_mtu(config: &Config) -> InnerMtu {
-    if let Some(bytes) = config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.mtu) {
+    if let Some(bytes) =
+        config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.mtu())
+    {
         return InnerMtu { bytes, reason: "as [[port]] says".to_owned() };
     }
     let tunnels = config.tunnels.iter().map(|tunnel| of_tunnel(tunnel, config));
@@ -59,7 +60,7 @@ fn of_tunnel(tunnel: &TunnelConfig, config: &Config) -> (usize, String) {
 
 /// What a tunnel leaves of which only charon knows the proposal.
 fn of_default(is_v6: bool, config: &Config) -> (usize, String) {
-    let in_udp = config.ports.iter().any(|port| port.is_outside && port.kind != PortKind::Raw);
+    let in_udp = config.ports.iter().any(|port| port.is_outside && port.traits().carries_udp);
     let proposal: Proposal = LONGEST_DEFAULT.parse().expect("a proposal in swanctl's words");
     let envelope = Envelope::new(SaProtocol::Esp, Mode::Tunnel, proposal.transform, is_v6, in_udp);
     let shape = shape(SaProtocol::Esp, Mode::Tunnel, proposal, is_v6, in_udp);

@@ -4,12 +4,9 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_engine::Engine;
-use convoy_port::{
-    Pcap, Port, PortError, PortKind, Prefix, Raw, Route, RoutePlan, Tun, TunConfig, Udp, UdpConfig,
-};
+use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, Prefix, Route, RoutePlan};
 use convoy_scheduler::CostModel;
 
-use crate::charon::IKE_PORT;
 use crate::config::{Config, PortConfig};
 use crate::inner_mtu::inner_mtu;
 
@@ -20,7 +17,7 @@ type Queues = Vec<Box<dyn Port>>;
 type PortEngine = (Box<dyn Engine>, CostModel);
 
 /// The ports of a gateway.
-pub(crate) struct Opened {
+pub(crate) struct OpenPorts {
     /// For each worker its queues inside and outside.
     pub(crate) queues: Vec<[Queues; 2]>,
     /// For the one worker that such ports have.
@@ -31,14 +28,15 @@ pub(crate) struct Opened {
 ///
 /// # Errors
 /// [`PortError`] names the port and what the system refused.
-pub(crate) fn open_all(config: &Config) -> Result<Opened, PortError> {
+pub(crate) fn open_all(config: &Config) -> Result<OpenPorts, PortError> {
     let workers = usize::from(config.workers);
     let mut all: Vec<[Queues; 2]> = (0..workers).map(|_| Default::default()).collect();
     let mut engines = Vec::new();
     // Outside first: where an address is not ours or is taken, no interface is made.
     let (outside, inside): (Vec<_>, Vec<_>) = config.ports.iter().partition(|port| port.is_outside);
     for port in outside.into_iter().chain(inside) {
-        let queues = open(port, config, &mut engines)?;
+        let Opened { queues, device } = port.open(&context(port, config))?;
+        engines.extend(device.map(|device| engine(port, device)));
         if queues.len() != workers {
             let reason = format!("it has {} queues for {workers} workers", queues.len());
             return Err(PortError::Invalid { port: port.name.clone(), reason });
@@ -53,73 +51,45 @@ pub(crate) fn open_all(config: &Config) -> Result<Opened, PortError> {
             return Err(PortError::Invalid { port: name.to_owned(), reason });
         }
     }
-    Ok(Opened { queues: all, engines })
+    Ok(OpenPorts { queues: all, engines })
 }
 
-fn boxed<P: Port + 'static>(queues: Vec<P>) -> Queues {
-    queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect()
-}
-
-fn open(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
-    let invalid = |reason: &str| PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() };
-    let addresses = || port.addresses.iter().map(|(address, _)| *address).collect::<Vec<IpAddr>>();
-    let queues = usize::from(config.workers);
-    match port.kind {
-        PortKind::Tun => {
-            let device = port.device.as_deref().ok_or_else(|| invalid("add device = \"convoy0\""))?;
-            Tun::open(&TunConfig {
-                name: port.name.clone(),
-                device: device.to_owned(),
-                addresses: port.addresses.clone(),
-                mtu: inner_mtu(config).bytes,
-                queues,
-            })
-            .map(boxed)
-        }
-        PortKind::Udp => Udp::bind(&UdpConfig {
-            name: port.name.clone(),
-            addresses: addresses(),
-            ports: std::iter::once(port.udp_port).chain(config.charon.as_ref().map(|_| IKE_PORT)).collect(),
-            mtu: config.mtu,
-            queues,
-            offloads: true,
-            reports: reports(config, port),
-            mark: mark(config),
-        })
-        .map(boxed),
-        PortKind::Pcap => {
-            let (read, write) = &port.files;
-            let mut pcap = Pcap::open(&port.name, read.as_deref(), write.as_deref())?;
-            if port.is_outside {
-                pcap = pcap.completing_udp_checksums();
-            }
-            Ok(boxed(vec![pcap]))
-        }
-        PortKind::Raw => open_raw(port, config).map(boxed),
-        PortKind::Card => open_card(port, config, engines),
-        PortKind::Memory => Err(invalid("memory ports are for tests; use tun and udp")),
+/// What a port takes over from the gateway.
+fn context(port: &PortConfig, config: &Config) -> Context {
+    Context {
+        workers: usize::from(config.workers),
+        mtu: config.mtu,
+        inner_mtu: inner_mtu(config).bytes,
+        ike_port: config.charon.as_ref().map(|_| IKE_PORT),
+        reports: reports(config, port),
+        mark: mark(config),
     }
 }
 
-/// The kernel hands every packet to all raw sockets of its protocol, so it would let two gateways share an address.
-fn open_raw(port: &PortConfig, config: &Config) -> Result<Vec<Raw>, PortError> {
-    let addresses: Vec<IpAddr> = port.addresses.iter().map(|(address, _)| *address).collect();
-    let taken =
-        |address: &IpAddr| convoy_port::raw_protocol_taken(*address).map(|protocol| (*address, protocol));
-    if let Some((address, protocol)) = addresses.iter().find_map(taken) {
-        let reason = format!(
-            "another program, perhaps another gateway, has IP protocol {protocol} at {address}; stop it (`ss -lwnp` names it)"
-        );
-        return Err(PortError::Invalid { port: port.name.clone(), reason });
+/// The engine that a port's device is as well.
+#[cfg(feature = "card")]
+fn engine(port: &PortConfig, device: Device) -> PortEngine {
+    match device {
+        Device::Card(control) => {
+            let (t_init, t_block) = convoy_engine::CardInFlight::cost_ns();
+            let engine = convoy_engine::CardInFlight::new(&port.name, control);
+            (Box::new(engine), CostModel { t_init, t_block })
+        }
     }
-    let (reports, workers) = (reports(config, port), usize::from(config.workers));
-    Raw::bind(&port.name, &addresses, &reports, config.mtu.into(), workers, mark(config))
 }
 
-/// The addresses of a `udp` or `raw` port at which it hears what ICMP says of paths. The kernel gives a message to every raw socket that
+#[cfg(not(feature = "card"))]
+fn engine(_: &PortConfig, device: Device) -> PortEngine {
+    match device {}
+}
+
+/// The addresses of a port at which it hears what ICMP says of paths. The kernel gives a message to every raw socket that
 /// listens there, so of several ports one alone does: the first that has all addresses of the family, else the first with that address.
 fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
-    let hears = |port: &&PortConfig| matches!(port.kind, PortKind::Udp | PortKind::Raw);
+    if !port.traits().hears_reports {
+        return Vec::new();
+    }
+    let hears = |port: &&PortConfig| port.traits().hears_reports;
     let has =
         |address: IpAddr| move |port: &&PortConfig| port.addresses.iter().any(|(other, _)| *other == address);
     let first = |address: IpAddr| config.ports.iter().filter(hears).find(has(address));
@@ -136,40 +106,15 @@ fn mark(config: &Config) -> Option<u32> {
     inside_device(config).map(|_| config.routing.mark)
 }
 
-#[cfg(feature = "card")]
-fn open_card(port: &PortConfig, config: &Config, engines: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
-    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
-        IpAddr::V4(address) => Some((*address, *bits)),
-        IpAddr::V6(_) => None,
-    });
-    let opened = convoy_port::CardPort::open(&convoy_port::CardConfig {
-        name: port.name.clone(),
-        interface: port.interface.clone().unwrap_or_default(),
-        mac: port.mac,
-        addresses: addresses.collect(),
-        gateway: port.gateway,
-        mtu: config.mtu.into(),
-    })?;
-    let (t_init, t_block) = convoy_engine::CardInFlight::cost_ns();
-    let engine = convoy_engine::CardInFlight::new(&port.name, opened.control());
-    engines.push((Box::new(engine), CostModel { t_init, t_block }));
-    Ok(boxed(vec![opened]))
-}
-
-#[cfg(not(feature = "card"))]
-fn open_card(port: &PortConfig, _: &Config, _: &mut Vec<PortEngine>) -> Result<Queues, PortError> {
-    let reason = "this program was built without the card; build it with --features card (docs/card.md)";
-    Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
-}
-
 /// What is routed into the tunnels; `None` without an interface inside.
 pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
-    let inside = config.ports.iter().find(|port| !port.is_outside && port.kind == PortKind::Tun)?;
+    let inside =
+        config.ports.iter().find(|port| !port.is_outside && port.settings.routed_interface().is_some())?;
     let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
     let locals = config.tunnels.iter().map(|tunnel| tunnel.local);
     let prefixes = config.tunnels.iter().flat_map(|tunnel| &tunnel.local_ts);
     Some(RoutePlan {
-        device: inside.device.clone()?,
+        device: inside.settings.routed_interface()?.to_owned(),
         addresses: inside.addresses.clone(),
         routing: config.routing,
         routes: routes(config),
@@ -216,7 +161,7 @@ fn routes(config: &Config) -> Vec<Route> {
 
 /// The device of the inside port, if it is one of the kernel's.
 fn inside_device(config: &Config) -> Option<&str> {
-    config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.device.as_deref())
+    config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.routed_interface())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use crate::assemble::{self, AssembleError};
+use crate::assemble::{self, AssembleError, OpenEngines};
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
@@ -23,7 +23,7 @@ use crate::handoff::Handoff;
 use crate::helper::{Helper, HelperError};
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
-use crate::ports::{self, Opened};
+use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{MemoryRow, Snapshot};
 use crate::state::{Beginnings, State, StateError};
@@ -167,7 +167,7 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes the packet memory, opens the state file and the ports, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
+    /// Makes the packet memory, opens the state file, the ports and the engines' devices, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
     /// tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell` hears what the operator should
     /// know.
     ///
@@ -184,6 +184,7 @@ impl Gateway {
         crate::memory::make_region(config.workers)?;
         let state = State::open(&config, &tell)?;
         let ports = ports::open_all(&config)?;
+        let engines = OpenEngines::configured(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();
         let charon = charon.map_err(RunError::Charon)?;
         let mut costs = Costs::new();
@@ -192,7 +193,7 @@ impl Gateway {
             tell(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
-        let mut gateway = Self::over(config, ports, charon, state, costs, tell)?;
+        let mut gateway = Self::over(config, (ports, engines), charon, state, costs, tell)?;
         wipe_stack();
         gateway.helper = Some(helper);
         Ok(gateway)
@@ -202,14 +203,14 @@ impl Gateway {
     #[inline(never)]
     fn over(
         config: Config,
-        ports: Opened,
+        (ports, engines): (OpenPorts, OpenEngines),
         mut charon: Option<Charon>,
         mut state: Option<State>,
         mut costs: Costs,
         tell: Tell,
     ) -> Result<Self, RunError> {
         crate::memory::check(config.workers)?;
-        let mut engines = assemble::engines(&config, &mut costs)?;
+        let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
             costs.state(&engine.description().name, cost);
             engines[0].push(engine);

@@ -1,40 +1,11 @@
 //! The `Port` trait and what it reports.
 
-use std::fmt;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
 
-/// The kind of a port, as the configuration names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PortKind {
-    /// In-process queues; for tests and the demo.
-    Memory,
-    /// A capture is read, another is written.
-    Pcap,
-    /// A Linux TUN interface.
-    Tun,
-    /// ESP in UDP, port 4500.
-    Udp,
-    /// IP protocols 50 and 51.
-    Raw,
-    /// The card: Ethernet on an interface, ESP sealed and opened in flight.
-    Card,
-}
-
-impl fmt::Display for PortKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Memory => "memory",
-            Self::Pcap => "pcap",
-            Self::Tun => "tun",
-            Self::Udp => "udp",
-            Self::Raw => "raw",
-            Self::Card => "card",
-        })
-    }
-}
+use crate::PortKind;
 
 /// What a port says of itself.
 #[derive(Clone, Debug)]

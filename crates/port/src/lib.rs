@@ -7,27 +7,37 @@
 //! (virtio headers, GSO, GRO, UDP segmentation) stay inside the port: the frames it hands out fit the MTU
 //! and have whole checksums.
 
-#[cfg(feature = "card")]
-pub mod card;
+mod backend;
+mod card;
+mod config;
 mod fragments;
 mod interface;
 pub mod memory;
 mod path_mtu;
 mod pcap;
 mod raw;
+mod registry;
 pub mod route;
 mod sys;
 mod taken;
 mod tun;
 mod udp;
 
+pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
+pub use card::CardSettings;
 #[cfg(feature = "card")]
 pub use card::{CardConfig, CardPort, InterfaceLine};
-pub use interface::{Port, PortCounters, PortDescription, PortError, PortKind};
+pub use config::{PortCommon, PortConfig, PortEntry};
+pub use interface::{Port, PortCounters, PortDescription, PortError};
 pub use memory::Memory;
-pub use pcap::Pcap;
-pub use raw::Raw;
+pub use pcap::{Pcap, PcapSettings};
+pub use raw::{Raw, RawSettings};
+pub use registry::{PortKeys, PortKind, PortSettings};
 pub use route::{Prefix, Route, RoutePlan, Routing};
-pub use taken::raw_protocol_taken;
-pub use tun::{Tun, TunConfig};
-pub use udp::{Udp, UdpConfig};
+pub use tun::{Tun, TunConfig, TunSettings};
+pub use udp::{Udp, UdpConfig, UdpSettings};
+
+/// The UDP port of ESP in UDP (RFC 3948).
+pub const NATT_PORT: u16 = 4500;
+/// The UDP port of IKE where no NAT is between the peers (RFC 7296).
+pub const IKE_PORT: u16 = 500;

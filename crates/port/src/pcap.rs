@@ -1,5 +1,7 @@
 //! Captures as ports: one is read, another is written.
 
+mod settings;
+
 use std::fs::File;
 use std::io::{BufReader, BufWriter};
 use std::path::Path;
@@ -7,6 +9,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use convoy_capture::{CaptureError, Damage, Packet, Packets, Reason, Unread, Writer};
 use convoy_packet::{Frame, FramePool, FrameSize, Layout, udp};
+
+pub use settings::PcapSettings;
 
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 

@@ -2,6 +2,7 @@
 
 mod receive;
 mod send;
+mod settings;
 mod socket;
 
 use std::net::IpAddr;
@@ -15,6 +16,7 @@ use crate::path_mtu::PathMtus;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, sys};
 pub(crate) use receive::RawReceiver;
 use send::{Head, Plan, Way};
+pub use settings::RawSettings;
 pub(crate) use socket::RawSocket;
 
 /// What the port carries.

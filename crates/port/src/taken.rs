@@ -11,7 +11,7 @@ pub(crate) fn interface_exists(name: &str) -> bool {
 
 /// The IP protocol, ESP or AH, for which a raw socket of another program is bound to this address: it would get, and answer, the
 /// same packets.
-pub fn raw_protocol_taken(address: IpAddr) -> Option<u8> {
+pub(crate) fn raw_protocol_taken(address: IpAddr) -> Option<u8> {
     let list = if address.is_ipv4() { "/proc/thread-self/net/raw" } else { "/proc/thread-self/net/raw6" };
     // Without /proc nothing is known, and nothing refused.
     let sockets = std::fs::read_to_string(list).ok()?;

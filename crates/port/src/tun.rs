@@ -7,6 +7,7 @@
 mod coalesce;
 mod flow;
 mod offload;
+mod settings;
 mod split;
 
 use std::io::IoSlice;
@@ -21,6 +22,7 @@ use tun_rs::{DeviceBuilder, SyncDevice};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 use coalesce::{Coalescer, Group, MOST_PACKETS};
 use offload::{HEADER_BYTES, OffloadHeader};
+pub use settings::TunSettings;
 use split::{Cut, Next};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.

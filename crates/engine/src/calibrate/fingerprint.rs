@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::catalogue::available;
+use crate::available;
 
 /// The processor's model, its cores, its flags (hashed), and the version of each engine that is present. Another
 /// fingerprint means that old measurements say nothing.
@@ -27,8 +27,8 @@ fn describe(cpuinfo: &str, cores: usize) -> String {
         let _ = write!(text, "{byte:02x}");
     }
     for finding in available() {
-        if let Some(version) = finding.version {
-            let _ = write!(text, "; {} {version}", finding.kind);
+        if let Ok(found) = finding.found {
+            let _ = write!(text, "; {} {}", finding.kind, found.version);
         }
     }
     text

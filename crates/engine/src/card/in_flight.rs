@@ -8,7 +8,8 @@ use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::Offload;
 use zeroize::Zeroize;
 
-use super::{SLACK_NS, clock, esp};
+use super::lookaside::SLACK_NS;
+use super::{clock, esp};
 use crate::software::KeyTable;
 use crate::{
     Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement,

@@ -1,6 +1,7 @@
 //! The `multibuffer` engine: Intel ipsec-mb on the worker's core or on a thread of its own, with packets of many SAs at a time.
 
 mod core;
+mod settings;
 
 use std::task::Waker;
 use std::time::Instant;
@@ -8,6 +9,7 @@ use std::time::Instant;
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
 
 pub(crate) use self::core::{Core, done_well};
+pub use settings::MultibufferSettings;
 
 use crate::interface::split_time;
 use crate::remote::{Remote, Worker};

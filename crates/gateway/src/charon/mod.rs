@@ -29,8 +29,6 @@ use notifier::{Counts, Heard, Note, Notifier};
 
 /// Where charon's plugin looks for the gateway unless told otherwise.
 pub const DEFAULT_SOCKET: &str = "/run/convoy/charon.sock";
-/// UDP port of IKE (RFC 7296 section 2).
-pub const IKE_PORT: u16 = 500;
 /// Tunnels of charon's; those below are the configuration's.
 const FIRST_TUNNEL: u32 = 1 << 30;
 /// Between two tries to tell what found no room on the way to charon.

@@ -2,10 +2,8 @@
 
 use std::net::IpAddr;
 
-use convoy_port::PortKind;
+use convoy_settings::{Checker, Text};
 
-use super::checker::Checker;
-use super::file::Text;
 use super::{PortConfig, TunnelConfig};
 
 /// The peer's address, of the family of ours. A name is resolved.
@@ -67,8 +65,12 @@ pub(super) fn local_address_fits(
     is_encapsulated: bool,
     ports: &[PortConfig],
 ) {
-    let kind = if is_encapsulated { PortKind::Udp } else { PortKind::Raw };
-    let Some(port) = ports.iter().find(|port| port.is_outside && port.kind == kind) else { return };
+    let carries = |port: &&PortConfig| {
+        let traits = port.traits();
+        let fits = if is_encapsulated { traits.carries_udp } else { traits.carries_native };
+        port.is_outside && fits
+    };
+    let Some(port) = ports.iter().find(carries) else { return };
     let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
     let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
     if !port.addresses.is_empty() && !port.addresses.iter().any(has) {

@@ -2,16 +2,14 @@
 
 use std::collections::HashMap;
 
+use convoy_engine::{EngineKeys, EngineSettings};
+use convoy_settings::{Checker, unknown};
 use convoy_sim::BusSpec;
 use toml::Spanned;
 
-use super::checker::Checker;
-use super::file::{self, EngineKindName};
-use super::suggest::unknown;
-use super::{EngineConfig, ModelConfig};
+use super::EngineConfig;
+use super::file::{self, EngineEntry};
 
-/// The longest of all modelled times, in ns: a second.
-const MOST_NS: f64 = 1e9;
 /// What the clock of a bus may be, in MHz: a transfer's cycle then lasts a second at most.
 const CLOCK_MHZ: (f64, f64) = (1e-6, 1e6);
 
@@ -34,84 +32,17 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
     buses
 }
 
-/// A bus that no engine is on would be ignored.
-pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File) {
-    for name in file.bus.iter().filter_map(|bus| bus.name.as_ref()) {
-        let has_it = |engine: &file::Engine| {
-            engine.at.unread.contains(&"bus")
-                || engine.bus.as_ref().is_some_and(|bus| bus.get_ref() == name.get_ref())
-        };
-        if !file.engine.iter().any(has_it) {
-            let what =
-                format!("no [[engine]] has bus = {:?}; assign an engine to it, or remove it", name.get_ref());
-            c.add(&name.span(), "bus.name", what);
-        }
-    }
-}
-
-pub(super) fn engines(
-    c: &mut Checker<'_>,
-    file: &[file::Engine],
-    buses: &HashMap<String, BusSpec>,
-    workers: u16,
-) -> Vec<EngineConfig> {
-    let kinds = EngineKindName::ALL.map(|kind| (kind.to_string(), kind));
-    let kinds: Vec<(&str, EngineKindName)> =
-        kinds.iter().map(|(name, kind)| (name.as_str(), *kind)).collect();
-    let mut engines: Vec<EngineConfig> = Vec::new();
-    for (at, engine) in file.iter().enumerate() {
-        let Some(kind_text) = c.needed(&engine.at, engine.kind.as_ref(), "engine.kind", "\"multibuffer\"")
-        else {
-            continue;
-        };
-        let Some(kind) = c.one_of(Some(kind_text), "engine.kind", &kinds) else { continue };
-        let model = model(c, engine, kind, buses);
-        let has_thread = kind == EngineKindName::Multibuffer;
-        let what = "it is only for kind = \"multibuffer\", which can run on its own thread";
-        c.only(engine.core.as_ref(), has_thread, "engine.core", what);
-        let name = engine.name.as_ref().map_or_else(|| format!("{kind}{at}"), |name| name.get_ref().clone());
-        if engines.iter().any(|other| other.name == name) {
-            let span = engine.name.as_ref().unwrap_or(kind_text).span();
-            c.add(&span, "engine.name", format!("{name:?} is used twice; names must differ"));
-        }
-        let core = engine.core.as_ref().map(|core| *core.get_ref());
-        let has_device = model.is_some() || kind == EngineKindName::Card || core.is_some();
-        let what = "it is only for engines with their own core or device; every worker has all others";
-        c.only(engine.worker.as_ref(), has_device, "engine.worker", what);
-        // Dealt in turn where nothing is said.
-        let turn = engines.iter().filter(|other| !other.is_inline()).count() % usize::from(workers.max(1));
-        let chosen =
-            c.in_range(engine.worker.as_ref(), "engine.worker", turn as u16, (0, workers.saturating_sub(1)));
-        engines.push(EngineConfig { name, kind, core, worker: has_device.then_some(chosen), model });
-    }
-    let is_idle = |worker: &u16| !engines.iter().any(|engine| engine.workers(workers).contains(worker));
-    if engines.len() == file.len()
-        && let (Some(worker), Some(last)) = ((0..workers).find(is_idle), file.last())
+/// A bus that no engine is on would be ignored, and an engine on a bus that is not there too.
+pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &HashMap<String, BusSpec>) {
+    let modelled = || {
+        file.engine.iter().filter_map(|engine| match &engine.kind {
+            Some(EngineKeys::Model(keys)) => Some(keys),
+            _ => None,
+        })
+    };
+    for bus in
+        modelled().filter_map(|keys| keys.bus.as_ref()).filter(|bus| !buses.contains_key(bus.get_ref()))
     {
-        let what = format!("worker {worker} has none; add one without core, or one with worker = {worker}");
-        c.add(&last.at.span, "engine", what);
-    }
-    engines
-}
-
-/// A modelled engine's timing; of other kinds none, and keys of it are refused.
-fn model(
-    c: &mut Checker<'_>,
-    engine: &file::Engine,
-    kind: EngineKindName,
-    buses: &HashMap<String, BusSpec>,
-) -> Option<ModelConfig> {
-    let is_model = kind == EngineKindName::Model;
-    let (t_init_us, t_block_ns) = (engine.t_init_us.as_ref(), engine.t_block_ns.as_ref());
-    let what = "it is only for kind = \"model\"; the costs of other engines are measured";
-    c.only(t_init_us, is_model, "engine.t_init_us", what);
-    c.only(t_block_ns, is_model, "engine.t_block_ns", what);
-    c.only(engine.depth.as_ref(), is_model, "engine.depth", "it is only for kind = \"model\"");
-    c.only(engine.bus.as_ref(), is_model, "engine.bus", "it is only for kind = \"model\"");
-    if !is_model {
-        return None;
-    }
-    if let Some(bus) = engine.bus.as_ref().filter(|bus| !buses.contains_key(bus.get_ref())) {
         let mut known: Vec<&str> = buses.keys().map(String::as_str).collect();
         known.sort_unstable();
         let what = match known[..] {
@@ -120,12 +51,65 @@ fn model(
         };
         c.add(&bus.span(), "engine.bus", what);
     }
-    let (default, most_us) = (ModelConfig::default(), MOST_NS / 1000.0);
-    let init_us = c.in_range(t_init_us, "engine.t_init_us", default.t_init_ns / 1000.0, (0.0, most_us));
-    Some(ModelConfig {
-        t_init_ns: 1000.0 * init_us,
-        t_block_ns: c.in_range(t_block_ns, "engine.t_block_ns", default.t_block_ns, (0.0, MOST_NS)),
-        depth: c.in_range(engine.depth.as_ref(), "engine.depth", default.depth, (1, 1024)),
-        bus: engine.bus.as_ref().map(|bus| bus.get_ref().clone()),
-    })
+    let has_unread = file.engine.iter().any(|engine| engine.common.at.unread.contains(&"bus"));
+    for name in file.bus.iter().filter_map(|bus| bus.name.as_ref()) {
+        let has_it = |bus: &Spanned<String>| bus.get_ref() == name.get_ref();
+        if !has_unread && !modelled().filter_map(|keys| keys.bus.as_ref()).any(has_it) {
+            let what =
+                format!("no [[engine]] has bus = {:?}; assign an engine to it, or remove it", name.get_ref());
+            c.add(&name.span(), "bus.name", what);
+        }
+    }
+}
+
+pub(super) fn engines(c: &mut Checker<'_>, file: &[EngineEntry], workers: u16) -> Vec<EngineConfig> {
+    let mut engines: Vec<EngineConfig> = Vec::new();
+    for (at, entry) in file.iter().enumerate() {
+        let Some(settings) = entry.kind.as_ref().map(|keys| keys.check(c)) else { continue };
+        let name = name(c, entry, at, &settings, &engines);
+        let worker = worker(c, entry, &settings, &engines, workers);
+        engines.push(EngineConfig { name, worker, settings });
+    }
+    let is_idle = |worker: &u16| !engines.iter().any(|engine| engine.workers(workers).contains(worker));
+    if engines.len() == file.len()
+        && let (Some(worker), Some(last)) = ((0..workers).find(is_idle), file.last())
+    {
+        let what = format!("worker {worker} has none; add one without core, or one with worker = {worker}");
+        c.add(&last.common.at.span, "engine", what);
+    }
+    engines
+}
+
+/// As given, or by its kind and place.
+fn name(
+    c: &mut Checker<'_>,
+    entry: &EngineEntry,
+    at: usize,
+    settings: &EngineSettings,
+    others: &[EngineConfig],
+) -> String {
+    let given = entry.common.name.as_ref();
+    let name = given.map_or_else(|| format!("{}{at}", settings.kind()), |name| name.get_ref().clone());
+    if others.iter().any(|other| other.name == name) {
+        let span = given.map_or_else(|| entry.span(), Spanned::span);
+        c.add(&span, "engine.name", format!("{name:?} is used twice; names must differ"));
+    }
+    name
+}
+
+/// The worker that an engine with a thread or a device of its own serves; dealt in turn where nothing is said.
+fn worker(
+    c: &mut Checker<'_>,
+    entry: &EngineEntry,
+    settings: &EngineSettings,
+    others: &[EngineConfig],
+    workers: u16,
+) -> Option<u16> {
+    let (given, has_device) = (entry.common.worker.as_ref(), !settings.is_inline());
+    let what = "it is only for engines with their own core or device; every worker has all others";
+    c.only(given, has_device, "engine.worker", what);
+    let turn =
+        others.iter().filter(|other| !other.settings.is_inline()).count() % usize::from(workers.max(1));
+    let chosen = c.in_range(given, "engine.worker", turn as u16, (0, workers.saturating_sub(1)));
+    has_device.then_some(chosen)
 }

@@ -1,92 +1,25 @@
-//! The file as it is written. Each key is read by itself, so that what is wrong with one hides nothing of the others.
+//! The file as it is written.
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::ops::Range;
 
+use convoy_engine::EngineKeys;
+use convoy_port::PortEntry;
+use convoy_settings::{OfKind, Problem, Reader, Source, Text, tables, unknown};
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use toml::Spanned;
-use toml::de::{DeTable, DeValue, ValueDeserializer};
 use zeroize::Zeroizing;
-
-use super::error::{Problem, Source};
-use super::suggest::{nearest, unknown};
-
-pub(super) type Text = Spanned<String>;
 
 /// A key in hexadecimal; wiped when dropped.
 #[derive(Deserialize)]
 #[serde(transparent)]
 pub(super) struct Secret(pub(super) Zeroizing<String>);
 
-/// Reads tables and keeps what is wrong with them.
-struct Reader<'a> {
-    source: &'a Source<'a>,
-    problems: Vec<Problem>,
-}
-
-/// One table while it is read: what is left in it is unknown.
-struct Entries<'a, 'r, 't> {
-    reader: &'a mut Reader<'r>,
-    path: &'a str,
-    left: DeTable<'t>,
-    unread: Vec<&'static str>,
-}
-
-/// Where a table stands in the file.
-#[derive(Default)]
-pub(super) struct At {
-    pub(super) span: Range<usize>,
-    /// Keys that are there, but misspelt or so wrong that they could not be read; that was told.
-    pub(super) unread: Vec<&'static str>,
-}
-
-/// A table of the file.
-trait Table: Sized {
-    /// The keys that may stand in it.
-    const KEYS: &'static [&'static str];
-
-    /// Takes each key out.
-    fn take(entries: &mut Entries<'_, '_, '_>) -> Self;
-
-    /// Where it stands.
-    fn at(&mut self) -> &mut At;
-}
-
-/// Declares tables: each key and what it holds, and behind `with` the tables inside. A key that is not in the file, or is
-/// wrong there, is `None`; what must be there is the checker's to say.
-macro_rules! tables {
-    ($($(#[$doc:meta])* $name:ident { $($key:ident: $kind:ty,)* } with { $($inner:ident: $table:ty,)* })*) => { $(
-        $(#[$doc])*
-        #[derive(Default)]
-        pub(super) struct $name {
-            pub(super) at: At,
-            $(pub(super) $key: Option<Spanned<$kind>>,)*
-            $(pub(super) $inner: Option<$table>,)*
-        }
-
-        impl Table for $name {
-            const KEYS: &'static [&'static str] = &[$(stringify!($key),)* $(stringify!($inner),)*];
-
-            fn take(entries: &mut Entries<'_, '_, '_>) -> Self {
-                Self {
-                    at: At::default(),
-                    $($key: entries.value(stringify!($key)),)*
-                    $($inner: entries.table(stringify!($inner)),)*
-                }
-            }
-
-            fn at(&mut self) -> &mut At {
-                &mut self.at
-            }
-        }
-    )* };
-}
+/// One `[[engine]]`.
+pub(super) type EngineEntry = OfKind<EngineCommon, EngineKeys>;
 
 tables! {
     /// `[gateway]`.
-    Gateway {
+    pub(super) Gateway {
         control: String,
         charon: String,
         state: String,
@@ -100,10 +33,10 @@ tables! {
         route_table: u32,
         rule_priority: u32,
         mark: u32,
-    } with {}
+    }
 
     /// `[scheduler]`.
-    Scheduler {
+    pub(super) Scheduler {
         policy: String,
         packet_size_threshold: u32,
         full_queue: String,
@@ -119,47 +52,25 @@ tables! {
         classes: usize,
         weights: Vec<u32>,
         dscp: BTreeMap<Text, Spanned<u8>>,
-    } with {}
+    }
 
-    /// `[[engine]]`.
-    Engine {
-        kind: String,
+    /// What all `[[engine]]` have beside `kind`.
+    pub(super) EngineCommon {
         name: String,
-        core: usize,
         worker: u16,
-        depth: usize,
-        t_init_us: f64,
-        t_block_ns: f64,
-        bus: String,
-    } with {}
+    }
 
     /// `[[bus]]`.
-    Bus {
+    pub(super) Bus {
         name: String,
         clock_mhz: f64,
         address_cycles: u32,
         width_bytes: u32,
         packet_bytes: u32,
-    } with {}
-
-    /// `[[port]]`.
-    Port {
-        name: String,
-        kind: String,
-        side: String,
-        device: String,
-        mtu: u16,
-        address: Vec<Text>,
-        udp_port: u16,
-        interface: String,
-        gateway: String,
-        mac: String,
-        read: String,
-        write: String,
-    } with {}
+    }
 
     /// `[[tunnel]]`.
-    Tunnel {
+    pub(super) Tunnel {
         name: String,
         protocol: String,
         mode: String,
@@ -177,32 +88,32 @@ tables! {
         ecn: bool,
         tfc_bytes: u16,
         priority: u32,
-    } with {
+        ;
         soft: Limits,
         hard: Limits,
         manual: Manual,
     }
 
     /// A tunnel's `soft` and `hard`.
-    Limits {
+    pub(super) Limits {
         bytes: u64,
         packets: u64,
         seconds: u64,
-    } with {}
+    }
 
     /// `[tunnel.manual]`.
-    Manual {
+    pub(super) Manual {
         spi_in: u32,
         spi_out: u32,
         key_in: Secret,
         key_out: Secret,
-    } with {}
+    }
 
     /// `[[bypass]]`.
-    Bypass {
+    pub(super) Bypass {
         local_ts: String,
         remote_ts: String,
-    } with {}
+    }
 }
 
 /// All tables.
@@ -210,9 +121,9 @@ tables! {
 pub(super) struct File {
     pub(super) gateway: Gateway,
     pub(super) scheduler: Scheduler,
-    pub(super) engine: Vec<Engine>,
+    pub(super) engine: Vec<EngineEntry>,
     pub(super) bus: Vec<Bus>,
-    pub(super) port: Vec<Port>,
+    pub(super) port: Vec<PortEntry>,
     pub(super) tunnel: Vec<Tunnel>,
     pub(super) bypass: Vec<Bypass>,
 }
@@ -224,18 +135,22 @@ impl File {
     /// Every key of every table.
     #[cfg(test)]
     pub(super) fn keys() -> impl Iterator<Item = &'static str> {
+        use convoy_port::{PortCommon, PortKeys};
+        use convoy_settings::{Kinds, Table};
         let tables = [
             Gateway::KEYS,
             Scheduler::KEYS,
-            Engine::KEYS,
+            EngineCommon::KEYS,
             Bus::KEYS,
-            Port::KEYS,
+            PortCommon::KEYS,
             Tunnel::KEYS,
             Limits::KEYS,
             Manual::KEYS,
             Bypass::KEYS,
         ];
-        tables.into_iter().flatten().copied()
+        let engines = (0..EngineKeys::WORDS.len()).map(EngineKeys::keys);
+        let ports = (0..PortKeys::WORDS.len()).map(PortKeys::keys);
+        tables.into_iter().chain(engines).chain(ports).flatten().copied().chain(["kind"])
     }
 
     /// Reads what can be understood, and says what cannot.
@@ -243,111 +158,20 @@ impl File {
     /// # Errors
     /// All that keeps the text from being TOML; then nothing else is told.
     pub(super) fn read(source: &Source<'_>) -> Result<(Self, Vec<Problem>), Vec<Problem>> {
-        let (table, errors) = DeTable::parse_recoverable(source.text());
-        if !errors.is_empty() {
-            return Err(errors.iter().map(|error| source.toml_problem(error)).collect());
-        }
-        let (mut file, mut reader) = (Self::default(), Reader { source, problems: Vec::new() });
-        for (key, value) in table.into_inner() {
+        let (mut reader, tables) = Reader::new(source)?;
+        let mut file = Self::default();
+        for (key, value) in tables {
             match key.get_ref().as_ref() {
                 "gateway" => file.gateway = reader.table("gateway", value).unwrap_or_default(),
                 "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
-                "engine" => file.engine = reader.list("engine", value),
+                "engine" => file.engine = reader.list_of_kinds("engine", value),
                 "bus" => file.bus = reader.list("bus", value),
-                "port" => file.port = reader.list("port", value),
+                "port" => file.port = reader.list_of_kinds("port", value),
                 "tunnel" => file.tunnel = reader.list("tunnel", value),
                 "bypass" => file.bypass = reader.list("bypass", value),
                 other => reader.add(&key.span(), other, &unknown("table", other, &Self::TABLES)),
             }
         }
-        Ok((file, reader.problems))
-    }
-}
-
-impl Reader<'_> {
-    fn add(&mut self, span: &Range<usize>, key: &str, what: &str) {
-        self.problems.push(self.source.problem(span, key, what));
-    }
-
-    fn table<T: Table>(&mut self, path: &str, value: Spanned<DeValue<'_>>) -> Option<T> {
-        let span = value.span();
-        let DeValue::Table(left) = value.into_inner() else {
-            let name = path.rsplit('.').next().unwrap_or(path);
-            self.add(&span, path, &format!("it is a table; write [{path}], or {name} = {{ ... }}"));
-            return None;
-        };
-        let mut entries = Entries { reader: self, path, left, unread: Vec::new() };
-        let mut table = T::take(&mut entries);
-        let Entries { left, mut unread, .. } = entries;
-        unread.extend(left.keys().filter_map(|key| nearest(key.get_ref(), T::KEYS)));
-        *table.at() = At { span, unread };
-        for (key, _) in left {
-            let what = unknown("key", key.get_ref(), T::KEYS);
-            self.add(&key.span(), &format!("{path}.{}", key.get_ref()), &what);
-        }
-        Some(table)
-    }
-
-    fn list<T: Table>(&mut self, name: &str, value: Spanned<DeValue<'_>>) -> Vec<T> {
-        let span = value.span();
-        let DeValue::Array(items) = value.into_inner() else {
-            self.add(&span, name, &format!("there may be several; write [[{name}]], with two brackets"));
-            return Vec::new();
-        };
-        items.into_iter().filter_map(|item| self.table(name, item)).collect()
-    }
-}
-
-impl Entries<'_, '_, '_> {
-    fn value<T: DeserializeOwned>(&mut self, key: &'static str) -> Option<Spanned<T>> {
-        let value = self.left.remove(key)?;
-        let span = value.span();
-        match Spanned::deserialize(ValueDeserializer::from(value)) {
-            Ok(read) => Some(read),
-            Err(error) => {
-                let path = format!("{}.{key}", self.path);
-                self.reader.add(&error.span().unwrap_or(span), &path, error.message().trim());
-                self.unread.push(key);
-                None
-            }
-        }
-    }
-
-    fn table<T: Table>(&mut self, key: &'static str) -> Option<T> {
-        let value = self.left.remove(key)?;
-        let table = self.reader.table(&format!("{}.{key}", self.path), value);
-        if table.is_none() {
-            self.unread.push(key);
-        }
-        table
-    }
-}
-
-/// The kinds of engine that can be configured.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EngineKindName {
-    /// One packet at a time, on the worker's core.
-    Software,
-    /// Intel ipsec-mb.
-    Multibuffer,
-    /// A modelled accelerator.
-    Model,
-    /// The verilated card; only in a build with it.
-    Card,
-}
-
-impl EngineKindName {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Software, Self::Multibuffer, Self::Model, Self::Card];
-}
-
-impl fmt::Display for EngineKindName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Software => "software",
-            Self::Multibuffer => "multibuffer",
-            Self::Model => "model",
-            Self::Card => "card",
-        })
+        Ok((file, reader.into_problems()))
     }
 }

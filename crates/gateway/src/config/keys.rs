@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 
 use convoy_ipsec::{KeyMaterial, Proposal, SaProtocol};
+use convoy_settings::Checker;
 use toml::Spanned;
 
-use super::checker::Checker;
 use super::file;
 use super::{ManualKeys, TunnelConfig};
 

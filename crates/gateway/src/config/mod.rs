@@ -1,42 +1,35 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
 
-mod checker;
 mod ends;
 mod engine;
-mod error;
 mod file;
 mod keys;
 mod overlap;
 mod port;
 mod scheduler;
-mod suggest;
 mod surroundings;
 mod tunnel;
 mod values;
 
-pub use error::{ConfigErrors, Problem, Severity};
-pub use file::EngineKindName;
-pub use surroundings::{Nowhere, Surroundings, ThisMachine};
+pub use convoy_port::PortConfig;
+pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings};
+pub use surroundings::ThisMachine;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, SocketAddr};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use convoy_engine::{EngineKind, EngineSettings};
 use convoy_ipsec::{
     ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
 };
-use convoy_packet::MacAddress;
-use convoy_port::{PortKind, Routing};
+use convoy_port::{NATT_PORT, Routing};
 use convoy_scheduler::SchedulerConfig;
+use convoy_settings::Source;
 use convoy_sim::BusSpec;
-
-use error::Source;
 use zeroize::Zeroizing;
-
-/// Port of ESP in UDP (RFC 3948).
-const NAT_PORT: u16 = 4500;
 
 /// A configuration that was checked.
 #[derive(Clone, Debug)]
@@ -108,71 +101,22 @@ impl StatePath {
 pub struct EngineConfig {
     /// Unique; from its kind and place where none was given.
     pub name: String,
-    /// Which backend.
-    pub kind: EngineKindName,
-    /// The core of its own thread; `None` is the worker's own.
-    pub core: Option<usize>,
     /// The worker that an engine with a thread or a device of its own serves; `None` serves each with its like.
     pub worker: Option<u16>,
-    /// A modelled engine's timing.
-    pub model: Option<ModelConfig>,
+    /// The settings of its kind.
+    pub settings: EngineSettings,
 }
 
 impl EngineConfig {
-    /// One on its caller's core, named after its kind.
-    pub fn inline(kind: EngineKindName) -> Self {
-        Self { name: kind.to_string(), kind, core: None, worker: None, model: None }
-    }
-
-    /// Whether it works on its caller's core.
-    pub fn is_inline(&self) -> bool {
-        self.core.is_none() && self.model.is_none() && self.kind != EngineKindName::Card
+    /// One of which nothing is configured, named after its kind.
+    pub fn plain(kind: EngineKind) -> Self {
+        Self { name: kind.to_string(), worker: None, settings: kind.default_settings() }
     }
 
     /// The workers, of so many, that have one of these.
     pub fn workers(&self, workers: u16) -> std::ops::Range<u16> {
         self.worker.map_or(0..workers, |worker| worker..worker + 1)
     }
-}
-
-/// A modelled engine's timing; the cost of docs/simulator.md.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelConfig {
-    /// Initialisation of a multi-packet, in ns.
-    pub t_init_ns: f64,
-    /// A block of 16 bytes, in ns.
-    pub t_block_ns: f64,
-    /// Multi-packets that may wait.
-    pub depth: usize,
-    /// The bus by which it is reached, by name; `None` costs nothing.
-    pub bus: Option<String>,
-}
-
-/// One port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PortConfig {
-    /// Unique.
-    pub name: String,
-    /// Which backend.
-    pub kind: PortKind,
-    /// Whether it is on the protected side.
-    pub is_outside: bool,
-    /// The kernel's name of a TUN device.
-    pub device: Option<String>,
-    /// The MTU of a TUN device in bytes; `None` is what the tunnels leave.
-    pub mtu: Option<u16>,
-    /// Addresses with the length of their prefix.
-    pub addresses: Vec<(IpAddr, u8)>,
-    /// UDP port of a `udp` port.
-    pub udp_port: u16,
-    /// The kernel's name of the interface that a `card` port has as its line.
-    pub interface: Option<String>,
-    /// By which a `card` port reaches what is not on its line.
-    pub gateway: Option<Ipv4Addr>,
-    /// The Ethernet address of a `card` port; without one it makes its own.
-    pub mac: Option<MacAddress>,
-    /// Captures of a `pcap` port: what is received, and what is sent.
-    pub files: (Option<PathBuf>, Option<PathBuf>),
 }
 
 /// Manual keys.
@@ -261,7 +205,7 @@ impl TunnelConfig {
             proposal,
             is_assumed: false,
             is_encapsulated: true,
-            remote_port: NAT_PORT,
+            remote_port: NATT_PORT,
             esn: proposal.esn,
             replay_window: 1024,
             lifetime: Lifetime::default(),
@@ -272,13 +216,6 @@ impl TunnelConfig {
             priority: 1000,
             manual: None,
         }
-    }
-}
-
-impl Default for ModelConfig {
-    /// The accelerator of the small-packets paper: 2 us (open there) and 230 Mbit/s.
-    fn default() -> Self {
-        Self { t_init_ns: 2_000.0, t_block_ns: 128.0 / 0.230, depth: 10, bus: None }
     }
 }
 
@@ -326,8 +263,14 @@ impl Config {
 
     /// Our UDP port for ESP in UDP.
     pub fn natt_port(&self) -> u16 {
-        let udp = self.ports.iter().find(|port| port.kind == PortKind::Udp);
-        udp.map_or(NAT_PORT, |port| port.udp_port)
+        self.ports.iter().find_map(|port| port.settings.udp_port()).unwrap_or(NATT_PORT)
+    }
+
+    /// The system calls that its engines and ports make beside those of every gateway, once privileges are given up.
+    pub fn system_calls(&self) -> Vec<i64> {
+        let engines = self.engines.iter().map(|engine| engine.settings.kind().traits().system_calls);
+        let ports = self.ports.iter().map(|port| port.traits().system_calls);
+        engines.chain(ports).flatten().copied().collect()
     }
 
     /// The same gateway with a single worker, which has all engines: for captures, which come in one piece.

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 
 use convoy_ipsec::{OrderedSelectors, Selector};
+use convoy_settings::Checker;
 use toml::Spanned;
 
 use super::TunnelConfig;
-use super::checker::Checker;
 use super::file;
 
 /// Tells of tunnels with the same selectors, and of selectors that an earlier policy has whole, so that they never match.

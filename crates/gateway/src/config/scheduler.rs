@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use convoy_ipsec::{ClassMap, DSCP_VALUES};
 use convoy_scheduler::{CLASSES, ClassDiscipline, Policy, SchedulerConfig, WINDOW_MAX};
+use convoy_settings::{Checker, Text};
 use toml::Spanned;
 
-use super::checker::Checker;
-use super::file::{self, Text};
+use super::file;
 
 /// How late an engine may be before it is not waited for any more, in us, where the file does not say. Above what a
 /// scheduler's turn on a busy core makes of a prediction, far below what an operator would notice.

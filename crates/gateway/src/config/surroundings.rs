@@ -1,23 +1,12 @@
-//! What a configuration is held against beside its own text: the machine's interfaces, and what names resolve to.
+//! The machine that a configuration is checked for.
 
 use std::io;
 use std::net::{IpAddr, ToSocketAddrs};
 
+use convoy_settings::Surroundings;
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
 use nix::sys::socket::SockaddrStorage;
-
-/// Where a configuration is checked.
-pub trait Surroundings {
-    /// The addresses of a name, the best first.
-    ///
-    /// # Errors
-    /// The resolver's.
-    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
-
-    /// The networks that interfaces are on, with the interface's name.
-    fn networks(&self) -> Vec<(String, IpNet)>;
-}
 
 /// This machine, with the system's resolver.
 #[derive(Clone, Copy, Debug)]
@@ -38,20 +27,6 @@ impl Surroundings for ThisMachine {
             network(found.address, found.netmask).map(|network| (found.interface_name, network))
         };
         all.filter_map(named).collect()
-    }
-}
-
-/// No machine at all: no interfaces, and no name resolves.
-#[derive(Clone, Copy, Debug)]
-pub struct Nowhere;
-
-impl Surroundings for Nowhere {
-    fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
-        Err(io::Error::other("there is no resolver"))
-    }
-
-    fn networks(&self) -> Vec<(String, IpNet)> {
-        Vec::new()
     }
 }
 

@@ -6,15 +6,13 @@ use convoy_ipsec::{
     AddressRange, EcnMode, Integrity, Lifetime, Limits, Mode, OuterDf, OuterDscp, PROPOSAL_WORDS, Ports,
     Proposal, ProposalError, SaProtocol, TrafficSelector, Transform,
 };
-use convoy_port::PortKind;
+use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
-use super::checker::Checker;
 use super::ends::{local_address_fits, remote};
-use super::file::{self, Text};
+use super::file;
 use super::keys::keys;
-use super::suggest::nearest;
-use super::{NAT_PORT, PortConfig, TunnelConfig};
+use super::{NATT_PORT, PortConfig, TunnelConfig};
 
 /// What a tunnel is held against.
 pub(super) struct Around<'a> {
@@ -86,7 +84,7 @@ fn with_keys(
     let df = c.one_of(file.df.as_ref(), "tunnel.df", &dfs);
     let dscp = outer_dscp(c, file.dscp.as_ref());
     let lifetime = lifetime(c, file.soft.as_ref(), file.hard.as_ref());
-    let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NAT_PORT, (1, u16::MAX));
+    let remote_port = c.in_range(file.remote_port.as_ref(), "tunnel.remote_port", NATT_PORT, (1, u16::MAX));
     let manual = file.manual.as_ref().zip(proposal).and_then(|(manual, proposal)| keys(c, manual, proposal));
     Some(TunnelConfig {
         local_ts,
@@ -274,20 +272,22 @@ fn encapsulation(
     protocol: SaProtocol,
     ports: &[PortConfig],
 ) -> bool {
-    let kinds = || ports.iter().filter(|port| port.is_outside).map(|port| port.kind);
-    let is_only = |kind| kinds().next().is_some() && kinds().all(|other| other == kind);
+    let outside = || ports.iter().filter(|port| port.is_outside).map(PortConfig::traits);
+    let is_some = outside().next().is_some();
+    let is_native_only = is_some && outside().all(|port| !port.carries_udp);
+    let is_udp_only = is_some && outside().all(|port| !port.carries_native);
     let words = [("auto", None), ("udp", Some(true)), ("none", Some(false))];
     let is_esp = protocol == SaProtocol::Esp;
-    let by_ports = is_esp && !is_only(PortKind::Raw);
+    let by_ports = is_esp && !is_native_only;
     let Some(asked) = c.one_of(file.encap.as_ref(), "tunnel.encap", &words) else { return by_ports };
     let is_encapsulated = asked.unwrap_or(by_ports);
     let at = || file.name.as_ref().map_or_else(|| file.at.span.clone(), Spanned::span);
     let span = file.encap.as_ref().map_or_else(at, Spanned::span);
     if is_encapsulated && !is_esp {
         c.add(&span, "tunnel.encap", "AH cannot travel in UDP; use \"none\"");
-    } else if is_encapsulated && is_only(PortKind::Raw) {
+    } else if is_encapsulated && is_native_only {
         c.add(&span, "tunnel.encap", "ESP in UDP needs an outside port of kind \"udp\", and there is none");
-    } else if !is_encapsulated && is_only(PortKind::Udp) {
+    } else if !is_encapsulated && is_udp_only {
         let what = "native ESP and AH need an outside port of kind \"raw\", and there is none";
         c.add(&span, "tunnel.encap", what);
     }

@@ -4,20 +4,18 @@ use std::path::PathBuf;
 
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
-use convoy_port::{PortKind, Routing};
+use convoy_port::{PortConfig, PortSettings, Routing};
+use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surroundings, in_order};
 
-use super::checker::Checker;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
-use super::error::{ConfigErrors, Problem, Severity, Source, in_order};
 use super::file::{self, File};
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
-use super::port::{names_are_no_engine_s, others_have_one_queue, port, ports_fit, prefixes_are_free};
+use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
-use super::surroundings::Surroundings;
 use super::tunnel::{Around, is_set, tunnel};
-use super::{Config, PortConfig, StatePath};
+use super::{Config, StatePath};
 use crate::handoff::MAX_WORKERS;
 use crate::inner_mtu::inner_mtu;
 
@@ -46,7 +44,7 @@ pub(super) fn check(
 ) -> Result<Config, ConfigErrors> {
     let mut checker = Checker::new(source, surroundings, problems);
     let config = config(&mut checker, file);
-    let problems = in_order(checker.problems);
+    let problems = in_order(checker.into_problems());
     match config {
         Some(config) if problems.iter().all(|problem| problem.severity == Severity::Warning) => {
             Ok(Config { warnings: problems, ..config })
@@ -57,22 +55,22 @@ pub(super) fn check(
 
 fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     c.unique(file.tunnel.iter().map(|tunnel| tunnel.name.as_ref()), "tunnel.name");
-    c.unique(file.port.iter().map(|port| port.name.as_ref()), "port.name");
+    c.unique(file.port.iter().map(|port| port.common.name.as_ref()), "port.name");
     c.unique(file.bus.iter().map(|bus| bus.name.as_ref()), "bus.name");
     spis_differ(c, &file.tunnel);
-    let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| port(c, entry)).collect();
+    let ports: Vec<PortConfig> = file.port.iter().filter_map(|entry| PortConfig::check(c, entry)).collect();
     let all_ports = ports.len() == file.port.len();
     if all_ports {
         ports_fit(c, &file.port, &ports);
     }
     prefixes_are_free(c, &file.port);
     let buses = buses(c, &file.bus);
-    buses_are_used(c, file);
+    buses_are_used(c, file, &buses);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let gateway = &file.gateway;
     let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
-    others_have_one_queue(c, file, workers);
-    let engines = engines(c, &file.engine, &buses, workers);
+    others_have_one_queue(c, &file.port, workers);
+    let engines = engines(c, &file.engine, workers);
     names_are_no_engine_s(c, &file.port, &engines);
     let charon = charon(c, gateway, all_ports.then_some(&ports));
     let allow_weak = is_set(gateway.allow_weak.as_ref(), false);
@@ -151,8 +149,8 @@ fn routing(c: &mut Checker<'_>, file: &file::Gateway) -> Routing {
 /// IKE travels in UDP.
 fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConfig>>) -> Option<PathBuf> {
     let text = file.charon.as_ref()?;
-    let is_udp = |port: &PortConfig| port.is_outside && port.kind == PortKind::Udp;
-    if ports.is_some_and(|ports| !ports.iter().any(is_udp)) {
+    let carries_ike = |port: &PortConfig| port.is_outside && port.traits().carries_ike;
+    if ports.is_some_and(|ports| !ports.iter().any(carries_ike)) {
         let what = "IKE needs an outside port of kind \"udp\", and there is none";
         c.add(&text.span(), "gateway.charon", what);
     }
@@ -161,7 +159,8 @@ fn charon(c: &mut Checker<'_>, file: &file::Gateway, ports: Option<&Vec<PortConf
 
 /// IPv6 inside needs an interface that is wide enough for it.
 fn ipv6_fits(c: &mut Checker<'_>, file: &file::Gateway, config: &Config) {
-    let is_computed = |port: &&PortConfig| port.kind == PortKind::Tun && port.mtu.is_none();
+    let is_computed =
+        |port: &&PortConfig| matches!(&port.settings, PortSettings::Tun(tun) if tun.mtu.is_none());
     let inside = config.ports.iter().filter(is_computed);
     let has_v6 = inside.flat_map(|port| &port.addresses).any(|(address, _)| address.is_ipv6());
     let inner = |mtu| inner_mtu(&Config { mtu, ..config.clone() }).bytes;

@@ -182,6 +182,8 @@ impl Platform {
 
 #[cfg(test)]
 mod tests {
+    use convoy_engine::EngineSettings;
+
     use super::*;
     use crate::demo::rule::Rule;
     use crate::demo::sites::both;
@@ -195,8 +197,8 @@ mod tests {
             assert_eq!(site.engines.len(), platform.engines.len(), "{}", platform.about);
             for (engine, cost) in site.engines.iter().zip(&platform.engines) {
                 assert_eq!(engine.name, cost.name);
-                assert_eq!(engine.model.is_some(), cost.is_model);
-                if let Some(model) = &engine.model {
+                assert_eq!(engine.settings.kind().traits().is_model, cost.is_model);
+                if let EngineSettings::Model(model) = &engine.settings {
                     assert!((model.t_block_ns - cost.t_block_ns).abs() < 0.001);
                     assert!((model.t_init_ns - cost.t_init_ns).abs() < 1.0);
                     assert!(cost.of_cpu > 0.0);

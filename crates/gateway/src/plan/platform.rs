@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{Engine, IdleEngine, Multibuffer, Placement};
+use convoy_engine::{Engine, EngineSettings, IdleEngine, Multibuffer, Placement};
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
@@ -66,8 +66,10 @@ impl Machine {
         let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
         let (mut engines, mut described) = (Vec::new(), Vec::new());
         for (at, engine) in made.into_iter().enumerate() {
-            let model = config.engines.get(at).and_then(|engine| engine.model.as_ref());
-            let bus = model.and_then(|model| model.bus.clone());
+            let bus = match config.engines.get(at).map(|engine| &engine.settings) {
+                Some(EngineSettings::Model(model)) => model.bus.clone(),
+                _ => None,
+            };
             described.push(engine.description().clone());
             engines.extend(cost_of(engine.into(), bus, &trace.transforms, &mut costs)?);
         }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use convoy_capture::Unread;
+use convoy_engine::EngineKind;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
@@ -12,7 +13,7 @@ use rand::RngCore;
 
 use super::PlanError;
 use crate::assemble;
-use crate::config::{Config, EngineConfig, EngineKindName, ManualKeys};
+use crate::config::{Config, EngineConfig, ManualKeys};
 use crate::costs::Costs;
 use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
@@ -102,7 +103,7 @@ impl Trace {
 
 /// A pipeline whose engine is never asked.
 fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
-    let software = EngineConfig::inline(EngineKindName::Software);
+    let software = EngineConfig::plain(EngineKind::Software);
     let config = Config { engines: vec![software], ..config.with_one_worker() };
     let mut costs = Costs::new();
     let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();

@@ -85,9 +85,10 @@ fn bench_of(tunnels: u32) -> Bench {
         inside.push(in_end);
         outside.push(out_end);
     }
-    let ports = Opened { queues, engines: Vec::new() };
-    let gateway = Gateway::over(config(tunnels, 1, WORKERS), ports, None, None, costs(), Arc::new(|_| ()))
-        .expect("good");
+    let ports = OpenPorts { queues, engines: Vec::new() };
+    let ours = config(tunnels, 1, WORKERS);
+    let engines = OpenEngines::configured(&ours).expect("software is everywhere");
+    let gateway = Gateway::over(ours, (ports, engines), None, None, costs(), Arc::new(|_| ())).expect("good");
     let (peers, mut costs) = (config(tunnels, 2, 1), costs());
     let engines = assemble::engines(&peers, &mut costs).expect("software is everywhere").remove(0);
     let (peer, _) =

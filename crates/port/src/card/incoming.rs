@@ -6,7 +6,7 @@ use convoy_packet::arp::{self, Arp};
 use convoy_packet::ipv4::{self, Ipv4Header};
 use convoy_packet::{Ethernet, Icmp, Ipv4, MacAddress, ethernet, icmp, protocol};
 
-use super::Station;
+use super::identity::Identity;
 
 /// The longest ICV of the card's algorithms, in bytes.
 const LONGEST_ICV: usize = 32;
@@ -22,39 +22,39 @@ pub(super) enum Incoming<'a> {
     Echo(MacAddress, &'a [u8]),
     /// A packet for the gateway, and how many bytes its ICV had: those of an opened packet are missing at its end.
     Packet(&'a [u8], usize),
-    /// Nothing for this station.
-    Foreign,
+    /// Nothing for this port.
+    NotOurs,
 }
 
 impl<'a> Incoming<'a> {
     /// Reads a frame; `is_opened` if the card has taken its ICV.
-    pub(super) fn read(frame: &'a [u8], is_opened: bool, station: &Station) -> Self {
-        let Ok(frame) = Ethernet::parse(frame) else { return Self::Foreign };
-        let is_ours = frame.destination() == station.mac;
+    pub(super) fn read(frame: &'a [u8], is_opened: bool, identity: &Identity) -> Self {
+        let Ok(frame) = Ethernet::parse(frame) else { return Self::NotOurs };
+        let is_ours = frame.destination() == identity.mac;
         if frame.source().is_multicast() || !is_ours && frame.destination() != MacAddress::BROADCAST {
-            return Self::Foreign;
+            return Self::NotOurs;
         }
         match frame.ethertype() {
             ethernet::ARP => match Arp::parse(frame.payload()) {
                 Ok(Some(message)) if message.sender_mac == frame.source() => Self::Arp(message),
-                _ => Self::Foreign,
+                _ => Self::NotOurs,
             },
-            ethernet::IPV4 if is_ours => Self::packet(&frame, is_opened, station),
-            _ => Self::Foreign,
+            ethernet::IPV4 if is_ours => Self::packet(&frame, is_opened, identity),
+            _ => Self::NotOurs,
         }
     }
 
-    fn packet(frame: &Ethernet<'a>, is_opened: bool, station: &Station) -> Self {
-        let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else { return Self::Foreign };
+    fn packet(frame: &Ethernet<'a>, is_opened: bool, identity: &Identity) -> Self {
+        let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else { return Self::NotOurs };
         let total = usize::from(packet.total_length());
         let there = packet.as_bytes().get(..total).unwrap_or(packet.as_bytes());
         let missing = total - there.len();
         let most = if is_opened { LONGEST_ICV } else { 0 };
         let is_whole = total >= packet.header_len() && missing <= most;
-        if !is_whole || !packet.is_checksum_valid() || !station.has(packet.destination()) {
-            return Self::Foreign;
+        if !is_whole || !packet.is_checksum_valid() || !identity.has(packet.destination()) {
+            return Self::NotOurs;
         }
-        if is_echo(there) && !is_opened && station.may_answer(packet.source()) {
+        if is_echo(there) && !is_opened && identity.may_answer(packet.source()) {
             return Self::Echo(frame.source(), there);
         }
         Self::Packet(there, missing)
@@ -92,13 +92,13 @@ pub(super) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
     Some(reply)
 }
 
-/// The answer to an ARP request for an address of this station, and whom it is for.
-pub(super) fn arp_reply(request: &Arp, station: &Station) -> Option<(MacAddress, Arp)> {
-    let is_asked = request.operation == arp::Operation::Request && station.has(request.target);
+/// The answer to an ARP request for an address of this port, and whom it is for.
+pub(super) fn arp_reply(request: &Arp, identity: &Identity) -> Option<(MacAddress, Arp)> {
+    let is_asked = request.operation == arp::Operation::Request && identity.has(request.target);
     is_asked.then(|| {
         let reply = Arp {
             operation: arp::Operation::Reply,
-            sender_mac: station.mac,
+            sender_mac: identity.mac,
             sender: request.target,
             target_mac: request.sender_mac,
             target: request.sender,
@@ -108,10 +108,10 @@ pub(super) fn arp_reply(request: &Arp, station: &Station) -> Option<(MacAddress,
 }
 
 /// A request for an address, from one that is on the same link.
-pub(super) fn arp_request(address: Ipv4Addr, source: Ipv4Addr, station: &Station) -> Arp {
+pub(super) fn arp_request(address: Ipv4Addr, source: Ipv4Addr, identity: &Identity) -> Arp {
     Arp {
         operation: arp::Operation::Request,
-        sender_mac: station.mac,
+        sender_mac: identity.mac,
         sender: source,
         target_mac: MacAddress([0; 6]),
         target: address,

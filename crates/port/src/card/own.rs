@@ -3,13 +3,13 @@
 use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::{FramePool, MacAddress, ethernet};
 
-use super::CardPort;
+use super::card_port::CardPort;
 use super::incoming::{arp_reply, arp_request};
 
 impl CardPort {
     /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks again.
     pub(super) fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
-        let head = ethernet::header(to, self.station.mac, ethertype);
+        let head = ethernet::header(to, self.identity.mac, ethertype);
         let _ = self.nic.transmit(&[&head, bytes], None);
     }
 
@@ -22,8 +22,8 @@ impl CardPort {
             pool.give_back(frame);
         }
         for address in asked {
-            if let Some(source) = self.station.source_for(address) {
-                let request = arp_request(address, source, &self.station);
+            if let Some(source) = self.identity.source_for(address) {
+                let request = arp_request(address, source, &self.identity);
                 self.send_own(MacAddress::BROADCAST, ethernet::ARP, &request.to_bytes());
             }
         }
@@ -31,23 +31,23 @@ impl CardPort {
 
     /// Takes an ARP message: learns from it, and answers it.
     pub(super) fn hear(&mut self, message: &Arp) {
-        if !self.station.may_answer(message.sender) {
+        if !self.identity.may_answer(message.sender) {
             // A probe (RFC 5227) has no address yet, but wants to know whether ours is taken.
             if message.sender.is_unspecified()
-                && let Some((to, reply)) = arp_reply(message, &self.station)
+                && let Some((to, reply)) = arp_reply(message, &self.identity)
             {
                 self.send_own(to, ethernet::ARP, &reply.to_bytes());
             }
             return;
         }
         let now_ms = self.now_ms();
-        let is_to_us = self.station.has(message.target) && self.station.is_on_link(message.sender);
+        let is_to_us = self.identity.has(message.target) && self.identity.is_on_link(message.sender);
         let is_usable = !message.sender_mac.is_multicast();
         if is_usable && (is_to_us || message.operation == Operation::Request) {
             let freed = self.neighbours.learn(message.sender, message.sender_mac, is_to_us, now_ms);
             self.outbox.extend(freed.into_iter().map(|frame| (message.sender_mac, frame)));
         }
-        if let Some((to, reply)) = arp_reply(message, &self.station) {
+        if let Some((to, reply)) = arp_reply(message, &self.identity) {
             self.send_own(to, ethernet::ARP, &reply.to_bytes());
         }
     }

@@ -10,6 +10,7 @@ mod header;
 mod receive;
 mod reports;
 mod send;
+mod settings;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -23,6 +24,7 @@ use endpoint::Endpoint;
 use receive::Receiver;
 use reports::Reports;
 use send::{Bounds, Plan};
+pub use settings::UdpSettings;
 
 /// How a `udp` port is to be.
 #[derive(Clone, Debug)]

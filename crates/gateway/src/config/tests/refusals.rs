@@ -1,6 +1,7 @@
 //! What is refused, each with its whole message.
 
 use convoy_packet::MacAddress;
+use convoy_port::{CardSettings, PortSettings};
 
 use super::{GOOD, changed, errors};
 use crate::config::Config;
@@ -155,10 +156,9 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     };
     let config = Config::parse("test.toml", &changed(udp, &format!("{card}\nmac = \"02:00:5e:10:00:0A\"")));
     let port = config.expect("good").ports.pop().expect("two");
-    assert_eq!(
-        (port.interface.as_deref(), port.mac),
-        (Some("eth1"), Some(MacAddress([2, 0, 0x5e, 0x10, 0, 10])))
-    );
+    let mac = Some(MacAddress([2, 0, 0x5e, 0x10, 0, 10]));
+    let settings = CardSettings { interface: "eth1".to_owned(), gateway: None, mac };
+    assert_eq!(port.settings, PortSettings::Card(settings));
     holds("kind = \"card\"\ninterface = \"eth1\"", "15:8: error: port.kind: a card port needs interface");
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);

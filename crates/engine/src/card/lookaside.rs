@@ -1,12 +1,7 @@
 //! The `card` engine: the GRIP card's RTL as Verilator runs it, behind its driver, on a thread of its own (docs/card.md).
 //!
 //! It is a model: what it does is what the card does, and its `service_ns` are the card's cycles at the clock that its cores
-//! were routed for ([`clock`]), not the time that the simulation takes here, which is far longer.
-
-mod clock;
-mod core;
-mod esp;
-mod in_flight;
+//! were routed for ([`super::clock`]), not the time that the simulation takes here, which is far longer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,18 +9,17 @@ use std::task::Waker;
 
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
-use self::core::Core;
+use super::core::Core;
 use crate::remote::Remote;
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
 };
-pub use in_flight::CardInFlight;
 
 /// Multi-packets that may wait for the thread.
 const DEPTH: usize = 32;
 /// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A card that hangs is found out by
 /// its own cycles, and much sooner.
-const SLACK_NS: u64 = 60_000_000_000;
+pub(super) const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
 pub struct Card {

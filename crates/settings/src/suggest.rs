@@ -10,7 +10,7 @@ fn likeness(word: &str, other: &str) -> f64 {
 }
 
 /// The known word that is most like this one, if any is.
-pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
     let word = word.to_lowercase();
     let alike = known.iter().map(|other| (likeness(&word, other), *other));
     // Of several that are alike the first.
@@ -22,7 +22,7 @@ pub(super) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 }
 
 /// Says that there is no such `thing` (a key, a table), which one was meant, or else what there is.
-pub(super) fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
+pub fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(meant) => format!("there is no such {thing}; did you mean {meant:?}?"),
         None => format!("there is no such {thing}; there are {}", known.join(", ")),
@@ -30,7 +30,7 @@ pub(super) fn unknown(thing: &str, word: &str, known: &[&str]) -> String {
 }
 
 /// The same of a value, which is named.
-pub(super) fn unknown_value(word: &str, known: &[&str]) -> String {
+pub fn unknown_value(word: &str, known: &[&str]) -> String {
     match nearest(word, known) {
         Some(meant) => format!("unknown {word:?}; did you mean {meant:?}? There are {}", known.join(", ")),
         None => format!("unknown {word:?}; there are {}", known.join(", ")),

@@ -68,7 +68,7 @@ impl Problem {
     }
 
     /// The same as a warning.
-    pub(super) fn into_warning(self) -> Self {
+    pub(crate) fn into_warning(self) -> Self {
         Self { severity: Severity::Warning, ..self }
     }
 }
@@ -92,19 +92,20 @@ impl fmt::Display for ConfigErrors {
 impl std::error::Error for ConfigErrors {}
 
 impl ConfigErrors {
-    pub(super) fn whole_file(name: &str, what: &str) -> Self {
+    /// One error about a file as a whole.
+    pub fn whole_file(name: &str, what: &str) -> Self {
         Self(vec![Problem::whole_file(name, what)])
     }
 }
 
 /// Puts problems into the order of the file.
-pub(super) fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
+pub fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
     problems.sort_by_key(|problem| problem.start);
     problems
 }
 
 /// The text that errors point into.
-pub(super) struct Source<'a> {
+pub struct Source<'a> {
     name: &'a str,
     text: &'a str,
     /// The text with whatever may be a key replaced, byte for byte, so that the same places mean the same.
@@ -112,16 +113,17 @@ pub(super) struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    pub(super) fn new(name: &'a str, text: &'a str) -> Self {
+    /// The text of a file; `name` is the file's in what is reported.
+    pub fn new(name: &'a str, text: &'a str) -> Self {
         Self { name, text, shown: without_keys(text) }
     }
 
-    pub(super) fn text(&self) -> &'a str {
+    pub(crate) fn text(&self) -> &'a str {
         self.text
     }
 
     /// An error at `span`.
-    pub(super) fn problem(&self, span: &Range<usize>, key: &str, what: &str) -> Problem {
+    pub(crate) fn problem(&self, span: &Range<usize>, key: &str, what: &str) -> Problem {
         let start = span.start.min(self.text.len());
         let line_start = self.line_start(start);
         let line = self.text[..line_start].matches('\n').count() + 1;
@@ -138,12 +140,12 @@ impl<'a> Source<'a> {
     }
 
     /// An error of the file as a whole.
-    pub(super) fn whole_problem(&self, what: &str) -> Problem {
+    pub(crate) fn whole_problem(&self, what: &str) -> Problem {
         Problem::whole_file(self.name, what)
     }
 
     /// What the TOML reader found. The key is the one of its line, under the header above it.
-    pub(super) fn toml_problem(&self, error: &toml::de::Error) -> Problem {
+    pub(crate) fn toml_problem(&self, error: &toml::de::Error) -> Problem {
         let what = error.message().trim();
         let Some(span) = error.span() else {
             return Problem::whole_file(self.name, &without_digits(what, |_| "...".to_owned()));

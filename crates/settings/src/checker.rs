@@ -6,50 +6,56 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::str::FromStr;
 
+use ipnet::IpNet;
 use toml::Spanned;
 
-use super::error::{Problem, Source};
-use super::file::{At, Text};
-use super::suggest::unknown_value;
-use super::surroundings::Surroundings;
+use crate::problem::{Problem, Source};
+use crate::suggest::unknown_value;
+use crate::surroundings::Surroundings;
+use crate::{At, Text};
 
 /// Collects problems while values are read.
-pub(super) struct Checker<'a> {
+pub struct Checker<'a> {
     source: &'a Source<'a>,
     surroundings: &'a dyn Surroundings,
     /// What names resolved to, so that each is asked for once.
     resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
-    pub(super) problems: Vec<Problem>,
+    problems: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
-    pub(super) fn new(
-        source: &'a Source<'a>,
-        surroundings: &'a dyn Surroundings,
-        problems: Vec<Problem>,
-    ) -> Self {
+    /// A checker of this text; `problems` are those that its reader found.
+    pub fn new(source: &'a Source<'a>, surroundings: &'a dyn Surroundings, problems: Vec<Problem>) -> Self {
         Self { source, surroundings, resolved: HashMap::new(), problems }
     }
 
-    pub(super) fn surroundings(&self) -> &'a dyn Surroundings {
+    /// What was found, by the reader and by the checker.
+    pub fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// The machine that the configuration is checked for.
+    pub fn surroundings(&self) -> &'a dyn Surroundings {
         self.surroundings
     }
 
-    pub(super) fn add(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
+    /// Keeps an error about `key`, at `span`.
+    pub fn add(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
         self.problems.push(self.source.problem(span, key, &what.to_string()));
     }
 
-    pub(super) fn warn(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
+    /// Keeps a warning about `key`, at `span`.
+    pub fn warn(&mut self, span: &Range<usize>, key: &str, what: impl Display) {
         self.problems.push(self.source.problem(span, key, &what.to_string()).into_warning());
     }
 
     /// A warning about the file as a whole.
-    pub(super) fn warn_whole(&mut self, what: &str) {
+    pub fn warn_whole(&mut self, what: &str) {
         self.problems.push(self.source.whole_problem(what).into_warning());
     }
 
     /// Reads a value from its text.
-    pub(super) fn read<T: FromStr<Err: Display>>(&mut self, text: &Text, key: &str) -> Option<T> {
+    pub fn read<T: FromStr<Err: Display>>(&mut self, text: &Text, key: &str) -> Option<T> {
         match text.get_ref().parse() {
             Ok(value) => Some(value),
             Err(error) => {
@@ -60,7 +66,7 @@ impl<'a> Checker<'a> {
     }
 
     /// A setting that must be there; `example` says how it is written.
-    pub(super) fn needed<'b, T>(
+    pub fn needed<'b, T>(
         &mut self,
         at: &At,
         value: Option<&'b Spanned<T>>,
@@ -74,7 +80,8 @@ impl<'a> Checker<'a> {
         value
     }
 
-    pub(super) fn address(&mut self, text: &Text, key: &str) -> Option<IpAddr> {
+    /// An IP address.
+    pub fn address(&mut self, text: &Text, key: &str) -> Option<IpAddr> {
         let address = text.get_ref().parse().ok();
         if address.is_none() {
             let what = format!("{:?} is not an IP address such as 192.0.2.1 or 2001:db8::1", text.get_ref());
@@ -84,18 +91,16 @@ impl<'a> Checker<'a> {
     }
 
     /// The addresses of a name.
-    pub(super) fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
+    ///
+    /// # Errors
+    /// What the resolver says.
+    pub fn resolve(&mut self, name: &str) -> Result<Vec<IpAddr>, String> {
         let ask = || self.surroundings.resolve(name).map_err(|error| error.to_string());
         self.resolved.entry(name.to_owned()).or_insert_with(ask).clone()
     }
 
     /// One of a few words, the first where nothing is said; `None` for another.
-    pub(super) fn one_of<T: Copy>(
-        &mut self,
-        text: Option<&Text>,
-        key: &str,
-        words: &[(&str, T)],
-    ) -> Option<T> {
+    pub fn one_of<T: Copy>(&mut self, text: Option<&Text>, key: &str, words: &[(&str, T)]) -> Option<T> {
         let Some(text) = text else { return Some(words[0].1) };
         let found = words.iter().find(|(word, _)| word == text.get_ref()).map(|(_, value)| *value);
         if found.is_none() {
@@ -105,7 +110,8 @@ impl<'a> Checker<'a> {
         found
     }
 
-    pub(super) fn in_range<T: PartialOrd + Display + Copy>(
+    /// A number from `least` to `most`; `default` where there is none, or another.
+    pub fn in_range<T: PartialOrd + Display + Copy>(
         &mut self,
         value: Option<&Spanned<T>>,
         key: &str,
@@ -123,14 +129,25 @@ impl<'a> Checker<'a> {
     }
 
     /// A setting that would be ignored is an error.
-    pub(super) fn only<T>(&mut self, setting: Option<&Spanned<T>>, fits: bool, key: &str, what: &str) {
+    pub fn only<T>(&mut self, setting: Option<&Spanned<T>>, fits: bool, key: &str, what: &str) {
         if let Some(setting) = setting.filter(|_| !fits) {
             self.add(&setting.span(), key, what);
         }
     }
 
+    /// An address with the length of its prefix; without one, the address alone.
+    pub fn prefix(&mut self, text: &Text, key: &str) -> Option<IpNet> {
+        let parsed = parse_prefix(text.get_ref());
+        if parsed.is_none() {
+            let what =
+                format!("{:?} is not an address such as 10.1.0.1/32 or 2001:db8::1/128", text.get_ref());
+            self.add(&text.span(), key, what);
+        }
+        parsed
+    }
+
     /// The kernel's name of an interface (IFNAMSIZ, and what its names may not hold).
-    pub(super) fn interface(&mut self, text: Option<&Text>, key: &str) -> Option<String> {
+    pub fn interface(&mut self, text: Option<&Text>, key: &str) -> Option<String> {
         const MOST_BYTES: usize = 15;
         let text = text?;
         let name = text.get_ref();
@@ -147,7 +164,8 @@ impl<'a> Checker<'a> {
         Some(name.clone())
     }
 
-    pub(super) fn unique<'b>(&mut self, names: impl Iterator<Item = Option<&'b Text>>, key: &str) {
+    /// Names that must differ, and must not be empty.
+    pub fn unique<'b>(&mut self, names: impl Iterator<Item = Option<&'b Text>>, key: &str) {
         let mut seen = HashSet::new();
         for name in names.flatten() {
             if name.get_ref().trim().is_empty() {
@@ -158,4 +176,9 @@ impl<'a> Checker<'a> {
             }
         }
     }
+}
+
+/// An address with the length of its prefix; without one, the address alone.
+pub fn parse_prefix(text: &str) -> Option<IpNet> {
+    text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
 }

@@ -1,0 +1,105 @@
+//! What an engine says of itself to the registry.
+
+use convoy_ipsec::Transform;
+use convoy_scheduler::CostModel;
+use convoy_settings::{Checker, Table};
+
+use crate::model::Buses;
+use crate::{Engine, EngineError, IdleEngine, Placement};
+
+/// What holds for all engines of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct EngineTraits {
+    /// What it is, in one line.
+    pub summary: &'static str,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Whether a gateway whose configuration names no engines has one.
+    pub choice: Choice,
+    /// Its system calls beside those that every gateway makes, once privileges are given up.
+    pub system_calls: &'static [i64],
+}
+
+/// Whether a gateway has an engine that its configuration does not name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Always.
+    Always,
+    /// If it is there and faster than the others for something that the tunnels need.
+    IfFaster,
+    /// Only if the configuration names it.
+    IfConfigured,
+}
+
+/// What was found of a kind of engine on this machine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found {
+    /// The version of what does the work.
+    pub version: String,
+    /// What it leaves to others although its library has it, and why.
+    pub left_out: Option<&'static str>,
+    /// What it can do.
+    pub transforms: Vec<Transform>,
+}
+
+/// Why a kind of engine is not there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Missing {
+    /// Why.
+    pub reason: String,
+    /// What to do to get it.
+    pub remedy: String,
+}
+
+/// What the engines of one gateway share. One is made for each gateway, before its engines.
+#[derive(Default)]
+pub struct Shared {
+    /// Modelled buses.
+    pub buses: Buses,
+}
+
+/// What an engine costs.
+pub enum Cost {
+    /// As stated, whatever the transform: a modelled device's timing.
+    Stated(CostModel),
+    /// As measured on instances that this makes, which do nothing else.
+    Measured(Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>),
+}
+
+/// An engine that was made.
+pub struct Made {
+    /// The engine.
+    pub engine: Box<dyn Engine>,
+    /// What it costs.
+    pub cost: Cost,
+}
+
+/// Makes the engine, once privileges are given up; threads are started here, as they inherit what their maker has.
+pub type Start = Box<dyn FnOnce(&mut Shared) -> Result<Made, String> + Send>;
+
+/// The settings of one kind of engine, which are all that the rest of convoy knows of the kind.
+pub trait Backend: Default {
+    /// Its keys in `[[engine]]`, beside those that all engines have.
+    type Keys: Table;
+
+    /// What holds for all of its kind.
+    const TRAITS: EngineTraits;
+
+    /// Checks what the file says.
+    fn check(keys: &Self::Keys, c: &mut Checker<'_>) -> Self;
+
+    /// Where an engine with these settings works.
+    fn placement(&self) -> Placement;
+
+    /// What there is of it in this build, on this machine.
+    ///
+    /// # Errors
+    /// [`Missing`] says why there is none, and how to get it.
+    fn find() -> Result<Found, Missing>;
+
+    /// Opens what needs privileges, such as a device, and returns how to make an engine of this name over it.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    fn open(&self, name: &str) -> Result<Start, String>;
+}

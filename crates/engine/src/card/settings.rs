@@ -1,0 +1,81 @@
+//! The `card` engine in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use crate::Placement;
+use crate::backend::{Backend, Choice, EngineTraits, Found, Missing, Start};
+
+tables! {
+    /// It has no keys of its own.
+    pub CardKeys {}
+}
+
+/// The settings of a `card` engine: none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CardSettings;
+
+impl Backend for CardSettings {
+    type Keys = CardKeys;
+
+    const TRAITS: EngineTraits = EngineTraits {
+        summary: "the GRIP card: its RTL in simulation, with the card's cycles as its time",
+        is_model: true,
+        choice: Choice::IfConfigured,
+        system_calls: &[],
+    };
+
+    fn check(_: &CardKeys, _: &mut Checker<'_>) -> Self {
+        Self
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Lookaside
+    }
+
+    fn find() -> Result<Found, Missing> {
+        find()
+    }
+
+    fn open(&self, name: &str) -> Result<Start, String> {
+        open(name)
+    }
+}
+
+#[cfg(feature = "card")]
+fn find() -> Result<Found, Missing> {
+    use crate::Engine;
+    let card = super::Card::new("card").map_err(|error| Missing {
+        reason: error.to_string(),
+        remedy: "a card that does not come out of reset is a fault of convoy; please report it".to_owned(),
+    })?;
+    Ok(Found {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        left_out: Some("what the functions that were built into it do not do (docs/card.md, \"Slot\")"),
+        transforms: card.description().transforms.clone(),
+    })
+}
+
+#[cfg(not(feature = "card"))]
+fn find() -> Result<Found, Missing> {
+    let remedy =
+        "make demo, or cargo build -p convoy --features card where Verilator is (scripts/card-venv.sh build)";
+    Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
+}
+
+#[cfg(feature = "card")]
+fn open(name: &str) -> Result<Start, String> {
+    use super::Card;
+    use crate::IdleEngine;
+    use crate::backend::{Cost, Made};
+    let name = name.to_owned();
+    Ok(Box::new(move |_| {
+        let card = Card::new(&name).map_err(|error| error.to_string())?;
+        let cost = Cost::Measured(Box::new(move || Card::new(&name).map(IdleEngine::new)));
+        Ok(Made { engine: Box::new(card), cost })
+    }))
+}
+
+#[cfg(not(feature = "card"))]
+fn open(_: &str) -> Result<Start, String> {
+    Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
+}

@@ -1,0 +1,114 @@
+//! The `model` engine in the configuration.
+
+use std::collections::HashMap;
+
+use convoy_scheduler::CostModel;
+use convoy_settings::{Checker, tables};
+
+use super::{BusTiming, Model, ModelTiming, SharedBus};
+use crate::backend::{Backend, Choice, Cost, EngineTraits, Found, Made, Missing, Start};
+use crate::software::transforms;
+use crate::{Engine, Placement};
+
+/// The longest of all modelled times, in ns: a second.
+const MOST_NS: f64 = 1e9;
+
+tables! {
+    /// Its own keys.
+    pub ModelKeys {
+        t_init_us: f64 => "; the costs of other engines are measured",
+        t_block_ns: f64 => "; the costs of other engines are measured",
+        depth: usize,
+        bus: String,
+    }
+}
+
+/// The settings of a `model` engine: its timing, with the costs of docs/simulator.md.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelSettings {
+    /// Initialisation of a multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// A block of 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// Multi-packets that may wait.
+    pub depth: usize,
+    /// The bus by which it is reached, by name; `None` costs nothing.
+    pub bus: Option<String>,
+}
+
+impl Default for ModelSettings {
+    /// The accelerator of the small-packets paper: 2 us (open there) and 230 Mbit/s.
+    fn default() -> Self {
+        let ModelTiming { t_init_ns, t_block_ns, depth, .. } = ModelTiming::default();
+        Self { t_init_ns, t_block_ns, depth, bus: None }
+    }
+}
+
+impl Backend for ModelSettings {
+    type Keys = ModelKeys;
+
+    const TRAITS: EngineTraits = EngineTraits {
+        summary: "a modelled accelerator: real ciphers, the timing of a device on a shared bus",
+        is_model: true,
+        choice: Choice::IfConfigured,
+        system_calls: &[],
+    };
+
+    fn check(keys: &ModelKeys, c: &mut Checker<'_>) -> Self {
+        let (default, most_us) = (Self::default(), MOST_NS / 1000.0);
+        let (t_init_us, t_block_ns) = (keys.t_init_us.as_ref(), keys.t_block_ns.as_ref());
+        let init_us = c.in_range(t_init_us, "engine.t_init_us", default.t_init_ns / 1000.0, (0.0, most_us));
+        Self {
+            t_init_ns: 1000.0 * init_us,
+            t_block_ns: c.in_range(t_block_ns, "engine.t_block_ns", default.t_block_ns, (0.0, MOST_NS)),
+            depth: c.in_range(keys.depth.as_ref(), "engine.depth", default.depth, (1, 1024)),
+            bus: keys.bus.as_ref().map(|bus| bus.get_ref().clone()),
+        }
+    }
+
+    fn placement(&self) -> Placement {
+        Placement::Lookaside
+    }
+
+    fn find() -> Result<Found, Missing> {
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        Ok(Found { version, left_out: None, transforms: transforms() })
+    }
+
+    fn open(&self, name: &str) -> Result<Start, String> {
+        let (settings, name) = (self.clone(), name.to_owned());
+        Ok(Box::new(move |shared| {
+            let bus = shared.buses.find_or_make(&name, settings.bus.as_deref())?;
+            let (t_init_ns, t_block_ns, depth) = (settings.t_init_ns, settings.t_block_ns, settings.depth);
+            let timing = ModelTiming { t_init_ns, t_block_ns, depth, has_prefetch: false };
+            let engine: Box<dyn Engine> = Box::new(Model::new(name, timing, bus));
+            Ok(Made { engine, cost: Cost::Stated(CostModel { t_init: t_init_ns, t_block: t_block_ns }) })
+        }))
+    }
+}
+
+/// The buses of a gateway, each made when the first engine on it is.
+#[derive(Default)]
+pub struct Buses {
+    timings: HashMap<String, BusTiming>,
+    made: HashMap<String, SharedBus>,
+}
+
+impl Buses {
+    /// None is made yet; these are the timings of those with a name.
+    pub fn new(timings: HashMap<String, BusTiming>) -> Self {
+        Self { timings, made: HashMap::new() }
+    }
+
+    /// The bus that engines share by its name, or one of this engine's own that costs nothing.
+    fn find_or_make(&mut self, engine: &str, bus: Option<&str>) -> Result<SharedBus, String> {
+        let name = bus.map_or_else(|| format!("{engine}'s own"), str::to_owned);
+        if let Some(bus) = self.made.get(&name) {
+            return Ok(bus.clone());
+        }
+        let timing = bus.and_then(|bus| self.timings.get(bus)).copied().unwrap_or(BusTiming::FREE);
+        let bus = SharedBus::new(timing).map_err(|error| format!("its bus's thread: {error}"))?;
+        self.made.insert(name, bus.clone());
+        Ok(bus)
+    }
+}

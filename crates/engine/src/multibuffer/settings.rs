@@ -1,0 +1,74 @@
+//! The `multibuffer` engine in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use super::{Multibuffer, done_well};
+use crate::backend::{Backend, Choice, Cost, EngineTraits, Found, Made, Missing, Start};
+use crate::software::transforms;
+use crate::{IdleEngine, Placement};
+
+const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
+
+tables! {
+    /// Its own keys.
+    pub MultibufferKeys {
+        core: usize => ", which can run on its own thread",
+    }
+}
+
+/// The settings of a `multibuffer` engine.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MultibufferSettings {
+    /// The core of its own thread; `None` is the worker's own.
+    pub core: Option<usize>,
+}
+
+impl Backend for MultibufferSettings {
+    type Keys = MultibufferKeys;
+
+    const TRAITS: EngineTraits = EngineTraits {
+        summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
+        is_model: false,
+        choice: Choice::IfFaster,
+        system_calls: &[],
+    };
+
+    fn check(keys: &MultibufferKeys, _: &mut Checker<'_>) -> Self {
+        Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
+    }
+
+    fn placement(&self) -> Placement {
+        if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
+    }
+
+    fn find() -> Result<Found, Missing> {
+        let library = convoy_ipsec_mb::Manager::new()
+            .map_err(|error| Missing { reason: error.reason, remedy: error.remedy })?;
+        let done_well = done_well(&library);
+        let is_all = done_well.len() == transforms().len();
+        Ok(Found {
+            version: library.version(),
+            left_out: (!is_all).then_some(WITHOUT_VECTOR_CODE),
+            transforms: done_well,
+        })
+    }
+
+    fn open(&self, name: &str) -> Result<Start, String> {
+        let (core, name) = (self.core, name.to_owned());
+        Ok(Box::new(move |_| {
+            let made = match core {
+                None => Multibuffer::inline(&name),
+                Some(core) => Multibuffer::on_core(&name, core),
+            };
+            let made = made.map_err(|error| format!("{error}; `convoy engines` says how to install it"))?;
+            let measured = move || {
+                let instance = match core {
+                    None => Multibuffer::inline(&name),
+                    Some(_) => Multibuffer::on_any_core(&name),
+                };
+                instance.map(IdleEngine::new)
+            };
+            Ok(Made { engine: Box::new(made), cost: Cost::Measured(Box::new(measured)) })
+        }))
+    }
+}

@@ -1,0 +1,213 @@
+//! The kinds of engine: one row each. Everything else about a kind is in the file of its [`Backend`].
+
+use std::fmt;
+
+use convoy_ipsec::Transform;
+use convoy_settings::{At, Checker, Entries, Kinds, Table};
+
+use crate::backend::{Backend, Choice, EngineTraits, Found, Missing, Shared, Start};
+use crate::card::CardSettings;
+use crate::model::ModelSettings;
+use crate::multibuffer::MultibufferSettings;
+use crate::software::SoftwareSettings;
+use crate::{Cost, IdleEngine, Placement};
+
+/// Declares the kinds: each with its word in the configuration, and the type of its settings.
+macro_rules! registry {
+    ($($(#[$doc:meta])* $kind:ident $word:literal => $settings:ident,)*) => {
+        /// The kind of an engine, as the configuration names it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum EngineKind { $($(#[$doc])* $kind,)* }
+
+        impl EngineKind {
+            /// All of them, in the order in which they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// Its word in the configuration.
+            pub const fn word(self) -> &'static str {
+                match self { $(Self::$kind => $word,)* }
+            }
+
+            /// What holds for all of its kind.
+            pub const fn traits(self) -> &'static EngineTraits {
+                match self { $(Self::$kind => &$settings::TRAITS,)* }
+            }
+
+            /// Its settings where the configuration says nothing.
+            pub fn default_settings(self) -> EngineSettings {
+                match self { $(Self::$kind => EngineSettings::$kind($settings::default()),)* }
+            }
+
+            fn search(self) -> Result<Found, Missing> {
+                match self { $(Self::$kind => $settings::find(),)* }
+            }
+        }
+
+        /// The settings of an engine, by its kind.
+        #[derive(Clone, Debug, PartialEq)]
+        pub enum EngineSettings { $($(#[$doc])* $kind($settings),)* }
+
+        impl EngineSettings {
+            /// The kind.
+            pub const fn kind(&self) -> EngineKind {
+                match self { $(Self::$kind(_) => EngineKind::$kind,)* }
+            }
+
+            /// Where such an engine works.
+            pub fn placement(&self) -> Placement {
+                match self { $(Self::$kind(settings) => settings.placement(),)* }
+            }
+
+            /// Opens what needs privileges, such as a device, and returns how to make an engine of this name.
+            ///
+            /// # Errors
+            /// Why there is none, and what to do.
+            pub fn open(&self, name: &str) -> Result<Start, String> {
+                match self { $(Self::$kind(settings) => settings.open(name),)* }
+            }
+        }
+
+        /// The keys of an engine as they are written, by its kind.
+        pub enum EngineKeys { $($(#[$doc])* $kind(<$settings as Backend>::Keys),)* }
+
+        impl EngineKeys {
+            /// The settings, with what is wrong with them.
+            pub fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
+                match self { $(Self::$kind(keys) => EngineSettings::$kind($settings::check(keys, c)),)* }
+            }
+        }
+
+        impl Kinds for EngineKeys {
+            const WORDS: &'static [&'static str] = &[$($word,)*];
+            const EXAMPLE: &'static str = EngineKind::Multibuffer.word();
+
+            fn keys(kind: usize) -> &'static [&'static str] {
+                [$(<$settings as Backend>::Keys::KEYS,)*][kind]
+            }
+
+            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
+                [$(<$settings as Backend>::Keys::NOTES,)*][kind]
+            }
+
+            fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
+                let take: &[fn(&mut Entries<'_, '_, '_>) -> Self] =
+                    &[$(|entries| Self::$kind(Table::take(entries)),)*];
+                take[kind](entries)
+            }
+
+            fn set_at(&mut self, at: At) {
+                match self { $(Self::$kind(keys) => keys.set_at(at),)* }
+            }
+        }
+    };
+}
+
+registry! {
+    /// One packet at a time with a vetted library; the reference.
+    Software "software" => SoftwareSettings,
+    /// Intel ipsec-mb bursts.
+    Multibuffer "multibuffer" => MultibufferSettings,
+    /// Real ciphers with the modelled timing of an accelerator on a shared bus.
+    Model "model" => ModelSettings,
+    /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
+    Card "card" => CardSettings,
+}
+
+impl fmt::Display for EngineKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}
+
+impl EngineSettings {
+    /// Whether such an engine works on its caller's core.
+    pub fn is_inline(&self) -> bool {
+        self.placement() == Placement::Inline
+    }
+}
+
+/// What was found out about one kind of engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EngineFinding {
+    /// The kind.
+    pub kind: EngineKind,
+    /// What there is of it here.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub found: Result<Found, Missing>,
+}
+
+impl EngineFinding {
+    /// What it can do; nothing where it is not there.
+    pub fn transforms(&self) -> &[Transform] {
+        self.found.as_ref().map_or(&[], |found| &found.transforms)
+    }
+}
+
+/// All kinds of engine, with those that this build and this machine have, and why not the others.
+pub fn available() -> Vec<EngineFinding> {
+    EngineKind::ALL.iter().map(|kind| EngineFinding { kind: *kind, found: kind.search() }).collect()
+}
+
+impl EngineKind {
+    /// An engine of this kind with nothing configured, to be measured; `None` of one whose timing is a model's.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn idle(self) -> Result<Option<IdleEngine>, String> {
+        if self.traits().is_model {
+            return Ok(None);
+        }
+        let made = self.default_settings().open(self.word())?(&mut Shared::default())?;
+        match made.cost {
+            Cost::Stated(_) => Ok(None),
+            Cost::Measured(_) => Ok(Some(IdleEngine::from(made.engine))),
+        }
+    }
+
+    /// The kinds that a gateway has without being told, by whether it always has them.
+    pub fn chosen(choice: Choice) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |kind| kind.traits().choice == choice)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transforms;
+
+    #[test]
+    fn the_card_is_there_in_a_build_with_it_and_else_says_how_to_get_one() {
+        let card = available().pop().expect("the last one");
+        assert_eq!((card.kind, card.found.is_ok()), (EngineKind::Card, cfg!(feature = "card")));
+        if let Err(missing) = card.found {
+            assert!(missing.remedy.contains("--features card"), "{}", missing.remedy);
+        }
+    }
+
+    #[test]
+    fn each_kind_that_is_there_does_something_and_says_what_it_leaves_out() {
+        for finding in available() {
+            let Ok(found) = &finding.found else { continue };
+            assert!(!found.version.is_empty() && !found.transforms.is_empty(), "{}", finding.kind);
+            assert_eq!(found.transforms != transforms(), found.left_out.is_some(), "{}", finding.kind);
+        }
+    }
+
+    #[test]
+    fn what_can_be_opened_is_what_was_found() {
+        for finding in available() {
+            let name = format!("{}0", finding.kind);
+            let opened = finding.kind.default_settings().open(&name);
+            let made = opened.and_then(|start| start(&mut Shared::default()));
+            assert_eq!(made.is_ok(), finding.found.is_ok(), "{}: {:?}", finding.kind, made.err());
+            if let Ok(made) = made {
+                let description = made.engine.description();
+                assert_eq!(description.kind, finding.kind);
+                assert_eq!(description.placement, finding.kind.default_settings().placement());
+                assert_eq!(description.is_model, finding.kind.traits().is_model);
+            }
+        }
+    }
+}

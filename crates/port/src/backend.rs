@@ -1,0 +1,174 @@
+//! What a port says of itself to the registry.
+
+use std::net::IpAddr;
+use std::ops::Range;
+
+use convoy_settings::{At, Checker, Table, Text};
+use ipnet::IpNet;
+
+use crate::{Port, PortConfig, PortError};
+
+/// What holds for all ports of a kind.
+#[derive(Clone, Copy, Debug)]
+pub struct PortTraits {
+    /// Where it is unless its `side` says otherwise.
+    pub side: Side,
+    /// Whether it carries ESP in UDP (RFC 3948), where it is outside.
+    pub carries_udp: bool,
+    /// Whether it carries ESP and AH as IP protocols of their own, where it is outside.
+    pub carries_native: bool,
+    /// Whether it carries IKE for charon.
+    pub carries_ike: bool,
+    /// How many queues it can have.
+    pub queues: Queues,
+    /// Whether it hears what ICMP says of paths, by raw sockets of the kernel: of two ports with one address, one alone may.
+    pub hears_reports: bool,
+    /// Whether its device is also an engine, under the port's name.
+    pub is_engine: bool,
+    /// Why it must be the only outside port, if it must.
+    pub why_alone: Option<&'static str>,
+    /// Its system calls beside those that every gateway makes, once privileges are given up.
+    pub system_calls: &'static [i64],
+}
+
+/// On which side of a gateway a port is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Plaintext.
+    Inside,
+    /// Protected.
+    Outside,
+    /// As its name says, `inside` or `outside`.
+    AsNamed,
+}
+
+/// How many queues a port can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queues {
+    /// One for each worker.
+    EachWorker,
+    /// One, so that there is one worker.
+    One,
+}
+
+/// One `[[port]]` of the file while the settings of its kind are checked.
+pub struct Entry<'a> {
+    /// Where the table is.
+    pub at: &'a At,
+    /// The place of its kind's word.
+    pub kind: Range<usize>,
+    /// Whether it has an address, right or wrong.
+    pub has_address: bool,
+    /// Its addresses; one without a prefix has the longest.
+    pub addresses: &'a [(&'a Text, IpNet)],
+}
+
+impl Entry<'_> {
+    /// Keeps an error about the port as one of its kind.
+    pub fn add(&self, c: &mut Checker<'_>, what: &str) {
+        c.add(&self.kind, "port.kind", what);
+    }
+
+    /// Whether a key is not in the file at all; `is_there` says whether it was read.
+    pub fn lacks(&self, key: &str, is_there: bool) -> bool {
+        self.at.lacks(key, is_there)
+    }
+
+    /// Whether there is no address at all.
+    pub fn lacks_address(&self) -> bool {
+        self.lacks("address", self.has_address)
+    }
+
+    /// Checks the addresses of a port over the kernel's sockets.
+    pub fn check_socket_addresses(&self, c: &mut Checker<'_>) {
+        for (text, address) in self.addresses.iter().filter(|(text, _)| text.get_ref().contains('/')) {
+            let what = format!(
+                "write {} alone: packets leave with this address, and the prefix is the interface's",
+                address.addr()
+            );
+            c.add(&text.span(), "port.address", what);
+        }
+        if self.lacks_address() {
+            let what = "this kind of port needs address = [\"192.0.2.1\"], the tunnels' local address";
+            self.add(c, what);
+        }
+    }
+}
+
+/// What a port takes over from the gateway that opens it.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// Workers, each with a queue of its own where the port can have several.
+    pub workers: usize,
+    /// The largest packet outside, in bytes.
+    pub mtu: u16,
+    /// The largest packet inside, in bytes.
+    pub inner_mtu: u16,
+    /// The UDP port of IKE, where charon needs it beside that of ESP in UDP.
+    pub ike_port: Option<u16>,
+    /// Those of the port's addresses at which it hears what ICMP says of paths.
+    pub reports: Vec<IpAddr>,
+    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it.
+    pub mark: Option<u32>,
+}
+
+/// A port that was opened.
+pub struct Opened {
+    /// Its queues.
+    pub queues: Vec<Box<dyn Port>>,
+    /// Its device, where that is an engine as well.
+    pub device: Option<Device>,
+}
+
+impl Opened {
+    /// A port with these queues, and no device that would be an engine.
+    pub fn of<P: Port + 'static>(queues: Vec<P>) -> Self {
+        let queues = queues.into_iter().map(|queue| Box::new(queue) as Box<dyn Port>).collect();
+        Self { queues, device: None }
+    }
+}
+
+/// A port's device that is an engine as well.
+pub enum Device {
+    /// The card.
+    #[cfg(feature = "card")]
+    Card(convoy_card::nic::NicControl),
+}
+
+/// The settings of one kind of port, which are all that the rest of convoy knows of the kind.
+pub trait Backend: Sized {
+    /// Its keys in `[[port]]`, beside those that all ports have.
+    type Keys: Table;
+
+    /// What holds for all of its kind.
+    const TRAITS: PortTraits;
+
+    /// Checks what the file says.
+    fn check(keys: &Self::Keys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self;
+
+    /// Opens the port's queues, while the gateway still has privileges.
+    ///
+    /// # Errors
+    /// [`PortError`] says what the system refused, and what to do.
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError>;
+
+    /// The kernel's interface that it makes or takes.
+    fn interface(&self) -> Option<&str> {
+        None
+    }
+
+    /// The kernel's interface into which the networks behind the tunnels are routed.
+    fn routed_interface(&self) -> Option<&str> {
+        None
+    }
+
+    /// Its MTU in bytes, where it has one of its own.
+    fn mtu(&self) -> Option<u16> {
+        None
+    }
+
+    /// Its UDP port of ESP in UDP, where it has one of its own.
+    fn udp_port(&self) -> Option<u16> {
+        None
+    }
+}

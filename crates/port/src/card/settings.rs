@@ -1,0 +1,119 @@
+//! The `card` port in the configuration.
+
+use std::net::Ipv4Addr;
+
+use convoy_packet::MacAddress;
+use convoy_settings::{Checker, Text, tables};
+
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::{PortConfig, PortError};
+
+tables! {
+    /// Its own keys.
+    pub CardKeys {
+        interface: String,
+        gateway: String,
+        mac: String,
+    }
+}
+
+/// The settings of a `card` port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CardSettings {
+    /// The kernel's name of the interface that it has as its line.
+    pub interface: String,
+    /// By which it reaches what is not on its line.
+    pub gateway: Option<Ipv4Addr>,
+    /// Its Ethernet address; without one it makes its own.
+    pub mac: Option<MacAddress>,
+}
+
+impl Backend for CardSettings {
+    type Keys = CardKeys;
+
+    const TRAITS: PortTraits = PortTraits {
+        side: Side::Outside,
+        carries_udp: true,
+        carries_native: true,
+        carries_ike: false,
+        queues: Queues::One,
+        hears_reports: false,
+        is_engine: true,
+        why_alone: Some("it carries both ESP in UDP and native ESP"),
+        system_calls: &[],
+    };
+
+    fn check(keys: &CardKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        for (text, address) in entry.addresses {
+            if address.addr().is_ipv6() || address.addr().is_unspecified() {
+                let what = "a card has IPv4 addresses of its own, such as 192.0.2.1/24";
+                c.add(&text.span(), "port.address", what);
+            }
+        }
+        if entry.lacks_address() || entry.lacks("interface", keys.interface.is_some()) {
+            let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
+            entry.add(c, what);
+        }
+        Self {
+            interface: c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default(),
+            gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
+            mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
+        }
+    }
+
+    fn interface(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
+
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+        open(self, port, context)
+    }
+}
+
+fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
+    let parsed = text.get_ref().parse().ok();
+    if parsed.is_none() {
+        let what = format!("{:?} is not an IPv4 address such as 192.0.2.254", text.get_ref());
+        c.add(&text.span(), "port.gateway", what);
+    }
+    parsed
+}
+
+/// An Ethernet address of one host: the first byte's lowest bit is for groups.
+fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
+    let parsed = text.get_ref().parse::<MacAddress>().ok();
+    let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
+    if parsed.is_none() {
+        let what = format!("{:?} is not a MAC address such as 02:00:5e:10:00:01", text.get_ref());
+        c.add(&text.span(), "port.mac", what);
+    }
+    parsed
+}
+
+#[cfg(feature = "card")]
+fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+    use std::net::IpAddr;
+
+    use super::{CardConfig, CardPort};
+    use crate::backend::Device;
+    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
+        IpAddr::V4(address) => Some((*address, *bits)),
+        IpAddr::V6(_) => None,
+    });
+    let opened = CardPort::open(&CardConfig {
+        name: port.name.clone(),
+        interface: settings.interface.clone(),
+        mac: settings.mac,
+        addresses: addresses.collect(),
+        gateway: settings.gateway,
+        mtu: context.mtu.into(),
+    })?;
+    let device = Device::Card(opened.control());
+    Ok(Opened { device: Some(device), ..Opened::of(vec![opened]) })
+}
+
+#[cfg(not(feature = "card"))]
+fn open(_: &CardSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
+    let reason = "this program was built without the card; build it with --features card (docs/card.md)";
+    Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
+}

@@ -1,0 +1,104 @@
+//! `[[port]]`: what all ports have, and the settings of each one's kind.
+
+use std::net::IpAddr;
+
+use convoy_settings::{Checker, OfKind, Spanned, Text, tables};
+use ipnet::IpNet;
+
+use crate::PortError;
+use crate::backend::{Context, Entry, Opened, PortTraits, Side};
+use crate::registry::{PortKeys, PortKind, PortSettings};
+
+tables! {
+    /// What all ports have beside `kind`.
+    pub PortCommon {
+        name: String,
+        side: String,
+        address: Vec<Text>,
+    }
+}
+
+/// One `[[port]]` as it is written.
+pub type PortEntry = OfKind<PortCommon, PortKeys>;
+
+/// One port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PortConfig {
+    /// Unique.
+    pub name: String,
+    /// Whether it is on the protected side.
+    pub is_outside: bool,
+    /// Addresses with the length of their prefix.
+    pub addresses: Vec<(IpAddr, u8)>,
+    /// The settings of its kind.
+    pub settings: PortSettings,
+}
+
+impl PortConfig {
+    /// Checks what the file says of a port; `None` where that is too little to tell which port it is.
+    pub fn check(c: &mut Checker<'_>, entry: &PortEntry) -> Option<Self> {
+        let common = &entry.common;
+        let name = c.needed(&common.at, common.name.as_ref(), "port.name", "\"outside\"");
+        let addresses: Vec<(&Text, IpNet)> = common
+            .address
+            .iter()
+            .flat_map(Spanned::get_ref)
+            .filter_map(|text| c.prefix(text, "port.address").map(|address| (text, address)))
+            .collect();
+        let keys = entry.kind.as_ref()?;
+        let table = Entry {
+            at: &common.at,
+            kind: entry.span(),
+            has_address: common.address.as_ref().is_some_and(|list| !list.get_ref().is_empty()),
+            addresses: &addresses,
+        };
+        let settings = keys.check(&table, c);
+        let name = name?;
+        Some(Self {
+            name: name.get_ref().clone(),
+            is_outside: side(c, common, name, keys.traits())?,
+            addresses: addresses.iter().map(|(_, address)| (address.addr(), address.prefix_len())).collect(),
+            settings,
+        })
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> PortKind {
+        self.settings.kind()
+    }
+
+    /// What holds for all of its kind.
+    pub fn traits(&self) -> &'static PortTraits {
+        self.settings.traits()
+    }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// [`PortError`] names the port and what the system refused.
+    pub fn open(&self, context: &Context) -> Result<Opened, PortError> {
+        self.settings.open(self, context)
+    }
+
+    /// Its addresses without the lengths of their prefixes.
+    pub(crate) fn plain_addresses(&self) -> Vec<IpAddr> {
+        self.addresses.iter().map(|(address, _)| *address).collect()
+    }
+}
+
+/// Whether it is outside, by its key, or else by its kind, or by its name.
+fn side(c: &mut Checker<'_>, common: &PortCommon, name: &Text, traits: &PortTraits) -> Option<bool> {
+    if let Some(text) = &common.side {
+        return c.one_of(Some(text), "port.side", &[("inside", false), ("outside", true)]);
+    }
+    match (traits.side, name.get_ref().as_str()) {
+        (Side::Inside, _) | (Side::AsNamed, "inside") => Some(false),
+        (Side::Outside, _) | (Side::AsNamed, "outside") => Some(true),
+        _ if common.at.unread.contains(&"side") => None,
+        _ => {
+            let what = "is it plaintext or protected? Add side = \"inside\" or side = \"outside\"";
+            c.add(&name.span(), "port.side", what);
+            None
+        }
+    }
+}

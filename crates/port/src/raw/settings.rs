@@ -1,0 +1,56 @@
+//! The `raw` port in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use super::Raw;
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::taken::raw_protocol_taken;
+use crate::{PortConfig, PortError};
+
+tables! {
+    /// It has no keys of its own.
+    pub RawKeys {}
+}
+
+/// The settings of a `raw` port: none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RawSettings;
+
+impl Backend for RawSettings {
+    type Keys = RawKeys;
+
+    const TRAITS: PortTraits = PortTraits {
+        side: Side::Outside,
+        carries_udp: false,
+        carries_native: true,
+        carries_ike: false,
+        queues: Queues::EachWorker,
+        hears_reports: true,
+        is_engine: false,
+        why_alone: None,
+        system_calls: &[],
+    };
+
+    fn check(_: &RawKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        entry.check_socket_addresses(c);
+        for (text, _) in entry.addresses.iter().filter(|(_, address)| address.addr().is_unspecified()) {
+            let what = "list the address itself; only a port of kind \"udp\" can use all addresses";
+            c.add(&text.span(), "port.address", what);
+        }
+        Self
+    }
+
+    /// The kernel hands every packet to all raw sockets of its protocol, so it would let two gateways share an address.
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+        let addresses = port.plain_addresses();
+        let taken = addresses.iter().find_map(|address| Some((address, raw_protocol_taken(*address)?)));
+        if let Some((address, protocol)) = taken {
+            let reason = format!(
+                "another program, perhaps another gateway, has IP protocol {protocol} at {address}; stop it (`ss -lwnp` names it)"
+            );
+            return Err(PortError::Invalid { port: port.name.clone(), reason });
+        }
+        let Context { reports, mtu, workers, mark, .. } = context;
+        Ok(Opened::of(Raw::bind(&port.name, &addresses, reports, (*mtu).into(), *workers, *mark)?))
+    }
+}

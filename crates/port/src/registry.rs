@@ -1,0 +1,135 @@
+//! The kinds of port: one row each. Everything else about a kind is in the file of its [`Backend`].
+
+use std::fmt;
+
+use convoy_settings::{At, Checker, Entries, Kinds, Table};
+
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
+use crate::card::CardSettings;
+use crate::pcap::PcapSettings;
+use crate::raw::RawSettings;
+use crate::tun::TunSettings;
+use crate::udp::UdpSettings;
+use crate::{PortConfig, PortError};
+
+/// Declares the kinds: each with its word in the configuration, and the type of its settings.
+macro_rules! registry {
+    ($($(#[$doc:meta])* $kind:ident $word:literal => $settings:ident,)*) => {
+        /// The kind of a port.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum PortKind {
+            $($(#[$doc])* $kind,)*
+            /// In-process queues, for tests and the demo; no configuration names it.
+            Memory,
+        }
+
+        impl PortKind {
+            /// Those that a configuration can name, in the order in which they are listed.
+            pub const ALL: &'static [Self] = &[$(Self::$kind,)*];
+
+            /// Its word in the configuration.
+            pub const fn word(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $word,)*
+                    Self::Memory => "memory",
+                }
+            }
+        }
+
+        /// The settings of a port, by its kind.
+        #[derive(Clone, Debug, PartialEq, Eq)]
+        pub enum PortSettings { $($(#[$doc])* $kind($settings),)* }
+
+        impl PortSettings {
+            /// The kind.
+            pub const fn kind(&self) -> PortKind {
+                match self { $(Self::$kind(_) => PortKind::$kind,)* }
+            }
+
+            /// What holds for all of its kind.
+            pub const fn traits(&self) -> &'static PortTraits {
+                match self { $(Self::$kind(_) => &$settings::TRAITS,)* }
+            }
+
+            /// The kernel's interface that it makes or takes.
+            pub fn interface(&self) -> Option<&str> {
+                match self { $(Self::$kind(settings) => settings.interface(),)* }
+            }
+
+            /// The kernel's interface into which the networks behind the tunnels are routed.
+            pub fn routed_interface(&self) -> Option<&str> {
+                match self { $(Self::$kind(settings) => settings.routed_interface(),)* }
+            }
+
+            /// Its MTU in bytes, where it has one of its own.
+            pub fn mtu(&self) -> Option<u16> {
+                match self { $(Self::$kind(settings) => settings.mtu(),)* }
+            }
+
+            /// Its UDP port of ESP in UDP, where it has one of its own.
+            pub fn udp_port(&self) -> Option<u16> {
+                match self { $(Self::$kind(settings) => settings.udp_port(),)* }
+            }
+
+            pub(crate) fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+                match self { $(Self::$kind(settings) => settings.open(port, context),)* }
+            }
+        }
+
+        /// The keys of a port as they are written, by its kind.
+        pub enum PortKeys { $($(#[$doc])* $kind(<$settings as Backend>::Keys),)* }
+
+        impl PortKeys {
+            /// What holds for all of its kind.
+            pub const fn traits(&self) -> &'static PortTraits {
+                match self { $(Self::$kind(_) => &$settings::TRAITS,)* }
+            }
+
+            pub(crate) fn check(&self, entry: &Entry<'_>, c: &mut Checker<'_>) -> PortSettings {
+                match self { $(Self::$kind(keys) => PortSettings::$kind($settings::check(keys, entry, c)),)* }
+            }
+        }
+
+        impl Kinds for PortKeys {
+            const WORDS: &'static [&'static str] = &[$($word,)*];
+            const EXAMPLE: &'static str = PortKind::Udp.word();
+
+            fn keys(kind: usize) -> &'static [&'static str] {
+                [$(<$settings as Backend>::Keys::KEYS,)*][kind]
+            }
+
+            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
+                [$(<$settings as Backend>::Keys::NOTES,)*][kind]
+            }
+
+            fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
+                let take: &[fn(&mut Entries<'_, '_, '_>) -> Self] =
+                    &[$(|entries| Self::$kind(Table::take(entries)),)*];
+                take[kind](entries)
+            }
+
+            fn set_at(&mut self, at: At) {
+                match self { $(Self::$kind(keys) => keys.set_at(at),)* }
+            }
+        }
+    };
+}
+
+registry! {
+    /// A Linux TUN interface.
+    Tun "tun" => TunSettings,
+    /// ESP in UDP, port 4500.
+    Udp "udp" => UdpSettings,
+    /// IP protocols 50 and 51.
+    Raw "raw" => RawSettings,
+    /// A capture is read, another is written.
+    Pcap "pcap" => PcapSettings,
+    /// The card: Ethernet on an interface, ESP encrypted and decrypted inline.
+    Card "card" => CardSettings,
+}
+
+impl fmt::Display for PortKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
+    }
+}

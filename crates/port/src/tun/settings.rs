@@ -1,0 +1,83 @@
+//! The `tun` port in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use super::{Tun, TunConfig};
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::{PortConfig, PortError};
+
+/// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200 section 5).
+const LEAST_V6_MTU: u16 = 1280;
+
+tables! {
+    /// Its own keys.
+    pub TunKeys {
+        device: String,
+        mtu: u16 => "; outside, mtu of [gateway] holds",
+    }
+}
+
+/// The settings of a `tun` port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TunSettings {
+    /// The kernel's name of the device.
+    pub device: String,
+    /// Its MTU in bytes; `None` is what the tunnels leave.
+    pub mtu: Option<u16>,
+}
+
+impl Backend for TunSettings {
+    type Keys = TunKeys;
+
+    const TRAITS: PortTraits = PortTraits {
+        side: Side::Inside,
+        carries_udp: false,
+        carries_native: false,
+        carries_ike: false,
+        queues: Queues::EachWorker,
+        hears_reports: false,
+        is_engine: false,
+        why_alone: None,
+        system_calls: &[],
+    };
+
+    fn check(keys: &TunKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        if entry.lacks("device", keys.device.is_some()) {
+            entry.add(c, "a tun port needs device = \"convoy0\"");
+        }
+        let has_v6 = entry.addresses.iter().any(|(_, address)| address.addr().is_ipv6());
+        if let Some(mtu) =
+            keys.mtu.as_ref().filter(|mtu| has_v6 && (576..LEAST_V6_MTU).contains(mtu.get_ref()))
+        {
+            let what = "an interface with an IPv6 address needs 1280 bytes at least; raise it, or remove that address";
+            c.add(&mtu.span(), "port.mtu", what);
+        }
+        Self {
+            device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
+            mtu: keys.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, (576, 9400))),
+        }
+    }
+
+    fn interface(&self) -> Option<&str> {
+        Some(&self.device)
+    }
+
+    fn routed_interface(&self) -> Option<&str> {
+        Some(&self.device)
+    }
+
+    fn mtu(&self) -> Option<u16> {
+        self.mtu
+    }
+
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+        let queues = Tun::open(&TunConfig {
+            name: port.name.clone(),
+            device: self.device.clone(),
+            addresses: port.addresses.clone(),
+            mtu: context.inner_mtu,
+            queues: context.workers,
+        })?;
+        Ok(Opened::of(queues))
+    }
+}

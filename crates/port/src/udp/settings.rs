@@ -1,0 +1,64 @@
+//! The `udp` port in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use super::{Udp, UdpConfig};
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError};
+
+tables! {
+    /// Its own keys.
+    pub UdpKeys {
+        udp_port: u16,
+    }
+}
+
+/// The settings of a `udp` port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpSettings {
+    /// Its UDP port of ESP in UDP.
+    pub udp_port: u16,
+}
+
+impl Backend for UdpSettings {
+    type Keys = UdpKeys;
+
+    const TRAITS: PortTraits = PortTraits {
+        side: Side::Outside,
+        carries_udp: true,
+        carries_native: false,
+        carries_ike: true,
+        queues: Queues::EachWorker,
+        hears_reports: true,
+        is_engine: false,
+        why_alone: None,
+        system_calls: &[],
+    };
+
+    fn check(keys: &UdpKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        entry.check_socket_addresses(c);
+        let udp_port = c.in_range(keys.udp_port.as_ref(), "port.udp_port", NATT_PORT, (1, u16::MAX));
+        if let Some(text) = keys.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
+            c.add(&text.span(), "port.udp_port", "port 500 is for IKE and must not carry ESP (RFC 3948)");
+        }
+        Self { udp_port }
+    }
+
+    fn udp_port(&self) -> Option<u16> {
+        Some(self.udp_port)
+    }
+
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+        let queues = Udp::bind(&UdpConfig {
+            name: port.name.clone(),
+            addresses: port.plain_addresses(),
+            ports: std::iter::once(self.udp_port).chain(context.ike_port).collect(),
+            mtu: context.mtu,
+            queues: context.workers,
+            offloads: true,
+            reports: context.reports.clone(),
+            mark: context.mark,
+        })?;
+        Ok(Opened::of(queues))
+    }
+}

@@ -1,0 +1,157 @@
+//! Tables of several kinds: `[[engine]]` and `[[port]]`.
+
+use std::ops::Range;
+
+use toml::Spanned;
+
+use crate::table::{At, Entries, Table};
+
+/// The kinds that a table can be of, as an enum that holds the keys of one. The registries of engines and ports declare theirs.
+pub trait Kinds: Sized {
+    /// What `kind` may be, in the order in which it is listed.
+    const WORDS: &'static [&'static str];
+    /// The one to suggest where none is given.
+    const EXAMPLE: &'static str;
+
+    /// The keys that only tables of this kind have, by its place in [`WORDS`](Self::WORDS).
+    fn keys(kind: usize) -> &'static [&'static str];
+
+    /// What to add for a key of this kind that another kind of table has, each with the key.
+    fn notes(kind: usize) -> &'static [(&'static str, &'static str)];
+
+    /// Reads the keys of this kind.
+    fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self;
+
+    /// Notes where the table is.
+    fn set_at(&mut self, at: At);
+
+    /// The place of a word in [`WORDS`](Self::WORDS).
+    fn find(word: &str) -> Option<usize> {
+        Self::WORDS.iter().position(|other| *other == word)
+    }
+
+    /// The kinds that have a key, in words for an error; `None` if no kind has it.
+    fn kinds_with(key: &str) -> Option<String> {
+        let having: Vec<usize> =
+            (0..Self::WORDS.len()).filter(|kind| Self::keys(*kind).contains(&key)).collect();
+        let words: Vec<String> = having.iter().map(|kind| format!("{:?}", Self::WORDS[*kind])).collect();
+        let notes = having.iter().flat_map(|kind| Self::notes(*kind));
+        let note = notes.filter(|(of, _)| *of == key).map(|(_, note)| *note).next().unwrap_or_default();
+        (!words.is_empty()).then(|| words.join(" or ") + note)
+    }
+}
+
+/// A table of one kind among several.
+pub struct OfKind<C, K> {
+    /// The keys that all kinds have.
+    pub common: C,
+    /// The word of its kind.
+    pub word: Option<Spanned<String>>,
+    /// The keys of its kind; `None` where the word is missing or unknown, which was reported.
+    pub kind: Option<K>,
+}
+
+impl<C: Table, K> OfKind<C, K> {
+    /// The place of its kind's word, or of the whole table.
+    pub fn span(&self) -> Range<usize> {
+        match &self.word {
+            Some(word) => word.span(),
+            None => self.common.at().span.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Reader, Source, Text, tables};
+
+    tables! {
+        Common { name: String, }
+        Plain {}
+        Sized { bytes: u16 => "; others have no size", }
+        Both { bytes: u16, }
+    }
+
+    enum Keys {
+        Plain(Plain),
+        Sized(Sized),
+        Both(Both),
+    }
+
+    impl Kinds for Keys {
+        const WORDS: &'static [&'static str] = &["plain", "sized", "both"];
+        const EXAMPLE: &'static str = "plain";
+
+        fn keys(kind: usize) -> &'static [&'static str] {
+            [Plain::KEYS, Sized::KEYS, Both::KEYS][kind]
+        }
+
+        fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
+            [Plain::NOTES, Sized::NOTES, Both::NOTES][kind]
+        }
+
+        fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
+            match kind {
+                0 => Self::Plain(Table::take(entries)),
+                1 => Self::Sized(Table::take(entries)),
+                _ => Self::Both(Table::take(entries)),
+            }
+        }
+
+        fn set_at(&mut self, at: At) {
+            match self {
+                Self::Plain(keys) => keys.at = at,
+                Self::Sized(keys) => keys.at = at,
+                Self::Both(keys) => keys.at = at,
+            }
+        }
+    }
+
+    fn read(text: &str) -> (Vec<OfKind<Common, Keys>>, Vec<String>) {
+        let source = Source::new("a.toml", text);
+        let (mut reader, tables) = Reader::new(&source).unwrap_or_else(|_| panic!("TOML: {text}"));
+        let (_, value) = tables.into_iter().next().expect("a table");
+        let entries = reader.list_of_kinds("thing", value);
+        let problems = reader.into_problems();
+        (entries, problems.iter().map(|problem| format!("{}: {}", problem.key, problem.what)).collect())
+    }
+
+    #[test]
+    fn each_kind_has_the_keys_of_all_and_its_own() {
+        let (mut entries, problems) = read("[[thing]]\nkind = \"sized\"\nname = \"a\"\nbytes = 7\n");
+        assert_eq!(problems, [""; 0]);
+        let entry = entries.remove(0);
+        assert_eq!(entry.common.name.as_ref().map(|name: &Text| name.get_ref().as_str()), Some("a"));
+        let bytes = match entry.kind.expect("a kind") {
+            Keys::Sized(keys) => keys.bytes,
+            Keys::Both(keys) => keys.bytes.filter(|_| false),
+            Keys::Plain(_) => None,
+        };
+        assert_eq!(bytes.map(Spanned::into_inner), Some(7));
+    }
+
+    #[test]
+    fn a_key_of_other_kinds_says_of_which_and_a_misspelt_one_what_was_meant() {
+        let told = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
+        let of_others = "thing.bytes: it is only for kind = \"sized\" or \"both\"; others have no size";
+        assert_eq!(told("kind = \"plain\"\nbytes = 7\n"), of_others);
+        let misspelt = "thing.bites: there is no such key; did you mean \"bytes\"?";
+        assert_eq!(told("kind = \"sized\"\nbites = 7\n"), misspelt);
+        let none = "thing.colour: there is no such key; there are kind, name, bytes";
+        assert_eq!(told("kind = \"sized\"\ncolour = 7\n"), none);
+    }
+
+    #[test]
+    fn without_a_known_kind_its_keys_are_read_all_the_same() {
+        let told = |text: &str| read(&format!("[[thing]]\n{text}")).1.join("\n");
+        assert_eq!(told("bytes = 7\n"), "thing.kind: it is missing; add kind = \"plain\"");
+        let wrong = told("kind = \"sised\"\nbytes = \"x\"\n");
+        let (kind, bytes) = wrong.split_once('\n').expect("two problems");
+        assert_eq!(
+            kind,
+            "thing.kind: unknown \"sised\"; did you mean \"sized\"? There are plain, sized, both"
+        );
+        assert!(bytes.starts_with("thing.bytes: invalid type"), "{bytes}");
+    }
+}
