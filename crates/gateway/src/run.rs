@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use convoy_ipsec::Transform;
+use convoy_ipsec::{SaProtocol, Transform};
 use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
@@ -406,8 +406,9 @@ impl Drop for Gateway {
 
 /// The transforms that charon may negotiate with these engines, to be measured before it does.
 fn ahead(config: &Config, costs: &Costs) -> Vec<Transform> {
-    let may_come =
-        |transform: &Transform| config.charon.is_some() && (config.allow_weak || !transform.is_weak());
+    let may_come = |transform: &Transform| {
+        config.charon.is_some() && (config.allow_weak || !transform.is_weak(SaProtocol::Esp))
+    };
     costs.transforms().into_iter().filter(may_come).collect()
 }
 

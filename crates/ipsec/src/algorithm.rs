@@ -1,8 +1,13 @@
 //! The algorithms of ESP and AH, and what each of them needs.
 
+mod table;
+
 use std::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::SaProtocol;
+pub use table::{ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, IntegrityRow};
 
 /// The length of an AES key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -16,6 +21,14 @@ pub enum KeyBits {
 }
 
 impl KeyBits {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::B128, Self::B192, Self::B256];
+
+    /// The key of so many bytes, if AES has one.
+    pub fn of_bytes(bytes: usize) -> Option<Self> {
+        Self::ALL.into_iter().find(|key| key.bytes() == bytes)
+    }
+
     /// The key's length in bytes.
     pub const fn bytes(self) -> usize {
         match self {
@@ -72,29 +85,6 @@ pub enum Integrity {
     HmacSha512_256,
 }
 
-impl Integrity {
-    /// The key's length in bytes: the hash's output length (RFC 2404, 4868).
-    pub const fn key_len(self) -> usize {
-        match self {
-            Self::HmacMd5_96 => 16,
-            Self::HmacSha1_96 => 20,
-            Self::HmacSha256_128 => 32,
-            Self::HmacSha384_192 => 48,
-            Self::HmacSha512_256 => 64,
-        }
-    }
-
-    /// The ICV's length in bytes.
-    pub const fn icv_len(self) -> usize {
-        match self {
-            Self::HmacMd5_96 | Self::HmacSha1_96 => 12,
-            Self::HmacSha256_128 => 16,
-            Self::HmacSha384_192 => 24,
-            Self::HmacSha512_256 => 32,
-        }
-    }
-}
-
 /// What one SA does to a packet's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Transform {
@@ -112,65 +102,56 @@ pub enum Transform {
 }
 
 impl Transform {
+    /// Its encryption algorithm.
+    pub const fn encryption(self) -> Encryption {
+        match self {
+            Self::Aead(aead) => Encryption::Aead(aead),
+            Self::Chained { cipher, .. } => Encryption::Cipher(cipher),
+        }
+    }
+
+    /// Its integrity algorithm, if it has one of its own.
+    pub const fn integrity(self) -> Option<Integrity> {
+        match self {
+            Self::Aead(_) => None,
+            Self::Chained { integrity, .. } => integrity,
+        }
+    }
+
     /// Bytes of IV that travel in each packet.
     pub const fn iv_len(self) -> usize {
-        match self {
-            Self::Aead(_) => 8,
-            Self::Chained { cipher, .. } => match cipher {
-                Cipher::Null => 0,
-                Cipher::AesCtr(_) | Cipher::TripleDesCbc | Cipher::DesCbc => 8,
-                Cipher::AesCbc(_) => 16,
-            },
-        }
+        self.encryption().row().iv_len
     }
 
     /// Bytes of ICV at the end of each packet.
     pub const fn icv_len(self) -> usize {
-        match self {
-            Self::Aead(Aead::AesGcm { icv, .. }) => icv as usize,
-            Self::Aead(Aead::ChaCha20Poly1305 | Aead::NullAesGmac(_)) => 16,
-            Self::Chained { integrity: Some(integrity), .. } => integrity.icv_len(),
-            Self::Chained { integrity: None, .. } => 0,
+        match self.integrity() {
+            Some(integrity) => integrity.row().icv_len,
+            None => self.encryption().row().icv_len,
         }
     }
 
     /// The multiple in bytes to which payload, padding, pad length and next header are padded: the
     /// cipher's block, and never less than 4 (RFC 4303 section 2.4).
     pub const fn alignment(self) -> usize {
-        match self {
-            Self::Chained { cipher: Cipher::AesCbc(_), .. } => 16,
-            Self::Chained { cipher: Cipher::TripleDesCbc | Cipher::DesCbc, .. } => 8,
-            _ => 4,
-        }
+        self.encryption().row().block_len
     }
 
     /// Bytes of cipher key, without salt.
     pub const fn cipher_key_len(self) -> usize {
-        match self {
-            Self::Aead(Aead::AesGcm { key, .. } | Aead::NullAesGmac(key)) => key.bytes(),
-            Self::Aead(Aead::ChaCha20Poly1305) => 32,
-            Self::Chained { cipher, .. } => match cipher {
-                Cipher::Null => 0,
-                Cipher::AesCbc(key) | Cipher::AesCtr(key) => key.bytes(),
-                Cipher::TripleDesCbc => 24,
-                Cipher::DesCbc => 8,
-            },
-        }
+        self.encryption().key_len()
     }
 
     /// Bytes of salt (RFC 4106, 4543, 7634) or nonce (RFC 3686) that follow the cipher key.
     pub const fn salt_len(self) -> usize {
-        match self {
-            Self::Aead(_) | Self::Chained { cipher: Cipher::AesCtr(_), .. } => 4,
-            Self::Chained { .. } => 0,
-        }
+        self.encryption().row().salt_len
     }
 
     /// Bytes of integrity key that follow the salt.
     pub const fn integrity_key_len(self) -> usize {
-        match self {
-            Self::Chained { integrity: Some(integrity), .. } => integrity.key_len(),
-            _ => 0,
+        match self.integrity() {
+            Some(integrity) => integrity.row().key_len,
+            None => 0,
         }
     }
 
@@ -179,17 +160,16 @@ impl Transform {
         self.cipher_key_len() + self.salt_len() + self.integrity_key_len()
     }
 
-    /// Whether the gateway refuses this unless `allow_weak = true`: DES, 3DES, MD5, and whatever lacks
-    /// encryption or integrity.
-    pub const fn is_weak(self) -> bool {
-        match self {
-            Self::Aead(Aead::NullAesGmac(_)) => true,
-            Self::Aead(_) => false,
-            Self::Chained { cipher, integrity } => {
-                matches!(cipher, Cipher::Null | Cipher::TripleDesCbc | Cipher::DesCbc)
-                    || matches!(integrity, None | Some(Integrity::HmacMd5_96))
-            }
-        }
+    /// Whether the gateway refuses this unless `allow_weak = true`: DES, 3DES, MD5, and whatever lacks integrity, or encryption in ESP;
+    /// AH has none by design.
+    pub const fn is_weak(self, protocol: SaProtocol) -> bool {
+        let is_encryption_weak = matches!(protocol, SaProtocol::Esp) && self.encryption().row().is_weak;
+        let is_integrity_weak = match (self, self.integrity()) {
+            (Self::Aead(_), _) => false,
+            (Self::Chained { .. }, Some(integrity)) => integrity.row().is_weak,
+            (Self::Chained { .. }, None) => true,
+        };
+        is_encryption_weak || is_integrity_weak
     }
 }
 

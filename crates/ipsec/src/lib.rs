@@ -48,7 +48,10 @@ mod tos;
 mod trailer;
 mod tunnels;
 
-pub use algorithm::{Aead, Cipher, Integrity, KeyBits, KeyLengthError, KeyMaterial, Transform};
+pub use algorithm::{
+    Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,
+    KeyLengthError, KeyMaterial, Transform,
+};
 pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES};
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
@@ -62,7 +65,7 @@ pub use processor::{
     FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
     OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
 };
-pub use proposal::{PROPOSAL_WORDS, Proposal, ProposalError};
+pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;

@@ -19,7 +19,7 @@ pub(super) trait Authenticate: Send + Sync {
 
 /// `None` for a key that the algorithm does not take.
 pub(super) fn expand_integrity(integrity: Integrity, key: &[u8]) -> Option<Box<dyn Authenticate>> {
-    let icv_len = integrity.icv_len();
+    let icv_len = integrity.row().icv_len;
     match integrity {
         Integrity::HmacMd5_96 => HmacKeys::<Hmac<Md5>>::expand(key, icv_len),
         Integrity::HmacSha1_96 => HmacKeys::<Hmac<Sha1>>::expand(key, icv_len),

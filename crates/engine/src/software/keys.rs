@@ -6,7 +6,8 @@ use aes::{Aes128, Aes192, Aes256};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::consts::{U8, U12, U16};
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, Direction, Integrity, KeyBits, KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, Direction, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, KeyBits,
+    KeyMaterial, Prepared, SaIndex, Transform,
 };
 
 use super::aead::AeadKeys;
@@ -66,30 +67,18 @@ impl KeyTable {
     }
 }
 
-const KEY_BITS: [KeyBits; 3] = [KeyBits::B128, KeyBits::B192, KeyBits::B256];
-
 /// Every transform that the `software` and `model` engines do: all of RFC 8221's ESP and the weak ones.
 pub fn transforms() -> Vec<Transform> {
-    let aead = KEY_BITS.into_iter().flat_map(|key| {
-        let gcm = [8, 12, 16].map(|icv| Aead::AesGcm { key, icv });
-        gcm.into_iter().chain([Aead::NullAesGmac(key)])
-    });
-    let aead = aead.chain([Aead::ChaCha20Poly1305]).map(Transform::Aead);
-    let aes = KEY_BITS.into_iter().flat_map(|key| [Cipher::AesCbc(key), Cipher::AesCtr(key)]);
-    let ciphers = aes.chain([Cipher::Null, Cipher::TripleDesCbc, Cipher::DesCbc]);
-    let chained = ciphers.flat_map(|cipher| {
-        let integrity = [
-            None,
-            Some(Integrity::HmacMd5_96),
-            Some(Integrity::HmacSha1_96),
-            Some(Integrity::HmacSha256_128),
-            Some(Integrity::HmacSha384_192),
-            Some(Integrity::HmacSha512_256),
-        ];
-        integrity.map(|integrity| Transform::Chained { cipher, integrity })
+    let integrity = || std::iter::once(None).chain(INTEGRITY.iter().map(|row| Some(row.algorithm)));
+    let encryption = ENCRYPTION.iter().flat_map(EncryptionRow::algorithms);
+    let all = encryption.flat_map(|encryption| match encryption {
+        Encryption::Aead(aead) => vec![Transform::Aead(aead)],
+        Encryption::Cipher(cipher) => {
+            integrity().map(|integrity| Transform::Chained { cipher, integrity }).collect()
+        }
     });
     let nothing = Transform::Chained { cipher: Cipher::Null, integrity: None };
-    aead.chain(chained).filter(|transform| *transform != nothing).collect()
+    all.filter(|transform| *transform != nothing).collect()
 }
 
 /// `None` for what is no transform: a GCM tag of another length, or neither cipher nor integrity.

@@ -9,11 +9,11 @@ use crate::lab::Lab;
 /// ESP-NULL or AH: `message` under `key`, which HMAC fills up with zeros (RFC 2104 section 2).
 fn case(name: &str, integrity: Integrity, key: &[u8], message: &[u8], mac: &str) -> Case {
     let mut key = key.to_vec();
-    key.resize(integrity.key_len(), 0);
+    key.resize(integrity.row().key_len, 0);
     Case {
         key,
         head: message.to_vec(),
-        icv: bytes(mac)[..integrity.icv_len()].to_vec(),
+        icv: bytes(mac)[..integrity.row().icv_len].to_vec(),
         ..Case::new(name, Transform::Chained { cipher: Cipher::Null, integrity: Some(integrity) })
     }
 }

@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Integrity, Lifetime, Limits, Mode, OuterDf, OuterDscp, PROPOSAL_WORDS, Ports,
-    Proposal, ProposalError, SaProtocol, TrafficSelector, Transform,
+    AddressRange, EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, Ports, Proposal, ProposalError,
+    SaProtocol, TrafficSelector, proposal_words,
 };
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
@@ -194,8 +194,11 @@ fn proposal(
     let proposal = match text.get_ref().parse::<Proposal>() {
         Ok(proposal) => proposal,
         Err(error) => {
+            let words = proposal_words();
             let meant = match &error {
-                ProposalError::UnknownWord { word, .. } => nearest(word, &PROPOSAL_WORDS),
+                ProposalError::UnknownWord { word, .. } => {
+                    nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>())
+                }
                 ProposalError::Invalid { .. } => None,
             };
             let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant:?}? "));
@@ -204,12 +207,7 @@ fn proposal(
         }
     };
     let protocol = protocol?;
-    // What AH needs is integrity alone.
-    let is_weak = match (protocol, proposal.transform) {
-        (SaProtocol::Ah, Transform::Chained { integrity, .. }) => integrity == Some(Integrity::HmacMd5_96),
-        (_, transform) => transform.is_weak(),
-    };
-    if is_weak && !allow_weak {
+    if proposal.transform.is_weak(protocol) && !allow_weak {
         let what = format!(
             "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
              allow_weak = true in [gateway]"

@@ -1,28 +1,12 @@
 //! charon's algorithms and keys as convoy's.
 
-use convoy_ipsec::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
+use convoy_ipsec::{Cipher, Encryption, EncryptionRow, Integrity, IntegrityRow, KeyMaterial, Transform};
 
 use super::backend::Refusal;
 use crate::protocol::{SaKeys, SaProtocolId};
 
-/// Of IANA's "Transform Type 1", and what charon puts where there is none.
-mod encryption {
-    pub(super) const DES: u16 = 2;
-    pub(super) const TRIPLE_DES: u16 = 3;
-    pub(super) const NULL: u16 = 11;
-    pub(super) const AES_CBC: u16 = 12;
-    pub(super) const AES_CTR: u16 = 13;
-    pub(super) const AES_GCM_8: u16 = 18;
-    pub(super) const AES_GCM_12: u16 = 19;
-    pub(super) const AES_GCM_16: u16 = 20;
-    pub(super) const NULL_AES_GMAC: u16 = 21;
-    pub(super) const CHACHA20_POLY1305: u16 = 28;
-}
-
-/// charon's number of no algorithm.
+/// charon's number of no algorithm, beside IANA's 0.
 const UNDEFINED: u16 = 1024;
-/// Salt or nonce at the end of a cipher key, in bytes (RFC 4106, 4543, 7634, 3686).
-const SALT_BYTES: usize = 4;
 
 /// The keys of an SA, in convoy's order: cipher key, salt, integrity key.
 ///
@@ -51,57 +35,32 @@ fn transform(protocol: SaProtocolId, keys: &SaKeys) -> Result<Transform, Refusal
         }
         return Ok(Transform::Chained { cipher: Cipher::Null, integrity });
     }
-    let salted = || bits(keys.encryption_key.len().saturating_sub(SALT_BYTES));
-    let plain = || bits(keys.encryption_key.len());
-    let gcm = |icv| Ok(Transform::Aead(Aead::AesGcm { key: salted()?, icv }));
-    let cipher = match keys.encryption {
-        encryption::AES_GCM_8 => return gcm(8),
-        encryption::AES_GCM_12 => return gcm(12),
-        encryption::AES_GCM_16 => return gcm(16),
-        encryption::NULL_AES_GMAC => return Ok(Transform::Aead(Aead::NullAesGmac(salted()?))),
-        encryption::CHACHA20_POLY1305 => return Ok(Transform::Aead(Aead::ChaCha20Poly1305)),
-        encryption::AES_CBC => Cipher::AesCbc(plain()?),
-        encryption::AES_CTR => Cipher::AesCtr(salted()?),
-        encryption::TRIPLE_DES => Cipher::TripleDesCbc,
-        encryption::DES => Cipher::DesCbc,
-        encryption::NULL => Cipher::Null,
-        other => return Err(Refusal(format!("encryption algorithm {other} is not one of the gateway's"))),
-    };
-    Ok(Transform::Chained { cipher, integrity: integrity(keys.integrity)? })
-}
-
-fn bits(key_bytes: usize) -> Result<KeyBits, Refusal> {
-    match key_bytes {
-        16 => Ok(KeyBits::B128),
-        24 => Ok(KeyBits::B192),
-        32 => Ok(KeyBits::B256),
-        other => Err(Refusal(format!("AES has no keys of {other} bytes"))),
+    let row = EncryptionRow::of_number(keys.encryption).ok_or_else(|| {
+        Refusal(format!("encryption algorithm {} is not one of the gateway's", keys.encryption))
+    })?;
+    let key_len = keys.encryption_key.len().saturating_sub(row.salt_len);
+    match row.with_key(key_len).ok_or_else(|| Refusal(format!("AES has no keys of {key_len} bytes")))? {
+        Encryption::Aead(aead) => Ok(Transform::Aead(aead)),
+        Encryption::Cipher(cipher) => {
+            Ok(Transform::Chained { cipher, integrity: integrity(keys.integrity)? })
+        }
     }
 }
 
-/// Of IANA's "Transform Type 3".
 fn integrity(number: u16) -> Result<Option<Integrity>, Refusal> {
-    Ok(Some(match number {
-        0 | UNDEFINED => return Ok(None),
-        1 => Integrity::HmacMd5_96,
-        2 => Integrity::HmacSha1_96,
-        12 => Integrity::HmacSha256_128,
-        13 => Integrity::HmacSha384_192,
-        14 => Integrity::HmacSha512_256,
-        other => return Err(Refusal(format!("integrity algorithm {other} is not one of the gateway's"))),
-    }))
-}
-
-/// Whether the gateway refuses this unless `allow_weak = true`. AH encrypts nothing by design.
-pub(super) fn is_weak(protocol: SaProtocolId, transform: Transform) -> bool {
-    match (protocol, transform) {
-        (SaProtocolId::Ah, Transform::Chained { integrity, .. }) => integrity == Some(Integrity::HmacMd5_96),
-        (_, transform) => transform.is_weak(),
+    if matches!(number, 0 | UNDEFINED) {
+        return Ok(None);
     }
+    let row = IntegrityRow::of_number(number);
+    let row =
+        row.ok_or_else(|| Refusal(format!("integrity algorithm {number} is not one of the gateway's")))?;
+    Ok(Some(row.algorithm))
 }
 
 #[cfg(test)]
 mod tests {
+    use convoy_ipsec::SaProtocol;
+
     use super::*;
 
     fn keys(encryption: u16, cipher_bytes: usize, integrity: u16, integrity_bytes: usize) -> SaKeys {
@@ -139,8 +98,8 @@ mod tests {
     fn ah_takes_an_integrity_algorithm_alone() {
         let material = key_material(SaProtocolId::Ah, &keys(1024, 0, 12, 32)).expect("AH with SHA-256");
         assert_eq!(material.transform().to_string(), "null-sha256");
-        assert!(!is_weak(SaProtocolId::Ah, material.transform()));
-        assert!(is_weak(SaProtocolId::Esp, material.transform()));
+        assert!(!material.transform().is_weak(SaProtocol::Ah));
+        assert!(material.transform().is_weak(SaProtocol::Esp));
         assert!(key_material(SaProtocolId::Ah, &keys(1024, 0, 1024, 0)).is_err());
         assert!(key_material(SaProtocolId::Ah, &keys(12, 16, 12, 32)).is_err());
     }

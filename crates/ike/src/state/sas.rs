@@ -8,7 +8,7 @@ use convoy_ipsec::{
 };
 
 use super::State;
-use super::algorithm::{is_weak, key_material};
+use super::algorithm::key_material;
 use super::backend::{Backend, Ends, Refusal};
 use crate::protocol::{
     AddSa, Dscp, EncapMode, Lifetimes, PolicyClass, PolicyKind, ReplyBody, SaId, SaProtocolId, Status,
@@ -50,8 +50,8 @@ impl State {
             return Err(Refusal(format!("an SA with the SPI {:#010x} is installed", sa.id.spi)));
         }
         let mut config = sa_config(sa)?;
-        if is_weak(sa.id.protocol, config.keys.transform()) && !self.config.allow_weak {
-            let transform = config.keys.transform();
+        let transform = config.keys.transform();
+        if transform.is_weak(config.protocol) && !self.config.allow_weak {
             return Err(Refusal(format!("{transform} is weak, and allow_weak is not set")));
         }
         let direction = config.direction;
