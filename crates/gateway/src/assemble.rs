@@ -1,6 +1,7 @@
 //! From a configuration to what runs: engines, SAs, policies, a pipeline.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use convoy_engine::{BusTiming, Buses, Cost, Engine, Fault, FaultPlan, Faulty, Made, Shared, Start};
 use convoy_ipsec::{
@@ -59,7 +60,7 @@ pub struct Installed {
     pub config: TunnelConfig,
     /// The number by which policies know it.
     pub id: TunnelId,
-    /// Its SAs, inbound, then outbound; empty without static keys.
+    /// Its SAs; empty without static keys, and where another worker serves it.
     pub sas: Vec<SaIndex>,
     /// Its numbers in the state file, if this worker serves it and there is one.
     pub(crate) numbers: Option<Numbers>,
@@ -168,7 +169,7 @@ pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), S
     Ok(())
 }
 
-/// One worker's pipeline, with these engines and all tunnels of the configuration, each with its beginning.
+/// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of those that it serves, each with its beginning.
 ///
 /// # Errors
 /// [`AssembleError`] names the engine or tunnel.
@@ -183,7 +184,8 @@ pub fn pipeline(
     let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
     let mut environment = environment.into();
     let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
-    let ipsec = Ipsec::new(ipsec_config(config, worker, environment.random.next_u64()));
+    let settings = ipsec_config(config, worker, environment.random.next_u64());
+    let ipsec = Ipsec::among(settings, Arc::clone(&environment.directory));
     let (small, jumbo, huge) = environment.frames;
     let pool = FramePool::in_region(small, jumbo, huge)
         .map_err(|source| AssembleError::Frames { worker, source })?;
@@ -222,7 +224,7 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
     }
 }
 
-/// Installs a tunnel's SAs, if it has static keys and a beginning. Tunnels are dealt to workers by their numbers, so that all workers agree whose each is.
+/// Installs a tunnel's SAs, if it has static keys and a beginning, and this worker serves it.
 ///
 /// # Errors
 /// [`AssembleError::Tunnel`], and then none of them stands.
@@ -235,7 +237,7 @@ pub fn install(
     beginning: Option<Beginning>,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
-    let owner = (id.0 % u32::from(config.workers)) as u16;
+    let beginning = beginning.filter(|_| pipeline.ipsec().serves(id));
     if let Some((manual, beginning)) = tunnel.manual.as_ref().zip(beginning) {
         // Inbound first, so that the peer's first packet finds its SA.
         let ways = [
@@ -261,7 +263,6 @@ pub fn install(
                 df: tunnel.df,
                 tfc_bytes: tunnel.tfc_bytes,
                 tunnel: id,
-                owner,
                 ..base
             };
             match pipeline.install(&sa, &|engine, transform| costs.of(engine, transform)) {
@@ -273,8 +274,7 @@ pub fn install(
             }
         }
     }
-    let is_ours = owner == pipeline.ipsec().worker();
-    let numbers = beginning.filter(|_| is_ours).as_ref().and_then(Numbers::new);
+    let numbers = beginning.as_ref().and_then(Numbers::new);
     Ok(Installed { config: tunnel.clone(), id, sas, numbers })
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use convoy_ipsec::Directory;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
@@ -66,7 +67,7 @@ impl VirtualTime {
     }
 }
 
-/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random numbers and the usual frames.
+/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random numbers, the usual frames and no other workers.
 pub struct Environment {
     /// The time.
     pub clock: Clock,
@@ -74,19 +75,31 @@ pub struct Environment {
     pub random: StdRng,
     /// How many frames a pipeline of [`assemble`](crate::assemble::pipeline) has: small, jumbo and huge.
     pub frames: (usize, usize, usize),
+    /// Where the SAs of all workers of the process are found.
+    pub directory: Arc<Directory>,
 }
 
 impl Environment {
     /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs could be guessed.
     pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
-        Self { clock: time.clock(), random: StdRng::seed_from_u64(seed), frames: POOL_FRAMES }
+        Self {
+            clock: time.clock(),
+            random: StdRng::seed_from_u64(seed),
+            frames: POOL_FRAMES,
+            directory: alone(),
+        }
     }
 }
 
 impl From<Clock> for Environment {
     fn from(clock: Clock) -> Self {
-        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES }
+        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES, directory: alone() }
     }
+}
+
+/// Of a pipeline that is the only one.
+fn alone() -> Arc<Directory> {
+    Arc::new(Directory::new(1))
 }
 
 #[cfg(test)]

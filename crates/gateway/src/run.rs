@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-use convoy_ipsec::{SaProtocol, Transform};
+use convoy_ipsec::{Directory, SaProtocol, Transform};
 use convoy_port::{PortError, PortKind};
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
@@ -16,6 +16,7 @@ use crate::assemble::{self, AssembleError, OpenEngines};
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
+use crate::clock::Environment;
 use crate::config::{Config, Problem};
 use crate::costs::Costs;
 use crate::crew::Crew;
@@ -217,7 +218,7 @@ impl Gateway {
         }
         tracing::info!("{}", choice::summary(&config, &engines, &costs));
         let handoffs = Handoff::between(usize::from(config.workers))?;
-        let clock = Clock::start();
+        let (clock, directory) = (Clock::start(), Arc::new(Directory::new(config.workers)));
         let beginnings = match &state {
             Some(state) => state.begin(&config.tunnels, &config.tunnels)?,
             None => Beginnings::Fresh,
@@ -226,8 +227,10 @@ impl Gateway {
         for (number, ((engines, [inside, outside]), handoff)) in
             (0..config.workers).zip(engines.into_iter().zip(ports.queues).zip(handoffs))
         {
+            let environment =
+                Environment { directory: Arc::clone(&directory), ..Environment::from(clock.clone()) };
             let (pipeline, installed) =
-                assemble::pipeline(&config, number, engines, &costs, clock.clone(), &beginnings)?;
+                assemble::pipeline(&config, number, engines, &costs, environment, &beginnings)?;
             let worker = Worker::new(pipeline, inside, outside);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
@@ -340,16 +343,27 @@ impl Gateway {
         let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let (beginnings, left_out) = self.begin_missing(&tunnels);
-        let beginnings = Arc::new(beginnings);
-        let answers = self.handles.tell(move |thread| thread.reload(&tunnels, &beginnings));
+        let (released, beginnings) = (Arc::clone(&tunnels), Arc::new(beginnings));
+        // All let go before any takes up: an SPI may go from a tunnel of one worker to a tunnel of another.
+        let went = self.handles.tell(move |thread| thread.let_go(&released)).into_iter().flatten().max();
+        let taken_up = Arc::clone(&tunnels);
+        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
         let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
         if !silent.is_empty() {
             let workers = Workers(&silent);
             notes.push(format!("{workers} did not answer in time; the change is made there later"));
         }
-        let mut all = answers.into_iter().flatten();
-        let Reloaded { stayed, came, went, mut refused } = all.next().unwrap_or_default();
-        refused.extend(all.flat_map(|other| other.refused).chain(left_out));
+        let done: Vec<Reloaded> = answers.into_iter().flatten().collect();
+        let names: HashSet<String> =
+            done.iter().flat_map(|worker| &worker.refused).map(|(name, _)| name.clone()).collect();
+        if !names.is_empty() {
+            self.handles.tell(move |thread| thread.leave_out(&names));
+        }
+        let stayed = done.first().map_or(0, |worker| worker.stayed);
+        let came = done.iter().map(|worker| worker.came).sum();
+        let went = went.unwrap_or_default();
+        let mut refused: Vec<String> =
+            done.into_iter().flat_map(|worker| worker.refused).map(|(_, why)| why).chain(left_out).collect();
         refused.sort();
         refused.dedup();
         self.config.tunnels.clone_from(&config.tunnels);

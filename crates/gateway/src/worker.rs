@@ -299,13 +299,8 @@ impl Worker {
         if let Some(daemon) = &self.daemon {
             let ipsec = self.pipeline.ipsec_mut();
             self.untold.extend_from_slice(&self.lifetimes);
-            // An SA that was taken out meanwhile is known to have ended, and its place may be another's.
-            let is_there = |event: &LifetimeEvent| {
-                ipsec.sa(event.sa).is_some_and(|sa| {
-                    (sa.name.spi, sa.name.direction) == (event.name.spi, event.name.direction)
-                })
-            };
-            self.untold.retain(|event| is_there(event) && !daemon.expire(event));
+            // An SA that was taken out meanwhile is known to have ended.
+            self.untold.retain(|event| ipsec.place(event.sa).is_some() && !daemon.expire(event));
             ipsec.mapping_changes(&mut |change| daemon.mapping(&change));
         }
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));

@@ -4,6 +4,8 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoy_ipsec::TunnelId;
+
 use crate::handoff::Waker;
 use crate::worker_thread::{Command, WorkerThread};
 
@@ -31,6 +33,11 @@ impl WorkerHandles {
         self.0.len()
     }
 
+    /// The worker that serves a tunnel.
+    pub(crate) fn owner_of(&self, tunnel: TunnelId) -> u16 {
+        tunnel.owner(self.0.len() as u16)
+    }
+
     /// Makes every worker look around.
     pub(crate) fn wake(&self) {
         self.0.iter().for_each(|handle| handle.waker.wake());
@@ -49,29 +56,37 @@ impl WorkerHandles {
         &self,
         what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
     ) -> Vec<Option<R>> {
-        self.ask_or_undo(what, |_, _| ())
-    }
-
-    /// As [`ask`](Self::ask), and whoever was at it when it was given up undoes it: for each worker that is not among the answers
-    /// it is as if it had not been asked.
-    pub(crate) fn ask_or_undo<R: Send + 'static>(
-        &self,
-        what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
-        undo: impl Fn(&mut WorkerThread, R) + Clone + Send + 'static,
-    ) -> Vec<Option<R>> {
-        let ask = |worker| {
-            let (question, what, undo) = (Question::new(), what.clone(), undo.clone());
-            let on_thread = OnThread(Arc::clone(&question));
-            self.send(worker, move |thread| {
-                if let Some(unwanted) = on_thread.answer(|| what(thread)) {
-                    undo(thread, unwanted);
-                }
-            });
-            question
-        };
+        let ask = |worker| self.begin(worker, what.clone(), |_, _| ());
         let asked: Vec<_> = (0..self.len()).map(ask).collect();
         let until = Instant::now() + TIMEOUT;
         asked.iter().map(|question| question.wait(until)).collect()
+    }
+
+    /// Asks one worker, and waits for a time. Where that is over while it is at it, it undoes what it did: without an answer it
+    /// is as if it had not been asked.
+    pub(crate) fn ask_or_undo<R: Send + 'static>(
+        &self,
+        worker: u16,
+        what: impl FnOnce(&mut WorkerThread) -> R + Send + 'static,
+        undo: impl FnOnce(&mut WorkerThread, R) + Send + 'static,
+    ) -> Option<R> {
+        self.begin(worker.into(), what, undo).wait(Instant::now() + TIMEOUT)
+    }
+
+    fn begin<R: Send + 'static>(
+        &self,
+        worker: usize,
+        what: impl FnOnce(&mut WorkerThread) -> R + Send + 'static,
+        undo: impl FnOnce(&mut WorkerThread, R) + Send + 'static,
+    ) -> Arc<Question<R>> {
+        let question = Question::new();
+        let on_thread = OnThread(Arc::clone(&question));
+        self.send(worker, move |thread| {
+            if let Some(unwanted) = on_thread.answer(|| what(thread)) {
+                undo(thread, unwanted);
+            }
+        });
+        question
     }
 
     /// Has every worker do something, however late, and waits for a time; what each answered, by its number.

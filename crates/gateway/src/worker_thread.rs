@@ -1,6 +1,6 @@
 //! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops with nothing lost.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use convoy_engine::EngineDescription;
 use convoy_ike::state::ChildName;
-use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
+use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaNumber, SaView, TunnelId};
 use convoy_port::PortError;
 
 use crate::assemble::{self, Installed};
@@ -63,14 +63,15 @@ impl Drop for HandoffVote<'_> {
     }
 }
 
-/// What a reload changed.
+/// What a reload changed at one worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Reloaded {
+    /// Tunnels that did not change.
     pub(crate) stayed: usize,
+    /// New tunnels that this worker serves.
     pub(crate) came: usize,
-    pub(crate) went: usize,
-    /// Tunnels that could not be installed, and why.
-    pub(crate) refused: Vec<String>,
+    /// Tunnels of this worker that could not be installed: their names, and why.
+    pub(crate) refused: Vec<(String, String)>,
 }
 
 /// Tunnels by name, of which there may be many thousands.
@@ -267,7 +268,7 @@ impl WorkerThread {
             self.ledger.close(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
         }
         let ipsec = self.worker.pipeline().ipsec();
-        for view in ipsec.sas().filter(|view| view.owner == ipsec.worker()) {
+        for view in ipsec.sas() {
             self.ledger.note(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
         }
         for (tunnel, packets) in ipsec.dropped_without_sa() {
@@ -276,33 +277,39 @@ impl WorkerThread {
         names
     }
 
-    /// Goes over to another configuration: tunnels that did not change keep their SAs, and with them their
-    /// sequence numbers and replay windows. All else stays as it is. One with static keys that has no beginning is left out.
-    pub(crate) fn reload(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
-        let done = self.go_over(config, beginnings);
+    /// The first step to another configuration: lets the tunnels go that it has no more or otherwise, so that their SPIs are free at all
+    /// workers before the second, [`take_up`](Self::take_up). Those that did not change keep their SAs, and with them their sequence numbers
+    /// and replay windows. Returns how many went.
+    pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> usize {
+        self.update_totals();
+        self.config = Arc::clone(config);
+        let wanted = by_name(&config.tunnels);
+        let (kept, gone): (Vec<_>, Vec<_>) =
+            self.installed.drain(..).partition(|tunnel| has(&wanted, &tunnel.config));
+        self.installed = kept;
+        // Policies first: nothing may be prepared for an SA that is leaving.
+        self.decide();
+        let pipeline = self.worker.pipeline_mut();
+        for tunnel in &gone {
+            tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
+        }
+        self.let_retire();
+        gone.len()
+    }
+
+    /// The second step: installs the tunnels that are new. One with static keys that has no beginning is left out.
+    pub(crate) fn take_up(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
+        let done = self.install_new(config, beginnings);
         crate::run::wipe_stack();
         done
     }
 
     /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
     #[inline(never)]
-    fn go_over(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
-        self.update_totals();
-        self.config = Arc::clone(config);
-        let wanted = by_name(&config.tunnels);
-        let (kept, gone): (Vec<_>, Vec<_>) =
-            self.installed.drain(..).partition(|tunnel| has(&wanted, &tunnel.config));
-        let old = by_name(kept.iter().map(|old| &old.config));
+    fn install_new(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
+        let mut done = Reloaded { stayed: self.installed.len(), ..Reloaded::default() };
+        let old = by_name(self.installed.iter().map(|old| &old.config));
         let new: Vec<_> = config.tunnels.iter().filter(|tunnel| !has(&old, tunnel)).cloned().collect();
-        let mut done = Reloaded { stayed: kept.len(), went: gone.len(), ..Reloaded::default() };
-        self.installed = kept;
-        // Policies first: nothing may be prepared for an SA that is leaving.
-        self.decide();
-        let pipeline = self.worker.pipeline_mut();
-        for tunnel in gone {
-            tunnel.sas.iter().for_each(|sa| pipeline.retire(*sa));
-        }
-        self.let_retire();
         let pipeline = self.worker.pipeline_mut();
         for tunnel in new {
             let beginning = beginnings.of(&tunnel);
@@ -314,13 +321,19 @@ impl WorkerThread {
             match assemble::install(pipeline, &tunnel, id, config, &self.costs, beginning) {
                 Ok(installed) => {
                     self.installed.push(installed);
-                    done.came += 1;
+                    done.came += usize::from(pipeline.ipsec().serves(id));
                 }
-                Err(error) => done.refused.push(error.to_string()),
+                Err(error) => done.refused.push((tunnel.name, error.to_string())),
             }
         }
         self.decide();
         done
+    }
+
+    /// Forgets tunnels that another worker serves and could not install: their traffic is not to be handed to it.
+    pub(crate) fn leave_out(&mut self, refused: &HashSet<String>) {
+        self.installed.retain(|tunnel| !refused.contains(&tunnel.config.name));
+        self.decide();
     }
 
     /// Lets the packets of SAs that leave go out, so that their SPIs are free for those that come.
@@ -348,12 +361,14 @@ impl WorkerThread {
         self.decide();
     }
 
-    /// Installs a key daemon's SA.
+    /// Installs a key daemon's SA, of a tunnel that this worker serves.
     ///
     /// # Errors
     /// Why it was refused; then it stands nowhere.
-    pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaIndex, InstallError> {
-        self.worker.pipeline_mut().install(sa, &|engine, transform| self.costs.of(engine, transform))
+    pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+        let pipeline = self.worker.pipeline_mut();
+        let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
+        Ok(pipeline.ipsec().number(index).expect("it was installed"))
     }
 
     /// Takes in what an engine was measured to cost, which was estimated so far.
@@ -373,21 +388,26 @@ impl WorkerThread {
         self.costs.of(engine, transform)
     }
 
-    /// Lets an SA go once its last packet has left.
-    pub(crate) fn retire(&mut self, sa: SaIndex) {
-        self.worker.pipeline_mut().retire(sa);
+    /// Lets an SA go once its last packet has left. One that has gone already is no error.
+    pub(crate) fn retire(&mut self, sa: SaNumber) {
+        let pipeline = self.worker.pipeline_mut();
+        if let Some(sa) = pipeline.ipsec().place(sa) {
+            pipeline.retire(sa);
+        }
     }
 
     /// Gives an SA other ends; the ones that it had, or `None` if it cannot go there.
-    pub(crate) fn move_sa(&mut self, sa: SaIndex, ends: &SaEnds) -> Option<SaEnds> {
+    pub(crate) fn move_sa(&mut self, sa: SaNumber, ends: &SaEnds) -> Option<SaEnds> {
         let ipsec = self.worker.pipeline_mut().ipsec_mut();
+        let sa = ipsec.place(sa)?;
         let old = ipsec.ends(sa)?;
         ipsec.move_sa(sa, ends).then_some(old)
     }
 
-    /// Its number among the workers.
-    pub(crate) fn number(&self) -> usize {
-        usize::from(self.worker.pipeline().ipsec().worker())
+    /// What an SA has done and where it is.
+    pub(crate) fn view(&self, sa: SaNumber) -> Option<SaView> {
+        let ipsec = self.worker.pipeline().ipsec();
+        ipsec.sa(ipsec.place(sa)?)
     }
 
     /// The worker.

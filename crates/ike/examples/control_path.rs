@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
 use convoy_ike::state::{Backend, Ends, Refusal, SaUsage, State, StateConfig};
-use convoy_ipsec::{Action, Expiry, Policy, SaConfig, SaIndex, TunnelId};
+use convoy_ipsec::{Action, Expiry, Policy, SaConfig, SaIndex, SaNumber, TunnelId};
 use rand::RngCore;
 
 /// One SA: its soft and hard times, and which of them it has reached.
@@ -25,14 +25,14 @@ struct Sa {
 
 #[derive(Default)]
 struct Memory {
-    sas: HashMap<SaIndex, Sa>,
+    sas: HashMap<SaNumber, Sa>,
     next: u32,
     policies: Vec<Policy>,
 }
 
 impl Backend for Memory {
-    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
-        let index = SaIndex(self.next);
+    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
+        let number = SaNumber { owner: 0, index: SaIndex(self.next), generation: self.next };
         self.next += 1;
         println!(
             "install {:?} {:08x} {} {:?} esn={} tunnel={}",
@@ -43,11 +43,11 @@ impl Backend for Memory {
             sa.esn,
             sa.tunnel.0
         );
-        self.sas.insert(index, Sa { config: sa, since: Instant::now(), told: None });
-        Ok(index)
+        self.sas.insert(number, Sa { config: sa, since: Instant::now(), told: None });
+        Ok(number)
     }
 
-    fn remove(&mut self, sa: SaIndex) {
+    fn remove(&mut self, sa: SaNumber) {
         if let Some(sa) = self.sas.remove(&sa) {
             println!("remove {:?} {:08x}", sa.config.direction, sa.config.spi);
         }
@@ -61,23 +61,23 @@ impl Backend for Memory {
         println!("policies {}", policies.len());
     }
 
-    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal> {
+    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
         println!("move {sa:?} {ends:?}");
         Ok(())
     }
 
-    fn usage(&mut self, _: SaIndex) -> Option<SaUsage> {
+    fn usage(&mut self, _: SaNumber) -> Option<SaUsage> {
         Some(SaUsage::default())
     }
 }
 
 impl Memory {
     /// The SAs that have reached a time since they were looked at.
-    fn due(&mut self) -> Vec<(SaIndex, Expiry)> {
+    fn due(&mut self) -> Vec<(SaNumber, Expiry)> {
         let reached =
             |limit: Option<u64>, age: Duration| limit.is_some_and(|ns| age.as_nanos() >= u128::from(ns));
         let mut due = Vec::new();
-        for (index, sa) in &mut self.sas {
+        for (number, sa) in &mut self.sas {
             let (age, lifetime) = (sa.since.elapsed(), sa.config.lifetime);
             let expiry = match sa.told {
                 None | Some(Expiry::Soft) if reached(lifetime.hard.time_ns, age) => Expiry::Hard,
@@ -85,7 +85,7 @@ impl Memory {
                 _ => continue,
             };
             sa.told = Some(expiry);
-            due.push((*index, expiry));
+            due.push((*number, expiry));
         }
         due
     }

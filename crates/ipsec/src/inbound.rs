@@ -38,7 +38,6 @@ pub(crate) struct InboundSa {
     pub(crate) generation: u32,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
-    pub(crate) owner: u16,
     template: OpenTemplate,
     protocol: SaProtocol,
     mode: Mode,
@@ -71,7 +70,6 @@ impl InboundSa {
             local: [0; 16],
             generation: common.generation,
             tunnel: common.tunnel,
-            owner: config.owner,
             template: OpenTemplate { plan: JobPlan::new(&config.keys, config.esn) },
             protocol: config.protocol,
             mode: config.mode,

@@ -6,7 +6,7 @@ use crate::drops::DropReason;
 use crate::sa_config::SaProtocol;
 use crate::{FinishContext, Form};
 
-/// One SA's place in the SAD. Engines cache keys under it, the scheduler groups by it. Reused only
+/// One SA's place in its worker's SAD. Engines cache keys under it, the scheduler groups by it. Reused only
 /// after every engine has removed the key that stood there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SaIndex(pub u32);

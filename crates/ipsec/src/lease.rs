@@ -12,12 +12,3 @@ pub(crate) struct Lease {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
 }
-
-/// What a packet may not be, to need no special treatment.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
-    /// The largest packet that the outside port sends, in bytes.
-    pub(crate) mtu: u16,
-    /// The worker whose SAs are looked after.
-    pub(crate) worker: u16,
-}

@@ -1,6 +1,6 @@
 //! SAD, SPD, ESP and AH as pure state machines.
 //!
-//! [`Ipsec`] is one worker's SAD and SPD: bursts of packets go in, and come out prepared for an engine
+//! [`Ipsec`] is one worker's SAD and SPD, and a [`Directory`] tells all workers whose each SA is: bursts of packets go in, and come out prepared for an engine
 //! ([`Prepared`], with its [`CryptoJob`]), to bypass, or dropped and counted by [`DropReason`]. When the
 //! job is done, elsewhere, `finish` makes the packet whole. An SA is made from an [`SaConfig`]; a
 //! [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket, thread, clock or random
@@ -9,6 +9,7 @@
 mod ah;
 mod algorithm;
 mod batch;
+mod directory;
 mod drops;
 mod envelope;
 mod flow;
@@ -53,6 +54,7 @@ pub use algorithm::{
     KeyLengthError, KeyMaterial, Transform,
 };
 pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES};
+pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
 pub use flow::FlowKey;
@@ -70,6 +72,7 @@ pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;
 pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
+pub use sa_id::{InboundId, OutboundId, SaId, SaNumber};
 pub use sad::{InstallError, SaName};
 pub use seal_template::SealTemplate;
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};

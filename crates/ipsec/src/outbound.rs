@@ -9,7 +9,7 @@ use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
 use crate::job::{CryptoStatus, Prepared};
-use crate::lease::{Lease, Link, NEVER_NS};
+use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::outer_header::Inner;
 use crate::path_mtu::{PathMtu, SentLately};
@@ -147,10 +147,10 @@ impl OutboundSa {
         expiry
     }
 
-    /// Looks at limits and path anew. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the lease is over.
-    pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, link: Link) {
+    /// Looks at limits and path anew; `port_mtu` is the largest packet that the outside port sends, in bytes. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the lease is over.
+    pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, port_mtu: u16) {
         rest.sent_lately.note(now_ns, self.sequence);
-        self.path_mtu = rest.path.current(now_ns, link.mtu);
+        self.path_mtu = rest.path.current(now_ns, port_mtu);
         let usage = self.usage(rest);
         let (bytes, packets, over_ns) = usage.next_limits();
         let changes = [over_ns, rest.path.forgotten_ns(), rest.sent_lately.next_mark_ns()];
@@ -162,7 +162,7 @@ impl OutboundSa {
             packets: rest.reserved.min(packets.saturating_add(rest.skipped)),
         };
         let facts = &rest.common.facts;
-        let is_plain = facts.owner == link.worker && self.is_esp_tunnel && facts.tfc_bytes == 0;
+        let is_plain = self.is_esp_tunnel && facts.tfc_bytes == 0;
         let largest = rest.inner_mtu(self.path_mtu.into(), 0);
         self.plain_largest = if is_plain { largest.min(u16::MAX.into()) as u16 } else { 0 };
     }

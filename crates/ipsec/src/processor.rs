@@ -10,6 +10,7 @@ mod view;
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::sync::Arc;
 
 use convoy_packet::{Frame, FramePool};
 
@@ -18,17 +19,17 @@ pub use outbound::{OutboundBurst, WithoutSa};
 pub use upkeep::{LifetimeEvent, MappingChange};
 pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
 
+use crate::directory::Directory;
 use crate::drops::{DropCounters, DropReason};
 use crate::flow_cache::FlowCache;
 use crate::job::SaIndex;
-use crate::lease::Link;
 use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};
 use crate::sa_config::SaConfig;
 use crate::sa_id::{InboundId, OutboundId, SaId};
 use crate::sad::{InstallError, Sad};
-use crate::spd::{Action, Policy, Spd};
+use crate::spd::{Action, Policy, Spd, TunnelId};
 use crate::timers::Timers;
 use crate::tos::ClassMap;
 use crate::tunnels::Tunnels;
@@ -48,7 +49,7 @@ pub enum FragmentPlace {
 pub struct IpsecConfig {
     /// The largest IP packet that the outside port sends, in bytes.
     pub mtu: u16,
-    /// This worker's number; SAs of others are `for_others`.
+    /// This worker's number; packets of other workers' tunnels are `for_others`.
     pub worker: u16,
     /// Source of ICMP's "time exceeded"; without one, RFC 7600's 192.0.0.8. "Too big" comes from the dropped packet's destination.
     pub inside_v4: Option<Ipv4Addr>,
@@ -106,10 +107,12 @@ impl Default for IpsecConfig {
     }
 }
 
-/// What a policy asks for, with its tunnel's number.
+/// What a policy asks for, with the number here of a tunnel of this worker.
 #[derive(Clone, Copy, Debug)]
 enum Verdict {
     Protect(u32),
+    /// The tunnel is the one of another worker.
+    HandOver(u16),
     Bypass,
     Discard,
 }
@@ -182,11 +185,16 @@ struct Totals {
 }
 
 impl Ipsec {
-    /// An empty one: without policies, everything is dropped.
+    /// The only worker of its process, with no policies and no SAs: everything is dropped.
     pub fn new(config: IpsecConfig) -> Self {
+        Self::among(config, Arc::new(Directory::new(1)))
+    }
+
+    /// The same as one of several workers, which share `directory`.
+    pub fn among(config: IpsecConfig, directory: Arc<Directory>) -> Self {
         let cache = |salt: u64| FlowCache::new(config.flow_cache, config.seed ^ salt);
         Self {
-            sad: Sad::default(),
+            sad: Sad::new(config.worker, directory),
             tunnels: Tunnels::default(),
             spd: Spd::new(Vec::new()),
             verdicts: Vec::new(),
@@ -220,12 +228,22 @@ impl Ipsec {
         self.config.worker
     }
 
-    /// Adds one simplex SA. An outbound one becomes its tunnel's current one. All workers install all SAs, so
-    /// that each knows whose a packet is.
+    /// Where all workers' SAs are found.
+    pub fn directory(&self) -> &Arc<Directory> {
+        self.sad.directory()
+    }
+
+    /// Whether a tunnel is this worker's, and with it all of its SAs.
+    pub fn serves(&self, tunnel: TunnelId) -> bool {
+        self.directory().owner_of(tunnel) == self.config.worker
+    }
+
+    /// Adds one simplex SA, of a tunnel that this worker [serves](Self::serves). An outbound one becomes its tunnel's current one.
     ///
     /// # Errors
     /// [`InstallError`], naming the SA and, where SPIs overlap, both.
     pub fn install(&mut self, config: SaConfig) -> Result<SaIndex, InstallError> {
+        debug_assert!(self.serves(config.tunnel), "a packet would be handed over and never find it");
         let tunnel = self.tunnels.number(config.tunnel);
         let index = self.sad.install(&config, tunnel, self.now_ns)?;
         match index.id() {
@@ -281,6 +299,7 @@ impl Ipsec {
             verdicts.push(match policy.action {
                 Action::Bypass => Verdict::Bypass,
                 Action::Discard => Verdict::Discard,
+                Action::Protect(id) if !self.serves(id) => Verdict::HandOver(self.directory().owner_of(id)),
                 Action::Protect(id) => {
                     let number = self.tunnels.number(id);
                     self.tunnels.add_selector(number, policy.selector);
@@ -322,14 +341,10 @@ impl Ipsec {
 
     /// Looks at an SA's limits and path anew.
     fn renew(&mut self, id: OutboundId) {
-        let (now_ns, link) = (self.now_ns, self.link());
+        let (now_ns, mtu) = (self.now_ns, self.config.mtu);
         if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
-            sa.renew(rest, now_ns, link);
+            sa.renew(rest, now_ns, mtu);
         }
-    }
-
-    fn link(&self) -> Link {
-        Link { mtu: self.config.mtu, worker: self.config.worker }
     }
 
     fn note_use(&mut self, place: u32, bytes: usize) {

@@ -134,8 +134,6 @@ pub struct SaConfig {
     pub tfc_bytes: u16,
     /// What policies know it by.
     pub tunnel: TunnelId,
-    /// The worker that serves it.
-    pub owner: u16,
 }
 
 impl SaConfig {
@@ -162,7 +160,6 @@ impl SaConfig {
             df: OuterDf::Copy,
             tfc_bytes: 0,
             tunnel: TunnelId(0),
-            owner: 0,
         }
     }
 }

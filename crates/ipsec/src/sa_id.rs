@@ -1,21 +1,34 @@
-//! Which SA is meant, and which way its packets go, in one number.
+//! Which SA is meant: at its worker, and in the whole process.
 
 use crate::job::SaIndex;
 use crate::sa_config::SaDirection;
 
-/// An outbound SA's place among the outbound ones.
+/// An outbound SA, by its place among the outbound ones of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct OutboundId(pub(crate) u32);
+pub struct OutboundId(pub(crate) u32);
 
-/// An inbound SA's place among the inbound ones.
+/// An inbound SA, by its place among the inbound ones of its worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct InboundId(pub(crate) u32);
+pub struct InboundId(pub(crate) u32);
 
 /// An SA of either direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SaId {
+pub enum SaId {
+    /// One that protects.
     Outbound(OutboundId),
+    /// One that checks and decrypts.
     Inbound(InboundId),
+}
+
+/// An SA in the whole process. No two SAs ever have the same number: a place that is used again has another generation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SaNumber {
+    /// The worker that serves it, and alone has it.
+    pub owner: u16,
+    /// Its place there.
+    pub index: SaIndex,
+    /// Which of the SAs that stood in this place one after another.
+    pub generation: u32,
 }
 
 // Engines and the scheduler keep both directions in one array, so that even numbers are outbound and odd ones inbound.
@@ -35,8 +48,9 @@ impl From<InboundId> for SaIndex {
 }
 
 impl SaIndex {
+    /// The SA's place among those of its direction.
     #[inline]
-    pub(crate) const fn id(self) -> SaId {
+    pub const fn id(self) -> SaId {
         if self.0 & 1 == 0 {
             SaId::Outbound(OutboundId(self.0 >> 1))
         } else {
@@ -46,7 +60,7 @@ impl SaIndex {
 
     /// The SA, if it is an outbound one.
     #[inline]
-    pub(crate) const fn outbound(self) -> Option<OutboundId> {
+    pub const fn outbound(self) -> Option<OutboundId> {
         match self.id() {
             SaId::Outbound(id) => Some(id),
             SaId::Inbound(_) => None,
@@ -55,7 +69,7 @@ impl SaIndex {
 
     /// The SA, if it is an inbound one.
     #[inline]
-    pub(crate) const fn inbound(self) -> Option<InboundId> {
+    pub const fn inbound(self) -> Option<InboundId> {
         match self.id() {
             SaId::Inbound(id) => Some(id),
             SaId::Outbound(_) => None,

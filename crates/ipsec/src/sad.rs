@@ -2,32 +2,31 @@
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 use crate::algorithm::Transform;
+use crate::directory::{Directory, Entry};
 use crate::drops::DropCounters;
-use crate::flow::address_number;
 use crate::inbound::{InboundRest, InboundSa};
 use crate::job::SaIndex;
 use crate::lifetime::Usage;
 use crate::outbound::{OutboundRest, OutboundSa};
 use crate::sa::{SaError, validate};
 use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
-use crate::sa_id::{InboundId, OutboundId, SaId};
+use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::spi_table::SpiTable;
 use crate::table::Table;
 
 /// Why an SA was not installed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InstallError {
-    /// Another SA has its SPI.
-    #[error("{new}: its SPI is taken by {present} ({index:?}); give one of them another SPI")]
+    /// Another SA has its SPI, of this worker or another.
+    #[error("{new}: its SPI is taken by {present}; give one of them another SPI")]
     OverlappingSpi {
         /// The one that was to be installed.
         new: SaName,
         /// The one that is.
         present: SaName,
-        /// Where that one stands.
-        index: SaIndex,
     },
     /// Its settings do not go together.
     #[error(transparent)]
@@ -81,14 +80,13 @@ pub(crate) struct SaFacts {
     pub(crate) esn: bool,
     pub(crate) df: OuterDf,
     pub(crate) tfc_bytes: u16,
-    pub(crate) owner: u16,
 }
 
 impl SaFacts {
     fn of(config: &SaConfig) -> Self {
-        let SaConfig { mode, encap, esn, df, tfc_bytes, owner, .. } = *config;
+        let SaConfig { mode, encap, esn, df, tfc_bytes, .. } = *config;
         let (name, transform) = (SaName::of(config), config.keys.transform());
-        Self { name, mode, encap, transform, esn, df, tfc_bytes, owner }
+        Self { name, mode, encap, transform, esn, df, tfc_bytes }
     }
 
     /// The peer's end; port 0 where nothing is encapsulated.
@@ -111,12 +109,12 @@ pub(crate) struct SaCommon {
     pub(crate) is_withdrawn: bool,
 }
 
-/// All SAs of one worker, its own and the others'.
-#[derive(Default)]
+/// The SAs that one worker serves. Others' are in the directory alone.
 pub(crate) struct Sad {
+    worker: u16,
+    directory: Arc<Directory>,
     pub(crate) outbound: Table<OutboundSa, OutboundRest>,
     pub(crate) inbound: Table<InboundSa, InboundRest>,
-    outbound_spis: SpiTable,
     inbound_spis: SpiTable,
     generations: u32,
 }
@@ -127,21 +125,25 @@ fn inbound_key(spi: u32, protocol: SaProtocol) -> u64 {
     u64::from(spi) | (protocol as u64) << 32
 }
 
-/// Outbound SPIs are the peers' choice, so the peer is part of the key.
-fn outbound_key(spi: u32, protocol: SaProtocol, remote: IpAddr) -> u64 {
-    let remote = address_number(remote);
-    let mixed = (remote as u64 ^ (remote >> 64) as u64).wrapping_mul(0x94d0_49bb_1331_11eb);
-    inbound_key(spi, protocol) ^ mixed.rotate_left(31)
-}
-
-fn key_of(name: &SaName) -> u64 {
-    match name.direction {
-        SaDirection::Inbound => inbound_key(name.spi, name.protocol),
-        SaDirection::Outbound => outbound_key(name.spi, name.protocol, name.remote),
-    }
-}
-
 impl Sad {
+    /// An empty one of a worker, whose SAs are entered in `directory`.
+    pub(crate) fn new(worker: u16, directory: Arc<Directory>) -> Self {
+        Self {
+            worker,
+            directory,
+            outbound: Table::default(),
+            inbound: Table::default(),
+            inbound_spis: SpiTable::default(),
+            generations: 0,
+        }
+    }
+
+    /// Where all workers' SAs are found.
+    #[inline]
+    pub(crate) fn directory(&self) -> &Arc<Directory> {
+        &self.directory
+    }
+
     /// Puts an SA where one of its direction has been away the longest.
     pub(crate) fn install(
         &mut self,
@@ -151,53 +153,48 @@ impl Sad {
     ) -> Result<SaIndex, InstallError> {
         validate(config)?;
         let facts = SaFacts::of(config);
-        let (spis, place) = match config.direction {
-            SaDirection::Outbound => (&mut self.outbound_spis, self.outbound.next_place()),
-            SaDirection::Inbound => (&mut self.inbound_spis, self.inbound.next_place()),
+        let index = match config.direction {
+            SaDirection::Outbound => SaIndex::from(OutboundId(self.outbound.next_place())),
+            SaDirection::Inbound => InboundId(self.inbound.next_place()).into(),
         };
-        let at = |place| match config.direction {
-            SaDirection::Outbound => SaIndex::from(OutboundId(place)),
-            SaDirection::Inbound => SaIndex::from(InboundId(place)),
-        };
-        if let Err(taken) = spis.insert(key_of(&facts.name), place) {
-            let index = at(taken);
-            let present = self.common(index).map_or(facts.name, |common| common.facts.name);
-            return Err(InstallError::OverlappingSpi { new: facts.name, present, index });
-        }
-        self.generations = self.generations.wrapping_add(1);
-        let common = SaCommon {
-            facts,
-            tunnel,
-            generation: self.generations,
-            usage: Usage::new(config.lifetime, now_ns),
-            drops: DropCounters::default(),
-            is_withdrawn: false,
-        };
-        match config.direction {
-            SaDirection::Outbound => {
+        let generation = self.generations.wrapping_add(1);
+        let number = SaNumber { owner: self.worker, index, generation };
+        let entered = self.directory.enter(Entry { number, name: facts.name });
+        entered.map_err(|present| InstallError::OverlappingSpi { new: facts.name, present })?;
+        self.generations = generation;
+        let usage = Usage::new(config.lifetime, now_ns);
+        let drops = DropCounters::default();
+        let common = SaCommon { facts, tunnel, generation, usage, drops, is_withdrawn: false };
+        match index.id() {
+            SaId::Outbound(_) => {
                 self.outbound
                     .insert(OutboundSa::new(config, &common), OutboundRest::new(config, common, now_ns));
             }
-            SaDirection::Inbound => {
+            SaId::Inbound(id) => {
+                // Free, as every inbound SA in this table has its entry in the directory.
+                let _ = self.inbound_spis.insert(inbound_key(config.spi, config.protocol), id.0);
                 self.inbound.insert(InboundSa::new(config, &common), InboundRest::new(common));
             }
         }
-        Ok(at(place))
+        Ok(index)
     }
 
-    fn spis(&mut self, direction: SaDirection) -> &mut SpiTable {
-        match direction {
-            SaDirection::Inbound => &mut self.inbound_spis,
-            SaDirection::Outbound => &mut self.outbound_spis,
-        }
+    /// The number of an SA in the whole process.
+    pub(crate) fn number(&self, index: SaIndex) -> Option<SaNumber> {
+        let generation = self.common(index)?.generation;
+        Some(SaNumber { owner: self.worker, index, generation })
     }
 
     /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its tunnel's number.
     pub(crate) fn withdraw(&mut self, index: SaIndex) -> Option<u32> {
+        let number = self.number(index)?;
         let common = self.common_mut(index)?;
         let (name, tunnel) = (common.facts.name, common.tunnel);
         if !std::mem::replace(&mut common.is_withdrawn, true) {
-            self.spis(name.direction).remove(key_of(&name));
+            self.directory.delete(&Entry { number, name });
+            if let SaId::Inbound(_) = index.id() {
+                self.inbound_spis.remove(inbound_key(name.spi, name.protocol));
+            }
         }
         Some(tunnel)
     }
@@ -232,14 +229,9 @@ impl Sad {
         if !is_possible {
             return false;
         }
-        let (old, new) = (key_of(&facts.name), key_of(&moved));
-        if old != new {
-            let spis = self.spis(moved.direction);
-            let (SaId::Outbound(OutboundId(place)) | SaId::Inbound(InboundId(place))) = index.id();
-            if spis.insert(new, place).is_err() {
-                return false;
-            }
-            spis.remove(old);
+        let Some(number) = self.number(index) else { return false };
+        if self.directory.rename(&Entry { number, name: facts.name }, moved).is_err() {
+            return false;
         }
         if let Some(common) = self.common_mut(index) {
             (common.facts.name, common.facts.encap) = (moved, ends.encap);
@@ -269,11 +261,6 @@ impl Sad {
     #[inline]
     pub(crate) fn prefetch_spi(&self, spi: u32, protocol: SaProtocol) {
         self.inbound_spis.prefetch(inbound_key(spi, protocol));
-    }
-
-    /// The outbound SA to a peer under an SPI.
-    pub(crate) fn find_outbound(&self, spi: u32, protocol: SaProtocol, remote: IpAddr) -> Option<OutboundId> {
-        self.outbound_spis.get(outbound_key(spi, protocol, remote)).map(OutboundId)
     }
 
     /// What is known of an SA of either direction.

@@ -9,6 +9,14 @@ use crate::spd_index::AddressIndex;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TunnelId(pub u32);
 
+impl TunnelId {
+    /// Which of so many workers serves it: tunnels are dealt to workers in turn, by their numbers, so that everyone knows whose each is.
+    #[inline]
+    pub const fn owner(self, workers: u16) -> u16 {
+        (self.0 % workers as u32) as u16
+    }
+}
+
 /// What is done with a packet that a policy selects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Action {

@@ -12,13 +12,13 @@ const NONE: u32 = u32::MAX;
 #[derive(Clone, Copy)]
 struct Entry {
     key: u64,
-    /// The SA's place among those of its direction, or [`NONE`].
+    /// The SA's place among the inbound ones, or [`NONE`].
     sa: u32,
 }
 
 const EMPTY: Entry = Entry { key: 0, sa: NONE };
 
-/// An open-addressing table; keys are SPI and protocol, and for outbound SAs the peer, in 64 bits.
+/// An open-addressing table; keys are SPI and protocol in 64 bits.
 pub(crate) struct SpiTable {
     /// A power of two of places.
     places: Vec<Entry>,

@@ -1,39 +1,22 @@
-//! charon's SAs and policies in all workers.
+//! charon's SAs, each at the worker that serves its tunnel, and its policies at all workers.
 
 use std::collections::HashMap;
 
 use convoy_ike::state::{Backend, ChildName, Ends, Refusal, SaUsage};
-use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaIndex, TunnelId};
+use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaNumber, TunnelId};
 
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::WorkerThread;
 
-/// The workers, as charon's state sees them. Its numbers for SAs are this one's own; each worker has a place for each.
+/// The workers, as charon's state sees them.
 pub(crate) struct Workers {
     handles: WorkerHandles,
-    /// By number: the SA's place in each worker.
-    places: HashMap<SaIndex, Vec<SaIndex>>,
-    numbers: HashMap<(u16, SaIndex), SaIndex>,
-    next: u32,
     policies: Vec<Policy>,
     names: HashMap<TunnelId, ChildName>,
 }
 
 impl Workers {
     pub(crate) fn new(handles: WorkerHandles) -> Self {
-        Self {
-            handles,
-            places: HashMap::new(),
-            numbers: HashMap::new(),
-            next: 0,
-            policies: Vec::new(),
-            names: HashMap::new(),
-        }
-    }
-
-    /// The number of what stands in a place of a worker.
-    pub(super) fn handle(&self, worker: u16, place: SaIndex) -> Option<SaIndex> {
-        self.numbers.get(&(worker, place)).copied()
+        Self { handles, policies: Vec::new(), names: HashMap::new() }
     }
 
     /// Learns the names of tunnels, and tells the workers if they have changed.
@@ -57,40 +40,23 @@ impl Workers {
     }
 }
 
+fn silent(worker: u16) -> Refusal {
+    Refusal(format!("worker {worker} did not answer in time"))
+}
+
 impl Backend for Workers {
-    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
-        let install = move |thread: &mut WorkerThread| thread.install(&sa).map_err(|error| error.to_string());
-        let answers = self
-            .handles
-            .ask_or_undo(install, |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)));
-        let mut places = Vec::new();
-        let mut refused = None;
-        for (worker, answer) in answers.into_iter().enumerate() {
-            match answer {
-                Some(Ok(place)) => places.push((worker, place)),
-                Some(Err(reason)) => refused = Some(reason),
-                None => refused = Some(format!("worker {worker} did not answer in time")),
-            }
-        }
-        if let Some(reason) = refused {
-            for (worker, place) in places {
-                self.handles.send(worker, move |thread| thread.retire(place));
-            }
-            return Err(Refusal(reason));
-        }
-        let number = SaIndex(self.next);
-        self.next = self.next.wrapping_add(1);
-        self.numbers.extend(places.iter().map(|(worker, place)| ((*worker as u16, *place), number)));
-        self.places.insert(number, places.into_iter().map(|(_, place)| place).collect());
-        Ok(number)
+    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
+        let owner = self.handles.owner_of(sa.tunnel);
+        let answer = self.handles.ask_or_undo(
+            owner,
+            move |thread| thread.install(&sa).map_err(|error| Refusal(error.to_string())),
+            |thread, done| done.into_iter().for_each(|sa| thread.retire(sa)),
+        );
+        answer.unwrap_or_else(|| Err(silent(owner)))
     }
 
-    fn remove(&mut self, sa: SaIndex) {
-        let Some(places) = self.places.remove(&sa) else { return };
-        for (worker, place) in places.into_iter().enumerate() {
-            self.numbers.remove(&(worker as u16, place));
-            self.handles.send(worker, move |thread| thread.retire(place));
-        }
+    fn remove(&mut self, sa: SaNumber) {
+        self.handles.send(sa.owner.into(), move |thread| thread.retire(sa));
     }
 
     fn set_policies(&mut self, policies: &[Policy]) {
@@ -98,43 +64,24 @@ impl Backend for Workers {
         self.tell_policies();
     }
 
-    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal> {
-        let Some(places) = self.places.get(&sa).cloned() else {
-            return Err(Refusal("no such SA".to_owned()));
-        };
+    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
         let ends = SaEnds { local: ends.local, remote: ends.remote, encap: ends.encap };
-        let there = places.clone();
-        let move_it = move |thread: &mut WorkerThread| thread.move_sa(there[thread.number()], &ends);
-        let there = places.clone();
-        let back = move |thread: &mut WorkerThread, old: Option<SaEnds>| {
-            if let Some(old) = old {
-                thread.move_sa(there[thread.number()], &old);
-            }
-        };
-        let answers = self.handles.ask_or_undo(move_it, back.clone());
-        if answers.iter().all(|answer| matches!(answer, Some(Some(_)))) {
-            return Ok(());
+        let old_ends = self.handles.ask_or_undo(
+            sa.owner,
+            move |thread| thread.move_sa(sa, &ends),
+            move |thread, old| {
+                old.and_then(|old| thread.move_sa(sa, &old));
+            },
+        );
+        match old_ends {
+            Some(Some(_)) => Ok(()),
+            Some(None) => Err(Refusal("the SA cannot go there".to_owned())),
+            None => Err(silent(sa.owner)),
         }
-        let silent = answers.iter().position(Option::is_none);
-        for (worker, old) in answers.into_iter().enumerate() {
-            let back = back.clone();
-            self.handles.send(worker, move |thread| back(thread, old.flatten()));
-        }
-        Err(Refusal(match silent {
-            Some(worker) => format!("worker {worker} did not answer in time"),
-            None => "the SA cannot go there".to_owned(),
-        }))
     }
 
-    fn usage(&mut self, sa: SaIndex) -> Option<SaUsage> {
-        let places = self.places.get(&sa)?.clone();
-        let views = self.handles.ask(move |thread| {
-            let worker = thread.number();
-            let ipsec = thread.worker_mut().pipeline().ipsec();
-            ipsec.sa(places[worker]).filter(|view| usize::from(view.owner) == worker)
-        });
-        // The workers that do not own it have counted nothing.
-        let view = views.into_iter().flatten().flatten().next()?;
+    fn usage(&mut self, sa: SaNumber) -> Option<SaUsage> {
+        let view = self.handles.ask_or_undo(sa.owner, move |thread| thread.view(sa), |_, _| ()).flatten()?;
         Some(SaUsage {
             bytes: view.usage.bytes(),
             packets: view.usage.packets(),

@@ -1,4 +1,4 @@
-//! The way between strongSwan's charon and the workers: its SAs and policies go into all of them, its IKE messages by their
+//! The way between strongSwan's charon and the workers: its SAs go to the one that serves their tunnel, its policies to all, its IKE messages by their
 //! ports, and what they have to say goes to it.
 
 mod backend;
@@ -102,7 +102,6 @@ impl Charon {
     pub(crate) fn join(&mut self, handles: WorkerHandles, config: &Config, clock: Clock) -> io::Result<()> {
         let state = State::new(StateConfig {
             first_tunnel: FIRST_TUNNEL,
-            workers: config.workers,
             allow_weak: config.allow_weak,
             ..StateConfig::default()
         });
@@ -194,12 +193,8 @@ impl CharonHandler {
         let Installed { state, workers } = installed.as_mut()?;
         match note {
             Note::Acquire(acquire) => self::acquire(state, acquire, clock.now_ns()),
-            Note::Expire(worker, event) => {
-                workers.handle(*worker, event.sa).and_then(|sa| state.expired(sa, event.expiry, workers))
-            }
-            Note::Mapping(worker, change) => {
-                workers.handle(*worker, change.sa).and_then(|sa| state.mapped(sa, change.new))
-            }
+            Note::Expire(event) => state.expired(event.sa, event.expiry, workers),
+            Note::Mapping(change) => state.mapped(change.sa, change.new),
         }
     }
 }

@@ -19,14 +19,14 @@ const NOTES: usize = 4096;
 /// Acquires among these.
 const ACQUIRES: usize = 1024;
 
-/// One thing that happened in a worker; SAs are the worker's own places.
+/// One thing that happened in a worker.
 pub(super) enum Note {
     /// An SA is wanted.
     Acquire(Acquire),
     /// An SA has reached a limit.
-    Expire(u16, LifetimeEvent),
+    Expire(LifetimeEvent),
     /// A peer sends from elsewhere.
-    Mapping(u16, MappingChange),
+    Mapping(MappingChange),
 }
 
 /// The other ends of all notifiers.
@@ -51,7 +51,7 @@ impl Counts {
     pub(super) fn heard(&self, note: &Note) {
         match note {
             Note::Acquire(_) => &self.acquires,
-            Note::Expire(..) | Note::Mapping(..) => &self.waiting,
+            Note::Expire(_) | Note::Mapping(_) => &self.waiting,
         }
         .fetch_sub(1, Ordering::Relaxed);
     }
@@ -72,7 +72,6 @@ impl Counts {
 
 /// A worker's notifier for charon.
 pub(super) struct Notifier {
-    worker: u16,
     messages: SyncSender<Vec<u8>>,
     notes: SyncSender<Note>,
     counts: Arc<Counts>,
@@ -83,9 +82,9 @@ impl Notifier {
     pub(super) fn for_each(workers: u16, counts: &Arc<Counts>) -> (Vec<Arc<Self>>, Heard) {
         let (message_sender, messages) = sync_channel(MESSAGES);
         let (note_sender, notes) = sync_channel(NOTES);
-        let notifier = |worker| {
+        let notifier = |_| {
             let (messages, notes) = (message_sender.clone(), note_sender.clone());
-            Arc::new(Self { worker, messages, notes, counts: Arc::clone(counts) })
+            Arc::new(Self { messages, notes, counts: Arc::clone(counts) })
         };
         ((0..workers).map(notifier).collect(), Heard { messages, notes })
     }
@@ -117,17 +116,17 @@ impl Daemon for Notifier {
     }
 
     fn expire(&self, event: &LifetimeEvent) -> bool {
-        self.note(Note::Expire(self.worker, *event), &self.counts.waiting)
+        self.note(Note::Expire(*event), &self.counts.waiting)
     }
 
     fn mapping(&self, change: &MappingChange) -> bool {
-        self.note(Note::Mapping(self.worker, *change), &self.counts.waiting)
+        self.note(Note::Mapping(*change), &self.counts.waiting)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use convoy_ipsec::{Expiry, FlowKey, SaDirection, SaIndex, SaName, SaProtocol, TunnelId};
+    use convoy_ipsec::{Expiry, FlowKey, SaDirection, SaIndex, SaName, SaNumber, SaProtocol, TunnelId};
 
     use super::*;
 
@@ -135,7 +134,8 @@ mod tests {
         let (local, remote) = ([192, 0, 2, 1].into(), [192, 0, 2, 2].into());
         let name =
             SaName { spi: sa, direction: SaDirection::Inbound, protocol: SaProtocol::Esp, local, remote };
-        LifetimeEvent { sa: SaIndex(sa), name, tunnel: TunnelId(0), expiry: Expiry::Soft }
+        let number = SaNumber { owner: 1, index: SaIndex(sa), generation: sa };
+        LifetimeEvent { sa: number, name, tunnel: TunnelId(0), expiry: Expiry::Soft }
     }
 
     fn acquire() -> Acquire {

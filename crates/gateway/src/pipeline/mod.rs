@@ -178,7 +178,7 @@ impl Pipeline {
         self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
     }
 
-    /// Installs an SA in the SAD and, if this worker owns it, in the engines. `cost` gives the cost models of engines that can do
+    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the cost models of engines that can do
     /// a transform that is new here.
     ///
     /// # Errors
@@ -193,15 +193,11 @@ impl Pipeline {
             SaDirection::Inbound => Direction::Open,
         };
         let index = self.ipsec.install(sa.clone())?;
-        if sa.owner == self.ipsec.worker()
-            && let Err(error) = self.stage.install(index, direction, &sa.keys, cost)
-        {
+        if let Err(error) = self.stage.install(index, direction, &sa.keys, cost) {
             self.ipsec.remove(index);
             return Err(error.into());
         }
-        if sa.owner == self.ipsec.worker()
-            && let Some(binding) = binding(sa, direction)
-        {
+        if let Some(binding) = binding(sa, direction) {
             self.stage.bind(index, binding, &sa.keys, cost);
         }
         if sa.direction == SaDirection::Outbound {
@@ -223,10 +219,6 @@ impl Pipeline {
 
     /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.
     pub fn retire(&mut self, sa: SaIndex) {
-        if self.ipsec.sa(sa).is_some_and(|view| view.owner != self.ipsec.worker()) {
-            self.ipsec.remove(sa);
-            return;
-        }
         // What was done in place leaves while its SA is still known.
         if !self.released.is_empty() {
             self.finish();

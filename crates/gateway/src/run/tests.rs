@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use convoy_ike::state::Backend as _;
-use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection};
+use convoy_ike::state::{Backend as _, Ends, Refusal};
+use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
 use convoy_port::memory::{Memory, link};
@@ -154,19 +154,20 @@ impl Bench {
         release
     }
 
-    /// How many SAs each worker knows.
+    /// How many SAs each worker has.
     fn sas(&self) -> Vec<usize> {
         let count = |thread: &mut WorkerThread| thread.worker_mut().pipeline().ipsec().sas().count();
         self.gateway.handles.ask(count).into_iter().map(|count| count.expect("it works")).collect()
     }
 }
 
-fn sa(spi: u32) -> SaConfig {
+/// An SA of charon's that a worker serves.
+fn sa(spi: u32, worker: u16) -> SaConfig {
     let proposal: Proposal = "aes128gcm16".parse().expect("a proposal");
     let keys = KeyMaterial::new(proposal.transform, vec![1; 20]).expect("its length");
     let ends = [[192, 0, 2, 1], [192, 0, 2, 2]].map(Into::into);
     SaConfig {
-        tunnel: convoy_ipsec::TunnelId(1 << 30),
+        tunnel: TunnelId(1 << 30 | u32::from(worker)),
         ..SaConfig::new(spi, SaDirection::Inbound, ends[0], ends[1], keys)
     }
 }
@@ -258,20 +259,25 @@ fn a_second_order_to_stop_ends_the_gateway_at_once() {
 }
 
 #[test]
-fn an_sa_that_a_worker_did_not_install_in_time_stands_nowhere() {
+fn an_sa_that_its_worker_did_not_install_in_time_stands_nowhere_and_others_are_not_held_up() {
     let bench = bench();
     let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
-    for worker in 0..usize::from(WORKERS) {
-        let hung = bench.hang(worker);
-        let refusal = workers.install(sa(0x7001)).expect_err("a worker does not answer");
+    for worker in 0..WORKERS {
+        let hung = bench.hang(worker.into());
+        let refusal = workers.install(sa(0x7001, worker)).expect_err("its worker does not answer");
         assert_eq!(refusal.0, format!("worker {worker} did not answer in time"));
+        let others = workers.install(sa(0x7002, 1 - worker)).expect("the other worker works");
+        workers.remove(others);
         drop(hung);
-        assert_eq!(bench.sas(), [4, 4], "not even late, and nobody's else");
+        assert_eq!(bench.sas(), [2, 2], "not even late");
+        let index = workers.install(sa(0x7001, worker)).expect("it answers");
+        assert_eq!(index.owner, worker);
+        let mut expected = [2, 2];
+        expected[usize::from(worker)] += 1;
+        assert_eq!(bench.sas(), expected);
+        workers.remove(index);
+        assert_eq!(bench.sas(), [2, 2]);
     }
-    let index = workers.install(sa(0x7001)).expect("all answer");
-    assert_eq!(bench.sas(), [5, 5]);
-    workers.remove(index);
-    assert_eq!(bench.sas(), [4, 4]);
 }
 
 #[test]
@@ -279,17 +285,70 @@ fn an_sa_whose_install_is_given_up_half_way_is_taken_out_again() {
     let bench = bench();
     let (done, is_done) = channel();
     let install = move |thread: &mut WorkerThread| {
-        let installed = thread.install(&sa(0x7001)).expect("good");
-        if thread.number() == 0 {
-            std::thread::sleep(Duration::from_secs(3));
-            done.send(()).expect("the test waits");
-        }
+        let installed = thread.install(&sa(0x7001, 1)).expect("good");
+        std::thread::sleep(Duration::from_secs(3));
+        done.send(()).expect("the test waits");
         installed
     };
-    let answers = bench.gateway.handles.ask_or_undo(install, |thread, sa| thread.retire(sa));
-    assert_eq!((answers[0], answers[1].is_some()), (None, true));
+    let answer = bench.gateway.handles.ask_or_undo(1, install, |thread, sa| thread.retire(sa));
+    assert_eq!(answer, None);
     is_done.recv_timeout(SLACK).expect("it was done");
-    assert_eq!(bench.sas(), [4, 5], "worker 0 undid its own; worker 1's is for whoever asked to take out");
+    assert_eq!(bench.sas(), [2, 2]);
+}
+
+#[test]
+fn an_sa_is_moved_and_counted_at_its_worker_and_a_late_move_is_undone() {
+    let bench = bench();
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let number = workers.install(sa(0x7001, 1)).expect("good");
+    let ends = |host| Ends { local: [192, 0, 2, 1].into(), remote: [192, 0, 2, host].into(), encap: None };
+    workers.move_sa(number, ends(9)).expect("it can go there");
+    let hung = bench.hang(1);
+    let refusal = workers.move_sa(number, ends(10)).expect_err("its worker does not answer");
+    assert_eq!(refusal.0, "worker 1 did not answer in time");
+    assert_eq!(workers.usage(number), None);
+    drop(hung);
+    let view = bench.gateway.handles.ask_or_undo(1, move |thread| thread.view(number), |_, _| ());
+    let view = view.flatten().expect("installed");
+    assert_eq!(view.name.remote, std::net::IpAddr::from([192, 0, 2, 9]));
+    assert_eq!(workers.usage(number).expect("installed").packets, 0);
+    workers.remove(number);
+    assert_eq!(workers.usage(number), None);
+    assert_eq!(workers.move_sa(number, ends(11)), Err(Refusal("the SA cannot go there".to_owned())));
+}
+
+#[test]
+fn an_spi_may_go_from_a_tunnel_of_one_worker_to_a_tunnel_of_another_by_a_reload() {
+    let mut bench = bench();
+    let mut swapped = config(2, 1, WORKERS);
+    let [one, other] = &mut swapped.tunnels[..] else { panic!("two tunnels") };
+    std::mem::swap(&mut one.manual, &mut other.manual);
+    let report = bench.gateway.reload(&swapped);
+    assert_eq!((report.stayed, report.came, report.went), (0, 2, 2), "{report:?}");
+    assert_eq!(report.refused, Vec::<String>::new());
+    assert_eq!(bench.sas(), [2, 2]);
+}
+
+#[test]
+fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
+    let mut bench = bench();
+    let mut workers = CharonsWorkers::new(bench.gateway.handles.clone());
+    let mut wanted = config(4, 1, WORKERS);
+    // charon has the SPI of the fourth tunnel, and the third cannot be.
+    let taken = wanted.tunnels[3].manual.as_ref().expect("static keys").spi_in;
+    let number = workers.install(sa(taken, 0)).expect("free");
+    wanted.tunnels[2].replay_window = 7;
+    let report = bench.gateway.reload(&wanted);
+    assert_eq!((report.stayed, report.came), (2, 0), "{report:?}");
+    assert_eq!(report.refused.len(), 2, "{report:?}");
+    let policies = |bench: &Bench| {
+        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().policies().count())
+    };
+    assert_eq!(policies(&bench), [Some(2), Some(2)]);
+    workers.remove(number);
+    wanted.tunnels.remove(2);
+    let report = bench.gateway.reload(&wanted);
+    assert_eq!((report.came, policies(&bench)), (1, vec![Some(3), Some(3)]), "{report:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use convoy_ipsec::{
-    Action, KeyMaterial, Lifetime, Limits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds, SaIndex,
+    Action, KeyMaterial, Lifetime, Limits, Policy, PolicyDirection, SaConfig, SaDirection, SaEnds, SaNumber,
     Selector, UdpEncap,
 };
 use rand::{Rng, RngCore};
@@ -26,11 +26,11 @@ pub(super) enum Step {
     RetireOlder,
 }
 
-/// Where an SA stands in the gateway that was started at this time.
+/// An SA of the gateway that was started at this time.
 struct Place {
     started_ns: u64,
     generation: usize,
-    places: Vec<SaIndex>,
+    number: SaNumber,
 }
 
 struct Generation {
@@ -133,9 +133,8 @@ impl Negotiator {
             Step::RetireOlder => return self.retire(at, generation, site, gateway),
         };
         let sa = self.sa(at, generation, site, direction, scenario);
-        let places = gateway.install(&sa);
-        let started_ns = gateway.started_ns;
-        self.tunnels[at].placed[site].push(Place { started_ns, generation, places });
+        let (started_ns, number) = (gateway.started_ns, gateway.install(&sa));
+        self.tunnels[at].placed[site].push(Place { started_ns, generation, number });
     }
 
     fn retire(&mut self, at: usize, generation: usize, site: usize, gateway: &mut Running) {
@@ -143,7 +142,7 @@ impl Negotiator {
         // What stood in a gateway that has ended went with it.
         placed.retain(|place| place.started_ns == gateway.started_ns);
         for place in placed.extract_if(.., |place| place.generation < generation) {
-            gateway.retire(&place.places);
+            gateway.retire(place.number);
         }
     }
 
@@ -152,7 +151,7 @@ impl Negotiator {
         let placed = &mut self.tunnels[at].placed[site];
         placed.retain(|place| place.started_ns == gateway.started_ns);
         let Some(place) = placed.pop() else { return false };
-        gateway.retire(&place.places);
+        gateway.retire(place.number);
         true
     }
 
@@ -163,12 +162,9 @@ impl Negotiator {
                 continue;
             }
             let ends = self.ends(at, 0, scenario);
-            for place in
-                self.tunnels[at].placed[0].iter().filter(|place| place.started_ns == gateway.started_ns)
-            {
-                for (thread, sa) in gateway.threads.iter_mut().zip(&place.places) {
-                    let _ = thread.move_sa(*sa, &ends);
-                }
+            let started_ns = gateway.started_ns;
+            for place in self.tunnels[at].placed[0].iter().filter(|place| place.started_ns == started_ns) {
+                let _ = gateway.thread_of(place.number).move_sa(place.number, &ends);
             }
         }
     }
@@ -207,7 +203,6 @@ impl Negotiator {
             replay_window: tunnel.replay_window,
             lifetime: Lifetime { soft, hard },
             tunnel: negotiated(of.tunnel),
-            owner: of.tunnel as u16 % scenario.workers,
             ..SaConfig::new(spis[receiver], direction, local, remote, keys[receiver].clone())
         }
     }

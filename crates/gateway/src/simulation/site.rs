@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
-use convoy_ipsec::{LifetimeEvent, MappingChange, Policy, SaConfig, SaIndex, TunnelId};
+use convoy_ipsec::{Directory, LifetimeEvent, MappingChange, Policy, SaConfig, SaNumber, TunnelId};
 use convoy_packet::FrameSize;
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -123,11 +123,15 @@ impl Running {
         let workers = usize::from(config.workers);
         let ends = || (0..workers).map(|_| End::default()).collect::<Vec<_>>();
         let (inside, outside) = (ends(), ends());
+        let directory = Arc::new(Directory::new(config.workers));
         let mut threads = Vec::new();
         for (number, handoff) in (0..config.workers).zip(Handoff::between(workers).expect("event files")) {
             let engines = engines(scenario, &time, dice, is_calm);
-            let environment =
-                Environment { frames: scenario.frames, ..Environment::simulated(&time, dice.random()) };
+            let environment = Environment {
+                frames: scenario.frames,
+                directory: Arc::clone(&directory),
+                ..Environment::simulated(&time, dice.random())
+            };
             let (pipeline, installed) =
                 assemble::pipeline(config, number, engines, costs, environment, &beginnings)
                     .expect("a good configuration");
@@ -175,14 +179,19 @@ impl Running {
         std::mem::take(&mut *self.log.lock().expect("one thread"))
     }
 
-    /// Installs an SA in all workers; its place in each.
-    pub(super) fn install(&mut self, sa: &SaConfig) -> Vec<SaIndex> {
-        let install = |thread: &mut WorkerThread| thread.install(sa).expect("its SPI is new");
-        self.threads.iter_mut().map(install).collect()
+    /// The worker that has an SA.
+    pub(super) fn thread_of(&mut self, sa: SaNumber) -> &mut WorkerThread {
+        &mut self.threads[usize::from(sa.owner)]
     }
 
-    pub(super) fn retire(&mut self, places: &[SaIndex]) {
-        self.threads.iter_mut().zip(places).for_each(|(thread, place)| thread.retire(*place));
+    /// Installs an SA at the worker that serves its tunnel.
+    pub(super) fn install(&mut self, sa: &SaConfig) -> SaNumber {
+        let owner = sa.tunnel.owner(self.threads.len() as u16);
+        self.threads[usize::from(owner)].install(sa).expect("its SPI is new")
+    }
+
+    pub(super) fn retire(&mut self, sa: SaNumber) {
+        self.thread_of(sa).retire(sa);
     }
 
     pub(super) fn is_drained(&mut self) -> bool {

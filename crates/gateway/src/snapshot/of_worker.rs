@@ -73,9 +73,8 @@ fn tunnels(ledger: &Ledger) -> Vec<TunnelRow> {
 }
 
 fn sas(worker: &Worker, names: &HashMap<TunnelId, TunnelName>, ledger: &Ledger) -> Vec<SaRow> {
-    let own = worker.pipeline().ipsec().worker();
     // One that is leaving may have its successor's SPI already.
-    let views = worker.pipeline().ipsec().sas().filter(|view| view.owner == own && !view.is_withdrawn);
+    let views = worker.pipeline().ipsec().sas().filter(|view| !view.is_withdrawn);
     views.map(|view| sa(worker, names.get(&view.tunnel), ledger, &view)).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use convoy_ipsec::Ipsec;
+use convoy_ipsec::{Ipsec, SaDirection};
 
 use super::marks::{Beginning, Kept, is_short};
 use crate::assemble::Installed;
@@ -58,8 +58,9 @@ impl Numbers {
     }
 
     fn progress(&self, tunnel: &Installed, ipsec: &Ipsec) -> Progress {
-        let sequence = |at: usize| tunnel.sas.get(at).and_then(|sa| ipsec.sequence(*sa));
-        let [received, sent] = [sequence(0), sequence(1)];
+        let of = |way| tunnel.sas.iter().find(|sa| sa.direction() == way);
+        let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
+            .map(|way| of(way).and_then(|sa| ipsec.sequence(*sa)));
         Progress {
             kept: self.kept,
             sent: sent.unwrap_or(self.told.sent),
@@ -133,9 +134,9 @@ pub(crate) fn extend(installed: &mut [Installed], ipsec: &mut Ipsec, generation:
         else {
             continue;
         };
-        if let Some(sa) = tunnel.sas.get(1) {
-            ipsec.reserve_sequence(*sa, reserved);
-            numbers.base = ipsec.sequence(*sa).unwrap_or(numbers.base);
+        if let Some(sa) = tunnel.sas.iter().find_map(|sa| sa.outbound()) {
+            ipsec.reserve_sequence(sa, reserved);
+            numbers.base = ipsec.sequence(sa.into()).unwrap_or(numbers.base);
         }
         (numbers.reserved, numbers.has_asked) = (reserved, false);
     }

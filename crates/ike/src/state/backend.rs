@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use convoy_ipsec::{Policy, SaConfig, SaIndex, UdpEncap};
+use convoy_ipsec::{Policy, SaConfig, SaNumber, UdpEncap};
 
 /// Why the gateway did not do what was asked, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,14 +32,14 @@ pub struct SaUsage {
 
 /// The gateway, as [`State`](super::State) sees it. Calls come from whoever calls `State`, and are done when they return.
 pub trait Backend {
-    /// Installs an SA in all workers. An outbound one becomes its tunnel's current one.
+    /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's current one.
     ///
     /// # Errors
     /// [`Refusal`]; nothing is installed then.
-    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal>;
+    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal>;
 
     /// Takes an SA out; its keys leave every engine.
-    fn remove(&mut self, sa: SaIndex);
+    fn remove(&mut self, sa: SaNumber);
 
     /// Replaces charon's policies, first to last. The gateway's own stand before or after them, by priority.
     fn set_policies(&mut self, policies: &[Policy]);
@@ -48,8 +48,8 @@ pub trait Backend {
     ///
     /// # Errors
     /// [`Refusal`] if it cannot: charon then replaces the SA.
-    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal>;
+    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal>;
 
     /// What an SA has done; `None` if it is unknown.
-    fn usage(&mut self, sa: SaIndex) -> Option<SaUsage>;
+    fn usage(&mut self, sa: SaNumber) -> Option<SaUsage>;
 }

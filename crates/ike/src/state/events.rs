@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use convoy_ipsec::{Expiry, SaIndex, TunnelId};
+use convoy_ipsec::{Expiry, SaNumber, TunnelId};
 
 use super::State;
 use super::backend::Backend;
@@ -14,8 +14,8 @@ const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
 impl State {
     /// An SA has reached a limit of its life. One that has ended is taken out here and now, in case charon has forgotten it.
     /// `None` if it is not charon's.
-    pub fn expired(&mut self, sa: SaIndex, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
-        let key = *self.by_index.get(&sa)?;
+    pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
+        let key = *self.by_number.get(&sa)?;
         let installed = self.sas.get(&key)?;
         let is_hard = expiry == Expiry::Hard;
         let is_ours = self.tunnels.get(installed.tunnel).is_some_and(|t| t.reqid.session == self.session);
@@ -50,8 +50,8 @@ impl State {
     }
 
     /// An inbound SA's packets come from elsewhere. charon answers with `UpdateSa`. `None` if it is not charon's.
-    pub fn mapped(&self, sa: SaIndex, source: SocketAddr) -> Option<Event> {
-        let key = self.by_index.get(&sa)?;
+    pub fn mapped(&self, sa: SaNumber, source: SocketAddr) -> Option<Event> {
+        let key = self.by_number.get(&sa)?;
         let installed = self.sas.get(key)?;
         let tunnel = self.tunnels.get(installed.tunnel)?;
         let destination = installed.id.destination;

@@ -14,7 +14,7 @@ mod tunnels;
 use std::collections::HashMap;
 use std::fmt;
 
-use convoy_ipsec::{Policy, SaDirection, SaIndex, TunnelId};
+use convoy_ipsec::{Policy, SaDirection, SaNumber, TunnelId};
 
 pub use backend::{Backend, Ends, Refusal, SaUsage};
 pub use tunnels::ChildName;
@@ -32,8 +32,6 @@ use tunnels::{Reqid, TunnelTable};
 pub struct StateConfig {
     /// The lowest [`TunnelId`] that is charon's; those below are the configuration's.
     pub first_tunnel: u32,
-    /// The gateway's workers; tunnels are dealt to them by their ids.
-    pub workers: u16,
     /// Whether weak algorithms are admitted.
     pub allow_weak: bool,
     /// Most SAs at a time.
@@ -44,7 +42,7 @@ pub struct StateConfig {
 
 impl Default for StateConfig {
     fn default() -> Self {
-        Self { first_tunnel: 0, workers: 1, allow_weak: false, max_sas: 1 << 17, max_policies: 1 << 17 }
+        Self { first_tunnel: 0, allow_weak: false, max_sas: 1 << 17, max_policies: 1 << 17 }
     }
 }
 
@@ -55,7 +53,7 @@ pub struct State {
     session: u64,
     spis: SpiPool,
     sas: HashMap<SaKey, Installed>,
-    by_index: HashMap<SaIndex, SaKey>,
+    by_number: HashMap<SaNumber, SaKey>,
     tunnels: TunnelTable,
     policies: PolicyTable,
     /// What the backend was told last.
@@ -70,7 +68,7 @@ impl State {
             session: 0,
             spis: SpiPool::default(),
             sas: HashMap::new(),
-            by_index: HashMap::new(),
+            by_number: HashMap::new(),
             tunnels: TunnelTable::new(config.first_tunnel),
             policies: PolicyTable::default(),
             told: Vec::new(),
@@ -201,7 +199,7 @@ impl State {
             PolicyDirection::In | PolicyDirection::Forward => SaDirection::Inbound,
         };
         let of_policy = |sa: &&Installed| sa.direction == direction && tunnels.contains(&sa.tunnel);
-        let indices = self.sas.values().filter(of_policy).map(|sa| sa.index);
+        let indices = self.sas.values().filter(of_policy).map(|sa| sa.number);
         let idle_s = indices.filter_map(|index| backend.usage(index)?.idle_s).min();
         Ok(ReplyBody::PolicyUse { idle_s })
     }

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{
-    EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaIndex, SaProtocol,
+    EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, SaConfig, SaDirection, SaNumber, SaProtocol,
     TunnelId, UdpEncap,
 };
 
@@ -34,7 +34,7 @@ impl SaKey {
 
 /// An SA that stands.
 pub(super) struct Installed {
-    pub(super) index: SaIndex,
+    pub(super) number: SaNumber,
     pub(super) tunnel: TunnelId,
     pub(super) direction: SaDirection,
     pub(super) id: SaId,
@@ -60,9 +60,8 @@ impl State {
         }
         let tunnel = self.tunnels.of(self.reqid_now(sa.reqid));
         config.tunnel = tunnel;
-        config.owner = (tunnel.0 % u32::from(self.config.workers.max(1))) as u16;
-        let index = match backend.install(config) {
-            Ok(index) => index,
+        let number = match backend.install(config) {
+            Ok(number) => number,
             Err(refusal) => {
                 self.tunnels.release(tunnel);
                 if sa.is_inbound {
@@ -71,8 +70,8 @@ impl State {
                 return Err(refusal);
             }
         };
-        self.by_index.insert(index, key);
-        self.sas.insert(key, Installed { index, tunnel, direction, id: sa.id });
+        self.by_number.insert(number, key);
+        self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id });
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
             *tunnel.sas(direction) += 1;
         }
@@ -94,12 +93,12 @@ impl State {
             return Err((Status::NotSupported, Refusal("an SA keeps its reqid".to_owned())));
         }
         let ends = ends(&id, sa.direction, update.is_encapsulated);
-        backend.move_sa(sa.index, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
+        backend.move_sa(sa.number, ends).map_err(|refusal| (Status::NotSupported, refusal))?;
         sa.id = id;
         if new != old
             && let Some(sa) = self.sas.remove(&old)
         {
-            self.by_index.insert(sa.index, new);
+            self.by_number.insert(sa.number, new);
             self.sas.insert(new, sa);
         }
         Ok(ReplyBody::Done)
@@ -111,7 +110,7 @@ impl State {
         backend: &mut dyn Backend,
     ) -> Result<ReplyBody, (Status, Refusal)> {
         let sa = self.sas.get(&SaKey::of(id));
-        let usage = sa.and_then(|sa| backend.usage(sa.index)).ok_or_else(|| not_found(id))?;
+        let usage = sa.and_then(|sa| backend.usage(sa.number)).ok_or_else(|| not_found(id))?;
         Ok(ReplyBody::SaUse { bytes: usage.bytes, packets: usage.packets, idle_s: usage.idle_s })
     }
 
@@ -141,8 +140,8 @@ impl State {
     /// Takes an SA out. A former charon's policies go with the last SA that they had.
     pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
         let Some(sa) = self.sas.remove(&key) else { return };
-        backend.remove(sa.index);
-        self.by_index.remove(&sa.index);
+        backend.remove(sa.number);
+        self.by_number.remove(&sa.number);
         if sa.direction == SaDirection::Inbound {
             self.spis.give_back(key.spi);
         }
@@ -164,7 +163,7 @@ fn not_found(id: &SaId) -> (Status, Refusal) {
     (Status::NotFound, Refusal(format!("no SA has the SPI {:#010x} to {}", id.spi, id.destination.ip())))
 }
 
-/// Without tunnel and owner.
+/// Without a tunnel.
 fn sa_config(sa: &AddSa) -> Result<SaConfig, Refusal> {
     if sa.ipcomp != 0 || sa.cpi != 0 {
         return Err(Refusal("the gateway has no IPComp".to_owned()));

@@ -2,16 +2,21 @@
 
 use std::net::SocketAddr;
 
-use convoy_ipsec::{Action, Expiry, Mode, PolicyDirection as IpsecDirection, SaConfig, UdpEncap};
+use convoy_ipsec::{Action, Expiry, Mode, PolicyDirection as IpsecDirection, SaConfig, SaIndex, UdpEncap};
 
 use super::*;
 use crate::protocol::{
     AddSa, Dscp, EncapMode, Event, Lifetimes, SaId, SaKeys, SaProtocolId, UpdateSa, WireSelector,
 };
 
+/// Of the SA that was installed so many others before.
+fn number(installed: u32) -> SaNumber {
+    SaNumber { owner: 0, index: SaIndex(installed), generation: installed }
+}
+
 #[derive(Default)]
 struct Memory {
-    sas: HashMap<SaIndex, SaConfig>,
+    sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
     policies: Vec<Policy>,
     told: u32,
@@ -20,16 +25,17 @@ struct Memory {
 }
 
 impl Backend for Memory {
-    fn install(&mut self, sa: SaConfig) -> Result<SaIndex, Refusal> {
+    fn install(&mut self, sa: SaConfig) -> Result<SaNumber, Refusal> {
         if self.refuses {
             return Err(Refusal("no".to_owned()));
         }
         self.installed += 1;
-        self.sas.insert(SaIndex(self.installed), sa);
-        Ok(SaIndex(self.installed))
+        let number = number(self.installed);
+        self.sas.insert(number, sa);
+        Ok(number)
     }
 
-    fn remove(&mut self, sa: SaIndex) {
+    fn remove(&mut self, sa: SaNumber) {
         self.sas.remove(&sa).expect("only what was installed is removed");
     }
 
@@ -38,7 +44,7 @@ impl Backend for Memory {
         self.told += 1;
     }
 
-    fn move_sa(&mut self, sa: SaIndex, ends: Ends) -> Result<(), Refusal> {
+    fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
         let config = self.sas.get_mut(&sa).expect("only what was installed is moved");
         if self.refuses {
             return Err(Refusal("no".to_owned()));
@@ -47,7 +53,7 @@ impl Backend for Memory {
         Ok(())
     }
 
-    fn usage(&mut self, _: SaIndex) -> Option<SaUsage> {
+    fn usage(&mut self, _: SaNumber) -> Option<SaUsage> {
         Some(self.usage)
     }
 }
@@ -166,28 +172,28 @@ impl Bench {
         spi
     }
 
-    fn index(&self, spi: u32) -> SaIndex {
+    fn number(&self, spi: u32) -> SaNumber {
         *self.gateway.sas.iter().find(|(_, sa)| sa.spi == spi).expect("installed").0
     }
 }
 
 fn bench() -> Bench {
-    Bench::new(StateConfig { first_tunnel: 100, workers: 2, ..StateConfig::default() })
+    Bench::new(StateConfig { first_tunnel: 100, ..StateConfig::default() })
 }
 
 #[test]
 fn a_child_becomes_two_sas_of_one_tunnel_and_one_policy() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
-    let inbound = &bench.gateway.sas[&bench.index(spi)];
+    let inbound = &bench.gateway.sas[&bench.number(spi)];
     assert_eq!(
         (inbound.local.to_string(), inbound.remote.to_string()),
         ("192.0.2.1".into(), "192.0.2.2".into())
     );
     assert_eq!(inbound.encap, Some(UdpEncap { local_port: 4500, remote_port: 4500 }));
     assert_eq!(inbound.lifetime.soft.time_ns, Some(60_000_000_000));
-    assert_eq!((inbound.tunnel, inbound.owner, inbound.mode), (TunnelId(100), 0, Mode::Tunnel));
-    let outbound = &bench.gateway.sas[&bench.index(0x5555)];
+    assert_eq!((inbound.tunnel, inbound.mode), (TunnelId(100), Mode::Tunnel));
+    let outbound = &bench.gateway.sas[&bench.number(0x5555)];
     assert_eq!(outbound.direction, SaDirection::Outbound);
     assert_eq!(outbound.tunnel, TunnelId(100));
     assert_eq!(bench.gateway.policies.len(), 1, "in, out and forward are one");
@@ -209,7 +215,7 @@ fn policies_are_counted_through_a_rekeying_and_the_backend_hears_only_of_changes
     bench.good(Request::DelSa(id(0x5555, US, PEER)));
     assert_eq!(bench.gateway.told, told, "what protects the traffic is the same");
     assert_eq!(bench.gateway.policies.len(), 1);
-    assert_eq!(bench.gateway.sas[&bench.index(new)].tunnel, TunnelId(100));
+    assert_eq!(bench.gateway.sas[&bench.number(new)].tunnel, TunnelId(100));
     for direction in WAYS {
         bench.good(Request::DelPolicy(policy(direction, PolicyClass::Regular, 7)));
     }
@@ -306,7 +312,7 @@ fn bypasses_come_first_narrow_selectors_before_wide_ones_and_drops_last() {
 fn an_sa_that_expires_is_told_and_gone_when_it_is_hard() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
-    let index = bench.index(spi);
+    let index = bench.number(spi);
     let soft = bench.state.expired(index, Expiry::Soft, &mut bench.gateway);
     let expire =
         |is_hard| Some(Event::Expire { spi, protocol: SaProtocolId::Esp, destination: host(US), is_hard });
@@ -314,7 +320,7 @@ fn an_sa_that_expires_is_told_and_gone_when_it_is_hard() {
     assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), expire(true));
     assert_eq!(bench.refused(Request::DelSa(id(spi, PEER, US))).0, Status::NotFound);
     assert_eq!(bench.state.expired(index, Expiry::Hard, &mut bench.gateway), None);
-    assert_eq!(bench.state.expired(SaIndex(999), Expiry::Soft, &mut bench.gateway), None, "a manual one");
+    assert_eq!(bench.state.expired(number(999), Expiry::Soft, &mut bench.gateway), None, "a manual one");
 }
 
 #[test]
@@ -322,7 +328,7 @@ fn a_peer_that_moves_is_told_and_the_sa_follows_charons_answer() {
     let mut bench = bench();
     let spi = bench.tunnel(7, 0x5555);
     let elsewhere = host("198.51.100.7:31000");
-    let event = bench.state.mapped(bench.index(spi), elsewhere);
+    let event = bench.state.mapped(bench.number(spi), elsewhere);
     let destination = host(US);
     assert_eq!(
         event,
@@ -336,7 +342,7 @@ fn a_peer_that_moves_is_told_and_the_sa_follows_charons_answer() {
         reqid: 0,
     };
     bench.good(Request::UpdateSa(update));
-    let outbound = &bench.gateway.sas[&bench.index(0x5555)];
+    let outbound = &bench.gateway.sas[&bench.number(0x5555)];
     assert_eq!(outbound.remote, elsewhere.ip());
     assert_eq!(outbound.encap, Some(UdpEncap { local_port: 4500, remote_port: 31000 }));
     assert_eq!(bench.refused(Request::UpdateSa(update)).0, Status::NotFound, "it is elsewhere now");
@@ -380,9 +386,9 @@ fn a_new_charons_tunnel_supersedes_the_old_one_which_serves_until_it_ends() {
     bench.add(sa(id(0x6666, US, PEER), 1, false));
     assert_eq!(actions(&bench), [new, old]);
 
-    let old_index = bench.index(old_spi);
+    let old_index = bench.number(old_spi);
     assert_eq!(bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway), None, "nobody knows it");
-    let old_index = bench.index(0x5555);
+    let old_index = bench.number(0x5555);
     bench.state.expired(old_index, Expiry::Hard, &mut bench.gateway);
     assert_eq!(actions(&bench), [new], "the old policy goes with its last SA");
 }

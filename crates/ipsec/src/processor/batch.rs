@@ -58,11 +58,11 @@ impl Ipsec {
         if !sa.is_due(now_ns) {
             return sa.reserve(packet, now_ns);
         }
-        let link = self.link();
+        let mtu = self.config.mtu;
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return Err(DropReason::OutboundNoSa);
         };
-        sa.renew(rest, now_ns, link);
+        sa.renew(rest, now_ns, mtu);
         sa.check_limits(rest, now_ns)?;
         sa.reserve(packet, now_ns)
     }

@@ -1,6 +1,6 @@
 //! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against policy.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
@@ -52,6 +52,12 @@ pub(super) enum Kind {
     Plain,
     /// One of the above, cut short.
     Short,
+}
+
+/// Whose the outbound SA is that a "too big" is about.
+enum Reported {
+    Ours(TooBigReport, OutboundId),
+    Others(u16),
 }
 
 impl Kind {
@@ -112,13 +118,12 @@ impl Ipsec {
         self.arriving = arriving;
     }
 
-    /// The SA of what nearly all packets are: whole, to the very address of an SA of ours. That one is our own, too.
+    /// The SA of what nearly all packets are: whole, to the very address of an SA of ours.
     #[inline]
     fn ordinary(&self, frame: &Frame, known: &Arriving) -> Option<InboundId> {
         let (id, packet) = (known.sa?, &known.packet);
         let sa = self.sad.inbound.line(id.0)?;
-        let is_at = sa.is_at(packet.is_v6, destination(frame, packet.is_v6), packet.in_udp);
-        (is_at && sa.owner == self.config.worker).then_some(id)
+        sa.is_at(packet.is_v6, destination(frame, packet.is_v6), packet.in_udp).then_some(id)
     }
 
     /// Any packet.
@@ -130,7 +135,7 @@ impl Ipsec {
             return self.drop_frame(pool, frame, None, DropReason::MalformedOuter);
         };
         frame.truncate(layout.total_len);
-        if !self.own.has(layout.addresses(&frame).1) {
+        if !self.is_ours(layout.addresses(&frame).1) {
             return self.inbound_plain(frame, &layout, pool, out);
         }
         if layout.fragment.is_some() {
@@ -147,8 +152,11 @@ impl Ipsec {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
                 let packet = Protected::new(&layout, (protocol, spi), (at, end), in_udp);
                 match self.inbound_sa(&frame, &packet) {
-                    Ok((_, owner)) if owner != self.config.worker => out.for_others.push((owner, frame)),
-                    Ok((id, _)) => self.open(frame, &packet, id, pool, out),
+                    Ok(id) => self.open(frame, &packet, id, pool, out),
+                    Err((None, reason)) => match self.other_owner(spi, protocol) {
+                        Some(owner) => out.for_others.push((owner, frame)),
+                        None => self.drop_frame(pool, frame, None, reason),
+                    },
                     Err((index, reason)) => self.drop_frame(pool, frame, index, reason),
                 }
             }
@@ -156,8 +164,8 @@ impl Ipsec {
             Kind::Keepalive => self.drop_frame(pool, frame, None, DropReason::Keepalive),
             Kind::Short => self.drop_frame(pool, frame, None, DropReason::MalformedOuter),
             Kind::Plain => match self.reported_sa(&frame, &layout) {
-                Some((_, _, owner)) if owner != self.config.worker => out.for_others.push((owner, frame)),
-                Some((report, id, _)) => {
+                Some(Reported::Others(owner)) => out.for_others.push((owner, frame)),
+                Some(Reported::Ours(report, id)) => {
                     let reason = self.heed_too_big(&report, id);
                     self.drop_frame(pool, frame, Some(id.into()), reason);
                 }
@@ -184,34 +192,34 @@ impl Ipsec {
         frame: &Frame,
         layout: &Layout,
     ) -> Result<(InboundId, Protected), (Option<SaIndex>, DropReason)> {
-        let is_ours = layout.fragment.is_none() && self.own.has(layout.addresses(frame).1);
+        let is_ours = layout.fragment.is_none() && self.is_ours(layout.addresses(frame).1);
         let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
             (Kind::of(frame, layout, self.config.natt_port), is_ours)
         else {
             return Err((None, DropReason::OpenedElsewhere));
         };
         let packet = Protected::new(layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
-        let (id, owner) = self.inbound_sa(frame, &packet)?;
+        let id = self.inbound_sa(frame, &packet)?;
         let index = SaIndex::from(id);
-        if frame.offload() != (Offload::Opened { sa: index.0 }) || owner != self.config.worker {
+        if frame.offload() != (Offload::Opened { sa: index.0 }) {
             return Err((Some(index), DropReason::OpenedElsewhere));
         }
         Ok((id, packet))
     }
 
-    /// The SA that a protected packet came by, and its owner.
+    /// The SA of this worker that a protected packet came by.
     fn inbound_sa(
         &self,
         frame: &[u8],
         packet: &Protected,
-    ) -> Result<(InboundId, u16), (Option<SaIndex>, DropReason)> {
+    ) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
         let id = self.sad.find_inbound(packet.spi, packet.protocol);
         let found = id.and_then(|id| Some((id, self.sad.inbound.line(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
         let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
         // An unspecified address admits any.
         if is_at(destination(frame, packet.is_v6)) || is_at(0) {
-            Ok((id, sa.owner))
+            Ok(id)
         } else {
             Err((Some(id.into()), DropReason::SaMismatch))
         }
@@ -257,7 +265,9 @@ impl Ipsec {
             return self.drop_frame(pool, frame, None, DropReason::InboundNoPolicy);
         };
         match verdict {
-            Verdict::Protect(_) => self.drop_frame(pool, frame, None, DropReason::InboundUnprotected),
+            Verdict::Protect(_) | Verdict::HandOver(_) => {
+                self.drop_frame(pool, frame, None, DropReason::InboundUnprotected);
+            }
             Verdict::Discard => {
                 self.note_use(place, frame.len());
                 self.drop_frame(pool, frame, None, DropReason::InboundDiscard);
@@ -272,30 +282,44 @@ impl Ipsec {
         }
     }
 
-    /// Reads `packet` as a "too big" from outside about one of our outbound SAs; also that SA's owner.
-    fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<(TooBigReport, OutboundId, u16)> {
+    /// The other worker that has the inbound SA of an SPI.
+    fn other_owner(&self, spi: u32, protocol: SaProtocol) -> Option<u16> {
+        self.sad.directory().other_owner(self.config.worker, spi, protocol)
+    }
+
+    /// Whether packets to an address are for this gateway itself, whichever worker has the SA that they may be for.
+    fn is_ours(&self, address: IpAddr) -> bool {
+        self.own.has(address) || self.sad.directory().has_local(address)
+    }
+
+    /// Reads `packet` as a "too big" from outside about an outbound SA.
+    fn reported_sa(&self, packet: &[u8], layout: &Layout) -> Option<Reported> {
         let report = icmp::parse_too_big(packet, layout)?;
         let protocol = if report.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
         let remote = number_address(report.is_v6, report.destination);
-        let id = self.sad.find_outbound(report.spi, protocol, remote)?;
+        let number = self.sad.directory().outbound(report.spi, protocol, remote)?;
+        if number.owner != self.config.worker {
+            return Some(Reported::Others(number.owner));
+        }
+        let id = number.index.outbound()?;
         let facts = &self.sad.outbound.rest(id.0)?.common.facts;
         let is_ours =
             report.is_between(facts.name.local, facts.name.remote) && report.is_udp == facts.encap.is_some();
-        is_ours.then_some((report, id, facts.owner))
+        is_ours.then_some(Reported::Ours(report, id))
     }
 
     /// Lowers the SA's path MTU (RFC 4301 section 8.2.1), and says as what the report is counted. Anybody can send one, but only
     /// the path knows which number was sent lately.
     fn heed_too_big(&mut self, report: &TooBigReport, id: OutboundId) -> DropReason {
-        let (now_ns, link) = (self.now_ns, self.link());
+        let (now_ns, mtu) = (self.now_ns, self.config.mtu);
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return DropReason::IcmpUnbelieved };
         let is_recent = |number| rest.sent_lately.has(now_ns, number, sa.sequence());
         if !report.sequence.is_some_and(is_recent) {
             return DropReason::IcmpUnbelieved;
         }
         if self.icmp_heeded.admits(now_ns) {
-            rest.path.learn(now_ns, link.mtu, report.mtu, report.is_v6);
-            sa.renew(rest, now_ns, link);
+            rest.path.learn(now_ns, mtu, report.mtu, report.is_v6);
+            sa.renew(rest, now_ns, mtu);
         }
         DropReason::IcmpError
     }

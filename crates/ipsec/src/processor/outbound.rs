@@ -43,7 +43,7 @@ pub struct OutboundBurst {
     pub bypass: Vec<Frame>,
     /// ICMP errors for the senders.
     pub to_inside: Vec<Frame>,
-    /// For the worker that owns their SA, in its `outbound`.
+    /// For the worker that owns their tunnel, in its `outbound`.
     pub for_others: Vec<(u16, Frame)>,
     /// Whose SA is to be negotiated; with [`IpsecConfig::acquire`](super::IpsecConfig::acquire) only.
     pub without_sa: Vec<WithoutSa>,
@@ -100,6 +100,7 @@ impl Ipsec {
             (None, Verdict::Protect(tunnel)) => {
                 self.note_without_sa(frame, place, (tunnel, known.flow), context);
             }
+            (None, Verdict::HandOver(owner)) => context.out.for_others.push((owner, frame)),
             (None, Verdict::Discard) => {
                 self.note_use(place, frame.len());
                 self.drop_frame(context.pool, frame, None, DropReason::OutboundDiscard);
@@ -177,17 +178,14 @@ impl Ipsec {
         id: OutboundId,
         context: &mut Context<'_, '_>,
     ) {
-        let (now_ns, link) = (self.now_ns, self.link());
+        let (now_ns, mtu) = (self.now_ns, self.config.mtu);
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
         if sa.is_due(now_ns) {
-            sa.renew(rest, now_ns, link);
+            sa.renew(rest, now_ns, mtu);
         }
         let facts = rest.common.facts;
-        if facts.owner != self.config.worker {
-            return context.out.for_others.push((facts.owner, frame));
-        }
         self.note_use(place, frame.len());
         if facts.mode == Mode::Transport {
             let endpoints = (facts.name.local, facts.name.remote);
@@ -216,6 +214,9 @@ impl Ipsec {
                 Some(id) => self.protect(frame, layout, place, id, context),
                 None => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa),
             },
+            Some(Decision { verdict: Verdict::HandOver(owner), .. }) => {
+                context.out.for_others.push((owner, frame));
+            }
             _ => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoPolicy),
         }
     }

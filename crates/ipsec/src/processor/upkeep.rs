@@ -17,7 +17,7 @@ use crate::outbound::{OutboundRest, OutboundSa};
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
 use crate::sa_config::SaEnds;
-use crate::sa_id::{OutboundId, SaId};
+use crate::sa_id::{OutboundId, SaId, SaNumber};
 use crate::sad::{SaFacts, SaName, Sad};
 use crate::spd::TunnelId;
 use crate::timers::Timer;
@@ -26,7 +26,7 @@ use crate::timers::Timer;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MappingChange {
     /// The inbound SA that the packet came by.
-    pub sa: SaIndex,
+    pub sa: SaNumber,
     /// Its tunnel.
     pub tunnel: TunnelId,
     /// Where its packets came from before.
@@ -38,8 +38,8 @@ pub struct MappingChange {
 /// An SA reached a limit of its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LifetimeEvent {
-    /// Where it stands.
-    pub sa: SaIndex,
+    /// Its number in the whole process.
+    pub sa: SaNumber,
     /// Which it is.
     pub name: SaName,
     /// Its tunnel.
@@ -49,7 +49,7 @@ pub struct LifetimeEvent {
 }
 
 impl Ipsec {
-    /// Appends a keep-alive for every tunnel whose current SA is encapsulated, ours, and was silent for the
+    /// Appends a keep-alive for every tunnel whose current SA is encapsulated and was silent for the
     /// configured time (RFC 3948 section 4), and gives up fragments that have waited too long. To be called
     /// about once a second. Only those SAs are looked at that may be silent by now.
     pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
@@ -95,10 +95,10 @@ impl Ipsec {
 
     /// The same, but not at `after_ns` or before.
     fn await_silence_after(&mut self, id: OutboundId, after_ns: u64) {
-        let (interval_ns, worker) = (self.config.keepalive_ns, self.config.worker);
+        let interval_ns = self.config.keepalive_ns;
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return };
         let facts = &rest.common.facts;
-        if interval_ns == 0 || facts.encap.is_none() || facts.owner != worker {
+        if interval_ns == 0 || facts.encap.is_none() {
             return;
         }
         let due_ns = last_sent_ns(sa, rest).saturating_add(interval_ns).max(after_ns.saturating_add(1));
@@ -110,12 +110,9 @@ impl Ipsec {
         }
     }
 
-    /// Has an SA of ours looked at when a limit of time is reached.
+    /// Has an SA looked at when a limit of time is reached.
     pub(super) fn await_end(&mut self, sa: SaIndex) {
-        let Some(common) = self.sad.common(sa).filter(|common| common.facts.owner == self.config.worker)
-        else {
-            return;
-        };
+        let Some(common) = self.sad.common(sa) else { return };
         let generation = common.generation;
         for due_ns in common.usage.due_ns() {
             self.lifetimes.set(Timer { due_ns, sa, generation });
@@ -124,7 +121,7 @@ impl Ipsec {
         self.lifetimes.sweep(|timer| is_there(sad, timer));
     }
 
-    /// Appends an event for every limit that an SA of ours has reached, each once. To be called about once
+    /// Appends an event for every limit that an SA has reached, each once. To be called about once
     /// a second. The SAs stay until `remove`. Only those SAs are looked at that have reached a limit.
     pub fn expire(&mut self, now_ns: u64, events: &mut Vec<LifetimeEvent>) {
         self.now_ns = self.now_ns.max(now_ns);
@@ -143,23 +140,25 @@ impl Ipsec {
                     found.and_then(|(inbound, rest)| inbound.expiry(rest, now_ns))
                 }
             };
-            let ours = self.sad.common(sa).filter(|common| common.facts.owner == self.config.worker);
-            if let (Some(expiry), Some(common)) = (expiry, ours) {
+            if let (Some(expiry), Some((common, number))) =
+                (expiry, self.sad.common(sa).zip(self.sad.number(sa)))
+            {
                 let (name, tunnel) = (common.facts.name, self.tunnels.id(common.tunnel));
-                events.push(LifetimeEvent { sa, name, tunnel, expiry });
+                events.push(LifetimeEvent { sa: number, name, tunnel, expiry });
             }
         }
     }
 
-    /// Tells of every inbound SA of ours whose peer has moved since `tell` last took its move, which it says by `true`. What it
+    /// Tells of every inbound SA whose peer has moved since `tell` last took its move, which it says by `true`. What it
     /// does not take it is told again, with where the peer is by then. To be called about once a second.
     pub fn mapping_changes(&mut self, tell: &mut dyn FnMut(MappingChange) -> bool) {
         let (sad, tunnels) = (&mut self.sad, &self.tunnels);
         self.moved.retain(|id| {
+            let Some(sa) = sad.number((*id).into()) else { return false };
             let Some(rest) = sad.inbound.rest_mut(id.0) else { return false };
             let Some((old, new)) = rest.moved else { return false };
             let tunnel = tunnels.id(rest.common.tunnel);
-            if old == new || tell(MappingChange { sa: (*id).into(), tunnel, old, new }) {
+            if old == new || tell(MappingChange { sa, tunnel, old, new }) {
                 rest.moved = None;
             }
             rest.moved.is_some()
@@ -168,8 +167,7 @@ impl Ipsec {
 
     /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
     /// from ICMP is forgotten. Unknown is no error.
-    pub fn set_path_mtu(&mut self, index: SaIndex, mtu: Option<u16>) {
-        let Some(id) = index.outbound() else { return };
+    pub fn set_path_mtu(&mut self, id: OutboundId, mtu: Option<u16>) {
         if let Some(rest) = self.sad.outbound.rest_mut(id.0) {
             rest.path.configure(mtu);
             self.renew(id);
@@ -177,16 +175,16 @@ impl Ipsec {
     }
 
     /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not arrive. For a time no
-    /// outbound SA of ours sends longer ones there.
+    /// outbound SA of this worker sends longer ones there.
     pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
-        let link = self.link();
+        let port_mtu = self.config.mtu;
         let places: Vec<u32> = self.sad.outbound.places().collect();
         for place in places {
             if let Some((sa, rest)) = self.sad.outbound.both_mut(place)
                 && rest.common.facts.name.remote == peer
             {
-                rest.path.learn(now_ns, link.mtu, mtu, peer.is_ipv6());
-                sa.renew(rest, now_ns, link);
+                rest.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
+                sa.renew(rest, now_ns, port_mtu);
             }
         }
     }
@@ -220,19 +218,17 @@ impl Ipsec {
 
     /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes on after
     /// it. One that was sent already changes nothing. Unknown is no error.
-    pub fn set_sequence(&mut self, index: SaIndex, sequence: u64) {
-        let outbound = index.outbound().and_then(|id| self.sad.outbound.both_mut(id.0));
-        if let Some((sa, rest)) = outbound {
+    pub fn set_sequence(&mut self, id: OutboundId, sequence: u64) {
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
             sa.set_sequence(rest, sequence);
-            self.limits_reached.push(index);
+            self.limits_reached.push(id.into());
         }
     }
 
     /// Lets an outbound SA use the sequence numbers up to `last`, as those that were [reserved](crate::SaConfig::sequence_reserved)
     /// before. Unknown is no error.
-    pub fn reserve_sequence(&mut self, index: SaIndex, last: u64) {
-        let outbound = index.outbound().and_then(|id| self.sad.outbound.both_mut(id.0));
-        if let Some((sa, rest)) = outbound {
+    pub fn reserve_sequence(&mut self, id: OutboundId, last: u64) {
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
             sa.reserve_sequence(rest, last);
         }
     }
@@ -252,10 +248,11 @@ impl Ipsec {
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
         pool: &mut FramePool,
-        index: SaIndex,
+        id: OutboundId,
         len: usize,
     ) -> Option<Prepared> {
-        let (sa, rest) = self.sad.outbound.both_mut(index.outbound()?.0)?;
+        let index = SaIndex::from(id);
+        let (sa, rest) = self.sad.outbound.both_mut(id.0)?;
         let frame = pool.take(FrameSize::for_packet(len, RAW_TAILROOM_BYTES)?)?;
         let mut packet = Prepared::new(frame, index, Direction::Seal, self.config.classes.class_of(0));
         match sa.prepare_dummy(rest, &mut packet, len, now_ns, random) {

@@ -7,7 +7,7 @@ use crate::job::SaIndex;
 use crate::lease::NEVER_NS;
 use crate::lifetime::Usage;
 use crate::sa_config::{Mode, UdpEncap};
-use crate::sa_id::SaId;
+use crate::sa_id::{SaId, SaNumber};
 use crate::sad::SaName;
 use crate::spd::{Policy, TunnelId};
 
@@ -123,9 +123,19 @@ impl Ipsec {
         &self.drops
     }
 
-    /// All SAs.
+    /// All SAs of this worker.
     pub fn sas(&self) -> impl Iterator<Item = SaView> + '_ {
         self.sad.indices().filter_map(|index| self.view(index))
+    }
+
+    /// The number of an SA in the whole process.
+    pub fn number(&self, index: SaIndex) -> Option<SaNumber> {
+        self.sad.number(index)
+    }
+
+    /// Where an SA of this worker stands; `None` if it is another's, or is not there any more.
+    pub fn place(&self, number: SaNumber) -> Option<SaIndex> {
+        (self.sad.number(number.index) == Some(number)).then_some(number.index)
     }
 
     /// One SA.
@@ -175,7 +185,7 @@ impl Ipsec {
             encap: facts.encap,
             transform: facts.transform,
             esn: facts.esn,
-            owner: facts.owner,
+            owner: self.config.worker,
             sequence,
             replay,
             age_ns: usage.age_ns(self.now_ns),

@@ -109,10 +109,10 @@ fn without_frames_packets_are_dropped_and_nothing_leaks() {
 fn sequence_numbers_never_repeat() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.set_sequence(OUT, u64::from(u32::MAX) - 1);
+    a.ipsec.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(OUT, DropReason::SequenceExhausted), 2);
-    a.ipsec.set_sequence(OUT, 7);
+    a.ipsec.set_sequence(OUT_ID, 7);
     assert!(a.send(&[link.packet(false, 100)]).is_empty(), "numbers do not go back");
     a.assert_no_leak();
 }
@@ -121,7 +121,7 @@ fn sequence_numbers_never_repeat() {
 fn extended_numbers_end_too() {
     let link = Link { esn: true, ..Link::default() };
     let mut a = link.gateway(0);
-    a.ipsec.set_sequence(OUT, u64::MAX - 1);
+    a.ipsec.set_sequence(OUT_ID, u64::MAX - 1);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(OUT, DropReason::SequenceExhausted), 2);
     a.assert_no_leak();

@@ -65,7 +65,7 @@ fn a_wrong_icv_a_replay_and_a_wrong_spi_are_told_apart() {
 fn numbers_go_on_across_two_to_the_32_and_old_ones_stay_replays() {
     let link = Link { esn: true, ..Link::default() };
     let [mut a, mut b] = link.pair();
-    a.ipsec.set_sequence(OUT, 0xffff_fffc);
+    a.ipsec.set_sequence(OUT_ID, 0xffff_fffc);
     let mut outer = a.send(&vec![link.packet(false, 100); 8]);
     assert_eq!(outer[3][24..28], [0; 4], "the lower half begins anew");
     // The last before the wrap comes after the first behind it; both are on their way at once.

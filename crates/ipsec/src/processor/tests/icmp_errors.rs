@@ -168,17 +168,6 @@ fn no_sa_is_negotiated_for_an_error() {
 }
 
 #[test]
-fn an_error_of_another_workers_tunnel_goes_to_that_worker() {
-    let [us, server, router, _] = hosts(false);
-    let [_, mut b] = https_alone();
-    b.ipsec.config.worker = 3;
-    let error = message(router, us, time_exceeded(false), &segment(us, server, [1, 443]));
-    assert!(b.send(std::slice::from_ref(&error)).is_empty());
-    assert_eq!((b.outbound.for_others[0].0, &b.outbound.for_others[0].1[..]), (0, &error[..]));
-    b.assert_no_leak();
-}
-
-#[test]
 fn a_policy_that_discards_errors_is_heeded() {
     let [us, server, router, _] = hosts(false);
     let [_, mut b] = https_alone();

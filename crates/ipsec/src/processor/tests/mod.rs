@@ -11,6 +11,7 @@ mod room;
 mod round_trip;
 mod size;
 mod upkeep;
+mod workers;
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -45,8 +46,12 @@ struct Gateway {
 
 impl Gateway {
     fn new(config: IpsecConfig) -> Self {
+        Self::of(Ipsec::new(config))
+    }
+
+    fn of(ipsec: Ipsec) -> Self {
         Self {
-            ipsec: Ipsec::new(config),
+            ipsec,
             pool: FramePool::new(FRAMES[0], FRAMES[1]).with_huge(FRAMES[2]),
             keys: HashMap::new(),
             now_ns: 1_000,
@@ -159,8 +164,6 @@ struct Link {
     fragment: FragmentPlace,
     follow_mapping: bool,
     decrement_ttl: bool,
-    /// Of both gateways; SAs are worker 0's.
-    worker: u16,
 }
 
 impl Default for Link {
@@ -178,7 +181,6 @@ impl Default for Link {
             fragment: FragmentPlace::default(),
             follow_mapping: false,
             decrement_ttl: false,
-            worker: 0,
         }
     }
 }
@@ -218,20 +220,23 @@ impl Link {
     }
 
     fn gateway(&self, end: usize) -> Gateway {
-        let mut gateway = Gateway::new(IpsecConfig {
+        let mut gateway = Gateway::new(self.config(end));
+        gateway.install(self.sa(end, SaDirection::Outbound));
+        gateway.install(self.sa(end, SaDirection::Inbound));
+        gateway.ipsec.set_policies(self.policies(end));
+        gateway
+    }
+
+    fn config(&self, end: usize) -> IpsecConfig {
+        IpsecConfig {
             mtu: self.mtu,
             inside_v6: Some("2001:db8:1::1".parse().expect("an address")),
             outside: vec![self.ends()[end]],
             fragment: self.fragment,
             follow_mapping: self.follow_mapping,
             decrement_ttl: self.decrement_ttl,
-            worker: self.worker,
             ..IpsecConfig::default()
-        });
-        gateway.install(self.sa(end, SaDirection::Outbound));
-        gateway.install(self.sa(end, SaDirection::Inbound));
-        gateway.ipsec.set_policies(self.policies(end));
-        gateway
+        }
     }
 
     fn pair(&self) -> [Gateway; 2] {
@@ -252,6 +257,7 @@ impl Link {
 /// Outbound and inbound SA of a gateway made by [`Link::gateway`].
 const OUT: SaIndex = SaIndex(0);
 const IN: SaIndex = SaIndex(1);
+const OUT_ID: OutboundId = OutboundId(0);
 
 fn protect(local: &str, remote: &str) -> Policy {
     policy(local, remote, Action::Protect(TunnelId(7)))

@@ -115,23 +115,6 @@ fn a_packet_in_flight_is_not_taken_for_its_sas_successor() {
 }
 
 #[test]
-fn sas_of_another_worker_are_handed_over_both_ways() {
-    let link = Link::default();
-    let outer = link.gateway(0).send(&[link.packet(false, 100)]);
-    let [mut a, mut b] = Link { worker: 3, ..link.clone() }.pair();
-    assert!(a.send(&[link.packet(false, 100)]).is_empty());
-    assert_eq!(
-        (a.outbound.for_others[0].0, &a.outbound.for_others[0].1[..]),
-        (0, &link.packet(false, 100)[..])
-    );
-    assert!(b.receive(&outer).is_empty());
-    assert_eq!((b.inbound.for_others[0].0, &b.inbound.for_others[0].1[..]), (0, &outer[0][..]));
-    assert_eq!(b.ipsec.counters().drops.total(), 0);
-    a.assert_no_leak();
-    b.assert_no_leak();
-}
-
-#[test]
 fn overlapping_spis_are_refused_and_both_sas_named() {
     let link = Link::default();
     let mut a = link.gateway(0);

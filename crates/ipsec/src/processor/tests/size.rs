@@ -259,7 +259,7 @@ fn icmp_errors_are_limited_in_rate() {
 }
 
 /// An error of a router outside about `outer`, to its sender.
-fn router_says(outer: &[u8], mtu: u16) -> Vec<u8> {
+pub(super) fn router_says(outer: &[u8], mtu: u16) -> Vec<u8> {
     let mut pool = FramePool::new(1, 0);
     let layout = Layout::parse(outer).expect("well-formed");
     let router: IpAddr = if layout.is_v6 { [0xfd; 16].into() } else { [198, 51, 100, 1].into() };
@@ -307,7 +307,7 @@ fn a_report_that_cannot_be_true_is_not_believed() {
     }
     a.receive(&[router_says(&outer[0], 68)]);
     assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(576), "no lower than RFC 4301 allows");
-    a.ipsec.set_path_mtu(OUT, Some(1_200));
+    a.ipsec.set_path_mtu(OUT_ID, Some(1_200));
     assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_200));
     a.assert_no_leak();
 }
@@ -351,19 +351,6 @@ fn a_port_that_finds_a_path_too_narrow_has_its_sas_use_less() {
     a.ipsec.learn_path_mtu(0, "192.0.2.2".parse().expect("an address"), 1_300);
     assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_300));
     assert!(a.send(&[link.packet(false, 1_400)]).iter().all(|packet| packet.len() <= 1_300));
-}
-
-#[test]
-fn a_report_about_another_workers_sa_goes_to_that_worker() {
-    let link = Link::default();
-    let mut a = link.gateway(0);
-    let outer = a.send(&[link.packet(false, 1_000)]);
-    a.ipsec.config.worker = 3;
-    let report = router_says(&outer[0], 1_350);
-    a.receive(std::slice::from_ref(&report));
-    assert_eq!((a.inbound.for_others[0].0, &a.inbound.for_others[0].1[..]), (0, &report[..]));
-    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
-    a.assert_no_leak();
 }
 
 #[test]
