@@ -2,20 +2,35 @@
 
 use crate::ip;
 
+/// Sums that are made beside each other.
+const LANES: usize = 8;
+
 /// Adds `bytes` as 16-bit words to a running sum, which is not folded yet; an odd last byte is the upper half of a
 /// word.
 pub fn add(sum: u64, bytes: &[u8]) -> u64 {
-    // The sum does not depend on byte order (RFC 1071 section 2(B)): words are added as the machine loads them, which
-    // vectorises, and only the result is swapped.
-    let mut words = bytes.chunks_exact(4);
-    let native = words
-        .by_ref()
-        .fold(0u64, |sum, word| sum + u64::from(u32::from_ne_bytes([word[0], word[1], word[2], word[3]])));
+    // The sum does not depend on byte order (RFC 1071 section 2(B)): words are added as the machine loads them, and only the result is
+    // swapped. Lanes that may wrap, which none does, become vectors; with checks for overflow 1400 bytes take 430 ns instead of 56.
+    let mut lanes = [0u64; LANES];
+    let mut blocks = bytes.chunks_exact(4 * LANES);
+    for block in blocks.by_ref() {
+        for (lane, word) in lanes.iter_mut().zip(block.chunks_exact(4)) {
+            *lane = lane.wrapping_add(native_word(word));
+        }
+    }
+    let mut words = blocks.remainder().chunks_exact(4);
+    let mut native = lanes.into_iter().fold(0, u64::wrapping_add);
+    native = words.by_ref().fold(native, |sum, word| sum.wrapping_add(native_word(word)));
     let rest = words.remainder();
     let mut last = [0; 4];
     last[..rest.len()].copy_from_slice(rest);
-    let native = folded(native + u64::from(u32::from_ne_bytes(last)));
+    let native = folded(native.wrapping_add(native_word(&last)));
     sum + u64::from(u16::from_be_bytes(native.to_ne_bytes()))
+}
+
+/// Four bytes as the machine loads them.
+#[inline]
+fn native_word(bytes: &[u8]) -> u64 {
+    u64::from(u32::from_ne_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]))
 }
 
 /// The ones' complement sum of the 16-bit words in `sum`.
