@@ -177,6 +177,32 @@ fn runs_of_one_size_are_segmented_and_coalesced_by_the_kernel() {
 }
 
 #[test]
+fn packets_to_several_peers_in_turns_leave_as_one_message_for_each() {
+    const PACKETS: usize = 60;
+    const PEERS: [&str; 3] = ["10.9.0.2", "10.9.0.3", "10.9.0.4"];
+    let (left, right) = (Namespace::new(), Namespace::new());
+    left.link(
+        &right,
+        9200,
+        [("va", &["10.9.0.1/24"]), ("vb", &["10.9.0.2/24", "10.9.0.3/24", "10.9.0.4/24"])],
+    );
+    let (mut a, mut peers) = (bind(&left, "10.9.0.1", true), PEERS.map(|peer| bind(&right, peer, true)));
+    let mut pool = FramePool::new(512, 512);
+    let before = left.inside(|| sent_buffers("va"));
+    let packets: Vec<Vec<u8>> =
+        (0..PACKETS).map(|at| packet("10.9.0.1", PEERS[at % 3], 2, true, &vec![at as u8; 1_200])).collect();
+    send(&mut a, &mut pool, &packets);
+    let buffers = left.inside(|| sent_buffers("va")) - before;
+    for (turn, peer) in peers.iter_mut().enumerate() {
+        let received = receive(peer, &mut pool, PACKETS / 3);
+        let sent = packets.iter().skip(turn).step_by(3).map(|packet| without_df(packet));
+        assert!(received.into_iter().eq(sent), "each peer gets its own in their order");
+    }
+    assert!(buffers <= 6, "{PACKETS} packets to three peers left as {buffers} messages");
+    assert!(a.counters().system_calls <= 3, "{:?}", a.counters());
+}
+
+#[test]
 fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
     let prepare = |left: &Namespace, _: &Namespace| {
         left.inside(|| run("ethtool -K va tx-checksum-ip-generic off"));

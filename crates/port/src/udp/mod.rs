@@ -1,7 +1,7 @@
 //! ESP in UDP (RFC 3948): sockets on port 4500, with segmentation offload both ways.
 //!
 //! A run of datagrams to one peer leaves as one message that the kernel or the device cuts (`UDP_SEGMENT`), and all
-//! messages of a burst in one system call. What the kernel has coalesced (`UDP_GRO`) is taken apart here. Datagrams of any
+//! messages of a burst in one system call; bursts to several peers are sorted by peer first (`sort.rs`). What the kernel has coalesced (`UDP_GRO`) is taken apart here. Datagrams of any
 //! content are handed up: telling ESP from IKE and keep-alives is not the port's business. So is what ICMP says of paths: what
 //! the kernel makes of it changes nothing here.
 
@@ -11,6 +11,7 @@ mod receive;
 mod reports;
 mod send;
 mod settings;
+mod sort;
 
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -25,6 +26,7 @@ use receive::Receiver;
 use reports::Reports;
 use send::{Bounds, Plan};
 pub use settings::UdpSettings;
+use sort::Sorter;
 
 /// How a `udp` port is to be.
 #[derive(Clone, Debug)]
@@ -58,6 +60,7 @@ pub struct Udp {
     /// The endpoint to ask first, so that each has its turn.
     turn: usize,
     plan: Plan,
+    sorter: Sorter,
     path_mtus: PathMtus,
 }
 
@@ -108,6 +111,7 @@ impl Udp {
             fragments,
             turn: 0,
             plan: Plan::new(),
+            sorter: Sorter::default(),
             path_mtus: PathMtus::default(),
         })
     }
@@ -246,6 +250,9 @@ impl Port for Udp {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        if self.endpoints.iter().any(|endpoint| endpoint.can_segment) {
+            self.sorter.sort(burst);
+        }
         let mut at = 0;
         let mut single_until = 0;
         while at < burst.len() {
