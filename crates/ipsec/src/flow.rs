@@ -108,6 +108,12 @@ impl FlowKey {
     }
 }
 
+/// What stands for the upper part of the key of an IPv4 packet with ports, source before destination.
+#[inline]
+pub(crate) fn upper_v4(protocol: u8, ports: u32) -> u64 {
+    PORTS_KNOWN | u64::from(protocol) << 32 | u64::from(ports)
+}
+
 #[inline]
 fn upper(is_v6: bool, protocol: u8, ports: Option<(u16, u16)>) -> u64 {
     let family = if is_v6 { IS_V6 } else { 0 };

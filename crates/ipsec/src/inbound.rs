@@ -5,17 +5,17 @@ use std::net::SocketAddr;
 
 use convoy_packet::protocol::NO_NEXT_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Ah, Esp, Frame, Layout, ip};
+use convoy_packet::{Ah, Esp, Frame, Layout, PlainV4, ip};
 
 use crate::ah;
 use crate::drops::DropReason;
 use crate::flow::address_number;
-use crate::job::{CryptoJob, CryptoStatus, Prepared};
+use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared, SaIndex};
 use crate::job_plan::JobPlan;
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
-use crate::open_template::{OpenTemplate, strip_trailer, strip_tunnel};
+use crate::open_template::{OpenTemplate, plain_inner, strip_trailer, strip_tunnel};
 use crate::replay::ReplayWindow;
 use crate::sa::no_room;
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
@@ -175,6 +175,47 @@ impl InboundSa {
         if packet.is_raw() { Ok(()) } else { self.template.lay_out(packet) }
     }
 
+    /// Whether its packets may go by [`open_by_aead`](Self::open_by_aead).
+    #[inline]
+    pub(crate) fn is_aead(&self) -> bool {
+        self.protocol == SaProtocol::Esp && self.template.plan.is_aead()
+    }
+
+    /// As [`prepare`](Self::prepare), of a packet that no port has opened; appends it to `open`.
+    ///
+    /// # Errors
+    /// The frame and the reason to drop it.
+    #[inline(never)]
+    pub(crate) fn open_by_aead(
+        &self,
+        frame: Frame,
+        esp: usize,
+        class: u8,
+        sa: SaIndex,
+        open: &mut Vec<Prepared>,
+    ) -> Result<(), (Frame, DropReason)> {
+        let checked = self.template.aead_header(&frame, esp).ok().filter(|_| frame.len() <= LONGEST_BYTES);
+        let Some((header, body_len)) = checked else { return Err((frame, DropReason::MalformedOuter)) };
+        let Ok(sequence) = self.check_number(header.sequence) else {
+            return Err((frame, DropReason::Replayed));
+        };
+        let job = self.template.aead_job(header, (esp, body_len), sequence);
+        let (header, generation) = (esp as u16, self.generation);
+        let context = FinishContext { sequence, generation, header, ..FinishContext::default() };
+        open.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Open, class) });
+        Ok(())
+    }
+
+    /// The plain packet inside one that was opened by ESP in tunnel mode, if it is one of IPv4 with TCP or UDP that is to be delivered just as it stands.
+    #[inline]
+    pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
+        if self.mode == Mode::Tunnel && self.protocol == SaProtocol::Esp {
+            plain_inner(packet, job)
+        } else {
+            None
+        }
+    }
+
     #[inline]
     fn check_number(&self, low: u32) -> Result<u64, DropReason> {
         let sequence = self.replay.infer(low);
@@ -221,7 +262,7 @@ impl InboundSa {
     }
 
     /// Counts a packet; whether a limit is reached by it.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn spend(&mut self, job: &CryptoJob) -> bool {
         self.bytes += job.lifetime_bytes(self.protocol) as u64;
         self.packets += 1;

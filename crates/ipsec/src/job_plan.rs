@@ -6,6 +6,9 @@ use crate::KeyMaterial;
 use crate::algorithm::{Aead, Cipher, Transform};
 use crate::job::{AAD_BYTES, CryptoJob, NONCE_BYTES};
 
+/// The length in bytes of an IV that counts with the sequence number.
+pub(crate) const COUNTED_IV: usize = 8;
+
 /// How a transform's jobs look; algorithms of one shape are laid out alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shape {
@@ -96,27 +99,83 @@ impl JobPlan {
     /// Whether what stands between IV and ICV may be of this length.
     #[inline]
     pub(crate) fn takes_body(&self, len: usize) -> bool {
-        self.shape == Shape::Null || self.padded(len) == len
+        self.shape == Shape::Null || self.is_whole(len)
     }
 
-    /// Lays out the job of an ESP packet: `esp` is where its header stands, `body_len` the bytes between IV and ICV. The job is one
-    /// that nothing was written to: it is filled where it stands, since to copy what was just written in small parts is to wait for it.
+    /// Whether `len` bytes are padded as the cipher wants it.
     #[inline]
+    pub(crate) fn is_whole(&self, len: usize) -> bool {
+        len & (usize::from(self.alignment) - 1) == 0
+    }
+
+    /// Whether a job is an [AEAD's that encrypts](Self::aead_job).
+    #[inline]
+    pub(crate) fn is_aead(&self) -> bool {
+        self.shape == Shape::Aead
+    }
+
+    /// The job of an ESP packet by an AEAD that encrypts: `body` is where the payload stands, `body_len` the bytes between IV and ICV. Its fields are
+    /// made of words in registers: to read back what was just written in smaller or larger parts is to wait for it.
+    #[inline]
+    pub(crate) fn aead_job(
+        &self,
+        (body, body_len): (usize, usize),
+        (spi, sequence): (u32, u64),
+        iv: [u8; COUNTED_IV],
+    ) -> CryptoJob {
+        let salt_and_iv =
+            u128::from(u32::from_le_bytes(self.salt)) | u128::from(u64::from_le_bytes(iv)) << 32;
+        let (aad, aad_len) = self.aad(spi, sequence);
+        CryptoJob {
+            cipher_start: body as u16,
+            cipher_len: body_len as u16,
+            auth_start: 0,
+            auth_len: 0,
+            icv_start: (body + body_len) as u16,
+            aad_len,
+            nonce_len: 12,
+            aad,
+            nonce: salt_and_iv.to_le_bytes(),
+            esn_high: None,
+        }
+    }
+
+    /// SPI and sequence number, and how many bytes they are (RFC 4106 section 5).
+    #[inline]
+    fn aad(&self, spi: u32, sequence: u64) -> ([u8; AAD_BYTES], u8) {
+        // Without ESN the upper half is 0, and what is behind the lower is not in use.
+        let (words, len) = if self.esn { (sequence, AAD_BYTES) } else { (sequence << 32, ESP_HEADER) };
+        let aad = u128::from(spi) << 96 | u128::from(words) << 32;
+        let mut bytes = [0; AAD_BYTES];
+        bytes.copy_from_slice(&aad.to_be_bytes()[..AAD_BYTES]);
+        (bytes, len as u8)
+    }
+
+    /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len` the bytes between IV and ICV.
     pub(crate) fn esp_job(
         &self,
-        job: &mut CryptoJob,
         packet: &[u8],
         (esp, body_len): (usize, usize),
-        sequence: u64,
-    ) {
+        (spi, sequence): (u32, u64),
+    ) -> CryptoJob {
         let body = esp + self.esp_header_len();
-        job.cipher_start = body as u16;
-        job.cipher_len = body_len as u16;
-        job.icv_start = (body + body_len) as u16;
+        let mut job = CryptoJob {
+            cipher_start: body as u16,
+            cipher_len: body_len as u16,
+            icv_start: (body + body_len) as u16,
+            ..CryptoJob::default()
+        };
+        let counted = |packet: &[u8]| {
+            let mut iv = [0; COUNTED_IV];
+            iv.copy_from_slice(&packet[body - COUNTED_IV..body]);
+            iv
+        };
         match self.shape {
-            Shape::Aead => self.add_nonce_and_aad(job, &packet[esp..body], sequence),
+            Shape::Aead => {
+                return self.aead_job((body, body_len), (spi, sequence), counted(packet));
+            }
             Shape::Gmac => {
-                self.add_nonce_and_aad(job, &packet[esp..body], sequence);
+                job = self.aead_job((body, body_len), (spi, sequence), counted(packet));
                 // RFC 4543 section 3.3: the IV is authenticated with the payload.
                 job.cipher_len = 0;
                 job.auth_start = (esp + ESP_HEADER) as u16;
@@ -125,35 +184,22 @@ impl JobPlan {
             Shape::Counter => {
                 // RFC 3686 section 4: nonce, IV, and a block counter that starts at 1.
                 job.nonce[..4].copy_from_slice(&self.salt);
-                job.nonce[4..12].copy_from_slice(&packet[body - 8..body]);
+                job.nonce[4..12].copy_from_slice(&counted(packet));
                 job.nonce[12..NONCE_BYTES].copy_from_slice(&1u32.to_be_bytes());
                 job.nonce_len = NONCE_BYTES as u8;
-                self.add_integrity(job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, (esp, body_len), sequence);
             }
             Shape::Chaining => {
                 job.nonce[..self.iv_len()].copy_from_slice(&packet[body - self.iv_len()..body]);
                 job.nonce_len = self.iv_len;
-                self.add_integrity(job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, (esp, body_len), sequence);
             }
             Shape::Null => {
                 job.cipher_len = 0;
-                self.add_integrity(job, (esp, body_len), sequence);
+                self.add_integrity(&mut job, (esp, body_len), sequence);
             }
         }
-    }
-
-    /// `header` is ESP's, with the IV.
-    #[inline]
-    fn add_nonce_and_aad(&self, job: &mut CryptoJob, header: &[u8], sequence: u64) {
-        job.nonce[..4].copy_from_slice(&self.salt);
-        job.nonce[4..12].copy_from_slice(&header[ESP_HEADER..ESP_HEADER + 8]);
-        job.nonce_len = 12;
-        job.aad[..ESP_HEADER].copy_from_slice(&header[..ESP_HEADER]);
-        job.aad_len = ESP_HEADER as u8;
-        if self.esn {
-            job.aad[4..AAD_BYTES].copy_from_slice(&sequence.to_be_bytes());
-            job.aad_len = AAD_BYTES as u8;
-        }
+        job
     }
 
     #[inline]

@@ -114,12 +114,3 @@ pub struct FinishContext {
     /// Of a raw outbound packet.
     pub(crate) inner: Inner,
 }
-
-impl FinishContext {
-    /// Its job is laid out, with the ESP header at `header`.
-    #[inline]
-    pub(crate) fn note_layout(&mut self, header: usize, sequence: u64, generation: u32) {
-        (self.header, self.sequence, self.generation) = (header as u16, sequence, generation);
-        self.form = Form::LaidOut;
-    }
-}

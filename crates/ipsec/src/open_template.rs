@@ -1,19 +1,32 @@
 //! From an ESP packet of tunnel mode whose number is known to its job, and from the opened packet to the one inside (RFC 4303 section 3.4).
 
+use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
-use convoy_packet::{Frame, Layout, ip};
+use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
-use crate::FinishContext;
 use crate::drops::DropReason;
 use crate::job::{CryptoJob, Prepared};
-use crate::job_plan::JobPlan;
-use crate::tos::decapsulate;
+use crate::job_plan::{COUNTED_IV, JobPlan};
+use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, PADDING};
+use crate::{FinishContext, Form};
+
+/// Padding in bytes that a cipher without blocks needs at most.
+const SHORT_PADDING: usize = 3;
 
 /// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any core.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenTemplate {
     pub(crate) plan: JobPlan,
+}
+
+/// What stands before the payload in a packet of an AEAD that encrypts.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AeadHeader {
+    spi: u32,
+    /// As it travels.
+    pub(crate) sequence: u32,
+    iv: [u8; COUNTED_IV],
 }
 
 impl OpenTemplate {
@@ -36,10 +49,47 @@ impl OpenTemplate {
     pub(crate) fn lay_out(&self, packet: &mut Prepared) -> Result<(), DropReason> {
         let Prepared { frame, job, context, .. } = packet;
         let (esp, sequence) = (usize::from(context.header), context.sequence);
-        let body_len = self.body_len(frame.len(), esp)?;
-        self.plan.esp_job(job, frame, (esp, body_len), sequence);
-        context.note_layout(esp, sequence, context.generation);
+        if self.plan.is_aead() {
+            let (header, body_len) = self.aead_header(frame, esp)?;
+            *job = self.aead_job(header, (esp, body_len), sequence);
+        } else {
+            let body_len = self.body_len(frame.len(), esp)?;
+            let header = Esp::parse(&frame[esp..]).map_err(|_| DropReason::MalformedOuter)?;
+            *job = self.plan.esp_job(frame, (esp, body_len), (header.spi(), sequence));
+        }
+        context.form = Form::LaidOut;
         Ok(())
+    }
+
+    /// The header of a packet that was protected by an AEAD that encrypts, and the length of what stands between its IV and its ICV.
+    ///
+    /// # Errors
+    /// [`DropReason::MalformedOuter`] if they are not there.
+    #[inline]
+    pub(crate) fn aead_header(&self, packet: &[u8], esp: usize) -> Result<(AeadHeader, usize), DropReason> {
+        let from = packet.get(esp..).unwrap_or_default();
+        let Some((header, rest)) = from.split_first_chunk::<{ ESP_HEADER + COUNTED_IV }>() else {
+            return Err(DropReason::MalformedOuter);
+        };
+        let body_len = rest.len().checked_sub(self.plan.icv_len()).filter(|len| self.plan.is_whole(*len));
+        let body_len = body_len.filter(|len| *len >= ESP_TRAILER).ok_or(DropReason::MalformedOuter)?;
+        let (mut number, mut iv) = ([0; ESP_HEADER], [0; COUNTED_IV]);
+        number.copy_from_slice(&header[..ESP_HEADER]);
+        iv.copy_from_slice(&header[ESP_HEADER..]);
+        let number = u64::from_be_bytes(number);
+        Ok((AeadHeader { spi: (number >> 32) as u32, sequence: number as u32, iv }, body_len))
+    }
+
+    /// The job of a packet that was protected by an AEAD that encrypts.
+    #[inline]
+    pub(crate) fn aead_job(
+        &self,
+        header: AeadHeader,
+        (esp, body_len): (usize, usize),
+        sequence: u64,
+    ) -> CryptoJob {
+        let body = esp + ESP_HEADER + COUNTED_IV;
+        self.plan.aead_job((body, body_len), (header.spi, sequence), header.iv)
     }
 
     /// Leaves the inner packet of one that was opened, with its ECN field brought up to date (RFC 6040), and returns its layout.
@@ -62,6 +112,26 @@ impl OpenTemplate {
     pub(crate) fn payload_at(&self, context: &FinishContext) -> usize {
         usize::from(context.header) + self.plan.esp_header_len()
     }
+}
+
+/// The packet inside an opened one, if it is one of IPv4 with TCP or UDP that is to be delivered just as it stands: with a short and good padding, and
+/// with an ECN field that the outer one changes nothing of.
+#[inline]
+pub(crate) fn plain_inner(packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
+    let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
+    let (start, trailer) = body.split_last_chunk::<{ SHORT_PADDING + ESP_TRAILER }>()?;
+    let [_, _, _, pad_len, next] = *trailer;
+    let is_padding_good = match pad_len {
+        0 => true,
+        1 => trailer[2] == 1,
+        2 => trailer[1..3] == [1, 2],
+        3 => trailer[..3] == [1, 2, 3],
+        _ => false,
+    };
+    let inner = PlainV4::parse(body).filter(|_| is_padding_good && next == IPV4)?;
+    let (outer_class, end) = (ip::traffic_class(packet), start.len() + SHORT_PADDING - usize::from(pad_len));
+    let is_ecn_same = Ecn::of(outer_class) == Ecn::of(inner.traffic_class);
+    (is_ecn_same && inner.total_len <= end).then_some(inner)
 }
 
 /// Cuts ICV, trailer and padding off and returns the next header.

@@ -8,7 +8,7 @@ use crate::ah;
 use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
-use crate::job::{CryptoStatus, Prepared};
+use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::outer_header::Inner;
@@ -173,7 +173,7 @@ impl OutboundSa {
         now_ns >= self.lease.until_ns
     }
 
-    /// Whether a packet of `len` bytes may go by [`protect_plain`](Self::protect_plain).
+    /// Whether a packet of `len` bytes may go by [`protect_by_aead`](Self::protect_by_aead) or [`protect_by_any`](Self::protect_by_any).
     #[inline]
     pub(crate) fn takes_plain(&self, len: usize, now_ns: u64) -> bool {
         len <= usize::from(self.plain_largest) && !self.is_due(now_ns)
@@ -201,26 +201,70 @@ impl OutboundSa {
     }
 
     /// As [`prepare`](Self::prepare), of a packet that the SA [takes plain](Self::takes_plain): nothing more is checked but the frame's
-    /// room, without which it stays as it is.
-    #[inline]
-    pub(crate) fn protect_plain(
+    /// room, without which it is given back as it was. Appends the packet to `protect`; whether a limit was reached.
+    // A function of its own, that calls no others: inlined into the loop over a burst, most of what it holds would not stay in registers.
+    #[inline(never)]
+    pub(crate) fn protect_by_aead(
         &mut self,
-        packet: &mut Prepared,
-        inner: Inner,
+        mut frame: Frame,
+        (inner, class): (Inner, u8),
         now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Option<bool> {
+        sa: SaIndex,
+        protect: &mut Vec<Prepared>,
+    ) -> Result<bool, Frame> {
         let sequence = self.sequence + 1;
-        self.template.esp_tunnel(packet, inner, inner.protocol(), sequence, random).ok()?;
+        let Ok(job) = self.template.write_aead(&mut frame, inner, inner.protocol(), sequence) else {
+            return Err(frame);
+        };
+        let context = self.template.context(sequence);
+        protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
         self.sequence = sequence;
         self.last_used_ns = now_ns;
-        Some(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
+        Ok(self.spend(job.lifetime_bytes(SaProtocol::Esp)))
+    }
+
+    /// The same by any transform.
+    #[inline(never)]
+    pub(crate) fn protect_by_any(
+        &mut self,
+        mut frame: Frame,
+        (inner, class): (Inner, u8),
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+        sa: SaIndex,
+        protect: &mut Vec<Prepared>,
+    ) -> Result<bool, Frame> {
+        let sequence = self.sequence + 1;
+        let made = self.template.write_any(&mut frame, inner, inner.protocol(), sequence, random);
+        let Ok(job) = made else { return Err(frame) };
+        let context = self.template.context(sequence);
+        protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
+        self.sequence = sequence;
+        self.last_used_ns = now_ns;
+        Ok(self.spend(job.lifetime_bytes(SaProtocol::Esp)))
+    }
+
+    /// Counts a packet; whether a limit is reached.
+    #[inline]
+    fn spend(&mut self, bytes: usize) -> bool {
+        self.bytes += bytes as u64;
+        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
+        if is_limit {
+            self.end_lease();
+        }
+        is_limit
     }
 
     /// Which SA it is, of those that stood at its index one after another.
     #[inline]
     pub(crate) fn generation(&self) -> u32 {
         self.template.generation
+    }
+
+    /// Whether it takes [`protect_by_aead`](Self::protect_by_aead).
+    #[inline]
+    pub(crate) fn is_aead(&self) -> bool {
+        self.template.plan.is_aead()
     }
 
     /// What makes its packets on whichever core; `None` if they are never raw.
@@ -235,30 +279,42 @@ impl OutboundSa {
         self.is_esp_tunnel
     }
 
-    /// Leaves a plain packet raw, if its frame has room for what is to come.
-    #[inline]
-    pub(crate) fn leave_raw(&self, packet: &mut Prepared, inner: Inner) -> bool {
-        let Prepared { frame, context, .. } = packet;
+    /// Appends a packet to `protect` raw, if its frame has room for what is to come; gives it back otherwise.
+    #[inline(never)]
+    pub(crate) fn leave_raw(
+        &self,
+        frame: Frame,
+        (inner, class): (Inner, u8),
+        sa: SaIndex,
+        protect: &mut Vec<Prepared>,
+    ) -> Result<(), Frame> {
         let Growth { front, .. } = self.template.growth(frame.len());
-        context.generation = self.template.generation;
-        context.form = Form::Raw;
-        context.inner = inner;
-        frame.headroom() >= front && frame.tailroom() >= RAW_TAILROOM_BYTES
+        if frame.headroom() < front || frame.tailroom() < RAW_TAILROOM_BYTES {
+            return Err(frame);
+        }
+        let context = FinishContext { form: Form::Raw, inner, ..self.template.context(0) };
+        protect.push(Prepared { context, ..Prepared::new(frame, sa, Direction::Seal, class) });
+        Ok(())
     }
 
-    /// The same of any packet with this layout, which is padded to `tfc_len` bytes if it is shorter.
+    /// The same of any packet with this layout, which is padded to a length first if it is shorter.
     ///
     /// # Errors
-    /// [`DropReason::NoRoom`].
+    /// The frame and [`DropReason::NoRoom`].
     pub(crate) fn pad_and_leave_raw(
         &self,
-        packet: &mut Prepared,
-        layout: &Layout,
-        tfc_len: usize,
-    ) -> Result<(), DropReason> {
-        packet.frame.truncate(layout.total_len);
-        pad_to(&mut packet.frame, tfc_len)?;
-        if self.leave_raw(packet, Inner::of(layout)) { Ok(()) } else { Err(DropReason::NoRoom) }
+        mut frame: Frame,
+        (layout, tfc_len): (&Layout, usize),
+        class: u8,
+        sa: SaIndex,
+        protect: &mut Vec<Prepared>,
+    ) -> Result<(), (Frame, DropReason)> {
+        frame.truncate(layout.total_len);
+        if let Err(reason) = pad_to(&mut frame, tfc_len) {
+            return Err((frame, reason));
+        }
+        let left = self.leave_raw(frame, (Inner::of(layout), class), sa, protect);
+        left.map_err(|frame| (frame, DropReason::NoRoom))
     }
 
     /// Gives a raw packet its number and counts it. The lease is not over, or limits were [looked at](Self::check_limits). Returns whether a limit
@@ -282,17 +338,6 @@ impl OutboundSa {
         context.sequence = self.sequence;
         context.is_cut = len > usize::from(self.path_mtu);
         Ok(self.spend(body))
-    }
-
-    /// Counts a packet; whether a limit is reached.
-    #[inline]
-    fn spend(&mut self, bytes: usize) -> bool {
-        self.bytes += bytes as u64;
-        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
-        if is_limit {
-            self.end_lease();
-        }
-        is_limit
     }
 
     /// Makes a plain packet with this layout into an IPsec packet with its job. In ESP tunnel mode one shorter than `tfc_len` is padded to
@@ -427,8 +472,8 @@ impl OutboundSa {
         ip::set_length(bytes);
         let esp = header + udp;
         self.template.write_esp(bytes, esp, sequence, random);
-        self.template.plan.esp_job(job, bytes, (esp, body_len), sequence);
-        context.note_layout(esp, sequence, self.template.generation);
+        *job = self.template.plan.esp_job(bytes, (esp, body_len), (self.template.spi, sequence));
+        *context = FinishContext { header: esp as u16, ..self.template.context(sequence) };
         Ok(())
     }
 

@@ -158,7 +158,7 @@ pub struct Ipsec {
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
     /// What is known of the packets of a burst; empty between calls.
-    departing: Vec<glance::Departing>,
+    departing: glance::DepartingBurst,
     arriving: Vec<glance::Arriving>,
     /// When limits of time are reached, and when keep-alives may be due.
     lifetimes: Timers,
@@ -211,7 +211,7 @@ impl Ipsec {
             is_raw: false,
             own: OwnAddresses::new(config.outside.iter().copied()),
             pieces: Vec::new(),
-            departing: Vec::new(),
+            departing: glance::DepartingBurst::default(),
             arriving: Vec::new(),
             lifetimes: Timers::default(),
             keepalives: Timers::default(),

@@ -59,10 +59,12 @@ impl ReplayWindow {
 
     /// The full number of a packet whose lower 32 bits are `low`: itself without ESN; with ESN the upper half
     /// is inferred from the window's place (RFC 4303 appendix A2.2).
+    #[inline]
     pub fn infer(&self, low: u32) -> u64 {
-        if !self.esn {
-            return low.into();
-        }
+        if self.esn { self.infer_upper(low) } else { low.into() }
+    }
+
+    fn infer_upper(&self, low: u32) -> u64 {
         let (high_top, low_top) = ((self.highest >> 32) as u32, self.highest as u32);
         // With the check off, half the number space stands in for the window's lower end.
         let reach = if self.size == 0 { 1 << 31 } else { self.size };
@@ -93,6 +95,7 @@ impl ReplayWindow {
 
     /// Notes an authenticated packet; `false` if it must be dropped after all, because another with its number
     /// was authenticated in the meantime or the window has moved on.
+    #[inline]
     pub fn accept(&mut self, number: u64) -> bool {
         if !self.may_accept(number) {
             return false;
@@ -116,6 +119,7 @@ impl ReplayWindow {
         }
     }
 
+    #[inline]
     fn advance(&mut self, number: u64) {
         let (old, new) = (self.highest / WORD, number / WORD);
         let words = self.ring.len() as u64;

@@ -1,10 +1,12 @@
 //! From a plain packet and its sequence number to an ESP packet of tunnel mode with its job (RFC 4303 section 3.3).
 
+use convoy_packet::Frame;
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
+use crate::FinishContext;
 use crate::drops::DropReason;
-use crate::job::Prepared;
-use crate::job_plan::JobPlan;
+use crate::job::{CryptoJob, Prepared};
+use crate::job_plan::{COUNTED_IV, JobPlan};
 use crate::outer_header::{Inner, OuterHeader};
 use crate::sa::no_room;
 use crate::sa_config::SaConfig;
@@ -40,6 +42,13 @@ impl SealTemplate {
             generation,
             plan: JobPlan::new(&config.keys, config.esn),
         }
+    }
+
+    /// What `finish` will need of its packet with this number.
+    #[inline]
+    pub(crate) fn context(&self, sequence: u64) -> FinishContext {
+        let (header, generation) = (self.outer.len() as u16, self.generation);
+        FinishContext { sequence, generation, header, ..FinishContext::default() }
     }
 
     /// By how much a payload of `len` bytes grows.
@@ -78,20 +87,68 @@ impl SealTemplate {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
         let Prepared { frame, job, context, .. } = packet;
+        if self.plan.is_aead() {
+            *job = self.write_aead(frame, inner, next, sequence)?;
+        } else {
+            *job = self.write_any(frame, inner, next, sequence, random)?;
+        }
+        *context = FinishContext { is_cut: context.is_cut, ..self.context(sequence) };
+        Ok(())
+    }
+
+    /// Writes what stands around a payload in a packet of an AEAD that encrypts, and makes its job.
+    #[inline(always)]
+    pub(crate) fn write_aead(
+        &self,
+        frame: &mut Frame,
+        inner: Inner,
+        next: u8,
+        sequence: u64,
+    ) -> Result<CryptoJob, DropReason> {
         let Growth { front, body, back } = self.growth(frame.len());
+        let padding = body - frame.len();
+        let bytes = frame.grow(front, back).map_err(no_room)?;
+        let icv_len = self.plan.icv_len();
+        let trailer = bytes.len() - icv_len - padding;
+        write_trailer(&mut bytes[trailer..], padding, next);
+        let iv = self.counted_iv(sequence);
+        let header = bytes
+            .get_mut(self.outer.len()..)
+            .and_then(|from| from.first_chunk_mut::<{ ESP_HEADER + COUNTED_IV }>());
+        let Some(header) = header else { return Err(DropReason::NoRoom) };
+        let number = u64::from(self.spi) << 32 | u64::from(sequence as u32);
+        header[..ESP_HEADER].copy_from_slice(&number.to_be_bytes());
+        header[ESP_HEADER..].copy_from_slice(&iv);
+        self.outer.write(bytes, inner, sequence);
+        Ok(self.plan.aead_job((front, body), (self.spi, sequence), iv))
+    }
+
+    /// The same in a packet of any transform.
+    pub(crate) fn write_any(
+        &self,
+        frame: &mut Frame,
+        inner: Inner,
+        next: u8,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<CryptoJob, DropReason> {
         let payload_len = frame.len();
+        let Growth { front, body, back } = self.growth(payload_len);
         let bytes = frame.grow(front, back).map_err(no_room)?;
         write_trailer(&mut bytes[front + payload_len..], body - payload_len, next);
         self.outer.write(bytes, inner, sequence);
         let esp = self.outer.len();
         self.write_esp(bytes, esp, sequence, random);
-        self.plan.esp_job(job, bytes, (esp, body), sequence);
-        context.note_layout(esp, sequence, self.generation);
-        Ok(())
+        Ok(self.plan.esp_job(bytes, (esp, body), (self.spi, sequence)))
+    }
+
+    /// An IV that never repeats, as the sequence number does not.
+    #[inline]
+    fn counted_iv(&self, sequence: u64) -> [u8; COUNTED_IV] {
+        self.iv_start.wrapping_add(sequence).to_be_bytes()
     }
 
     /// Writes the ESP header and the IV.
-    #[inline]
     pub(crate) fn write_esp(
         &self,
         packet: &mut [u8],
@@ -105,7 +162,7 @@ impl SealTemplate {
         if !self.plan.counts_iv() {
             random(&mut rest[..iv_len]);
         } else if iv_len > 0 {
-            rest[..8].copy_from_slice(&self.iv_start.wrapping_add(sequence).to_be_bytes());
+            rest[..COUNTED_IV].copy_from_slice(&self.counted_iv(sequence));
         }
     }
 }

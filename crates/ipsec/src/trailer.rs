@@ -16,9 +16,20 @@ pub(crate) static PADDING: [u8; 255] = {
 
 /// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`. What is behind them may be overwritten:
 /// it is the ICV's place.
-#[inline]
+#[inline(always)]
 pub(crate) fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
     let pad_len = len - ESP_TRAILER;
+    // As much as a cipher without blocks needs is one word.
+    if let (Some(word), 0..=3) = (tail.first_chunk_mut::<8>(), pad_len) {
+        let shift = 8 * pad_len as u32;
+        let padding = 0x03_02_01 & ((1 << shift) - 1);
+        *word = (padding | (pad_len as u64 | u64::from(next) << 8) << shift).to_le_bytes();
+        return;
+    }
+    write_long_trailer(tail, pad_len, next);
+}
+
+fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
     // All of the padding that a block cipher may need in one go, where there is room for it.
     match tail.first_chunk_mut::<16>() {
         Some(start) if pad_len <= 16 => start.copy_from_slice(&PADDING[..16]),

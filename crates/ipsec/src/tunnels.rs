@@ -56,11 +56,8 @@ impl Admission {
     /// Whether an inbound packet of IPv4 is admitted, by its addresses as numbers and its protocol; if not, another selector may admit
     /// it.
     #[inline]
-    fn admits_inbound(&self, (source, destination): (u128, u128), protocol: u8) -> bool {
-        let holds = |[first, last]: [u32; 2], address: u128| {
-            let address = address as u32;
-            first <= address && address <= last
-        };
+    fn admits_inbound(&self, (source, destination): (u32, u32), protocol: u8) -> bool {
+        let holds = |[first, last]: [u32; 2], address: u32| first <= address && address <= last;
         let number = u16::from(protocol);
         holds(self.local, destination)
             && holds(self.remote, source)
@@ -160,8 +157,16 @@ impl Tunnels {
     /// knows.
     #[inline]
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
-        let ends = layout.address_numbers(packet);
+        let (source, destination) = layout.address_numbers(packet);
+        let ends = (source as u32, destination as u32);
         !layout.is_v6 && self.admissions[number as usize].admits_inbound(ends, layout.protocol)
+    }
+
+    /// The same of a packet of IPv4 that is no ICMP, by its addresses, source before destination.
+    #[inline]
+    pub(crate) fn admits_v4(&self, number: u32, addresses: u64, protocol: u8) -> bool {
+        let ends = ((addresses >> 32) as u32, addresses as u32);
+        self.admissions[number as usize].admits_inbound(ends, protocol)
     }
 
     /// Whether an inner packet may come by this tunnel (RFC 4301 section 5.2, step 4).

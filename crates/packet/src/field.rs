@@ -16,6 +16,13 @@ pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(field)
 }
 
+#[inline]
+pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut field = [0; 8];
+    field.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_be_bytes(field)
+}
+
 /// An IPv6 address: copied as a whole, since a load byte by byte does not vectorise.
 #[inline]
 pub(crate) fn u128_at(bytes: &[u8], at: usize) -> u128 {

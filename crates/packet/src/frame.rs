@@ -368,6 +368,9 @@ impl fmt::Debug for Frame {
 }
 
 impl Drop for Frame {
+    // By value and inlined: where what holds a frame is moved, its address must not be needed for the sake of an unwinding that never comes, or it
+    // is built in memory and copied instead of written where it goes.
+    #[inline(always)]
     fn drop(&mut self) {
         // The frame that is made here takes this one's place, of which nothing is left.
         send_home(Self(self.0));

@@ -140,6 +140,8 @@ impl Chain {
 }
 
 /// Sends one frame home.
+#[cold]
+#[inline(never)]
 pub(crate) fn send_home(frame: Frame) {
     let home = frame.metadata().home;
     // SAFETY: it is the frame's home.

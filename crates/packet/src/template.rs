@@ -71,7 +71,7 @@ impl IpTemplate {
     ///
     /// # Panics
     /// If `packet` is shorter than the header.
-    #[inline]
+    #[inline(always)]
     pub fn write(&self, packet: &mut [u8], own: IpVariables) {
         let class = u64::from(own.traffic_class);
         if self.is_v6 {
@@ -82,14 +82,23 @@ impl IpTemplate {
             packet[8..ipv6::HEADER_BYTES].copy_from_slice(&self.addresses);
             return;
         }
-        let (len, id) = (packet.len() as u16, own.identification);
-        let flags = if own.dont_fragment { ipv4::DONT_FRAGMENT } else { 0 };
-        let sum = u64::from(self.sum) + class + u64::from(len) + u64::from(id) + u64::from(flags);
-        let first = 0x45 << 56 | class << 48 | u64::from(len) << 32 | u64::from(id) << 16 | u64::from(flags);
-        let [high, low] = checksum::fold_twice(sum).to_be_bytes();
-        packet[..8].copy_from_slice(&first.to_be_bytes());
-        packet[8..12].copy_from_slice(&[self.hop_limit, self.protocol, high, low]);
-        packet[12..ipv4::HEADER_BYTES].copy_from_slice(&self.addresses[..8]);
+        let len = packet.len() as u16;
+        let Some(header) = packet.first_chunk_mut() else { panic!("the packet is shorter than its header") };
+        self.write_v4(header, len, own);
+    }
+
+    /// Writes an IPv4 header, of a packet that is `len` bytes long.
+    #[inline(always)]
+    fn write_v4(&self, header: &mut [u8; ipv4::HEADER_BYTES], len: u16, own: IpVariables) {
+        let (class, id) = (u64::from(own.traffic_class), u64::from(own.identification));
+        let flags = if own.dont_fragment { u64::from(ipv4::DONT_FRAGMENT) } else { 0 };
+        let sum = u64::from(self.sum) + class + u64::from(len) + id + flags;
+        let first = 0x45 << 56 | class << 48 | u64::from(len) << 32 | id << 16 | flags;
+        let second = u32::from(self.hop_limit) << 24 | u32::from(self.protocol) << 16;
+        let second = second | u32::from(checksum::fold_twice(sum));
+        header[..8].copy_from_slice(&first.to_be_bytes());
+        header[8..12].copy_from_slice(&second.to_be_bytes());
+        header[12..].copy_from_slice(&self.addresses[..8]);
     }
 }
 

@@ -71,21 +71,20 @@ impl Ipsec {
         let mut departing = std::mem::take(&mut self.departing);
         self.glance_outbound(frames, &mut departing);
         let mut context = Context { random, pool, out };
-        for (frame, known) in frames.drain(..).zip(&departing) {
-            self.outbound_one(frame, known, &mut context);
+        // Where hops are counted, every packet changes before it is protected.
+        let may_be_plain = !self.config.decrement_ttl;
+        for (frame, known) in frames.drain(..).zip(departing.packets()) {
+            let frame = match (known.decision, known.sa) {
+                (Some(Decision { place, .. }), Some(id)) if may_be_plain => {
+                    self.protect_plain(frame, known, place, id, &mut context)
+                }
+                _ => Some(frame),
+            };
+            if let Some(frame) = frame {
+                self.outbound_any(frame, known, &mut context);
+            }
         }
         self.departing = departing;
-    }
-
-    #[inline]
-    fn outbound_one(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
-        let frame = match (known.decision, known.sa) {
-            (Some(Decision { place, .. }), Some(id)) => self.protect_plain(frame, known, place, id, context),
-            _ => Some(frame),
-        };
-        if let Some(frame) = frame {
-            self.outbound_any(frame, known, context);
-        }
     }
 
     fn outbound_any(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
@@ -98,7 +97,8 @@ impl Ipsec {
         match (known.sa, verdict) {
             (Some(id), _) => self.protect(frame, &layout, place, id, context),
             (None, Verdict::Protect(tunnel)) => {
-                self.note_without_sa(frame, place, (tunnel, known.flow), context);
+                let flow = FlowKey::of(&frame, &layout);
+                self.note_without_sa(frame, place, (tunnel, flow), context);
             }
             (None, Verdict::HandOver(owner)) => context.out.for_others.push((owner, frame)),
             (None, Verdict::Discard) => {
@@ -128,27 +128,28 @@ impl Ipsec {
         context: &mut Context<'_, '_>,
     ) -> Option<Frame> {
         let len = frame.len();
-        let sa = self.sad.outbound.line_mut(id.0).filter(|sa| sa.takes_plain(len, self.now_ns));
-        let Some(sa) = sa.filter(|_| !self.config.decrement_ttl) else { return Some(frame) };
+        let Some(sa) = self.sad.outbound.line_mut(id.0).filter(|sa| sa.takes_plain(len, self.now_ns)) else {
+            return Some(frame);
+        };
         let (index, protect) = (SaIndex::from(id), &mut context.out.protect);
-        let class = self.config.classes.class_of(known.inner.traffic_class);
-        protect.push(Prepared::new(frame, index, Direction::Seal, class));
-        let packet = protect.last_mut()?;
-        if self.is_raw {
-            if !sa.leave_raw(packet, known.inner) {
-                return protect.pop().map(|packet| packet.frame);
-            }
-            self.note_use(place, len);
-            return None;
-        }
-        let Some(is_limit) = sa.protect_plain(packet, known.inner, self.now_ns, context.random) else {
-            return protect.pop().map(|packet| packet.frame);
+        let of_packet = (known.inner, self.config.classes.class_of(known.inner.traffic_class));
+        let protected = if self.is_raw {
+            sa.leave_raw(frame, of_packet, index, protect).map(|()| false)
+        } else if sa.is_aead() {
+            sa.protect_by_aead(frame, of_packet, self.now_ns, index, protect)
+        } else {
+            sa.protect_by_any(frame, of_packet, self.now_ns, context.random, index, protect)
+        };
+        let is_limit = match protected {
+            Ok(is_limit) => is_limit,
+            Err(frame) => return Some(frame),
         };
         if is_limit {
             self.limits_reached.push(index);
         }
         self.note_use(place, len);
-        self.totals.protected += 1;
+        // Raw packets are counted when they have their numbers.
+        self.totals.protected += u64::from(!self.is_raw);
         None
     }
 
@@ -204,8 +205,8 @@ impl Ipsec {
         let answer = quote.as_ref().and_then(Quote::followed).map(|quoted| quoted.reversed());
         let decision = answer.and_then(|answer| {
             let (spd, verdicts, place) = (&self.spd, &self.verdicts, self.outbound_flows.place(&answer));
-            self.outbound_flows.get_or_decide(&answer, place, || {
-                spd.find_outbound(&answer).map(|place| Decision { place, verdict: verdicts[place as usize] })
+            self.outbound_flows.get_or_decide(&answer, place, |answer| {
+                spd.find_outbound(answer).map(|place| Decision { place, verdict: verdicts[place as usize] })
             })
         });
         match decision {
@@ -327,13 +328,16 @@ impl Ipsec {
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
-        let mut packet = Prepared::new(frame, id.into(), Direction::Seal, class);
         if self.is_raw && sa.may_be_raw() {
-            return match sa.pad_and_leave_raw(&mut packet, layout, tfc_len) {
-                Ok(()) => context.out.protect.push(packet),
-                Err(reason) => self.drop_frame(context.pool, packet.frame, Some(id.into()), reason),
-            };
+            let protect = &mut context.out.protect;
+            if let Err((frame, reason)) =
+                sa.pad_and_leave_raw(frame, (layout, tfc_len), class, id.into(), protect)
+            {
+                self.drop_frame(context.pool, frame, Some(id.into()), reason);
+            }
+            return;
         }
+        let mut packet = Prepared::new(frame, id.into(), Direction::Seal, class);
         match sa.prepare(rest, &mut packet, (layout, tfc_len), now_ns, context.random) {
             Ok(is_limit) => {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
@@ -408,11 +412,6 @@ impl Ipsec {
     /// Takes packets back from the engines and appends them to `out` as whole outer IP packets: one each, or
     /// fragments of one that exceeds the path. They come in order per SA; `done` is left empty.
     pub fn finish_outbound(&mut self, pool: &mut FramePool, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
-        for packet in done.iter() {
-            if let Some(id) = packet.sa.outbound() {
-                self.sad.outbound.prefetch(id.0);
-            }
-        }
         for packet in done.drain(..) {
             self.finish_outbound_one(pool, packet, out);
         }
