@@ -34,7 +34,7 @@ RULES = [
         ("completion and order", r"/crates/gateway/src/pipeline/stage\.rs", r"digest|release"),
         ("engine", r"/crates/gateway/src/pipeline/engine_s", r"submit|begin|install"),
         ("completion and order", r"/crates/gateway/src/pipeline/engine_s", ""),
-        ("engine", r"/crates/gateway/src/pipeline/in_place\.rs", ""),
+        ("engine", r"/crates/gateway/src/pipeline/trains\.rs", ""),
         ("engine", r"/crates/(engine|ipsec-mb)/", ""),
         ("window", r"/crates/scheduler/src/(window|classes)\.rs", ""),
         ("window", r"/crates/scheduler/src/scheduler\.rs", r"push"),

@@ -46,6 +46,9 @@ pub struct EngineDescription {
     /// Whether frames may vanish with it or come back half done, so that the input must be kept until
     /// completion. False only where it works on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
+    /// Whether a multi-packet may be a train: packets of several SAs, as they came. Only for one elsewhere; on the caller's core it
+    /// is [`in_place`](Engine::in_place) that says so.
+    pub takes_trains: bool,
     /// How much longer than it says its answers may take, in ns of the machine's clock: a simulation's time is not the
     /// machine's. 0 for what really takes the time that it tells.
     pub slack_ns: u64,
@@ -88,12 +91,13 @@ impl MultiPacket {
     }
 }
 
-/// Packets of one SA and direction that go to an engine together.
+/// Packets of one direction that go to an engine together: of one SA, but for an engine that [takes
+/// trains](EngineDescription::takes_trains).
 #[derive(Debug)]
 pub struct MultiPacket {
     /// Given by the sender and returned in the [`Completion`].
     pub ticket: u64,
-    /// Whose keys; all packets are of this SA.
+    /// Whose keys; of a train, those of the first packet. Each packet says its own.
     pub sa: SaIndex,
     /// Seal or open.
     pub direction: Direction,

@@ -81,6 +81,7 @@ impl Model {
             gathers: 1,
             is_model: true,
             needs_input_kept: true,
+            takes_trains: false,
             slack_ns: 0,
         };
         let (done, from_bus) = channel();

@@ -41,6 +41,7 @@ impl Software {
             gathers: 1,
             is_model: false,
             needs_input_kept: false,
+            takes_trains: false,
             slack_ns: 0,
         };
         Self { description, keys: KeyTable::default(), done: Vec::new() }

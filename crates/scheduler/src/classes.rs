@@ -31,6 +31,11 @@ impl Classes {
         classes
     }
 
+    /// Classes in use.
+    pub(crate) fn count(&self) -> usize {
+        self.count
+    }
+
     /// Promises parts of a window of another size.
     pub(crate) fn set_window(&mut self, window: usize) {
         self.promised = [0; CLASSES];

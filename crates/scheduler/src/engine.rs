@@ -136,6 +136,8 @@ pub(crate) struct Engines {
     pub(crate) available: EngineMask,
     /// Those of `available` whose queue has room for a packet.
     pub(crate) open: EngineMask,
+    /// Those that take trains.
+    pub(crate) train_takers: EngineMask,
 }
 
 impl Engines {
@@ -148,7 +150,7 @@ impl Engines {
             EngineQueue::new(depth)
         };
         let queues = engines.enumerate().map(queue).collect();
-        Self { queues, cpus, available, open: available }
+        Self { queues, cpus, available, open: available, train_takers: EngineMask::default() }
     }
 
     #[inline]

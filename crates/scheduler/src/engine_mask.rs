@@ -8,6 +8,18 @@ pub const ENGINES: usize = u64::BITS as usize;
 pub(crate) struct EngineMask(u64);
 
 impl EngineMask {
+    /// Every engine that there may be.
+    #[inline]
+    pub(crate) fn all() -> Self {
+        Self(u64::MAX)
+    }
+
+    /// The first of these, as a set.
+    #[inline]
+    pub(crate) fn first_alone(self) -> Self {
+        Self(self.0 & self.0.wrapping_neg())
+    }
+
     #[inline]
     pub(crate) fn set(&mut self, engine: usize, is_in: bool) {
         self.0 = self.0 & !(1 << engine) | u64::from(is_in) << engine;

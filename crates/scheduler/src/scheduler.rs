@@ -56,7 +56,7 @@ pub struct Scheduler<T> {
     pub(crate) policy: Policy,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
-    late_margin: Option<u64>,
+    pub(crate) late_margin: Option<u64>,
     overtakes: bool,
     /// Packets that the window may hold now.
     pub(crate) size: usize,
@@ -69,7 +69,7 @@ pub struct Scheduler<T> {
     pub(crate) corrects: bool,
     pub(crate) keeps_measures: bool,
     pub(crate) window: Window<T>,
-    classes: Classes,
+    pub(crate) classes: Classes,
     adaptive: Option<AdaptiveWindow>,
     pub(crate) engines: Engines,
     pub(crate) costs: CostTable,
@@ -283,9 +283,7 @@ impl<T> Scheduler<T> {
         } else {
             self.window.take(group, now, &mut items, |_| ());
         }
-        let ticket = self.next_ticket;
-        self.next_ticket += 1;
-        self.last = engine;
+        let ticket = self.take_ticket(engine);
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
         let places = self.depth_unit.places(group.packets);
@@ -302,6 +300,15 @@ impl<T> Scheduler<T> {
             predicted_wait: wait,
             predicted_processing: processing,
         }
+    }
+
+    /// The ticket of what this engine is given next.
+    #[inline]
+    pub(crate) fn take_ticket(&mut self, engine: usize) -> u64 {
+        let ticket = self.next_ticket;
+        self.next_ticket += 1;
+        self.last = engine;
+        ticket
     }
 
     /// Takes the group out of the window, and counts what it is and how long its packets stood there.

@@ -2,7 +2,7 @@
 
 use crate::engine::Pending;
 use crate::histogram::Histogram;
-use crate::in_place::DoneInPlace;
+use crate::train::GivenTrain;
 
 /// What one engine has done. Times are in ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -93,13 +93,13 @@ impl EngineMeasures {
     }
 
     #[inline]
-    pub(crate) fn done_in_place(&mut self, done: &DoneInPlace) {
-        self.dispatched(done.packets, done.bytes);
-        let Some(measured) = done.measured else { return };
+    pub(crate) fn done_at_once(&mut self, train: &GivenTrain, measured: Option<u64>) {
+        self.dispatched(train.packets, train.bytes);
+        let Some(measured) = measured else { return };
         self.completed += 1;
-        self.predicted_ticks += u128::from(done.predicted);
+        self.predicted_ticks += u128::from(train.predicted);
         self.measured_ticks += u128::from(measured);
-        self.error_ticks += u128::from(measured.abs_diff(done.predicted));
+        self.error_ticks += u128::from(measured.abs_diff(train.predicted));
     }
 
     /// Predicted, measured and absolute error, in ticks.

@@ -50,6 +50,7 @@ impl CardInFlight {
             gathers: 1,
             is_model: true,
             needs_input_kept: false,
+            takes_trains: false,
             slack_ns: SLACK_NS,
         };
         Self {

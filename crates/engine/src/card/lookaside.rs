@@ -47,6 +47,7 @@ impl Card {
             gathers: 1,
             is_model: true,
             needs_input_kept: true,
+            takes_trains: false,
             slack_ns: SLACK_NS,
         };
         Ok(Self { description, remote, left_to_software })

@@ -164,8 +164,7 @@ pub(super) trait Work {
 
 impl Work for MultiPacket {
     fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
-        let Self { sa, direction, packets, .. } = self;
-        std::iter::once(Run { sa: *sa, direction: *direction, packets })
+        self.packets.runs()
     }
 }
 

@@ -150,6 +150,7 @@ fn describe(name: &str, placement: Placement, depth: usize, transforms: Vec<Tran
         is_model: false,
         // What a thread has is gone if it dies.
         needs_input_kept: placement == Placement::Lookaside,
+        takes_trains: placement == Placement::Lookaside,
         slack_ns: 0,
     }
 }

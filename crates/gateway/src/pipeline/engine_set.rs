@@ -4,14 +4,26 @@
 //! elsewhere from copies of their input, its results are no longer believed, and it is probed until it
 //! comes back with all its keys. Nothing is lost, nothing is sent twice.
 
-use std::collections::VecDeque;
 use std::task::Waker;
 
-use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket};
+use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement};
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
-use super::engine_slot::{EngineSlot, Health, SlotCounters, SlotEvent};
+use super::engine_slot::{EngineSlot, Health, SlotCounters};
+use super::trains::{Place, Retry};
+
+/// What the set works with when engines are given work or polled.
+pub(super) struct Context<'a> {
+    /// The time, in ns.
+    pub(super) now_ns: u64,
+    /// The frames, for copies of what engines may lose.
+    pub(super) pool: &'a mut FramePool,
+    /// Gets what is to be done again.
+    pub(super) retry: &'a mut Retry,
+    /// Gets what happened.
+    pub(super) reports: &'a mut Vec<EngineReport>,
+}
 
 /// What the operator is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +53,7 @@ impl std::fmt::Display for EngineEvent {
 
 /// What the scheduler must hear.
 #[derive(Debug)]
-pub enum EngineReport {
+pub(super) enum EngineReport {
     /// A multi-packet is done.
     Done {
         /// The engine's place in the set.
@@ -50,10 +62,12 @@ pub enum EngineReport {
         ticket: u64,
         /// How long the engine worked on it, in ns, if it can tell.
         service_ns: Option<u64>,
+        /// Where its packets stand in the order.
+        place: Place,
         /// The packets with their results.
         packets: Vec<Prepared>,
     },
-    /// An engine is out; what it had stands in the retry queue.
+    /// An engine is out; what it had is to be done again.
     Out {
         /// The engine's place in the set.
         engine: usize,
@@ -70,7 +84,6 @@ pub struct EngineSet {
     slots: Vec<EngineSlot>,
     /// All keys, by SA, so that an engine which comes back gets them again. Wiped when dropped.
     keys: Vec<Option<KeyMaterial>>,
-    slot_events: Vec<SlotEvent>,
     events: Vec<EngineEvent>,
 }
 
@@ -78,9 +91,8 @@ impl EngineSet {
     /// A set of these engines, in the order of the configuration.
     pub fn new(engines: Vec<Box<dyn Engine>>) -> Self {
         Self {
-            slots: engines.into_iter().map(EngineSlot::new).collect(),
+            slots: engines.into_iter().enumerate().map(|(at, engine)| EngineSlot::new(at, engine)).collect(),
             keys: Vec::new(),
-            slot_events: Vec::new(),
             events: Vec::new(),
         }
     }
@@ -141,12 +153,12 @@ impl EngineSet {
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if no engine at all can do the transform.
-    pub fn install_key(
+    pub(super) fn install_key(
         &mut self,
         now_ns: u64,
         sa: SaIndex,
         keys: &KeyMaterial,
-        retry: &mut VecDeque<Prepared>,
+        retry: &mut Retry,
         reports: &mut Vec<EngineReport>,
     ) -> Result<(), EngineError> {
         let transform = keys.transform();
@@ -192,6 +204,15 @@ impl EngineSet {
         if slot.is_up() { slot.engine.in_place() } else { None }
     }
 
+    /// Whether an engine takes packets of several SAs together: in place, or as a multi-packet.
+    pub(super) fn takes_trains(&mut self, engine: usize) -> bool {
+        let slot = &mut self.slots[engine];
+        match slot.description().placement {
+            Placement::Inline => slot.engine.in_place().is_some(),
+            Placement::Lookaside => slot.description().takes_trains,
+        }
+    }
+
     /// Counts a burst that an engine did in place, and how long that took, measured or predicted.
     pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;
@@ -206,7 +227,7 @@ impl EngineSet {
         now_ns: u64,
         engine: usize,
         packets: &[Prepared],
-        retry: &mut VecDeque<Prepared>,
+        retry: &mut Retry,
         reports: &mut Vec<EngineReport>,
     ) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
@@ -232,38 +253,36 @@ impl EngineSet {
 
     /// How many of `packets`, from the first, can go to `engine` now: those for which there are frames to keep the copies
     /// that it needs.
-    pub fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
+    pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
         self.slots[engine].can_keep(pool, packets)
     }
 
-    /// Hands a multi-packet to an engine now, to be done by a deadline (both in ns). If the engine fails, it is
-    /// taken out and all that it had goes to `retry`.
-    pub fn submit(
+    /// Hands a multi-packet to an engine, to be done by a deadline in ns. If the engine fails, it is quarantined and all that it had is to
+    /// be done again.
+    pub(super) fn submit(
         &mut self,
-        (now_ns, deadline_ns): (u64, u64),
         engine: usize,
         multi_packet: MultiPacket,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        reports: &mut Vec<EngineReport>,
+        place: Place,
+        deadline_ns: u64,
+        context: &mut Context<'_>,
     ) {
-        let result = self.slots[engine].submit(pool, multi_packet, deadline_ns, retry);
+        let result = self.slots[engine].submit(multi_packet, place, deadline_ns, context);
+        self.heed(engine, result, context);
+    }
+
+    /// Quarantines an engine that has failed.
+    fn heed(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
         if let Err(reason) = result {
-            self.quarantine(now_ns, engine, reason, retry);
-            reports.push(EngineReport::Out { engine });
+            self.quarantine(context.now_ns, engine, reason, context.retry);
+            context.reports.push(EngineReport::Out { engine });
         }
     }
 
     /// Polls every engine that has not gathered anything: completions, failures, deadlines, recoveries.
-    pub fn poll(
-        &mut self,
-        now_ns: u64,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        reports: &mut Vec<EngineReport>,
-    ) {
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) {
         for engine in 0..self.slots.len() {
-            self.poll_one(now_ns, engine, pool, retry, reports);
+            self.poll_one(engine, context);
         }
     }
 
@@ -278,64 +297,32 @@ impl EngineSet {
     }
 
     /// Has engines begin what they have gathered, and polls them; whether there was any.
-    pub fn begin(
-        &mut self,
-        now_ns: u64,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        reports: &mut Vec<EngineReport>,
-    ) -> bool {
+    pub(super) fn begin(&mut self, context: &mut Context<'_>) -> bool {
         let mut any = false;
         for engine in 0..self.slots.len() {
             if self.has_gathered(engine) {
                 any = true;
-                self.poll_now(now_ns, engine, pool, retry, reports);
+                self.poll_now(engine, context);
             }
         }
         any
     }
 
     /// Polls one engine, unless it gathers: a poll would have it begin.
-    pub fn poll_one(
-        &mut self,
-        now_ns: u64,
-        engine: usize,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        reports: &mut Vec<EngineReport>,
-    ) {
+    pub(super) fn poll_one(&mut self, engine: usize, context: &mut Context<'_>) {
         if !self.has_gathered(engine) {
-            self.poll_now(now_ns, engine, pool, retry, reports);
+            self.poll_now(engine, context);
         }
     }
 
-    fn poll_now(
-        &mut self,
-        now_ns: u64,
-        engine: usize,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        reports: &mut Vec<EngineReport>,
-    ) {
-        let mut slot_events = std::mem::take(&mut self.slot_events);
-        self.slots[engine].poll(now_ns, pool, retry, &mut slot_events);
-        for event in slot_events.drain(..) {
-            match event {
-                SlotEvent::Done { ticket, service_ns, packets } => {
-                    reports.push(EngineReport::Done { engine, ticket, service_ns, packets });
-                }
-                SlotEvent::Failed { reason } => {
-                    self.quarantine(now_ns, engine, reason, retry);
-                    reports.push(EngineReport::Out { engine });
-                }
-            }
-        }
-        self.slot_events = slot_events;
-        if self.slots[engine].probe(now_ns) && self.reinstall(engine) {
+    fn poll_now(&mut self, engine: usize, context: &mut Context<'_>) {
+        let result = self.slots[engine].poll(context);
+        self.heed(engine, result, context);
+        if self.slots[engine].probe(context.now_ns) && self.reinstall(engine) {
             self.slots[engine].bring_back();
             let name = self.slots[engine].description().name.clone();
             self.events.push(EngineEvent::CameBack { engine: name });
-            reports.push(EngineReport::Back { engine });
+            context.reports.push(EngineReport::Back { engine });
         }
     }
 
@@ -352,7 +339,7 @@ impl EngineSet {
         true
     }
 
-    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, retry: &mut VecDeque<Prepared>) {
+    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, retry: &mut Retry) {
         let slot = &mut self.slots[engine];
         if !slot.is_up() {
             return;

@@ -6,6 +6,9 @@ use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome,
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
+use super::engine_set::{Context, EngineReport};
+use super::trains::{Place, Retry};
+
 /// The first pause before a failed engine is probed, in ns; it doubles with each probe in vain.
 const FIRST_PROBE_NS: u64 = 100_000_000;
 /// The longest pause between probes, in ns.
@@ -48,20 +51,15 @@ pub struct SlotCounters {
 struct InFlight {
     ticket: u64,
     deadline_ns: u64,
+    place: Place,
     /// Copies of the input, where frames may vanish with the engine; else empty.
     kept: Vec<Prepared>,
 }
 
-/// What came of polling one engine.
-pub(super) enum SlotEvent {
-    /// A multi-packet with its results.
-    Done { ticket: u64, service_ns: Option<u64>, packets: Vec<Prepared> },
-    /// The engine failed: these tickets will not complete.
-    Failed { reason: String },
-}
-
 /// One engine of a set.
 pub(super) struct EngineSlot {
+    /// Its place in the set.
+    at: usize,
     pub(super) engine: Box<dyn Engine>,
     pub(super) health: Health,
     pub(super) counters: SlotCounters,
@@ -76,8 +74,9 @@ pub(super) struct EngineSlot {
 }
 
 impl EngineSlot {
-    pub(super) fn new(engine: Box<dyn Engine>) -> Self {
+    pub(super) fn new(at: usize, engine: Box<dyn Engine>) -> Self {
         Self {
+            at,
             engine,
             health: Health::Up,
             counters: SlotCounters::default(),
@@ -129,35 +128,30 @@ impl EngineSlot {
         packets.iter().position(is_without).unwrap_or(packets.len())
     }
 
-    /// Hands a multi-packet to the engine. `Err` if the engine failed; what it had is then in `retry`.
+    /// Hands a multi-packet to the engine, to be done by a deadline in ns. `Err` if the engine failed; what it had is then to be done again.
     pub(super) fn submit(
         &mut self,
-        pool: &mut FramePool,
         multi_packet: MultiPacket,
+        place: Place,
         deadline_ns: u64,
-        retry: &mut VecDeque<Prepared>,
+        context: &mut Context<'_>,
     ) -> Result<(), String> {
         let mut kept = self.spare.pop().unwrap_or_default();
         if self.description().needs_input_kept {
             for packet in &multi_packet.packets {
-                let Some(copy) = copy_of(packet, pool) else {
-                    release(pool, kept);
-                    retry.extend(multi_packet.packets);
+                let Some(copy) = copy_of(packet, context.pool) else {
+                    release(context.pool, kept);
+                    context.retry.put(place, multi_packet.packets);
                     return Err("no frame was free to keep its input".to_owned());
                 };
                 kept.push(copy);
             }
         }
-        self.in_flight.push_back(InFlight { ticket: multi_packet.ticket, deadline_ns, kept });
-        self.offer(pool, multi_packet, retry)
+        self.in_flight.push_back(InFlight { ticket: multi_packet.ticket, deadline_ns, place, kept });
+        self.offer(multi_packet, context)
     }
 
-    fn offer(
-        &mut self,
-        pool: &mut FramePool,
-        multi_packet: MultiPacket,
-        retry: &mut VecDeque<Prepared>,
-    ) -> Result<(), String> {
+    fn offer(&mut self, multi_packet: MultiPacket, context: &mut Context<'_>) -> Result<(), String> {
         if !self.backlog.is_empty() {
             self.backlog.push_back(multi_packet);
             return Ok(());
@@ -171,87 +165,78 @@ impl EngineSlot {
         // Refused is unchanged, so the packets themselves are done again and their copies let go.
         let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
         if let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) {
-            release(pool, entry.kept);
+            release(context.pool, entry.kept);
+            context.retry.put(entry.place, multi_packet.packets);
         }
-        retry.extend(multi_packet.packets);
         Err(reason.to_string())
     }
 
-    /// Collects what is done, and finds out whether the engine has failed.
-    pub(super) fn poll(
-        &mut self,
-        now_ns: u64,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        slot_events: &mut Vec<SlotEvent>,
-    ) {
+    /// Collects what is done. `Err` says how the engine has failed.
+    pub(super) fn poll(&mut self, context: &mut Context<'_>) -> Result<(), String> {
+        let mut result = Ok(());
         self.engine.poll(&mut self.completions);
         let mut completions = std::mem::take(&mut self.completions);
         for completion in completions.drain(..) {
-            self.complete(completion, pool, retry, slot_events);
+            result = result.and(self.complete(completion, context));
         }
         self.completions = completions;
         while self.is_up() {
             let Some(multi_packet) = self.backlog.pop_front() else { break };
             let waiting = self.backlog.len();
-            if let Err(reason) = self.offer(pool, multi_packet, retry) {
-                slot_events.push(SlotEvent::Failed { reason });
-            }
+            result = result.and(self.offer(multi_packet, context));
             if self.backlog.len() > waiting {
                 break;
             }
         }
-        if self.is_up() && self.in_flight.front().is_some_and(|entry| entry.deadline_ns < now_ns) {
-            slot_events
-                .push(SlotEvent::Failed { reason: "it did not answer before its deadline".to_owned() });
+        if self.is_up() && self.in_flight.front().is_some_and(|entry| entry.deadline_ns < context.now_ns) {
+            result = result.and(Err("it did not answer before its deadline".to_owned()));
         }
+        result
     }
 
-    fn complete(
-        &mut self,
-        completion: Completion,
-        pool: &mut FramePool,
-        retry: &mut VecDeque<Prepared>,
-        slot_events: &mut Vec<SlotEvent>,
-    ) {
+    fn complete(&mut self, completion: Completion, context: &mut Context<'_>) -> Result<(), String> {
         let Completion { multi_packet, outcome, service_ns } = completion;
         let at = self.in_flight.iter().position(|entry| entry.ticket == multi_packet.ticket);
         let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else {
             // Given up long ago and done elsewhere: using it now would send its packets twice.
             self.counters.late += 1;
-            release(pool, multi_packet.packets);
-            return;
+            release(context.pool, multi_packet.packets);
+            return Ok(());
         };
         let pending = multi_packet.packets.iter().any(|packet| packet.status == CryptoStatus::Pending);
         if outcome == Outcome::Done && !pending {
             self.counters.packets += multi_packet.packets.len() as u64;
             self.counters.multi_packets += 1;
             self.counters.service_ns += service_ns.unwrap_or_default();
-            let kept = release(pool, entry.kept);
+            let kept = release(context.pool, entry.kept);
             self.spare.push(kept);
-            slot_events.push(SlotEvent::Done {
+            context.reports.push(EngineReport::Done {
+                engine: self.at,
                 ticket: multi_packet.ticket,
                 service_ns,
+                place: entry.place,
                 packets: multi_packet.packets,
             });
-            return;
+            return Ok(());
         }
         self.counters.retried_packets += multi_packet.packets.len() as u64;
-        if self.description().needs_input_kept {
-            release(pool, multi_packet.packets);
-            retry.extend(entry.kept);
+        let again = if self.description().needs_input_kept {
+            release(context.pool, multi_packet.packets);
+            entry.kept
         } else {
-            retry.extend(multi_packet.packets.into_iter().map(|mut packet| {
+            let mut packets = multi_packet.packets;
+            for packet in &mut packets {
                 packet.status = CryptoStatus::Pending;
                 packet.frame.set_offload(Offload::None);
-                packet
-            }));
-        }
-        slot_events.push(SlotEvent::Failed { reason: "it reported a failed multi-packet".to_owned() });
+            }
+            packets
+        };
+        context.retry.put(entry.place, again);
+        Err("it reported a failed multi-packet".to_owned())
     }
 
     /// Takes the engine out: all that it has is done again elsewhere.
-    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, retry: &mut VecDeque<Prepared>) {
+    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, retry: &mut Retry) {
         if !self.is_up() {
             return;
         }
@@ -262,10 +247,10 @@ impl EngineSlot {
                 // It never reached the engine: the packets are whole, and the copies go home on drop.
                 let multi_packet = unsent.swap_remove(at);
                 self.counters.retried_packets += multi_packet.packets.len() as u64;
-                retry.extend(multi_packet.packets);
+                retry.put(entry.place, multi_packet.packets);
             } else {
                 self.counters.retried_packets += entry.kept.len() as u64;
-                retry.extend(entry.kept);
+                retry.put(entry.place, entry.kept);
             }
         }
         self.probe_pause_ns = FIRST_PROBE_NS;

@@ -6,15 +6,15 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
-mod in_place;
 mod own_cost;
 mod stage;
 #[cfg(test)]
 mod tests;
+mod trains;
 
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
-pub use engine_set::{EngineEvent, EngineReport, EngineSet};
+pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters};
 pub use stage::{CryptoStage, Released, StageConfig, StageError};
 
@@ -53,6 +53,35 @@ pub struct Departures {
     pub acquires: Vec<Acquire>,
 }
 
+/// A burst that is so long shows that more is at hand.
+const FULL_BURST: usize = 32;
+/// Packets that waited go as trains that are so long at most.
+const LONGEST_TRAIN: usize = 64;
+/// After so many rounds with packets in each, more is at hand than the worker has read.
+const BUSY_ROUNDS: u32 = 8;
+
+/// Rounds in a row that had packets: a worker with nothing to do makes some without.
+#[derive(Default)]
+struct BusyRounds {
+    in_a_row: u32,
+    has_packets: bool,
+}
+
+impl BusyRounds {
+    fn begin(&mut self) {
+        self.in_a_row = if self.has_packets { self.in_a_row.saturating_add(1) } else { 0 };
+        self.has_packets = false;
+    }
+
+    fn took_in(&mut self) {
+        self.has_packets = true;
+    }
+
+    fn input(&self) -> Input {
+        if self.in_a_row >= BUSY_ROUNDS { Input::More } else { Input::Paused }
+    }
+}
+
 /// IPsec, scheduler and engines of one worker, without ports.
 pub struct Pipeline {
     ipsec: Ipsec,
@@ -63,6 +92,7 @@ pub struct Pipeline {
     /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
     round_ns: Option<u64>,
     own_cost: OwnCost,
+    rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
     /// Prepared, but the window has no room: nothing is read until they are in.
@@ -96,6 +126,7 @@ impl Pipeline {
             clock,
             round_ns: None,
             own_cost: OwnCost::default(),
+            rounds: BusyRounds::default(),
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
             waiting: VecDeque::new(),
@@ -154,6 +185,7 @@ impl Pipeline {
         self.round_ns = Some(now_ns);
         let own_cost_ns = self.own_cost.begin_round(now_ns, self.stage.inline_ns);
         self.stage.scheduler.set_own_cost(own_cost_ns);
+        self.rounds.begin();
         now_ns
     }
 
@@ -254,6 +286,7 @@ impl Pipeline {
     /// Takes plaintext packets in.
     pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
         self.own_cost.took_in(frames.len());
+        self.rounds.took_in();
         let now_ns = self.now_ns();
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
@@ -276,6 +309,7 @@ impl Pipeline {
     /// Takes packets of the protected side in.
     pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
         self.own_cost.took_in(frames.len());
+        self.rounds.took_in();
         let now_ns = self.now_ns();
         for frame in frames.iter_mut() {
             if let Offload::Opened { sa } = frame.offload() {
@@ -294,15 +328,16 @@ impl Pipeline {
             .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
     }
 
-    /// Has prepared packets done at once where there is nothing to schedule, puts the others into the window, and those for which it
-    /// has no room behind those that wait.
+    /// Has prepared packets done as a train where engines take trains, puts the others into the window, and those for which it has no
+    /// room behind those that wait.
     fn take_in(&mut self, now_ns: u64, direction: Direction) {
         let prepared = match direction {
             Direction::Seal => &mut self.outbound.protect,
             Direction::Open => &mut self.inbound.open,
         };
         if self.waiting.is_empty() {
-            self.stage.process_in_place(now_ns, prepared, &mut self.released);
+            let input = if prepared.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
+            self.stage.take_train(now_ns, prepared, input, &mut self.pool, &mut self.released);
         }
         for packet in prepared.drain(..) {
             if !self.waiting.is_empty() {
@@ -318,10 +353,29 @@ impl Pipeline {
             return;
         }
         let now_ns = self.now_ns();
+        self.admit_train(now_ns);
         while self.stage.room() > 0 {
             let Some(packet) = self.waiting.pop_front() else { break };
             if let Err(packet) = self.stage.push(now_ns, packet) {
                 self.waiting.push_front(packet);
+                break;
+            }
+        }
+    }
+
+    /// Makes trains of those that wait, as far as there is room for them.
+    fn admit_train(&mut self, now_ns: u64) {
+        let mut train = Vec::new();
+        while let Some(direction) = self.waiting.front().map(|packet| packet.direction) {
+            while train.len() < LONGEST_TRAIN
+                && self.waiting.front().is_some_and(|packet| packet.direction == direction)
+            {
+                train.extend(self.waiting.pop_front());
+            }
+            let is_taken =
+                self.stage.take_train(now_ns, &mut train, Input::More, &mut self.pool, &mut self.released);
+            if !is_taken {
+                train.drain(..).rev().for_each(|packet| self.waiting.push_front(packet));
                 break;
             }
         }

@@ -1,6 +1,5 @@
 //! The crypto stage: scheduler, engines and order, for both directions of one worker.
 
-use std::collections::VecDeque;
 use std::task::Waker;
 
 use convoy_engine::{Binding, EngineDescription, EngineError, MultiPacket, Placement};
@@ -11,8 +10,8 @@ use convoy_scheduler::{
 };
 
 use super::Clock;
-use super::engine_set::{EngineEvent, EngineReport, EngineSet};
-use super::in_place::Algorithms;
+use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
+use super::trains::{Algorithms, Place, Retry, Trains};
 
 /// How long past its predicted finishing time an engine may be, in ns. A worker's thread that lost its
 /// core for a while must not condemn an engine.
@@ -86,7 +85,7 @@ pub struct CryptoStage {
     pub(super) scheduler: Scheduler<Prepared>,
     pub(super) engines: EngineSet,
     order: OrderedRelease<Prepared>,
-    config: StageConfig,
+    pub(super) config: StageConfig,
     pub(super) sas: Vec<Option<StageSa>>,
     /// By direction.
     pub(super) algorithms_of: [Algorithms; 2],
@@ -94,8 +93,9 @@ pub struct CryptoStage {
     pub(super) unmeasured: u32,
     /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
-    /// Packets of failed engines; they go before new input.
-    pub(super) retry: VecDeque<Prepared>,
+    /// What failed engines left; it goes before new input.
+    pub(super) retry: Retry,
+    pub(super) trains: Trains,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
@@ -113,7 +113,7 @@ impl CryptoStage {
     ///
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
-    pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
+    pub fn new(config: StageConfig, mut engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
         let models = (0..engines.len())
             .map(|engine| {
                 let description = engines.description(engine);
@@ -128,6 +128,9 @@ impl CryptoStage {
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
         for engine in 0..engines.len() {
             scheduler.set_gathers(engine, engines.description(engine).gathers);
+            if engines.takes_trains(engine) {
+                scheduler.set_takes_trains(engine);
+            }
         }
         Ok(Self {
             scheduler,
@@ -138,7 +141,8 @@ impl CryptoStage {
             algorithms_of: Default::default(),
             unmeasured: 0,
             algorithms: Vec::new(),
-            retry: VecDeque::new(),
+            retry: Retry::default(),
+            trains: Trains::default(),
             done: Vec::new(),
             held: None,
             reports: Vec::new(),
@@ -284,7 +288,7 @@ impl CryptoStage {
     pub fn retire(&mut self, sa: SaIndex) {
         if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
             entry.retiring = true;
-            if entry.outstanding == 0 {
+            if entry.outstanding == 0 && !self.trains.retire(sa) {
                 self.forget(sa);
             }
         }
@@ -300,16 +304,16 @@ impl CryptoStage {
         std::mem::take(&mut self.retired)
     }
 
-    fn forget(&mut self, sa: SaIndex) {
+    pub(super) fn forget(&mut self, sa: SaIndex) {
         self.sas[sa.0 as usize] = None;
         self.engines.remove_key(sa);
         self.order.remove(sa.0);
         self.retired.push(sa);
     }
 
-    /// Packets that the window takes now; what failed engines left goes first.
+    /// Packets that the window takes now; what failed engines left goes first, and so do trains that are out.
     pub fn room(&self) -> usize {
-        if self.retry.is_empty() { self.scheduler.room() } else { 0 }
+        if self.retry.packets.is_empty() && self.trains.packets == 0 { self.scheduler.room() } else { 0 }
     }
 
     /// Puts a packet into the window at `now_ns` and gives it its place in the order of its SA. One that its port has opened already only takes that
@@ -331,7 +335,7 @@ impl CryptoStage {
         if prepared.status == CryptoStatus::Done {
             self.done.push(prepared);
         } else if let Err(refused) = self.schedule(now_ns, prepared) {
-            self.retry.push_back(refused);
+            self.retry.packets.push_back(refused);
         }
         Ok(())
     }
@@ -342,7 +346,7 @@ impl CryptoStage {
             sa: prepared.sa.0,
             algorithm: entry.algorithm,
             class: prepared.class,
-            blocks: prepared.job.blocks(),
+            blocks: prepared.blocks(),
             bytes: prepared.frame.len() as u32,
             payload: prepared,
         };
@@ -355,22 +359,27 @@ impl CryptoStage {
         if self.inside == 0 && self.engines.is_quiet() {
             return !released.is_empty();
         }
-        self.engines.poll(self.clock.now_ns(), pool, &mut self.retry, &mut self.reports);
+        let now_ns = self.clock.now_ns();
+        let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
+        self.engines.poll(context);
         let mut moved = self.digest(released) | !self.done.is_empty();
+        if self.trains.packets > 0 {
+            return moved | self.retry_trains(pool, released);
+        }
         let mut done = std::mem::take(&mut self.done);
         done.drain(..).for_each(|packet| self.release(packet, released));
         self.done = done;
         // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
         let mut now_ns = self.clock.now_ns();
         loop {
-            while let Some(packet) = self.retry.pop_front() {
+            while let Some(packet) = self.retry.packets.pop_front() {
                 if let Err(packet) = self.schedule(now_ns, packet) {
-                    self.retry.push_front(packet);
+                    self.retry.packets.push_front(packet);
                     break;
                 }
             }
             // What waits for another try must not wait for more input as well.
-            let input = if self.retry.is_empty() { input } else { Input::Paused };
+            let input = if self.retry.packets.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
             let mut next = held.or_else(|| self.scheduler.dispatch(now_ns, input));
             let has_frames = next.as_mut().is_some_and(|dispatch| self.cut_to_frames(dispatch, pool));
@@ -410,7 +419,7 @@ impl CryptoStage {
             return false;
         }
         for packet in dispatch.items.drain(fits..).rev() {
-            self.retry.push_front(packet);
+            self.retry.packets.push_front(packet);
         }
         true
     }
@@ -422,23 +431,29 @@ impl CryptoStage {
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
-        self.engines.begin(now_ns, pool, &mut self.retry, &mut self.reports)
+        let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
+        self.engines.begin(context)
     }
 
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
         let Some(direction) = items.first().map(|packet| packet.direction) else { return };
         let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
-        // Ten times the prediction: a model that is off is corrected on line, not punished.
-        let timeout_ns = (predicted_wait + predicted_processing).saturating_mul(10);
-        let grace_ns = self.config.grace_ns.saturating_add(self.engines.description(engine).slack_ns);
-        let deadline_ns = now_ns.saturating_add(timeout_ns).saturating_add(grace_ns);
-        let times = (now_ns, deadline_ns);
-        self.engines.submit(times, engine, multi_packet, pool, &mut self.retry, &mut self.reports);
+        let deadline_ns = self.deadline_ns(now_ns, engine, predicted_wait + predicted_processing);
+        let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
+        self.engines.submit(engine, multi_packet, Place::OfEach, deadline_ns, context);
         if !self.engines.has_gathered(engine) {
-            let now_ns = self.clock.now_ns();
-            self.engines.poll_one(now_ns, engine, pool, &mut self.retry, &mut self.reports);
+            context.now_ns = self.clock.now_ns();
+            self.engines.poll_one(engine, context);
         }
+    }
+
+    /// When an engine is to have done what it is predicted to do within so many ns from now.
+    pub(super) fn deadline_ns(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> u64 {
+        // Ten times the prediction: a model that is off is corrected on line, not punished.
+        let timeout_ns = predicted_ns.saturating_mul(10);
+        let grace_ns = self.config.grace_ns.saturating_add(self.engines.description(engine).slack_ns);
+        now_ns.saturating_add(timeout_ns).saturating_add(grace_ns)
     }
 
     /// Tells the scheduler what the engines reported and lets packets go in order.
@@ -448,10 +463,14 @@ impl CryptoStage {
         let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
-                EngineReport::Done { engine, ticket, service_ns, mut packets } => {
+                EngineReport::Done { engine, ticket, service_ns, place, mut packets } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     if self.engines.description(engine).placement == Placement::Inline {
                         self.inline_ns += service_ns.unwrap_or_default();
+                    }
+                    if let Place::Train(place) = place {
+                        self.release_train(place, packets, released);
+                        continue;
                     }
                     for packet in packets.drain(..) {
                         self.release(packet, released);
@@ -470,7 +489,7 @@ impl CryptoStage {
         self.scheduler.set_available(engine, false);
         if self.held.as_ref().is_some_and(|held| held.engine == engine) {
             let held = self.held.take().map(|held| held.items).unwrap_or_default();
-            self.retry.extend(held);
+            self.retry.packets.extend(held);
         }
     }
 

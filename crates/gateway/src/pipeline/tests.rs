@@ -14,10 +14,10 @@ use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, Scheduler
 use super::*;
 
 mod gathering;
-mod in_place;
 mod installing;
 mod late;
 mod leaving;
+mod trains;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 const SAS: u32 = 3;

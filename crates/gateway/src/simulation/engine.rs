@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome, Placement, Refused, Software,
+    Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement, Refused,
+    Software,
 };
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
@@ -21,6 +22,8 @@ const LATE_NS: std::ops::Range<u64> = 1_000_000..1_500_000_000;
 pub(super) struct Character {
     pub(super) name: String,
     pub(super) is_lookaside: bool,
+    /// Whether it takes packets of several SAs together.
+    pub(super) takes_trains: bool,
     pub(super) cost: CostModel,
     pub(super) depth: usize,
     /// Of its answers, how many are late, and how many come twice.
@@ -54,6 +57,7 @@ impl VirtualEngine {
             description.placement = Placement::Lookaside;
             description.needs_input_kept = true;
             description.depth = character.depth;
+            description.takes_trains = character.takes_trains;
         }
         Self {
             engine,
@@ -65,6 +69,12 @@ impl VirtualEngine {
             busy_until_ns: 0,
             pending: Vec::new(),
         }
+    }
+
+    /// Does a multi-packet of any SAs.
+    fn process(&mut self, mut multi_packet: MultiPacket) -> Completion {
+        self.engine.in_place().expect("software works in place").process(&mut multi_packet.packets);
+        Completion { multi_packet, outcome: Outcome::Done, service_ns: None }
     }
 
     fn happens(&mut self, share: f64) -> bool {
@@ -103,15 +113,24 @@ impl Engine for VirtualEngine {
         }
         let blocks = multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum();
         let service_ns = self.character.cost.cost(blocks);
-        self.engine.submit(multi_packet)?;
         let mut done = Vec::new();
-        self.engine.poll(&mut done);
+        if self.description.takes_trains {
+            done.push(self.process(multi_packet));
+        } else {
+            self.engine.submit(multi_packet)?;
+            self.engine.poll(&mut done);
+        }
         for mut completion in done {
             completion.service_ns = Some(service_ns);
             let at_ns = self.done_at(service_ns);
             self.pending.push((at_ns, completion));
         }
         Ok(())
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        let is_here = self.character.takes_trains && !self.character.is_lookaside;
+        if is_here { self.engine.in_place() } else { None }
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {

@@ -1,0 +1,338 @@
+//! Trains of the crypto stage: bursts that an engine takes as they came, without window and bundles.
+//!
+//! An engine on this core does a train where it lies, at once; one elsewhere gets it by pointer. All trains of a direction leave in the order in
+//! which they were begun, whatever their SAs, so that order costs two moves of a pointer a train. What is in the window
+//! has an order of its own, by SA, so that packets are in the one or in the others, never in both.
+
+use std::collections::VecDeque;
+
+use convoy_engine::MultiPacket;
+use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex};
+use convoy_packet::FramePool;
+use convoy_scheduler::{GivenTrain, Input, OrderedRelease, TrainChoice, TrainPart};
+
+use super::engine_set::Context;
+use super::stage::{CryptoStage, Released};
+
+/// Trains done here between two whose time is measured: reading the clock twice costs as much as a short packet's look-ups.
+const MEASURED_EVERY: u32 = 16;
+/// Algorithms that a train may have; a burst with more is scheduled.
+const PARTS: usize = 4;
+/// Buffers that are kept for reuse.
+const SPARE_BUFFERS: usize = 64;
+
+/// What all SAs of a direction have in common, so that no packet need be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Algorithms {
+    /// There is no SA.
+    #[default]
+    None,
+    /// All have this one.
+    One(u16),
+    /// They have several, or some are done by the device of a port.
+    Several,
+}
+
+impl Algorithms {
+    /// With one SA more.
+    pub(super) fn with(self, algorithm: u16, is_bound: bool) -> Self {
+        match self {
+            Self::None if !is_bound => Self::One(algorithm),
+            Self::One(one) if one == algorithm && !is_bound => self,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// Where the packets of a multi-packet stand in the order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Each has its own, among those of its SA.
+    OfEach,
+    /// This one, among the trains of their direction.
+    Train(u64),
+}
+
+/// A train whose engine has failed.
+struct Failed {
+    place: u64,
+    packets: Vec<Prepared>,
+}
+
+/// What failed engines left.
+#[derive(Default)]
+pub(super) struct Retry {
+    /// To be scheduled again, before new input.
+    pub(super) packets: VecDeque<Prepared>,
+    trains: VecDeque<Failed>,
+}
+
+impl Retry {
+    /// Takes what is to be done again.
+    pub(super) fn put(&mut self, place: Place, packets: Vec<Prepared>) {
+        match place {
+            Place::OfEach => self.packets.extend(packets),
+            Place::Train(place) => self.trains.push_back(Failed { place, packets }),
+        }
+    }
+}
+
+/// The trains that were begun and have not left.
+#[derive(Default)]
+pub(super) struct Trains {
+    /// By direction.
+    order: OrderedRelease<Vec<Prepared>>,
+    leaving: Vec<Vec<Prepared>>,
+    spare: Vec<Vec<Prepared>>,
+    /// Packets of all of them.
+    pub(super) packets: u64,
+    /// How many were begun, by direction.
+    begun: [u64; 2],
+    /// SAs that are let go, and how many trains of each direction must have left before.
+    retiring: Vec<(SaIndex, [u64; 2])>,
+}
+
+impl Trains {
+    fn begin(&mut self, direction: Direction) -> u64 {
+        self.begun[direction as usize] += 1;
+        self.order.admit(direction as u32)
+    }
+
+    fn are_out(&self, direction: Direction) -> bool {
+        self.order.outstanding(direction as u32) > 0
+    }
+
+    fn buffer(&mut self) -> Vec<Prepared> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    fn keep_buffer(&mut self, buffer: Vec<Prepared>) {
+        if self.spare.len() < SPARE_BUFFERS && buffer.capacity() > 0 {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Notes an SA of which trains that are out may have packets; `false` if none are out.
+    pub(super) fn retire(&mut self, sa: SaIndex) -> bool {
+        let are_out = self.packets > 0;
+        if are_out {
+            self.retiring.push((sa, self.begun));
+        }
+        are_out
+    }
+
+    /// SAs whose last train has left.
+    fn take_retired(&mut self) -> Vec<SaIndex> {
+        if self.retiring.is_empty() {
+            return Vec::new();
+        }
+        // All before these have left, in whatever order.
+        let first_out = [0, 1].map(|way| self.begun[way] - self.order.outstanding(way as u32) as u64);
+        let is_gone = |(_, begun): &mut (SaIndex, [u64; 2])| {
+            begun.iter().zip(first_out).all(|(begun, first)| *begun <= first)
+        };
+        self.retiring.extract_if(.., is_gone).map(|(sa, _)| sa).collect()
+    }
+}
+
+/// A choice that is to be carried out.
+struct Given {
+    train: GivenTrain,
+    wait: u64,
+    is_here: bool,
+}
+
+impl CryptoStage {
+    /// Takes a burst of one direction as a train at `now_ns`, if its engines take trains and nothing that it could overtake is in the window; else
+    /// `packets` are left to [`push`](Self::push). `input` says whether more is at hand.
+    pub fn take_train(
+        &mut self,
+        now_ns: u64,
+        packets: &mut Vec<Prepared>,
+        input: Input,
+        pool: &mut FramePool,
+        released: &mut Released,
+    ) -> bool {
+        if packets.is_empty() || self.inside > self.trains.packets {
+            return false;
+        }
+        let Some(given) = self.choose(now_ns, packets, input, pool) else { return false };
+        let direction = packets[0].direction;
+        if given.is_here && !self.trains.are_out(direction) {
+            self.process_here(now_ns, &given.train, packets);
+            if packets.iter().all(|packet| packet.status != CryptoStatus::Pending) {
+                released.of(direction).append(packets);
+                return true;
+            }
+        }
+        let buffer = self.trains.buffer();
+        let packets = std::mem::replace(packets, buffer);
+        self.inside += packets.len() as u64;
+        self.trains.packets += packets.len() as u64;
+        let place = self.trains.begin(direction);
+        self.carry_out(now_ns, &given, Failed { place, packets }, pool, released);
+        true
+    }
+
+    /// Does again what failed engines left of trains; whether anything moved.
+    pub(super) fn retry_trains(&mut self, pool: &mut FramePool, released: &mut Released) -> bool {
+        let mut moved = false;
+        while let Some(failed) = self.retry.trains.pop_front() {
+            let now_ns = self.clock.now_ns();
+            let Some(given) = self.choose(now_ns, &failed.packets, Input::Paused, pool) else {
+                self.retry.trains.push_front(failed);
+                break;
+            };
+            self.carry_out(now_ns, &given, failed, pool, released);
+            moved = true;
+        }
+        moved
+    }
+
+    /// The engine for a train, if there is one now.
+    fn choose(&self, now_ns: u64, packets: &[Prepared], input: Input, pool: &FramePool) -> Option<Given> {
+        let mut parts = [TrainPart { algorithm: 0, blocks: 0 }; PARTS];
+        let parts = self.parts_of(packets, &mut parts)?;
+        let (engine, wait, predicted, is_here) =
+            match self.scheduler.train_choice(now_ns, parts, packets.len(), input) {
+                TrainChoice::Schedule | TrainChoice::Wait => return None,
+                TrainChoice::Here { engine, processing } => (engine, 0, processing, true),
+                TrainChoice::Elsewhere { engine, wait, processing } => (engine, wait, processing, false),
+            };
+        if !is_here && self.engines.can_submit(engine, pool, packets) < packets.len() {
+            return None;
+        }
+        let algorithm = if let [one] = parts { Some(one.algorithm) } else { None };
+        let bytes = packets.iter().map(|packet| packet.frame.len() as u64).sum();
+        let train = GivenTrain { engine, algorithm, packets: packets.len() as u32, bytes, predicted };
+        Some(Given { train, wait, is_here })
+    }
+
+    /// The parts of a train by algorithm. `None` if it has too many, or packets that a port's device does.
+    fn parts_of<'a>(
+        &self,
+        packets: &[Prepared],
+        parts: &'a mut [TrainPart; PARTS],
+    ) -> Option<&'a [TrainPart]> {
+        if let Algorithms::One(algorithm) = self.algorithms_of[packets.first()?.direction as usize] {
+            let blocks = packets.iter().map(|packet| u64::from(packet.blocks())).sum();
+            parts[0] = TrainPart { algorithm, blocks };
+            return Some(&parts[..1]);
+        }
+        let mut used = 0;
+        for packet in packets {
+            let sa = self.sas.get(packet.sa.0 as usize)?.as_ref()?;
+            if sa.bound_to.is_some() {
+                return None;
+            }
+            let at = parts[..used].iter().position(|part| part.algorithm == sa.algorithm).unwrap_or(used);
+            *parts.get_mut(at)? = TrainPart {
+                algorithm: sa.algorithm,
+                blocks: u64::from(packet.blocks()) + if at < used { parts[at].blocks } else { 0 },
+            };
+            used = used.max(at + 1);
+        }
+        Some(&parts[..used])
+    }
+
+    /// Has a train done that has its place in the order.
+    fn carry_out(
+        &mut self,
+        now_ns: u64,
+        given: &Given,
+        mut train: Failed,
+        pool: &mut FramePool,
+        released: &mut Released,
+    ) {
+        if !given.is_here {
+            return self.send_train(now_ns, given, train, pool);
+        }
+        self.process_here(now_ns, &given.train, &mut train.packets);
+        if train.packets.iter().any(|packet| packet.status == CryptoStatus::Pending) {
+            self.retry.trains.push_front(train);
+        } else {
+            self.release_train(train.place, train.packets, released);
+        }
+    }
+
+    /// Has an engine on this core do those packets of a train that are not done. One that leaves some undone has failed.
+    fn process_here(&mut self, now_ns: u64, train: &GivenTrain, packets: &mut [Prepared]) {
+        let is_measured = self.unmeasured == 0;
+        let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
+        let Some(in_place) = self.engines.in_place(train.engine) else { return };
+        let is_pending = |packet: &Prepared| packet.status == CryptoStatus::Pending;
+        let pending = packets.iter().filter(|packet| is_pending(packet)).count();
+        if pending == packets.len() {
+            in_place.process(packets);
+        } else {
+            let runs = packets.chunk_by_mut(|one, other| is_pending(one) == is_pending(other));
+            runs.filter(|run| is_pending(&run[0])).for_each(|run| in_place.process(run));
+        }
+        let measured = is_measured.then(|| self.clock.now_ns() - began_ns);
+        if packets.iter().any(is_pending) {
+            self.engines.fail_in_place(now_ns, train.engine, packets, &mut self.retry, &mut self.reports);
+            // Nothing may be given to it before the reports are read.
+            self.scheduler.set_available(train.engine, false);
+            return;
+        }
+        self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
+        self.scheduler.note_done_here(train, measured);
+        let service_ns = measured.unwrap_or(train.predicted);
+        self.inline_ns += service_ns;
+        self.engines.note_in_place(train.engine, pending as u64, service_ns);
+    }
+
+    fn send_train(&mut self, now_ns: u64, given: &Given, train: Failed, pool: &mut FramePool) {
+        let Failed { place, packets } = train;
+        let Some(first) = packets.first() else { return };
+        let ticket = self.scheduler.give_train(now_ns, &given.train, given.wait);
+        let multi_packet = MultiPacket { ticket, sa: first.sa, direction: first.direction, packets };
+        let engine = given.train.engine;
+        let deadline_ns = self.deadline_ns(now_ns, engine, given.wait + given.train.predicted);
+        let retry = &mut self.retry;
+        let context = &mut Context { now_ns, pool, retry, reports: &mut self.reports };
+        self.engines.submit(engine, multi_packet, Place::Train(place), deadline_ns, context);
+    }
+
+    /// Lets a train that is done leave when those before it have left.
+    pub(super) fn release_train(&mut self, place: u64, packets: Vec<Prepared>, released: &mut Released) {
+        let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
+        let mut leaving = std::mem::take(&mut self.trains.leaving);
+        if self.config.ordered {
+            self.trains.order.complete(direction as u32, place, Some(packets), &mut leaving);
+        } else {
+            self.trains.order.complete(direction as u32, place, None, &mut leaving);
+            leaving.push(packets);
+        }
+        for mut packets in leaving.drain(..) {
+            self.inside -= packets.len() as u64;
+            self.trains.packets -= packets.len() as u64;
+            let released = released.of(direction);
+            if released.is_empty() {
+                std::mem::swap(released, &mut packets);
+            } else {
+                released.append(&mut packets);
+            }
+            self.trains.keep_buffer(packets);
+        }
+        self.trains.leaving = leaving;
+        for sa in self.trains.take_retired() {
+            self.forget(sa);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sas_have_one_algorithm_until_another_comes_or_a_port_does_one() {
+        let one = Algorithms::None.with(3, false).with(3, false);
+        assert_eq!(one, Algorithms::One(3));
+        assert_eq!(one.with(4, false), Algorithms::Several);
+        assert_eq!(one.with(3, true), Algorithms::Several);
+        assert_eq!(Algorithms::None.with(3, true), Algorithms::Several);
+        assert_eq!(one.with(4, false).with(3, false), Algorithms::Several);
+    }
+}

@@ -1,0 +1,284 @@
+//! What needs no window: bursts that an engine takes as they came, whatever their SAs.
+//!
+//! Packets are bundled by SA where a change of SA costs an engine something. An engine that has all keys at hand gains nothing by it: it takes
+//! a *train*, the packets of a burst in the order in which they came. One on the caller's core does it at once, where it lies; one elsewhere
+//! while the caller goes on.
+
+use crate::config::Input;
+use crate::engine::Pending;
+use crate::engine_mask::EngineMask;
+use crate::policy::Policy;
+use crate::scheduler::Scheduler;
+
+/// The part of a train that has one algorithm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrainPart {
+    /// The algorithm.
+    pub algorithm: u16,
+    /// Its packets' size in blocks of 16 bytes.
+    pub blocks: u64,
+}
+
+/// Where a train goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrainChoice {
+    /// Nowhere: its packets are to be scheduled by the window.
+    Schedule,
+    /// Nowhere yet: no engine has room.
+    Wait,
+    /// To an engine on the caller's core, which does it at once.
+    Here {
+        /// The engine, by its place in the list that the scheduler was made with.
+        engine: usize,
+        /// How long that is predicted to take, in ticks.
+        processing: u64,
+    },
+    /// To an engine elsewhere.
+    Elsewhere {
+        /// The engine, by its place in the list that the scheduler was made with.
+        engine: usize,
+        /// What it has to do first, as predicted, in ticks.
+        wait: u64,
+        /// The train's own time, as predicted, in ticks.
+        processing: u64,
+    },
+}
+
+/// A train that was given to an engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GivenTrain {
+    /// The engine, by its place in the list that the scheduler was made with.
+    pub engine: usize,
+    /// The algorithm of all packets; `None` if they have several, so that nothing can be learned of one.
+    pub algorithm: Option<u16>,
+    /// How many they are.
+    pub packets: u32,
+    /// Their size in bytes.
+    pub bytes: u64,
+    /// The time that was predicted for it, in ticks.
+    pub predicted: u64,
+}
+
+/// No algorithm has this number.
+const SEVERAL: u16 = u16::MAX;
+
+impl<T> Scheduler<T> {
+    /// Says that an engine takes trains.
+    pub fn set_takes_trains(&mut self, engine: usize) {
+        self.engines.train_takers.set(engine, true);
+    }
+
+    /// Where a burst of so many packets goes at `now`, if the engines that can do all its parts take trains.
+    ///
+    /// It is left to the window if one of these engines does not, if there are several and the policy is not the finishing time, or if the window
+    /// bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
+    /// are several classes.
+    ///
+    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand. With
+    /// more at hand it is the finishing time of this train and the next together: while the caller does one itself, it
+    /// can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be.
+    pub fn train_choice(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
+        if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
+            return TrainChoice::Schedule;
+        }
+        let all = EngineMask::all();
+        let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.row(part.algorithm).0));
+        let elsewhere = capable.without(self.engines.cpus);
+        let has_choice = !capable.without(capable.first_alone()).is_empty();
+        if capable.is_empty()
+            || !capable.without(self.engines.train_takers).is_empty()
+            || has_choice && self.policy != Policy::FinishingTime
+            || !elsewhere.is_empty() && self.classes.count() > 1
+        {
+            return TrainChoice::Schedule;
+        }
+        let among = self.engines.available.and(capable);
+        let here = among.and(self.engines.cpus);
+        if !{ here }.all(|engine| self.engines.queue(engine).is_idle()) {
+            return TrainChoice::Schedule;
+        }
+        let here = here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
+        let elsewhere = self.lowest_elsewhere(now, among.and(elsewhere), parts);
+        match (here, elsewhere) {
+            (None, None) => TrainChoice::Wait,
+            (Some((engine, processing)), None) => TrainChoice::Here { engine, processing },
+            (None, Some((engine, wait, processing))) => TrainChoice::Elsewhere { engine, wait, processing },
+            (Some((own, own_processing)), Some((engine, wait, processing))) => {
+                let is_kept = match input {
+                    Input::More => {
+                        own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
+                    }
+                    // On a tie nobody need be woken.
+                    Input::Paused | Input::Ended => own_processing <= wait.saturating_add(processing),
+                };
+                if is_kept {
+                    TrainChoice::Here { engine: own, processing: own_processing }
+                } else {
+                    TrainChoice::Elsewhere { engine, wait, processing }
+                }
+            }
+        }
+    }
+
+    /// The engine of these with room that is done first, what it has to do first, and the train's own time.
+    fn lowest_elsewhere(
+        &self,
+        now: u64,
+        among: EngineMask,
+        parts: &[TrainPart],
+    ) -> Option<(usize, u64, u64)> {
+        let in_time = |engine: &usize| {
+            self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
+        };
+        let open = among.and(self.engines.open).filter(in_time);
+        let with_times =
+            open.map(|engine| (engine, self.engines.queue(engine).wait(now), self.train_cost(engine, parts)));
+        with_times.min_by_key(|(_, wait, processing)| wait.saturating_add(*processing))
+    }
+
+    /// A train's own time. It is begun once, however many its parts are.
+    fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
+        let Some((first, rest)) = parts.split_first() else { return 0 };
+        let model = |part: &TrainPart| self.costs.row(part.algorithm).1[engine];
+        let mut cost = model(first).cost(first.blocks);
+        for part in rest {
+            cost += model(part).cost(part.blocks).saturating_sub(model(part).cost(0));
+        }
+        cost
+    }
+
+    /// Notes a train with the engine elsewhere that is given it, at `now` and behind what that takes `wait` ticks for; its ticket, which
+    /// [`complete`](Self::complete) asks for.
+    pub fn give_train(&mut self, now: u64, train: &GivenTrain, wait: u64) -> u64 {
+        if self.keeps_measures {
+            self.measures[train.engine].dispatched(train.packets, train.bytes);
+        }
+        let ticket = self.take_ticket(train.engine);
+        let pending = Pending {
+            ticket,
+            algorithm: train.algorithm.unwrap_or(SEVERAL),
+            cost: train.predicted,
+            places: 1,
+            dispatched: now,
+            predicted_finish: now.saturating_add(wait).saturating_add(train.predicted),
+        };
+        self.engines.enqueue(now, train.engine, pending);
+        ticket
+    }
+
+    /// Counts a train that was done at once, and lets the cost model follow how long that took, in ticks, where it was measured.
+    pub fn note_done_here(&mut self, train: &GivenTrain, measured: Option<u64>) {
+        if self.keeps_measures {
+            self.measures[train.engine].done_at_once(train, measured);
+        }
+        if let (true, Some(measured), Some(algorithm)) = (self.corrects, measured, train.algorithm) {
+            self.costs.correct(train.engine, algorithm, train.predicted, measured);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::SchedulerConfig;
+    use crate::cost::{CostModel, EngineModel};
+
+    const HERE: usize = 0;
+    const THERE: usize = 1;
+
+    /// One engine on the caller's core and one elsewhere, of `t_init` and `t_block` each.
+    fn scheduler(costs: [(f64, f64); 2], config: SchedulerConfig) -> Scheduler<u32> {
+        let engine = |(at, (t_init, t_block))| EngineModel {
+            name: String::new(),
+            is_cpu: at == HERE,
+            depth: 1,
+            costs: vec![
+                Some(CostModel { t_init, t_block }),
+                Some(CostModel { t_init, t_block: 2.0 * t_block }),
+            ],
+        };
+        let engines = costs.into_iter().enumerate().map(engine).collect();
+        let mut scheduler = Scheduler::new(config, engines).expect("in range");
+        scheduler.set_takes_trains(HERE);
+        scheduler.set_takes_trains(THERE);
+        scheduler
+    }
+
+    fn part(algorithm: u16, blocks: u64) -> TrainPart {
+        TrainPart { algorithm, blocks }
+    }
+
+    fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
+        let choice = scheduler.train_choice(now, &[part(0, 100)], 32, input);
+        if let TrainChoice::Elsewhere { engine, wait, processing } = choice {
+            let train =
+                GivenTrain { engine, algorithm: Some(0), packets: 32, bytes: 1_600, predicted: processing };
+            scheduler.give_train(now, &train, wait);
+        }
+        choice
+    }
+
+    #[test]
+    fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_than_it_would_be() {
+        let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
+        scheduler.set_own_cost(1);
+        let elsewhere = |wait| TrainChoice::Elsewhere { engine: THERE, wait, processing: 100 };
+        assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(0));
+        // Its own 100 and 32 for the packets that come next are more than the 100 that the other has.
+        assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(100));
+        assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Here { engine: HERE, processing: 100 });
+    }
+
+    #[test]
+    fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_on_a_tie() {
+        let mut equal = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
+        assert_eq!(give(&mut equal, 0, Input::Paused), TrainChoice::Here { engine: HERE, processing: 100 });
+        let mut faster = scheduler([(0.0, 1.0), (10.0, 0.5)], SchedulerConfig::default());
+        for wait in [0, 60] {
+            let choice = give(&mut faster, 0, Input::Paused);
+            let expected = TrainChoice::Elsewhere { engine: THERE, wait, processing: 60 };
+            assert_eq!(
+                choice,
+                if wait == 0 { expected } else { TrainChoice::Here { engine: HERE, processing: 100 } }
+            );
+        }
+    }
+
+    #[test]
+    fn where_no_engine_has_room_it_waits() {
+        let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
+        scheduler.set_available(HERE, false);
+        for _ in 0..2 {
+            assert!(matches!(give(&mut scheduler, 0, Input::More), TrainChoice::Elsewhere { .. }));
+        }
+        assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Wait);
+    }
+
+    #[test]
+    fn parts_of_several_algorithms_begin_once() {
+        let scheduler = scheduler([(10.0, 1.0), (1_000.0, 1.0)], SchedulerConfig::default());
+        let choice = scheduler.train_choice(0, &[part(0, 100), part(1, 5)], 32, Input::Paused);
+        assert_eq!(choice, TrainChoice::Here { engine: HERE, processing: 120 });
+    }
+
+    #[test]
+    fn it_is_the_windows_where_bundles_or_classes_count() {
+        let costs = [(0.0, 1.0); 2];
+        let by = |config| give(&mut scheduler(costs, config), 0, Input::More);
+        let usual = SchedulerConfig::default();
+        for config in [
+            SchedulerConfig { window: 1, ..usual.clone() },
+            SchedulerConfig { max_wait: 1, ..usual.clone() },
+            SchedulerConfig { classes: 2, ..usual.clone() },
+            SchedulerConfig { policy: Policy::RoundRobin, ..usual.clone() },
+        ] {
+            assert_eq!(by(config), TrainChoice::Schedule);
+        }
+        let mut bundling = scheduler(costs, usual);
+        bundling.engines.train_takers.set(THERE, false);
+        assert_eq!(give(&mut bundling, 0, Input::More), TrainChoice::Schedule);
+        // What an engine can do when it comes back decides, too.
+        bundling.set_available(THERE, false);
+        assert_eq!(give(&mut bundling, 0, Input::More), TrainChoice::Schedule);
+    }
+}
