@@ -11,7 +11,7 @@ EVERYTHING := --workspace --locked --features convoy/card
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim bench-peers fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -139,6 +139,11 @@ bench-cycles: install-sampling ## where the cycles of a packet go, stage by stag
 
 bench-sim: $(CONVOY) ## the simulator beside the same queue in SimPy and SystemC: agreement, packets a second
 	bench/simulator/run.sh "$(CONVOY) sim run"
+
+bench-peers: $(CONVOY) ## convoy beside other userspace VPNs, in turns: throughput, CPU, memory, ping; JSON in target/bench (root)
+	@scripts/install.sh peers
+	bench/peers/install.sh target/peers
+	python3 bench/peers/peers.py --bin target/peers --convoy $(CONVOY) --json target/bench/peers.json
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

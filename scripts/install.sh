@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|bench|instructions|sampling|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|peers|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
@@ -16,6 +16,8 @@ declare -A needs=(
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
+  [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
+    /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
   [instructions]="valgrind:valgrind addr2line:binutils python3:python3"
   [sampling]="perf:linux-perf addr2line:binutils python3:python3"
@@ -26,6 +28,7 @@ declare -A wants=(
   [card-test]=""
   [test]=""
   [charon]=""
+  [peers]=""
   [bench]=""
   [instructions]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [sampling]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"

@@ -53,6 +53,7 @@ run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a 
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
 run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
+alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
 alone "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"

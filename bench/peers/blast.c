@@ -1,0 +1,96 @@
+// Small datagrams at a rate, and how many of them come.
+// usage: blast send ADDRESS PORT BYTES PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS
+// Each packet is a call of its own, as an application's are. It prints how many packets it sent or received.
+#define _GNU_SOURCE
+#include <arpa/inet.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+
+enum { MESSAGES = 64, LONGEST = 2048 };
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return time.tv_sec + time.tv_nsec / 1e9;
+}
+
+static int open_socket(void) {
+    int size = 8 << 20, descriptor = socket(AF_INET, SOCK_DGRAM, 0);
+    if (descriptor < 0) {
+        perror("socket");
+        exit(1);
+    }
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof size);
+    return descriptor;
+}
+
+static long send_packets(const char *to, int port, int bytes, double rate, double seconds) {
+    static char packet[LONGEST];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int descriptor = open_socket();
+    if (bytes > LONGEST || inet_pton(AF_INET, to, &address.sin_addr) != 1 ||
+        connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
+        fprintf(stderr, "cannot send %d bytes to %s\n", bytes, to);
+        exit(1);
+    }
+    long sent = 0, due = 0;
+    double begin = now(), at = begin;
+    while ((at = now()) < begin + seconds) {
+        due = (at - begin) * rate;
+        // What the sender itself could not keep up with is not made up for in one go.
+        if (due > sent + MESSAGES) {
+            begin += (due - sent - MESSAGES) / rate;
+            seconds -= (due - sent - MESSAGES) / rate;
+            due = sent + MESSAGES;
+        }
+        if (due == sent) {
+            // Longer gaps leave the core to others.
+            double gap = begin + (sent + 1) / rate - at;
+            struct timespec pause = {0, gap * 1e9};
+            if (gap > 0) nanosleep(&pause, NULL);
+        }
+        for (; sent < due; sent++) send(descriptor, packet, bytes, 0);
+    }
+    return sent;
+}
+
+static long receive_packets(int port, double seconds) {
+    static char packets[MESSAGES][LONGEST];
+    struct mmsghdr messages[MESSAGES] = {0};
+    struct iovec parts[MESSAGES];
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+    int descriptor = open_socket();
+    if (bind(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
+        perror("bind");
+        exit(1);
+    }
+    for (int at = 0; at < MESSAGES; at++) {
+        parts[at] = (struct iovec){packets[at], LONGEST};
+        messages[at].msg_hdr.msg_iov = &parts[at];
+        messages[at].msg_hdr.msg_iovlen = 1;
+    }
+    printf("ready\n");
+    fflush(stdout);
+    long received = 0;
+    for (double end = now() + seconds; now() < end;) {
+        struct pollfd wait = {descriptor, POLLIN, 0};
+        if (poll(&wait, 1, 100) < 1) continue;
+        int count = recvmmsg(descriptor, messages, MESSAGES, MSG_DONTWAIT, NULL);
+        if (count > 0) received += count;
+    }
+    return received;
+}
+
+int main(int count, char **words) {
+    if (count == 7 && strcmp(words[1], "send") == 0)
+        printf("%ld\n", send_packets(words[2], atoi(words[3]), atoi(words[4]), atof(words[5]), atof(words[6])));
+    else if (count == 4 && strcmp(words[1], "receive") == 0)
+        printf("%ld\n", receive_packets(atoi(words[2]), atof(words[3])));
+    else
+        return fprintf(stderr, "usage: blast send ADDRESS PORT BYTES PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS\n"), 2;
+    return 0;
+}

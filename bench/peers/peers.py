@@ -1,0 +1,176 @@
+"""Compares userspace VPNs on this machine: the same two namespaces, one core a site, the same inside MTU, in turns.
+
+Prints medians over the rounds with the lowest and highest value, and writes all values as JSON.
+"""
+
+import argparse
+import json
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from kinds import Convoy, StrongSwan, WireGuard
+from sites import INNER, Sites, inside, run
+
+MTU = 1400
+TCP_SECONDS = 3
+UDP_SECONDS = 0.8
+# Of a packet of 64 bytes, without IP and UDP headers.
+PAYLOAD = 64 - 28
+UDP_PORT = 9000
+# Loss below which a rate counts as carried.
+LOSS = 0.005
+RATES = (10_000, 640_000)
+SEARCH_STEPS = 7
+STEADY_RATE = 40_000
+
+MEASURES = {
+    "tcp1_gbit": "TCP, one flow, Gbit/s",
+    "tcp1_ns_byte": "CPU of both, ns/B",
+    "tcp8_gbit": "TCP, eight flows, Gbit/s",
+    "udp_kpps": "64-byte UDP, kpps",
+    "udp_us_packet": "CPU of both at that rate, us/packet",
+    "steady_us_packet": "at 40 kpps, us/packet",
+    "idle_percent": "idle, % of a core, both",
+    "resident_mb": "RSS of one, MB",
+    "ping_ms": "ping, ms",
+}
+
+
+def kinds(options: argparse.Namespace) -> dict[str, object]:
+    bin_folder = options.bin / "bin"
+    every = {
+        "convoy udp": Convoy(options.convoy, "udp"),
+        "convoy raw": Convoy(options.convoy, "raw"),
+        "wireguard-go": WireGuard([str(bin_folder / "wireguard"), "-f"]),
+        "gotatun": WireGuard([str(bin_folder / "gotatun"), "--foreground", "--disable-drop-privileges"]),
+        "boringtun": WireGuard([str(bin_folder / "boringtun-cli"), "--foreground", "--disable-drop-privileges"]),
+    }
+    every["strongSwan kernel-libipsec"] = StrongSwan()
+    for window in options.windows:
+        every[f"convoy udp window {window}"] = Convoy(options.convoy, "udp", scheduler=f"window = {window}")
+    if options.before:
+        every["convoy udp before"] = Convoy(options.before, "udp")
+        every["convoy raw before"] = Convoy(options.before, "raw")
+    wanted = options.only.split(",") if options.only else list(every)
+    unknown = [name for name in wanted if name not in every]
+    if unknown:
+        sys.exit(f"unknown: {', '.join(unknown)}; there are {', '.join(every)}")
+    return {name: every[name] for name in wanted}
+
+
+def tcp(sites: Sites, flows: int) -> tuple[float, float]:
+    """Gbit/s, and ns of CPU a byte."""
+    server = subprocess.Popen(inside(1, "iperf3", "-s", "-1", "-B", INNER[1]), stdout=subprocess.DEVNULL)
+    try:
+        sites.wait("iperf3", lambda: "5201" in run("ip", "netns", "exec", "convoy-peers-b", "ss", "-Hltn"))
+        before = sites.cpu_seconds()
+        said = run(*inside(0, "iperf3", "-J", "-c", INNER[1], "-B", INNER[0], "-t", str(TCP_SECONDS), "-P", str(flows)))
+        spent = sites.cpu_seconds() - before
+    finally:
+        server.terminate()
+        server.wait()
+    received = json.loads(said)["end"]["sum_received"]
+    return received["bits_per_second"] / 1e9, spent * 1e9 / max(received["bytes"], 1)
+
+
+def udp(sites: Sites, blast: str, rate: float) -> tuple[int, int, float]:
+    """Packets sent and received, and us of CPU a received packet."""
+    receiver = subprocess.Popen(
+        inside(1, blast, "receive", str(UDP_PORT), str(UDP_SECONDS + 0.4)), stdout=subprocess.PIPE, text=True
+    )
+    receiver.stdout.readline()
+    before = sites.cpu_seconds()
+    sent = int(run(*inside(0, blast, "send", INNER[1], str(UDP_PORT), str(PAYLOAD), str(rate), str(UDP_SECONDS))))
+    received = int(receiver.communicate()[0])
+    spent = sites.cpu_seconds() - before
+    return sent, received, spent * 1e6 / max(received, 1)
+
+
+def highest_rate(sites: Sites, blast: str) -> tuple[float, float]:
+    """kpps with little loss, by bisection of the logarithm, and us of CPU a packet there."""
+    low, high = RATES
+    best = (0.0, 0.0)
+    for _ in range(SEARCH_STEPS):
+        rate = (low * high) ** 0.5
+        # Once more where packets were lost: the machine may have done something else.
+        for _ in range(2):
+            sent, received, us_packet = udp(sites, blast, rate)
+            if received >= sent * (1 - LOSS):
+                low = rate
+                best = max(best, (received / UDP_SECONDS / 1e3, us_packet))
+                break
+        else:
+            high = rate
+    return best
+
+
+def measure(kind, folder: pathlib.Path, blast: str) -> dict[str, float]:
+    sites = Sites(folder)
+    try:
+        kind.start(sites, MTU)
+        sites.wait("an answered ping", sites.answers, 20)
+        before = sites.cpu_seconds()
+        time.sleep(1)
+        values = {"idle_percent": (sites.cpu_seconds() - before) * 100}
+        values["tcp1_gbit"], values["tcp1_ns_byte"] = tcp(sites, 1)
+        values["tcp8_gbit"], _ = tcp(sites, 8)
+        values["udp_kpps"], values["udp_us_packet"] = highest_rate(sites, blast)
+        _, _, values["steady_us_packet"] = udp(sites, blast, STEADY_RATE)
+        values["resident_mb"] = sites.resident_mb()
+        ping = run(*inside(0, "ping", "-q", "-c", "20", "-i", "0.02", "-I", INNER[0], INNER[1]))
+        values["ping_ms"] = float(ping.rsplit("= ", 1)[1].split("/")[1])
+        return values
+    finally:
+        sites.remove()
+
+
+def table(results: dict[str, list[dict[str, float]]]) -> str:
+    lines = ["| | " + " | ".join(MEASURES.values()) + " | n |", "| --- |" + " --- |" * (len(MEASURES) + 1)]
+    for name, rounds in results.items():
+        cells = []
+        for key in MEASURES:
+            values = sorted(one[key] for one in rounds)
+            cells.append(f"{statistics.median(values):.3g} ({values[0]:.3g} to {values[-1]:.3g})" if values else "–")
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {len(rounds)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of install.sh")
+    parser.add_argument("--convoy", required=True, help="the program")
+    parser.add_argument("--before", help="another convoy to compare with")
+    parser.add_argument("--only", help="kinds, separated by commas")
+    parser.add_argument("--windows", type=lambda text: [int(one) for one in text.split(",")], default=[], help="windows of convoy to compare")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    for program in ("ip", "iperf3", "ping", "ss", "taskset", "openssl"):
+        if not shutil.which(program):
+            sys.exit(f"{program} is missing; run scripts/install.sh peers")
+    chosen = kinds(options)
+    results: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
+    with tempfile.TemporaryDirectory() as work:
+        blast = f"{work}/blast"
+        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+        steps = [(round_number, name) for round_number in range(options.rounds) for name in chosen]
+        began = time.monotonic()
+        for done, (round_number, name) in enumerate(steps):
+            left = (time.monotonic() - began) / done * (len(steps) - done) if done else 0
+            print(f"[{done + 1}/{len(steps)}] round {round_number + 1}: {name}, {left:.0f} s left", file=sys.stderr, flush=True)
+            folder = pathlib.Path(work) / str(done)
+            folder.mkdir()
+            results[name].append(measure(chosen[name], folder, blast))
+    print(table(results))
+    if options.json:
+        options.json.parent.mkdir(parents=True, exist_ok=True)
+        options.json.write_text(json.dumps(results, indent=2))
+
+
+if __name__ == "__main__":
+    main()

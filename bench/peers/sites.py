@@ -1,0 +1,112 @@
+"""Two sites in network namespaces with a gateway of some kind each, one core a site."""
+
+import os
+import pathlib
+import re
+import secrets
+import signal
+import subprocess
+import time
+
+NAMESPACES = ("convoy-peers-a", "convoy-peers-b")
+OUTER = ("192.0.2.1", "192.0.2.2")
+INNER = ("10.1.0.1", "10.2.0.1")
+
+
+def run(*command: str, check: bool = True) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if check and done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+    return done.stdout
+
+
+def inside(site: int, *command: str) -> tuple[str, ...]:
+    """The command in the site's namespace, on the site's core."""
+    return ("ip", "netns", "exec", NAMESPACES[site], "taskset", "-c", str(site % (os.cpu_count() or 1)), *command)
+
+
+class Sites:
+    """The namespaces with a veth between them, and what runs in them."""
+
+    def __init__(self, folder: pathlib.Path) -> None:
+        self.folder = folder
+        self.gateways: list[subprocess.Popen] = []
+        self.remove()
+        for name in NAMESPACES:
+            run("ip", "netns", "add", name)
+        run("ip", "link", "add", "va", "netns", NAMESPACES[0], "type", "veth", "peer", "name", "vb", "netns", NAMESPACES[1])
+        for site, device in enumerate(("va", "vb")):
+            self.ip(site, "link", "set", "lo", "up")
+            self.ip(site, "link", "set", device, "up")
+            self.ip(site, "addr", "add", f"{OUTER[site]}/24", "dev", device)
+
+    def ip(self, site: int, *words: str) -> None:
+        run("ip", "-n", NAMESPACES[site], *words)
+
+    def start(self, site: int, *command: str, env: dict[str, str] | None = None) -> None:
+        """Starts a gateway; its output goes to a file."""
+        log = (self.folder / f"site-{site}.log").open("w")
+        environment = {**os.environ, **(env or {})}
+        gateway = subprocess.Popen(inside(site, *command), stdout=log, stderr=log, env=environment, start_new_session=True)
+        self.gateways.append(gateway)
+
+    def route(self, site: int, device: str, mtu: int) -> None:
+        """The site's own address and its way to the other, on the gateway's device."""
+        self.wait(f"{device} at site {site}", lambda: device in run("ip", "-n", NAMESPACES[site], "-o", "link"))
+        self.ip(site, "addr", "add", f"{INNER[site]}/32", "dev", device)
+        self.ip(site, "link", "set", device, "mtu", str(mtu), "up")
+        self.ip(site, "route", "add", f"{INNER[1 - site]}/32", "dev", device, "src", INNER[site])
+
+    def wait(self, what: str, condition, seconds: float = 15) -> None:
+        end = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > end:
+                logs = "\n".join(path.read_text(errors="replace")[-2000:] for path in self.folder.glob("*.log"))
+                raise RuntimeError(f"waited in vain for {what}\n{logs}")
+            time.sleep(0.05)
+
+    def answers(self) -> bool:
+        command = inside(0, "ping", "-c", "1", "-W", "1", "-I", INNER[0], INNER[1])
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def processes(self) -> list[int]:
+        """Those of the gateways, and their children."""
+        found, queue = [], [gateway.pid for gateway in self.gateways]
+        while queue:
+            process = queue.pop()
+            found.append(process)
+            for children in pathlib.Path(f"/proc/{process}/task").glob("*/children"):
+                queue += [int(child) for child in children.read_text().split()]
+        return found
+
+    def cpu_seconds(self) -> float:
+        """What the gateways have run, in seconds: all threads that there are."""
+        total = 0
+        for process in self.processes():
+            for path in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
+                total += int(path.read_text().split()[0])
+        return total / 1e9
+
+    def resident_mb(self) -> float:
+        """Of one gateway, on average, in megabytes."""
+        texts = [pathlib.Path(f"/proc/{process}/status").read_text() for process in self.processes()]
+        kilobytes = [int(found[1]) for text in texts if (found := re.search(r"VmRSS:\s+(\d+)", text))]
+        return sum(kilobytes) / 1000 / max(len(self.gateways), 1)
+
+    def remove(self) -> None:
+        for gateway in self.gateways:
+            if gateway.poll() is None:
+                os.killpg(gateway.pid, signal.SIGTERM)
+        for gateway in self.gateways:
+            try:
+                gateway.wait(10)
+            except subprocess.TimeoutExpired:
+                os.killpg(gateway.pid, signal.SIGKILL)
+                gateway.wait()
+        self.gateways = []
+        for name in NAMESPACES:
+            run("ip", "netns", "del", name, check=False)
+
+
+def hex_key(size: int) -> str:
+    return secrets.token_hex(size)

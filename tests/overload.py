@@ -1,0 +1,60 @@
+"""Offers two gateways up to ten times what they carry; see overload.sh."""
+
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+TO = "10.2.0.1"
+UDP_PORT = 9000
+PAYLOAD = 36
+SECONDS = 2
+# Goodput under overload, as a part of the best; memory, in kilobytes; the time until a ping is answered, in seconds.
+LEAST_GOODPUT = 0.9
+MOST_GROWTH = 2000
+LONGEST_PING = 0.2
+
+
+def inside(namespace: str, *command: str) -> list[str]:
+    return ["ip", "netns", "exec", namespace, *command]
+
+
+def offer(blast: str, here: str, there: str, rate: float) -> float:
+    """Offers packets at a rate; returns how many a second came through while they did."""
+    receive = inside(there, blast, "receive", str(UDP_PORT), str(SECONDS))
+    receiver = subprocess.Popen(receive, stdout=subprocess.PIPE, text=True)
+    receiver.stdout.readline()
+    sent = int(subprocess.check_output(inside(here, blast, "send", TO, str(UDP_PORT), str(PAYLOAD), str(rate), str(SECONDS))))
+    came = int(receiver.communicate()[0]) / SECONDS
+    print(f"offered {sent / SECONDS:8.0f} a second of {rate:8.0f} wanted: {came:8.0f} came")
+    return came
+
+
+def resident(processes: list[str]) -> list[int]:
+    texts = [pathlib.Path(f"/proc/{process}/status").read_text() for process in processes]
+    return [int(re.search(r"VmRSS:\s+(\d+)", text)[1]) for text in texts]
+
+
+def ping(here: str) -> float:
+    """Seconds until a ping that is sent now is answered."""
+    began = time.monotonic()
+    subprocess.run(inside(here, "ping", "-c", "1", "-W", "2", TO), check=True, stdout=subprocess.DEVNULL)
+    return time.monotonic() - began
+
+
+def main(blast: str, here: str, there: str, *processes: str) -> bool:
+    rate, peak = 2_000.0, 0.0
+    while peak > 0.9 * rate or peak == 0:
+        rate *= 1.5
+        peak = max(peak, offer(blast, here, there, rate))
+    before = resident(list(processes))
+    came = min(offer(blast, here, there, 10 * peak) for _ in range(2))
+    answered = ping(here)
+    growth = max(after - was for after, was in zip(resident(list(processes)), before))
+    print(f"overload: {came / peak:.2f} of the best goodput, memory grew by {growth} kB, a ping took {answered * 1000:.0f} ms")
+    return came >= LEAST_GOODPUT * peak and growth <= MOST_GROWTH and answered <= LONGEST_PING
+
+
+if __name__ == "__main__":
+    sys.exit(not main(*sys.argv[1:]))

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Ten times the packets that two gateways can carry: what comes through stays what it was, memory does not grow, and pings are answered at
+# once when it is over. A modelled engine bounds the gateways, so that the sender has cores to spare. Needs root.
+# usage: overload.sh CONVOY PORT
+set -euo pipefail
+convoy=$(realpath "$1") PORT=$2
+cd "$(dirname "$0")/.."
+EXTRA='[[engine]]
+kind = "model"
+t_init_us = 1.0
+t_block_ns = 20000.0
+depth = 10'
+source demo/sites.sh
+cc -O2 -o "$work/blast" bench/peers/blast.c
+python3 tests/overload.py "$work/blast" "$a" "$b" $(pgrep -f "^$convoy run -c $work/site-") || { cat "$work"/?.log >&2; exit 1; }
