@@ -231,7 +231,8 @@ impl Gateway {
                 Environment { directory: Arc::clone(&directory), ..Environment::from(clock.clone()) };
             let (pipeline, installed) =
                 assemble::pipeline(&config, number, engines, &costs, environment, &beginnings)?;
-            let worker = Worker::new(pipeline, inside, outside);
+            let busy_poll = Duration::from_micros(config.busy_poll_us.into());
+            let worker = Worker::new(pipeline, inside, outside).busy_polling(busy_poll);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
                 None => worker,
@@ -459,6 +460,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.allow_weak", old.allow_weak != new.allow_weak),
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.flow_cache", old.flow_cache != new.flow_cache),
+        ("gateway.busy_poll_us", old.busy_poll_us != new.busy_poll_us),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),

@@ -106,7 +106,7 @@ impl Watch {
     }
 
     /// Waits for events, and returns how many came and whether somebody wants the worker.
-    fn ask(&mut self, longest: Duration) -> (usize, bool) {
+    pub(crate) fn ask(&mut self, longest: Duration) -> (usize, bool) {
         self.has_looked = true;
         let Some(epoll) = &self.epoll else { return (0, false) };
         let no_event = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };

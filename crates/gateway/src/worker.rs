@@ -8,6 +8,7 @@ use convoy_packet::{Frame, FramePool, FrameSize};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 
+use crate::busy_poll::BusyPoll;
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
 use crate::pipeline::{EngineEvent, Pipeline};
@@ -50,6 +51,7 @@ pub struct Worker {
     inside: Vec<Box<dyn Port>>,
     outside: Vec<Box<dyn Port>>,
     watch: Watch,
+    busy_poll: BusyPoll,
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
@@ -73,6 +75,7 @@ impl Worker {
         Self {
             leaving: [queues(&inside), queues(&outside)],
             watch: Watch::new(&inside, &outside),
+            busy_poll: BusyPoll::default(),
             pipeline,
             inside,
             outside,
@@ -103,6 +106,11 @@ impl Worker {
     /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and of what becomes of them.
     pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
         Self { daemon: Some(daemon), ..self }
+    }
+
+    /// The same worker asking its ports on for so long before it sleeps, while packets come no further apart than that.
+    pub fn busy_polling(self, longest: Duration) -> Self {
+        Self { busy_poll: BusyPoll::new(longest.as_nanos() as u64), ..self }
     }
 
     /// What wakes this worker, if it is one of several.
@@ -333,7 +341,32 @@ impl Worker {
             }
             return;
         }
-        let longest = Duration::from_nanos(longest_ns);
+        if !self.busy_poll.is_on() {
+            return self.sleep(Duration::from_nanos(longest_ns));
+        }
+        let began_ns = self.pipeline.clock().now_ns();
+        if !self.ask_on(began_ns, self.busy_poll.budget_ns().min(longest_ns)) {
+            self.sleep(Duration::from_nanos(longest_ns));
+        }
+        self.busy_poll.note(self.pipeline.clock().now_ns() - began_ns);
+    }
+
+    /// Asks for `budget_ns` whether there is anything to do, without giving up the core.
+    fn ask_on(&mut self, began_ns: u64, budget_ns: u64) -> bool {
+        let clock = self.pipeline.clock();
+        while clock.now_ns() - began_ns < budget_ns {
+            let is_handed = self.handoff.as_ref().is_some_and(|handoff| !handoff.is_empty());
+            if self.watch.ask(Duration::ZERO).0 > 0
+                || is_handed
+                || self.pipeline.stage().engines().has_completions()
+            {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn sleep(&mut self, longest: Duration) {
         let Some(handoff) = &self.handoff else {
             self.watch.sleep(longest);
             return;

@@ -29,6 +29,7 @@ tables! {
         allow_weak: bool,
         check_icmp: bool,
         flow_cache: usize,
+        busy_poll_us: u16,
         user: String,
         route_table: u32,
         rule_priority: u32,

@@ -50,6 +50,8 @@ pub struct Config {
     pub check_icmp: bool,
     /// Flows of each direction and family whose policy a worker remembers; a power of two.
     pub flow_cache: usize,
+    /// How long a worker asks its ports on before it sleeps, in us; 0 is not at all.
+    pub busy_poll_us: u16,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

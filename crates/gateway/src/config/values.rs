@@ -32,6 +32,8 @@ const LEAST_V6_MTU: u16 = 1280;
 
 /// The fewest and the most flows that can be remembered: with the most, a worker takes 192 MiB.
 const FLOWS: (usize, usize) = (64, 1 << 20);
+/// The longest that a worker may ask its ports on before it sleeps, in us.
+const MOST_BUSY_POLL_US: u16 = 1_000;
 /// The largest MTU of a port: jumbo frames are as long, with what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
@@ -98,6 +100,12 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         allow_weak,
         check_icmp: is_set(gateway.check_icmp.as_ref(), true),
         flow_cache: flow_cache(c, gateway),
+        busy_poll_us: c.in_range(
+            gateway.busy_poll_us.as_ref(),
+            "gateway.busy_poll_us",
+            0,
+            (0, MOST_BUSY_POLL_US),
+        ),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,
         mtu: c.in_range(gateway.mtu.as_ref(), "gateway.mtu", 1500, (576, LARGEST_MTU)),
