@@ -24,7 +24,7 @@ pub use interface::{
     Binding, Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement,
     Refused,
 };
-pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus};
+pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};

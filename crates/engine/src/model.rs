@@ -8,6 +8,7 @@
 mod bus;
 mod platform;
 mod settings;
+mod stepped;
 mod thread;
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -18,6 +19,7 @@ use convoy_ipsec::{KeyMaterial, SaIndex};
 
 pub use bus::{BusStatistics, BusTiming, SharedBus};
 pub use settings::{Buses, ModelSettings};
+pub use stepped::SteppedBus;
 
 use crate::multibuffer::Core;
 use crate::software::{KeyTable, transforms};
@@ -55,20 +57,41 @@ pub struct Model {
     /// multi-packet by the bus's thread, and when keys change.
     burst: Option<Arc<Mutex<Core>>>,
     device: usize,
-    to_bus: Sender<Message>,
+    bus: Bus,
     from_bus: Receiver<Completion>,
-    /// With the thread.
+    /// On the bus.
     under_way: usize,
-    /// Back from the thread, not polled yet.
+    /// Back from the bus, not polled yet.
     done: Vec<Completion>,
-    /// Keeps the bus and its thread alive.
-    _bus: SharedBus,
+}
+
+/// The bus that a device is on.
+enum Bus {
+    /// In the machine's time, kept by a thread, which lives as long as the bus does.
+    Thread { messages: Sender<Message>, _alive: SharedBus },
+    /// In virtual time.
+    Stepped(SteppedBus),
 }
 
 impl Model {
     /// An accelerator on `bus`. Its name gets "-model" at its end if "model" is not in it.
     pub fn new(name: impl Into<String>, timing: ModelTiming, bus: SharedBus) -> Self {
-        let mut name = name.into();
+        Self::on(name.into(), timing, |done| {
+            let (device, messages) = bus.join(timing, done);
+            (device, Bus::Thread { messages, _alive: bus })
+        })
+    }
+
+    /// The same in virtual time.
+    pub fn stepped(name: impl Into<String>, timing: ModelTiming, bus: &SteppedBus) -> Self {
+        Self::on(name.into(), timing, |done| (bus.join(timing, done), Bus::Stepped(bus.clone())))
+    }
+
+    fn on(
+        mut name: String,
+        timing: ModelTiming,
+        join: impl FnOnce(Sender<Completion>) -> (usize, Bus),
+    ) -> Self {
         if !name.contains("model") {
             name.push_str("-model");
         }
@@ -85,13 +108,16 @@ impl Model {
             slack_ns: 0,
         };
         let (done, from_bus) = channel();
-        let (device, to_bus) = bus.join(timing, done);
+        let (device, bus) = join(done);
         let burst = Core::new(&description.name).ok().map(|core| Arc::new(Mutex::new(core)));
         let (keys, under_way, done) = (KeyTable::default(), 0, Vec::new());
-        Self { description, keys, burst, device, to_bus, from_bus, under_way, done, _bus: bus }
+        Self { description, keys, burst, device, bus, from_bus, under_way, done }
     }
 
     fn collect(&mut self) {
+        if let Bus::Stepped(bus) = &self.bus {
+            bus.catch_up();
+        }
         let before = self.done.len();
         self.done.extend(self.from_bus.try_iter());
         self.under_way -= self.done.len() - before;
@@ -138,8 +164,16 @@ impl Engine for Model {
             return Err(Box::new(Refused { multi_packet, reason }));
         }
         let job = Job { keys, burst: self.burst.clone(), multi_packet };
+        let messages = match &self.bus {
+            Bus::Thread { messages, .. } => messages,
+            Bus::Stepped(bus) => {
+                bus.submit(self.device, job);
+                self.under_way += 1;
+                return Ok(());
+            }
+        };
         let message = Message::Work { device: self.device, submitted: Instant::now(), job };
-        let Err(unsent) = self.to_bus.send(message) else {
+        let Err(unsent) = messages.send(message) else {
             self.under_way += 1;
             return Ok(());
         };
@@ -157,14 +191,22 @@ impl Engine for Model {
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {
-        let is_alive = self.to_bus.send(Message::Ping).is_ok();
+        let is_alive = match &self.bus {
+            Bus::Thread { messages, .. } => messages.send(Message::Ping).is_ok(),
+            Bus::Stepped(_) => true,
+        };
         if is_alive { Ok(()) } else { Err(self.gone()) }
     }
 }
 
 impl Drop for Model {
     fn drop(&mut self) {
-        // A thread that has ended already has nothing to forget.
-        let _ = self.to_bus.send(Message::Leave { device: self.device });
+        match &self.bus {
+            // A thread that has ended already has nothing to forget.
+            Bus::Thread { messages, .. } => {
+                let _ = messages.send(Message::Leave { device: self.device });
+            }
+            Bus::Stepped(bus) => bus.leave(self.device),
+        }
     }
 }

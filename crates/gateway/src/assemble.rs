@@ -143,7 +143,8 @@ pub fn start_engines(
     Ok(engines)
 }
 
-fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming) {
+/// A bus with its name, as modelled engines take it.
+pub(crate) fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming) {
     let timing = BusTiming {
         t_cycle_ns: 1e3 / bus.clock_mhz,
         c_address: bus.address_cycles,

@@ -44,6 +44,19 @@ impl Default for ModelSettings {
     }
 }
 
+impl ModelSettings {
+    /// The timing of the device.
+    pub fn timing(&self) -> ModelTiming {
+        let Self { t_init_ns, t_block_ns, depth, .. } = *self;
+        ModelTiming { t_init_ns, t_block_ns, depth, has_prefetch: false }
+    }
+
+    /// What the scheduler is told of it, in ns.
+    pub fn cost(&self) -> CostModel {
+        CostModel { t_init: self.t_init_ns, t_block: self.t_block_ns }
+    }
+}
+
 impl Backend for ModelSettings {
     type Keys = ModelKeys;
 
@@ -79,10 +92,8 @@ impl Backend for ModelSettings {
         let (settings, name) = (self.clone(), name.to_owned());
         Ok(Box::new(move |shared| {
             let bus = shared.buses.find_or_make(&name, settings.bus.as_deref())?;
-            let (t_init_ns, t_block_ns, depth) = (settings.t_init_ns, settings.t_block_ns, settings.depth);
-            let timing = ModelTiming { t_init_ns, t_block_ns, depth, has_prefetch: false };
-            let engine: Box<dyn Engine> = Box::new(Model::new(name, timing, bus));
-            Ok(Made { engine, cost: Cost::Stated(CostModel { t_init: t_init_ns, t_block: t_block_ns }) })
+            let engine: Box<dyn Engine> = Box::new(Model::new(name, settings.timing(), bus));
+            Ok(Made { engine, cost: Cost::Stated(settings.cost()) })
         }))
     }
 }

@@ -73,13 +73,47 @@ struct Follower {
 }
 
 /// The real work, at the moment when the modelled device starts on it.
-fn compute(job: &mut Job) {
+pub(super) fn compute(job: &mut Job) {
     if let Some(burst) = &job.burst
         && burst.lock().unwrap_or_else(PoisonError::into_inner).process_one(&mut job.multi_packet)
     {
         return;
     }
     job.keys.run(job.multi_packet.direction, &mut job.multi_packet.packets);
+}
+
+impl From<ModelTiming> for DeviceTiming {
+    fn from(timing: ModelTiming) -> Self {
+        Self {
+            t_init_ps: timing.t_init_ns * 1_000.0,
+            t_block_ps: timing.t_block_ns * 1_000.0,
+            has_prefetch: timing.has_prefetch,
+        }
+    }
+}
+
+/// Queues a multi-packet at a device.
+pub(super) fn queue(
+    platform: &mut Platform<Job>,
+    bus: &BusTiming,
+    at_ps: u64,
+    device: usize,
+    job: Job,
+    finished: &mut Vec<Finished<Job>>,
+) {
+    let jobs = || job.multi_packet.packets.iter().map(|packet| &packet.job);
+    let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
+    let bytes = jobs().map(|job| u64::from(job.cipher_len.max(job.auth_len))).sum();
+    let bytes = bus.crossing(job.multi_packet.packets.len(), bytes);
+    platform.submit(at_ps, device, Work::new(blocks, bytes, job), &mut compute, finished);
+}
+
+/// Hands out a multi-packet that is done; `ended_ps` is its end as its caller meets it.
+pub(super) fn finish(finished: Finished<Job>, ended_ps: u64, done: &[Sender<Completion>]) {
+    let service_ns = Some((ended_ps - finished.began_ps) / 1_000);
+    let multi_packet = finished.payload.multi_packet;
+    // A device that has gone in the meantime does not want it; its frames go home as they drop.
+    let _ = done[finished.device].send(Completion { multi_packet, outcome: Outcome::Done, service_ns });
 }
 
 impl Follower {
@@ -112,21 +146,12 @@ impl Follower {
     fn take(&mut self, message: Message) {
         match message {
             Message::Join { timing, done } => {
-                self.platform.add(DeviceTiming {
-                    t_init_ps: timing.t_init_ns * 1_000.0,
-                    t_block_ps: timing.t_block_ns * 1_000.0,
-                    has_prefetch: timing.has_prefetch,
-                });
+                self.platform.add(timing.into());
                 self.done.push(done);
             }
             Message::Work { device, submitted, job } => {
                 let at_ps = submitted.saturating_duration_since(self.epoch).as_nanos() as u64 * 1_000;
-                let jobs = || job.multi_packet.packets.iter().map(|packet| &packet.job);
-                let blocks = jobs().map(|job| u64::from(job.blocks())).sum();
-                let bytes = jobs().map(|job| u64::from(job.cipher_len.max(job.auth_len))).sum();
-                let bytes = self.bus.crossing(job.multi_packet.packets.len(), bytes);
-                let work = Work::new(blocks, bytes, job);
-                self.platform.submit(at_ps, device, work, &mut compute, &mut self.finished);
+                queue(&mut self.platform, &self.bus, at_ps, device, job, &mut self.finished);
             }
             Message::Leave { device } => self.platform.clear(device),
             Message::Ping => {}
@@ -142,14 +167,10 @@ impl Follower {
         }
         self.platform.advance(now_ps, &mut compute, &mut self.finished);
         board.write(self.platform.statistics());
-        for done in self.finished.drain(..) {
-            // The end as the caller meets it, so that a late thread shows in the measured time.
-            let ended_ps = (self.epoch.elapsed().as_nanos() as u64 * 1_000).max(done.ended_ps);
-            let service_ns = Some((ended_ps - done.began_ps) / 1_000);
-            let multi_packet = done.payload.multi_packet;
-            let completion = Completion { multi_packet, outcome: Outcome::Done, service_ns };
-            // A device that has gone in the meantime does not want it; its frames go home as they drop.
-            let _ = self.done[done.device].send(completion);
+        for finished in self.finished.drain(..) {
+            // A late thread shows in the measured time.
+            let ended_ps = (self.epoch.elapsed().as_nanos() as u64 * 1_000).max(finished.ended_ps);
+            finish(finished, ended_ps, &self.done);
         }
         self.awake_since = Instant::now();
     }

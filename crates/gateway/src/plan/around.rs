@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome, Placement, Refused,
+    Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement, Refused,
 };
-use convoy_ipsec::{CryptoStatus, KeyMaterial, SaIndex};
+use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_scheduler::{CostModel, Policy};
 
 use super::PlanError;
@@ -16,7 +16,7 @@ use super::trace::with_keys;
 use crate::assemble;
 use crate::config::Config;
 use crate::costs::Costs;
-use crate::pipeline::Clock;
+use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
 
 /// Packets that are sent for each measurement, and the fewest rounds.
@@ -27,6 +27,14 @@ const LEAST_ROUNDS: usize = 10;
 struct Blank {
     description: EngineDescription,
     done: Vec<Completion>,
+    /// Whether there are no engines elsewhere, so that bursts are done in place.
+    is_alone: bool,
+}
+
+impl InPlace for Blank {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+    }
 }
 
 impl Engine for Blank {
@@ -53,6 +61,10 @@ impl Engine for Blank {
         completions.append(&mut self.done);
     }
 
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        (self.is_alone && self.description.placement == Placement::Inline).then_some(self as &mut dyn InPlace)
+    }
+
     fn in_flight(&self) -> usize {
         self.done.len()
     }
@@ -65,10 +77,14 @@ pub(super) struct Around {
     pub(super) after_ns: f64,
 }
 
-/// The same for each window that a plan tries, for engines on the worker's core and for others.
+/// The same for each window that a plan tries, by where packets are encrypted.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AroundWindows {
+    /// On the worker's core, where all engines are there: bursts are done in place.
+    alone: BTreeMap<usize, Around>,
+    /// On the worker's core, with engines elsewhere to choose from.
     inline: BTreeMap<usize, Around>,
+    /// Elsewhere.
     lookaside: BTreeMap<usize, Around>,
 }
 
@@ -84,20 +100,28 @@ impl AroundWindows {
         windows: impl Iterator<Item = usize> + Clone,
     ) -> Result<Self, PlanError> {
         let one_of = |placement| engines.iter().find(|engine| engine.placement == placement);
-        let each = |engine: Option<&EngineDescription>| -> Result<_, PlanError> {
+        let each = |engine: Option<&EngineDescription>, is_alone| -> Result<_, PlanError> {
             let Some(engine) = engine else { return Ok(BTreeMap::new()) };
-            windows.clone().map(|window| Ok((window, around(config, packets, engine, window)?))).collect()
+            let of = |window| Ok((window, around(config, packets, engine, is_alone, window)?));
+            windows.clone().map(of).collect()
         };
-        Ok(Self { inline: each(one_of(Placement::Inline))?, lookaside: each(one_of(Placement::Lookaside))? })
+        let (inline, lookaside) = (one_of(Placement::Inline), one_of(Placement::Lookaside));
+        Ok(Self {
+            alone: each(inline, true)?,
+            inline: each(inline.filter(|_| lookaside.is_some()), false)?,
+            lookaside: each(lookaside, false)?,
+        })
     }
 
-    /// With this window, where engines that are not on the worker's core take such a share of the packets.
-    pub(super) fn with(&self, window: usize, lookaside: f64) -> Around {
+    /// With this window, where engines that are not on the worker's core take such a share of the packets; `None` where there are no
+    /// such engines.
+    pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> Around {
         let of = |windows: &BTreeMap<usize, Around>| windows.get(&window).copied();
+        let Some(share) = lookaside else { return of(&self.alone).unwrap_or_default() };
         match (of(&self.inline), of(&self.lookaside)) {
             (Some(inline), Some(other)) => Around {
-                before_ns: inline.before_ns * (1.0 - lookaside) + other.before_ns * lookaside,
-                after_ns: inline.after_ns * (1.0 - lookaside) + other.after_ns * lookaside,
+                before_ns: inline.before_ns * (1.0 - share) + other.before_ns * share,
+                after_ns: inline.after_ns * (1.0 - share) + other.after_ns * share,
             },
             (one, other) => one.or(other).unwrap_or_default(),
         }
@@ -108,8 +132,22 @@ fn around(
     config: &Config,
     packets: &[Vec<u8>],
     engine: &EngineDescription,
+    is_alone: bool,
     window: usize,
 ) -> Result<Around, PlanError> {
+    let mut pipeline = pipeline(config, engine, is_alone, window)?;
+    let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
+    let pace = drive(&mut pipeline, packets, rounds);
+    Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })
+}
+
+/// A pipeline as configured, with an engine that does nothing.
+fn pipeline(
+    config: &Config,
+    engine: &EngineDescription,
+    is_alone: bool,
+    window: usize,
+) -> Result<Pipeline, PlanError> {
     let mut config = with_keys(config).with_one_worker();
     config.scheduler.window = window;
     config.scheduler.adaptive = None;
@@ -117,25 +155,46 @@ fn around(
     config.scheduler.policy = Policy::FinishingTime;
     let mut costs = Costs::new();
     costs.state(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
-    let blank = Blank { description: engine.clone(), done: Vec::new() };
+    let blank = Blank { description: engine.clone(), done: Vec::new(), is_alone };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
-    let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?;
-    let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
-    let pace = drive(&mut pipeline, packets, rounds);
-    Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }
 
 #[cfg(test)]
 mod tests {
+    use convoy_engine::Software;
+
     use super::*;
+    use crate::demo::traffic::both_ways;
+    use crate::plan::tests::config;
 
     #[test]
     fn what_a_worker_does_follows_where_the_packets_go() {
         let of = |before_ns, after_ns| BTreeMap::from([(8, Around { before_ns, after_ns })]);
-        let both = AroundWindows { inline: of(100.0, 200.0), lookaside: of(140.0, 400.0) };
-        assert_eq!(both.with(8, 0.25), Around { before_ns: 110.0, after_ns: 250.0 });
-        let one = AroundWindows { inline: BTreeMap::new(), lookaside: of(140.0, 400.0) };
-        assert_eq!(one.with(8, 1.0), Around { before_ns: 140.0, after_ns: 400.0 });
+        let (alone, inline) = (of(90.0, 50.0), of(100.0, 200.0));
+        let all = AroundWindows { alone, inline, lookaside: of(140.0, 400.0) };
+        assert_eq!(all.with(8, None), Around { before_ns: 90.0, after_ns: 50.0 });
+        assert_eq!(all.with(8, Some(0.0)), Around { before_ns: 100.0, after_ns: 200.0 });
+        assert_eq!(all.with(8, Some(0.25)), Around { before_ns: 110.0, after_ns: 250.0 });
+        let one = AroundWindows { lookaside: of(140.0, 400.0), ..AroundWindows::default() };
+        assert_eq!(one.with(8, Some(1.0)), Around { before_ns: 140.0, after_ns: 400.0 });
+    }
+
+    #[test]
+    fn bursts_are_measured_in_place_where_the_gateway_does_them_so() {
+        let [traffic, _] = both_ways(Vec::new(), 8, 640, 7);
+        let packets: Vec<Vec<u8>> = (0..640).map(|at| traffic.packet(at).to_vec()).collect();
+        let inline = Software::new("software").description().clone();
+        // The handed-in burst of 64 packets is one piece of work in place, and at least a multi-packet for each SA in the window.
+        let per_work = |is_alone, window| {
+            let mut pipeline = pipeline(&config(32), &inline, is_alone, window).expect("good");
+            drive(&mut pipeline, &packets, 2);
+            let counters = pipeline.stage().engines().counters(0);
+            assert_eq!(counters.packets, 1280);
+            counters.packets / counters.multi_packets
+        };
+        assert_eq!(per_work(true, 32), 64);
+        assert!(per_work(false, 32) <= 32, "through the window beside engines elsewhere");
+        assert_eq!(per_work(true, 1), 1, "a window of one bundles nothing");
     }
 }

@@ -11,7 +11,7 @@ use convoy_sim::{
 };
 use serde::Serialize;
 
-use super::around::AroundWindows;
+use super::around::{Around, AroundWindows};
 use super::{PlanError, Trace, WINDOWS};
 use crate::assemble;
 use crate::config::Config;
@@ -97,8 +97,13 @@ impl Machine {
     /// What a worker spends on a packet beside its cipher, before the window and after cryptography, in ns, with this
     /// window and this share of the packets at engines that are not on its core.
     pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
-        let around = self.around.with(window, lookaside);
+        let around = self.around(window, lookaside);
         (around.before_ns, around.after_ns)
+    }
+
+    fn around(&self, window: usize, lookaside: f64) -> Around {
+        let has_others = self.engines.iter().any(|engine| !engine.is_inline);
+        self.around.with(window, has_others.then_some(lookaside))
     }
 
     /// The machine with an engine more or less, each with what is different.
@@ -126,7 +131,7 @@ impl Machine {
     /// all, and shares the core with what the worker does to each packet; the scheduler runs on it as well. `lookaside` is
     /// the share of the packets that other engines take: handing them over is another work.
     pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
-        let around = self.around.with(window, lookaside);
+        let around = self.around(window, lookaside);
         let (before_us, after_us) = (around.before_ns * 1e-3, around.after_ns * 1e-3);
         let inline = self.engines.iter().filter(|engine| engine.is_inline);
         let fastest = inline.min_by(|a, b| typical_ns(a).total_cmp(&typical_ns(b)));
