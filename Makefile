@@ -84,7 +84,7 @@ card-quick:
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q -m quick card/tests
 
-test: install-test ## every test: crates with the card, foreign peers, namespaces (root for the last two)
+test: install-test ## every test: crates with the card, other implementations, namespaces (root for the last two)
 	python3 -m unittest discover -s bench/instructions
 	@scripts/card-venv.sh
 	$(CARGO) test $(EVERYTHING)

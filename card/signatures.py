@@ -68,12 +68,12 @@ def automaton(contents):
     children, output = [{}], [0]
     for bit, pattern in enumerate(contents):
         state = 0
-        for octet in pattern:
-            if octet not in children[state]:
-                children[state][octet] = len(children)
+        for value in pattern:
+            if value not in children[state]:
+                children[state][value] = len(children)
                 children.append({})
                 output.append(0)
-            state = children[state][octet]
+            state = children[state][value]
         output[state] |= 1 << bit
     # Breadth first: a state's fallback is nearer to the root, so it is complete.
     table, fallback = [[0] * 256 for _ in children], [0] * len(children)
@@ -81,12 +81,12 @@ def automaton(contents):
     while queue:
         state = queue.popleft()
         output[state] |= output[fallback[state]] if state else 0
-        for octet in range(256):
-            below = table[fallback[state]][octet] if state else 0
-            table[state][octet] = children[state].get(octet, below)
-            if octet in children[state]:
-                fallback[children[state][octet]] = below
-                queue.append(children[state][octet])
+        for value in range(256):
+            below = table[fallback[state]][value] if state else 0
+            table[state][value] = children[state].get(value, below)
+            if value in children[state]:
+                fallback[children[state][value]] = below
+                queue.append(children[state][value])
     return table, output
 
 
@@ -103,7 +103,7 @@ def module(rules):
         raise ValueError(f"{len(contents)} contents, {len(rules)} rules: the card has room for 16 and 255")
     table, output = automaton(contents)
     # Bytes that no content tells apart share a class, which keeps the table small.
-    columns = [tuple(row[octet] for row in table) for octet in range(256)]
+    columns = [tuple(row[value] for row in table) for value in range(256)]
     classes = list(dict.fromkeys(columns))
     class_bits = max(1, (len(classes) - 1).bit_length())
     state_bits = max(1, (len(table) - 1).bit_length())
@@ -122,12 +122,12 @@ def module(rules):
         tests.append(f"    if ({' && '.join(terms)}) number = 8'd{number}; // sid {rule.sid}")
     return f"""// Compiled by card/signatures.py from card/signatures.rules; change those.
 // {len(rules)} rules, {len(contents)} contents, {len(table)} states, {len(classes)} classes of bytes.
-// A step: `octet` in; four clocks later `matched` has the contents that end there.
+// A step: `value` in; four clocks later `matched` has the contents that end there.
 module signature_table (
     input  logic        clk,
     input  logic        start,
     input  logic        step,
-    input  logic [7:0]  octet,
+    input  logic [7:0]  value,
     output logic [15:0] matched,
     input  logic [15:0] seen,
     input  logic [7:0]  protocol,
@@ -150,7 +150,7 @@ module signature_table (
   logic             move, fresh;
   assign from = fresh ? '0 : state;
   always_ff @(posedge clk) begin
-    kind <= CLASS_OF[CBITS*octet +: CBITS];
+    kind <= CLASS_OF[CBITS*value +: CBITS];
     move <= step && !start;
     passed <= state;
     matched <= CONTENTS[16*passed +: 16];

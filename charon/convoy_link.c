@@ -223,7 +223,7 @@ static void destroy_owed(chunk_t *owed) {
 }
 
 /* Tells the gateway what was deleted while it was away; a new one has forgotten that anyway. */
-static void settle(convoy_link_t *this, convoy_session_t *session, bool is_new) {
+static void send_owed(convoy_link_t *this, convoy_session_t *session, bool is_new) {
     convoy_message_t request, reply;
     chunk_t *owed;
 
@@ -266,7 +266,7 @@ static void serve(convoy_link_t *this, convoy_session_t *session, uint64_t gener
     this->has_tried = TRUE;
     this->changed->broadcast(this->changed);
     this->mutex->unlock(this->mutex);
-    settle(this, session, is_new);
+    send_owed(this, session, is_new);
     if (this->listener.connected(this->listener.context, is_new)) {
         this->generation = generation;
     } else {

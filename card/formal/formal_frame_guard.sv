@@ -15,9 +15,9 @@ module formal_frame_guard (
   logic s_ready, m_valid, m_sof, m_eof, m_err;
   logic [63:0] m_data;
   logic [3:0] m_bytes;
-  logic [15:0] strays, cuts;
+  logic [15:0] unframed_words, cuts;
   frame_guard dut (.clk, .rst, .s_valid, .s_ready, .s_data, .s_sof, .s_eof, .s_bytes, .s_err, .m_valid, .m_ready, .m_data, .m_sof,
-      .m_eof, .m_bytes, .m_err, .strays, .cuts);
+      .m_eof, .m_bytes, .m_err, .unframed_words, .cuts);
 
   logic begun = 1'b0;
   logic [74:0] was_in, was_out, in_word, out_word;
@@ -26,17 +26,17 @@ module formal_frame_guard (
   assign out_word = {4'b0, m_data, m_sof, m_eof, m_bytes, m_err};
 
   // What the input means: which words are in a frame, and what is wrong with it so far.
-  logic in_open, in_short, put, got, stray, cut;
+  logic in_open, in_short, put, got, unframed, cut;
   assign put = s_valid && s_ready;
   assign got = m_valid && m_ready;
-  assign stray = !in_open && !s_sof;
+  assign unframed = !in_open && !s_sof;
   assign cut = in_open && s_sof;
   // The one word that the guard holds back, as it came, and what its frame was.
   logic held, h_sof, h_eof, h_bad;
   logic [63:0] h_data;
   logic [3:0] h_bytes;
   logic out_open;
-  logic [15:0] count_strays, count_cuts;
+  logic [15:0] count_unframed, count_cuts;
   always_ff @(posedge clk) begin
     begun <= 1'b1;
     in_waits <= !rst && s_valid && !s_ready;
@@ -47,16 +47,16 @@ module formal_frame_guard (
       in_open <= 1'b0;
       out_open <= 1'b0;
       held <= 1'b0;
-      count_strays <= '0;
+      count_unframed <= '0;
       count_cuts <= '0;
     end else begin
       if (got) begin
         out_open <= !m_eof;
         held <= 1'b0;
       end
-      if (put && stray) count_strays <= count_strays + 1'b1;
+      if (put && unframed) count_unframed <= count_unframed + 1'b1;
       if (put && cut) count_cuts <= count_cuts + 1'b1;
-      if (put && !stray) begin
+      if (put && !unframed) begin
         in_open <= !s_eof;
         in_short <= (!s_sof && in_short) || s_bytes != 4'd8;
         held <= 1'b1;
@@ -80,10 +80,10 @@ module formal_frame_guard (
         if (m_eof && h_bytes >= 4'd1 && h_bytes <= 4'd8) last_word_keeps_its_bytes : assert (m_bytes == h_bytes);
       end
       if (held && (h_eof || s_valid)) holds_a_word_no_longer_than_it_must : assert (m_valid);
-      if (put && !stray && held) takes_no_word_over_another : assert (got);
+      if (put && !unframed && held) takes_no_word_over_another : assert (got);
       if (m_ready) never_stops_the_input_alone : assert (s_ready);
       if (out_waits) offer_stands : assert (m_valid && out_word == was_out);
-      counts_strays_and_cuts : assert (strays == count_strays && cuts == count_cuts);
+      counts_unframed_words_and_cuts : assert (unframed_words == count_unframed && cuts == count_cuts);
     end
   end
 endmodule

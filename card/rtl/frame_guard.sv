@@ -18,7 +18,7 @@ module frame_guard (
     output logic        m_eof,
     output logic [3:0]  m_bytes,
     output logic        m_err,
-    output logic [15:0] strays, // words dropped because no frame was open
+    output logic [15:0] unframed_words, // words dropped because no frame was open
     output logic [15:0] cuts    // frames ended by the next one's start
 );
   logic        held;
@@ -28,8 +28,8 @@ module frame_guard (
   logic        short; // a word that was not the last had fewer than 8 bytes
   logic        open; // a frame began and its eof was not yet taken in
 
-  logic stray, cut, move;
-  assign stray = !open && !s_sof;
+  logic unframed, cut, move;
+  assign unframed = !open && !s_sof;
   assign cut = open && s_sof;
   // The held word leaves when it ends its frame by itself, or when its successor is here.
   assign m_valid = held && (held_eof || s_valid);
@@ -45,12 +45,12 @@ module frame_guard (
     if (rst) begin
       held <= 1'b0;
       open <= 1'b0;
-      strays <= '0;
+      unframed_words <= '0;
       cuts <= '0;
     end else begin
       if (move) held <= 1'b0;
       if (s_valid && s_ready) begin
-        if (stray) strays <= strays + 1'b1;
+        if (unframed) unframed_words <= unframed_words + 1'b1;
         else begin
           held <= 1'b1;
           open <= !s_eof;
@@ -58,7 +58,7 @@ module frame_guard (
         end
       end
     end
-    if (s_valid && s_ready && !stray) begin
+    if (s_valid && s_ready && !unframed) begin
       held_data <= s_data;
       held_sof <= s_sof;
       held_eof <= s_eof;

@@ -45,7 +45,7 @@ module mac #(
   frame_guard u_guard (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_sof, .s_eof, .s_bytes, .s_err,
       .m_valid(g_valid), .m_ready(g_ready), .m_data(g_data), .m_sof(), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err),
-      .strays(), .cuts());
+      .unframed_words(), .cuts());
   mac_tx #(.DEPTH_LOG2(TX_DEPTH_LOG2)) u_tx (
       .clk, .rst, .ce(tx_ce), .s_valid(g_valid), .s_ready(g_ready), .s_data(g_data), .s_eof(g_eof),
       .s_bytes(g_bytes), .s_err(g_err), .gmii_txd, .gmii_tx_en, .gmii_tx_er, .sent, .dropped);

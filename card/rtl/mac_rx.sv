@@ -25,7 +25,7 @@ module mac_rx #(
   logic [31:0] crc, crc_next, delay; // the last four bytes are held back: they may be the FCS
   logic [13:0] length;
   logic        er, skip;
-  crc32 u_crc (.crc(crc), .octet(gmii_rxd), .next(crc_next));
+  crc32 u_crc (.crc(crc), .data(gmii_rxd), .next(crc_next));
 
   // Words for the buffer: one is written when a byte follows it or the frame ends, so that eof is known.
   logic [63:0] word;

@@ -39,12 +39,12 @@ module mac_tx #(
   logic [2:0]  lane;   // byte of the word
   logic [5:0]  length; // bytes sent, up to 60
   logic [31:0] crc, crc_next;
-  logic [7:0]  octet;
+  logic [7:0]  tx_byte;
   logic        last_lane;
-  assign octet = state == PAD ? 8'h00 : b_data[8*lane +: 8];
+  assign tx_byte = state == PAD ? 8'h00 : b_data[8*lane +: 8];
   assign last_lane = {1'b0, lane} == b_bytes - 4'd1;
   assign b_ready = ce && state == BODY && last_lane;
-  crc32 u_crc (.crc(crc), .octet(octet), .next(crc_next));
+  crc32 u_crc (.crc(crc), .data(tx_byte), .next(crc_next));
   assign gmii_tx_er = 1'b0;
 
   always_ff @(posedge clk) begin
@@ -70,7 +70,7 @@ module mac_tx #(
           if (count == 4'd7) state <= BODY;
         end
         BODY, PAD: begin
-          gmii_txd <= octet;
+          gmii_txd <= tx_byte;
           crc <= crc_next;
           count <= '0;
           lane <= last_lane ? '0 : lane + 1'b1;

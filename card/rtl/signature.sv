@@ -31,15 +31,15 @@ module signature (
   // A step takes four clocks from the byte to its contents, one behind the other.
   logic [2:0]  lane;
   logic        step;
-  logic [7:0]  octet;
+  logic [7:0]  value;
   logic [4:1]  steps;
   logic [15:0] seen, matched;
   logic        ended;
-  assign octet = word[8*lane +: 8];
+  assign value = word[8*lane +: 8];
   assign step = w_valid;
   assign last_word = {1'b0, lane} == word_bytes - 4'd1;
   assign w_ready = step && last_word;
-  signature_table u_table (.clk, .start, .step, .octet, .matched, .seen, .protocol, .port({port[7:0], port[15:8]}), .hit, .number);
+  signature_table u_table (.clk, .start, .step, .value, .matched, .seen, .protocol, .port({port[7:0], port[15:8]}), .hit, .number);
 
   always_ff @(posedge clk) begin
     if (start || rst) begin

@@ -1,11 +1,11 @@
 // Compiled by card/signatures.py from card/signatures.rules; change those.
 // 7 rules, 8 contents, 86 states, 38 classes of bytes.
-// A step: `octet` in; four clocks later `matched` has the contents that end there.
+// A step: `value` in; four clocks later `matched` has the contents that end there.
 module signature_table (
     input  logic        clk,
     input  logic        start,
     input  logic        step,
-    input  logic [7:0]  octet,
+    input  logic [7:0]  value,
     output logic [15:0] matched,
     input  logic [15:0] seen,
     input  logic [7:0]  protocol,
@@ -113,7 +113,7 @@ module signature_table (
   logic             move, fresh;
   assign from = fresh ? '0 : state;
   always_ff @(posedge clk) begin
-    kind <= CLASS_OF[CBITS*octet +: CBITS];
+    kind <= CLASS_OF[CBITS*value +: CBITS];
     move <= step && !start;
     passed <= state;
     matched <= CONTENTS[16*passed +: 16];

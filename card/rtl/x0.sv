@@ -140,7 +140,7 @@ module x0 #(
   logic [3:0] g_bytes;
   frame_guard u_guard (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_sof, .s_eof, .s_bytes, .s_err, .m_valid(g_valid), .m_ready(g_ready), .m_data(g_data),
-      .m_sof(), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .strays(), .cuts());
+      .m_sof(), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .unframed_words(), .cuts());
   dma_receive #(.DEPTH_LOG2(RX_DEPTH_LOG2)) u_receive (
       .clk, .rst, .on(rx_on), .base(rx_base), .mask(rx_mask), .tail(rx_tail), .head(rx_head), .req_valid(req_valid[1]),
       .req_ready(req_ready[1]), .req_write(req_write[1]), .req_addr(rx_addr), .req_words(rx_words), .rd_valid(rd_valid[1]),

@@ -29,7 +29,7 @@ module x1 #(
   logic [3:0] g_bytes;
   frame_guard u_guard (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_sof, .s_eof, .s_bytes, .s_err, .m_valid(g_valid), .m_ready(g_ready),
-      .m_data(g_data), .m_sof(), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .strays(), .cuts());
+      .m_data(g_data), .m_sof(), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .unframed_words(), .cuts());
   pipeline #(.FUNCTIONS(FUNCTIONS), .LOAD_CYCLES(LOAD_CYCLES), .DEPTH_LOG2(DEPTH_LOG2)) u_pipeline (
       .clk, .rst, .s_valid(g_valid), .s_ready(g_ready), .s_data(g_data), .s_eof(g_eof), .s_bytes(g_bytes), .s_err(g_err), .m_valid,
       .m_ready, .m_data, .m_sof, .m_eof, .m_bytes, .m_err, .m_to_mac, .map_write(), .map_spi(), .map_index(), .slot_active);

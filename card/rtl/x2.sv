@@ -34,7 +34,7 @@ module x2 #(
   logic [7:0] map_index;
   frame_guard u_guard (
       .clk, .rst, .s_valid, .s_ready, .s_data, .s_sof, .s_eof, .s_bytes, .s_err, .m_valid(g_valid), .m_ready(g_ready),
-      .m_data(g_data), .m_sof(g_sof), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .strays(), .cuts());
+      .m_data(g_data), .m_sof(g_sof), .m_eof(g_eof), .m_bytes(g_bytes), .m_err(g_err), .unframed_words(), .cuts());
   // The guard holds one word: what it shows came with the word it took last.
   always_ff @(posedge clk) if (s_valid && s_ready) g_from_mac <= s_from_mac;
   parser u_parser (

@@ -62,8 +62,8 @@ class GmiiSource:
 
     async def wire(self, wire, gap=12, error_at=None):
         """Puts raw bytes on the wire and then `gap` idle byte times."""
-        for index, octet in enumerate(wire):
-            self.dut.gmii_rxd.value = octet
+        for index, byte in enumerate(wire):
+            self.dut.gmii_rxd.value = byte
             self.dut.gmii_rx_dv.value = 1
             self.dut.gmii_rx_er.value = int(index == error_at)
             await self._byte_time()

@@ -30,17 +30,17 @@ async def sound_frames_pass_unchanged(dut, gaps, stalls):
     cocotb.start_soon(send())
     for frame in frames:
         assert await sink.frame() == (frame, int(len(frame) % 5 == 0))
-    assert dut.strays.value == 0 and dut.cuts.value == 0
+    assert dut.unframed_words.value == 0 and dut.cuts.value == 0
 
 
 @cocotb.test()
 async def a_word_outside_a_frame_is_dropped_and_counted(dut):
     source, sink = await begin(dut)
-    stray = {"data": 7, "sof": 0, "eof": 1, "bytes": 8, "err": 0}
-    await source.send_all([stray, stray, *words_of(b"0123456789"), stray, *words_of(b"next")])
+    unframed = {"data": 7, "sof": 0, "eof": 1, "bytes": 8, "err": 0}
+    await source.send_all([unframed, unframed, *words_of(b"0123456789"), unframed, *words_of(b"next")])
     assert await sink.frame() == (b"0123456789", 0)
     assert await sink.frame() == (b"next", 0)
-    assert dut.strays.value == 3
+    assert dut.unframed_words.value == 3
 
 
 @cocotb.test()

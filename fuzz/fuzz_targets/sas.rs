@@ -61,7 +61,7 @@ impl Side {
         let time = VirtualTime::new();
         let clock = time.clock();
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
-        // An engine that is late only because this process was is not to be taken out, with its frames.
+        // An engine that is late only because this process was is not to be quarantined, with its frames.
         let stage = StageConfig { grace_ns: u64::MAX, ..StageConfig::new(scheduler) };
         let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });

@@ -110,8 +110,8 @@ def tick():
             time.sleep(0.05)
 
 
-def checksum(octets):
-    padded = octets + b"\0" * (len(octets) % 2)
+def checksum(data):
+    padded = data + b"\0" * (len(data) % 2)
     total = sum(int.from_bytes(padded[at : at + 2], "big") for at in range(0, len(padded), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

@@ -120,8 +120,8 @@ def inward(convoy, config, work, table, failures):
         one = packet(case, "in", LONG, LONG_INDEX)
         want.append((case, LONG_INDEX, one))
         sealed += cut(association.encrypt(one, seq_num=LONG_INDEX + 1))
-    write(work / "foreign.pcap", sealed)
-    report = replay(convoy, config, "in", work / "foreign.pcap", work / "opened.pcap")
+    write(work / "scapy.pcap", sealed)
+    report = replay(convoy, config, "in", work / "scapy.pcap", work / "opened.pcap")
     opened = read(work / "opened.pcap")
     if len(opened) != len(want):
         print(json.dumps(report, indent=1))

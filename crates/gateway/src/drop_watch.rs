@@ -170,7 +170,7 @@ fn meaning(reason: DropReason) -> Option<&'static str> {
         D::BadPadding | D::BadNextHeader | D::MalformedDecrypted => {
             "they are authentic, but their content is malformed or of another mode; mode must be the same at both ends"
         }
-        D::OpenedElsewhere | D::Unsealed => {
+        D::DecryptedElsewhere | D::Unencrypted => {
             "the SAs of a port with inline cryptography do not match those of the gateway; please report it"
         }
         D::ReassemblyLimit | D::FragmentTooMany => {

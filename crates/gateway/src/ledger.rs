@@ -68,7 +68,7 @@ impl Ledger {
         self.count(Source::Sa(sa), tunnel, direction, now);
     }
 
-    /// Takes in what an SA had counted when it was taken out.
+    /// Adds what an SA had counted when it was removed.
     pub(crate) fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
         self.note(sa, tunnel, direction, last.clone());
         let account = self.accounts.remove(&Source::Sa(sa)).unwrap_or_default();

@@ -250,7 +250,7 @@ impl Worker {
         let [to_inside, to_outside] = &mut self.leaving;
         // Whatever leaves inside leaves by the first port there.
         let first = &self.inside[..self.inside.len().min(1)];
-        let unsealed = queue_all(&mut departures.to_outside, &self.outside, to_outside, pool)
+        let unencrypted = queue_all(&mut departures.to_outside, &self.outside, to_outside, pool)
             + queue_all(&mut departures.bypass_out, &self.outside, to_outside, pool)
             + queue_all(&mut departures.to_inside, first, &mut to_inside[..first.len()], pool)
             + queue_all(&mut departures.bypass_in, first, &mut to_inside[..first.len()], pool);
@@ -276,7 +276,7 @@ impl Worker {
             }
         }
         let lost = [
-            (DropReason::Unsealed, unsealed),
+            (DropReason::Unencrypted, unencrypted),
             (DropReason::IkeQueueFull, unheard),
             (DropReason::HandoffFull, given.dropped),
         ];
@@ -307,7 +307,7 @@ impl Worker {
         if let Some(daemon) = &self.daemon {
             let ipsec = self.pipeline.ipsec_mut();
             self.untold.extend_from_slice(&self.lifetimes);
-            // An SA that was taken out meanwhile is known to have ended.
+            // An SA that was removed meanwhile is known to have ended.
             self.untold.retain(|event| ipsec.place(event.sa).is_some() && !daemon.expire(event));
             ipsec.mapping_changes(&mut |change| daemon.mapping(&change));
         }
@@ -404,12 +404,12 @@ fn queue_all(
         queue.append(frames);
         return 0;
     }
-    let mut unsealed = 0;
+    let mut unencrypted = 0;
     for frame in frames.drain(..) {
         let port = choose_outside(ports, &frame);
-        unsealed += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
+        unencrypted += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
     }
-    unsealed
+    unencrypted
 }
 
 /// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have sent in plain although it was

@@ -46,8 +46,8 @@ drop_reasons! {
     SequenceUnreserved = "sequence_unreserved",
     /// An engine failed and no other could do the job.
     EngineFailed = "engine_failed",
-    /// It was to be sealed in flight, and was about to leave another way: by a port that does not seal, or in pieces.
-    Unsealed = "unsealed",
+    /// A port's device was to encrypt it, and it was about to leave by another port, or in fragments.
+    Unencrypted = "unencrypted",
 
     // Both ways.
     /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).
@@ -68,8 +68,8 @@ drop_reasons! {
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
-    /// A port's device opened it, but not with the keys of the SA that it belongs to.
-    OpenedElsewhere = "opened_elsewhere",
+    /// A port's device decrypted it, but not with the keys of the SA that it belongs to.
+    DecryptedElsewhere = "decrypted_elsewhere",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
     Keepalive = "keepalive",
     /// An IKE message for which the queue to charon had no room; its sender sends it again (RFC 7296 section 2.1).

@@ -31,7 +31,7 @@ pub(crate) fn split(
     }
     if frame.offload().is_unsealed() {
         pool.give_back(frame);
-        return Err(DropReason::Unsealed);
+        return Err(DropReason::Unencrypted);
     }
     let before = out.len();
     let cut = Cut::plan(&frame, mtu, id).and_then(|cut| {

@@ -1,6 +1,6 @@
 //! DSCP and ECN across the tunnel (RFC 6040, RFC 4301 section 5.1.2.1).
 //!
-//! Functions take and give the whole octet: DSCP in the upper six bits, ECN in the lower two.
+//! Functions take and give the whole byte: DSCP in the upper six bits, ECN in the lower two.
 
 /// The ECN field (RFC 3168 section 5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,7 +17,7 @@ pub enum Ecn {
 }
 
 impl Ecn {
-    /// The ECN field of a traffic class octet.
+    /// The ECN field of a traffic class byte.
     pub const fn of(traffic_class: u8) -> Self {
         match traffic_class & 3 {
             0 => Self::NotEct,
@@ -48,7 +48,7 @@ pub enum EcnMode {
     Compatibility,
 }
 
-/// The octet of the outer header.
+/// The byte of the outer header.
 pub(crate) const fn encapsulate(inner: u8, dscp: OuterDscp, ecn: EcnMode) -> u8 {
     let upper = match dscp {
         OuterDscp::Copy => inner & 0xfc,
@@ -60,7 +60,7 @@ pub(crate) const fn encapsulate(inner: u8, dscp: OuterDscp, ecn: EcnMode) -> u8 
     }
 }
 
-/// The octet that the inner header leaves the tunnel with, or `None` if the packet must be dropped:
+/// The byte that the inner header leaves the tunnel with, or `None` if the packet must be dropped:
 /// congestion was met and the inner transport could not be told (RFC 6040 section 4.2, figure 4).
 pub(crate) const fn decapsulate(outer: u8, inner: u8) -> Option<u8> {
     let ecn = match (Ecn::of(inner), Ecn::of(outer)) {
@@ -98,7 +98,7 @@ impl ClassMap {
         self.0[usize::from(dscp & 63)] = class;
     }
 
-    /// The class of a packet with this traffic class octet.
+    /// The class of a packet with this traffic class byte.
     pub const fn class_of(&self, traffic_class: u8) -> u8 {
         self.0[(traffic_class >> 2) as usize]
     }

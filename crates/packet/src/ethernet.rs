@@ -29,15 +29,15 @@ impl MacAddress {
     /// Everybody on the link.
     pub const BROADCAST: Self = Self([0xff; 6]);
 
-    /// Whether it names several stations, as broadcast does; none may have it as its own.
+    /// Whether it is a group of hosts, as broadcast is; no host has it as its own.
     pub const fn is_multicast(self) -> bool {
         self.0[0] & 1 != 0
     }
 
     pub(crate) fn at(bytes: &[u8], at: usize) -> Self {
-        let mut octets = [0; 6];
-        octets.copy_from_slice(&bytes[at..at + 6]);
-        Self(octets)
+        let mut address = [0; 6];
+        address.copy_from_slice(&bytes[at..at + 6]);
+        Self(address)
     }
 }
 
@@ -57,13 +57,13 @@ impl FromStr for MacAddress {
     type Err = MacAddressError;
 
     fn from_str(text: &str) -> Result<Self, MacAddressError> {
-        let mut octets = [0; 6];
+        let mut address = [0; 6];
         let mut pairs = text.split(':');
-        for octet in &mut octets {
+        for byte in &mut address {
             let pair = pairs.next().filter(|pair| pair.len() == 2 && !pair.starts_with('+'));
-            *octet = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(MacAddressError)?;
+            *byte = pair.and_then(|pair| u8::from_str_radix(pair, 16).ok()).ok_or(MacAddressError)?;
         }
-        if pairs.next().is_some() { Err(MacAddressError) } else { Ok(Self(octets)) }
+        if pairs.next().is_some() { Err(MacAddressError) } else { Ok(Self(address)) }
     }
 }
 

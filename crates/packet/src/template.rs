@@ -40,11 +40,11 @@ impl IpTemplate {
             }
             (source, destination) => {
                 for (place, address) in [source, destination].into_iter().enumerate() {
-                    let octets = match address {
+                    let bytes = match address {
                         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
                         IpAddr::V6(v6) => v6.octets(),
                     };
-                    addresses[16 * place..][..16].copy_from_slice(&octets);
+                    addresses[16 * place..][..16].copy_from_slice(&bytes);
                 }
                 true
             }

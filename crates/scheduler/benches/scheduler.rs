@@ -84,13 +84,13 @@ fn order(c: &mut Criterion) {
     let mut group = c.benchmark_group("admit, complete");
     group.throughput(Throughput::Elements(PACKETS));
     let mut order = OrderedRelease::new();
-    let (mut seats, mut released) = (Vec::new(), Vec::new());
+    let (mut indices, mut released) = (Vec::new(), Vec::new());
     group.bench_function("in order per SA, 32 at a time from the last", |b| {
         b.iter(|| {
             for burst in sas.chunks(32) {
-                seats.extend(burst.iter().map(|sa| (*sa, order.admit(*sa))));
-                while let Some((sa, seat)) = seats.pop() {
-                    order.complete(sa, seat, Some(sa), &mut released);
+                indices.extend(burst.iter().map(|sa| (*sa, order.admit(*sa))));
+                while let Some((sa, index)) = indices.pop() {
+                    order.complete(sa, index, Some(sa), &mut released);
                 }
                 black_box(&released);
                 released.clear();

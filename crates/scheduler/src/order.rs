@@ -83,7 +83,7 @@ impl<T> OrderedRelease<T> {
         }
     }
 
-    /// Seats of an SA that are not complete or not released yet.
+    /// Packets of an SA that are not complete or not released yet.
     pub fn outstanding(&self, sa: u32) -> usize {
         self.sas.get(sa as usize).map_or(0, |order| order.entries.len())
     }

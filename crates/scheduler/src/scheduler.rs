@@ -42,7 +42,7 @@ pub enum Completed {
         /// When.
         dispatched: u64,
     },
-    /// The engine had no such multi-packet: it was taken out meanwhile.
+    /// The engine had no such multi-packet: it was quarantined meanwhile.
     Unknown,
 }
 

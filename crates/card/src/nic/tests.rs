@@ -37,7 +37,7 @@ impl Line for Tap {
 type Received = Vec<(Option<u32>, Vec<u8>)>;
 
 /// Lets a card work until nothing is under way; what came.
-fn settle(nic: &mut Nic) -> Received {
+fn run_until_idle(nic: &mut Nic) -> Received {
     let mut received = Received::new();
     for _ in 0..ROUNDS {
         let each = &mut |sa: Option<u32>, frame: &[u8]| received.push((sa, frame.to_vec()));
@@ -72,7 +72,7 @@ fn opener(shape: Shape, numbers: std::ops::Range<u8>) -> (Nic, MemoryLine) {
         let inbound = inbound(number, shape.is_tunnel);
         nic.install(number.into(), sa(shape.algorithm, number), Some(inbound)).expect("fits");
     }
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     (nic, line)
 }
 
@@ -93,14 +93,14 @@ fn what_one_card_seals_in_flight_another_opens_and_the_line_carries_what_softwar
             let inbound = inbound(number, shape.is_tunnel);
             b.install(number.into(), sa(shape.algorithm, number), Some(inbound)).expect("fits");
         }
-        settle(&mut b);
+        run_until_idle(&mut b);
         let cases: Vec<Case> =
             (0..12_u8).map(|n| case(shape, 1 + n % 3, n, 20 + 131 * usize::from(n))).collect();
         for case in &cases {
             assert!(a.transmit(&case.plain, Some(case.seal)));
         }
-        settle(&mut a);
-        let received = settle(&mut b);
+        run_until_idle(&mut a);
+        let received = run_until_idle(&mut b);
         let on_line = seen.lock().expect("no panic");
         for (at, case) in cases.iter().enumerate() {
             assert_eq!(on_line[at], case.sealed, "{shape:?} {at}");
@@ -118,7 +118,7 @@ fn the_upper_half_of_a_sequence_number_is_authenticated() {
         for seq_high in [Some([0, 0, 1, 2]), None, Some([0, 0, 1, 3])] {
             let case = case(Shape { seq_high, ..shape(algorithm) }, 1, 9, 100);
             assert!(nic.transmit(&case.plain, Some(case.seal)));
-            settle(&mut nic);
+            run_until_idle(&mut nic);
             assert_eq!(drained(&mut line), [case.sealed]);
         }
     }
@@ -134,7 +134,7 @@ fn a_wrong_icv_is_counted_and_goes_no_further() {
         for frame in [&forged, &first.sealed, &forged] {
             assert!(line.send(frame).expect("a peer"));
         }
-        assert_eq!(settle(&mut nic), [(Some(1), first.opened)]);
+        assert_eq!(run_until_idle(&mut nic), [(Some(1), first.opened)]);
         assert_eq!(nic.counters().wrong_icv, 2);
     }
 }
@@ -149,7 +149,7 @@ fn what_is_of_no_installed_sa_passes_up_as_it_came() {
     for frame in [&stranger, &arp, &fragment] {
         assert!(line.send(frame).expect("a peer"));
     }
-    assert_eq!(settle(&mut nic), [(None, stranger), (None, arp), (None, fragment)]);
+    assert_eq!(run_until_idle(&mut nic), [(None, stranger), (None, arp), (None, fragment)]);
     assert_eq!(nic.counters().passed, 3);
 }
 
@@ -159,7 +159,7 @@ fn a_packet_that_ends_early_is_kept_and_counted() {
     let mut cut = case(shape(GCM), 1, 1, 200).sealed;
     cut.truncate(150);
     assert!(line.send(&cut).expect("a peer"));
-    assert_eq!(settle(&mut nic), []);
+    assert_eq!(run_until_idle(&mut nic), []);
     assert_eq!((nic.counters().malformed, nic.counters().wrong_icv), (1, 0));
 }
 
@@ -168,13 +168,13 @@ fn an_sa_that_was_removed_opens_nothing_and_its_place_is_free() {
     let (mut nic, mut line) = opener(shape(GCM), 1..2);
     let old = case(shape(GCM), 1, 1, 80);
     nic.remove(1);
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     assert!(line.send(&old.sealed).expect("a peer"));
-    assert_eq!(settle(&mut nic), [(None, old.sealed.clone())]);
+    assert_eq!(run_until_idle(&mut nic), [(None, old.sealed.clone())]);
     nic.install(77, sa(GCM, 1), Some(inbound(1, true))).expect("the place is free");
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     assert!(line.send(&old.sealed).expect("a peer"));
-    assert_eq!(settle(&mut nic), [(Some(77), old.opened)]);
+    assert_eq!(run_until_idle(&mut nic), [(Some(77), old.opened)]);
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_function_stays_in_the_slot_while_an_sa_needs_it() {
     nic.install(2, sa(CTR_SHA1, 2), None).expect("the slot is free");
     let case = case(shape(CTR_SHA1), 2, 1, 64);
     assert!(nic.transmit(&case.plain, Some(case.seal)));
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     assert_eq!(drained(&mut line), [case.sealed]);
 }
 
@@ -210,7 +210,7 @@ fn a_packet_that_cannot_be_sealed_does_not_leave() {
     assert!(nic.transmit(&good.plain, Some(Seal { sa: 2, ..good.seal })), "no such SA");
     assert!(nic.transmit(&good.plain, Some(Seal { esp_at: 130, ..good.seal })), "no payload");
     assert!(nic.transmit(&good.plain, Some(good.seal)));
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     assert_eq!(drained(&mut line), [good.sealed]);
     assert_eq!(nic.counters().refused, 2);
 }
@@ -226,7 +226,7 @@ fn a_frame_that_is_too_long_for_the_line_does_not_leave_and_harms_no_other() {
         }
         assert!(nic.transmit(&vec![8; LINE_BYTES + 1], None));
     }
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     let out = drained(&mut line);
     assert!(out.len() == BUFFERS && out.iter().all(|frame| *frame == longest), "{} came", out.len());
     assert_eq!((nic.counters().refused, nic.counters().device_errors), (BUFFERS as u64, 0));
@@ -266,7 +266,7 @@ fn more_sas_than_the_cache_holds_come_back_with_their_packets() {
             nic.step(256, &mut |_, _| ()).expect("the card works");
         }
     }
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     let out = drained(&mut line);
     assert_eq!(out.len(), 600);
     for (frame, number) in out.iter().zip((0..300).chain(0..300)) {
@@ -280,7 +280,7 @@ fn what_the_line_brings_faster_than_it_can_be_opened_is_counted() {
     for n in 0..1_500 {
         assert!(line.send(&case(shape(CTR_SHA1), n as u8 % 8, 1, 20).sealed).expect("a peer"));
     }
-    let received = settle(&mut nic);
+    let received = run_until_idle(&mut nic);
     let lost = nic.counters().overrun;
     assert!(lost > 0 && received.len() as u64 + lost == 1_500, "{lost} of 1500, {} came", received.len());
     assert_eq!(nic.counters().opened, received.len() as u64);
@@ -297,9 +297,9 @@ fn a_card_that_failed_has_its_sas_again_after_the_reset() {
     assert_eq!(nic.step(5_000, &mut |_, _| ()), Err(CardError::Strayed));
     nic.reset().expect("a card");
     assert_eq!((nic.counters().device_errors, nic.counters().lost), (1, 1));
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     assert!(nic.transmit(&out.plain, Some(out.seal)) && line.send(&inward.sealed).expect("a peer"));
-    assert_eq!(settle(&mut nic), [(Some(39), inward.opened)]);
+    assert_eq!(run_until_idle(&mut nic), [(Some(39), inward.opened)]);
     assert_eq!(drained(&mut line), [out.sealed]);
 }
 
@@ -321,7 +321,7 @@ fn keys_do_not_stay_in_the_hosts_memory() {
     nic.install(2, sa(GCM, 2), None).expect("fits");
     let case = case(shape(GCM), 2, 1, 64);
     assert!(nic.transmit(&case.plain, Some(case.seal)));
-    settle(&mut nic);
+    run_until_idle(&mut nic);
     let key = sa(GCM, 2).key.clone();
     assert!(!nic.device.memory.windows(16).any(|bytes| bytes == key));
 }

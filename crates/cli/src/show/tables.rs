@@ -138,7 +138,7 @@ fn sas(view: &View<'_>) -> String {
             number("used s ago", |sa: &SaRow| {
                 sa.last_used_s.map_or_else(|| "never".to_owned(), |used_s| format!("{used_s:.0}"))
             }),
-            words("in flight by", |sa: &SaRow| sa.in_flight_by.clone()),
+            words("inline by", |sa: &SaRow| sa.inline_by.clone()),
             words("dropped", |sa: &SaRow| named(&sa.drops)),
         ]);
     } else {

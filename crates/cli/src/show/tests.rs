@@ -32,7 +32,7 @@ fn sa(tunnel: &str, direction: &str, spi: u32, remote: &str) -> SaRow {
         path_mtu: Some(1400),
         age_s: 12_345.0,
         last_used_s: Some(0.25),
-        in_flight_by: String::new(),
+        inline_by: String::new(),
         drops: [("replayed".to_owned(), 1_234_567_890), ("integrity_failed".to_owned(), 2)].into(),
     }
 }

@@ -65,7 +65,7 @@ impl TrafficPort {
         let places = self.incoming.of_tunnel(tunnel);
         let round = places.len() as u64;
         let expected = self.seen[tunnel];
-        let is_at = |seat: u64| self.incoming.packet(places[(seat % round) as usize] as usize) == packet;
+        let is_at = |nth: u64| self.incoming.packet(places[(nth % round) as usize] as usize) == packet;
         if round > 0 && is_at(expected) {
             self.seen[tunnel] += 1;
             let place = u64::from(places[(expected % round) as usize]);

@@ -52,7 +52,7 @@ impl Traffic {
     }
 }
 
-/// The tunnel of a packet: the third octet of its IPv4 destination; the capture's IPv6 is in tunnel 0.
+/// The tunnel of a packet: the third byte of its IPv4 destination; the capture's IPv6 is in tunnel 0.
 pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
     match Ipv4::parse(packet) {
         Ok(ip) => Some(ip.destination().octets()[2].into()),
@@ -83,7 +83,7 @@ pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, see
     })
 }
 
-/// By the second octet of an IPv4, the second group of an IPv6 source.
+/// By the second byte of an IPv4, the second group of an IPv6 source.
 fn is_from_site_1(packet: &[u8]) -> bool {
     match Ipv4::parse(packet) {
         Ok(ip) => ip.source().octets()[1] == 1,

@@ -111,7 +111,7 @@ fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView
         path_mtu: view.path_mtu,
         age_s: view.age_ns as f64 * 1e-9,
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
-        in_flight_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
+        inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
         drops: rows(&view.drops),
     }
 }

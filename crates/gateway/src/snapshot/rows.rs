@@ -101,7 +101,7 @@ pub struct SaRow {
     /// How many seconds ago its last packet left or came; nothing if there was none.
     pub last_used_s: Option<f64>,
     /// The port whose device seals or opens its packets in flight; empty if engines do.
-    pub in_flight_by: String,
+    pub inline_by: String,
     /// Dropped packets by reason.
     pub drops: Drops,
 }

@@ -143,8 +143,8 @@ fn a_second_charon_is_refused_by_name_until_the_first_has_gone() {
     assert_eq!(welcome.status, Status::Failed);
     assert_eq!(welcome.text, format!("another charon is connected: process {}", std::process::id()));
     assert!(is_hung_up(&refused));
-    let (_, stray) = bench.hello(Role::Ike, 6);
-    assert_eq!(stray.status, Status::Failed);
+    let (_, ike) = bench.hello(Role::Ike, 6);
+    assert_eq!(ike.status, Status::Failed);
 
     let again = bench.charon(5);
     assert!(first.iter().all(is_hung_up), "the same charon has connected anew");

@@ -12,7 +12,7 @@ use crate::protocol::{Event, WireSelector};
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
 
 impl State {
-    /// An SA has reached a limit of its life. One that has ended is taken out here and now, in case charon has forgotten it.
+    /// An SA has reached a limit of its life. One that has ended is removed at once, in case charon has forgotten it.
     /// `None` if it is not charon's.
     pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
         let key = *self.by_number.get(&sa)?;

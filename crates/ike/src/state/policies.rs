@@ -75,7 +75,7 @@ impl PolicyTable {
         self.entries.len()
     }
 
-    /// Takes out those that `is_kept` does not keep, and returns their sessions and what they were.
+    /// Removes those that `is_kept` does not keep, and returns their sessions and what they were.
     pub(super) fn retain(
         &mut self,
         mut is_kept: impl FnMut(u64, &PolicySpec) -> bool,

@@ -214,13 +214,13 @@ impl Ipsec {
         let (Kind::Protected { protocol: SaProtocol::Esp, spi, at, in_udp, .. }, true) =
             (Kind::of(frame, layout, self.config.natt_port), is_ours)
         else {
-            return Err((None, DropReason::OpenedElsewhere));
+            return Err((None, DropReason::DecryptedElsewhere));
         };
         let packet = Protected::new(layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
         let id = self.inbound_sa(frame, &packet)?;
         let index = SaIndex::from(id);
         if frame.offload() != (Offload::Opened { sa: index.0 }) {
-            return Err((Some(index), DropReason::OpenedElsewhere));
+            return Err((Some(index), DropReason::DecryptedElsewhere));
         }
         Ok((id, packet))
     }

@@ -237,7 +237,10 @@ fn errors_say_what_to_do() {
     };
     let busy = message(&|wanted| wanted.ports = vec![local(&taken).port()]);
     assert!(busy.contains("another program") && busy.contains("port outside"), "{busy}");
-    let foreign = message(&|wanted| wanted.addresses = vec![IpAddr::from([192, 0, 2, 99])]);
-    assert!(foreign.contains("192.0.2.99") && foreign.contains("no interface of this host"), "{foreign}");
+    let of_another_host = message(&|wanted| wanted.addresses = vec![IpAddr::from([192, 0, 2, 99])]);
+    assert!(
+        of_another_host.contains("192.0.2.99") && of_another_host.contains("no interface of this host"),
+        "{of_another_host}"
+    );
     assert!(message(&|wanted| wanted.addresses.clear()).contains("needs an address"));
 }

@@ -47,10 +47,10 @@ fn what_was_opened_with_the_keys_of_another_sa_is_dropped_and_counted() {
     let [mut a, mut b] = link.pair();
     let packets = opened(&mut a, &[link.packet(false, 100)]);
     assert_eq!(take_in(&mut b, &packets, Offload::Opened { sa: IN.0 + 1 }), (0, Vec::new()));
-    assert_eq!(b.sa_drops(IN, DropReason::OpenedElsewhere), 1);
+    assert_eq!(b.sa_drops(IN, DropReason::DecryptedElsewhere), 1);
     let seal = Offload::Seal { sa: IN.0, esp_start: 20, seq_high: None };
     assert_eq!(take_in(&mut b, &packets, seal), (0, Vec::new()));
-    assert_eq!(b.sa_drops(IN, DropReason::OpenedElsewhere), 2);
+    assert_eq!(b.sa_drops(IN, DropReason::DecryptedElsewhere), 2);
     b.assert_no_leak();
 }
 
@@ -64,7 +64,7 @@ fn what_is_no_esp_packet_for_us_was_not_opened_and_is_dropped() {
     let plain = link.packet(false, 100);
     assert_eq!(take_in(&mut b, &[plain], tag), (0, Vec::new()));
     assert!(b.inbound.bypass.is_empty());
-    assert_eq!(b.drops(DropReason::OpenedElsewhere), 1);
+    assert_eq!(b.drops(DropReason::DecryptedElsewhere), 1);
     b.assert_no_leak();
 }
 
@@ -80,6 +80,6 @@ fn what_is_sealed_in_flight_is_not_cut() {
     let mut out = Vec::new();
     a.ipsec.finish_outbound(&mut a.pool, &mut vec![packet], &mut out);
     assert!(out.is_empty());
-    assert_eq!(a.drops(DropReason::Unsealed), 1);
+    assert_eq!(a.drops(DropReason::Unencrypted), 1);
     a.assert_no_leak();
 }
