@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use convoy_gateway::demo::{
-    Comparison, DemoConfig, DemoReport, EngineCost, EngineReport, LiveView, TrialReport, run,
+    Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, TrialReport, run,
 };
 
 use crate::Failure;
@@ -74,7 +74,7 @@ fn show(view: &LiveView) {
     let _ = std::io::stdout().flush();
 }
 
-fn engines(engines: &[EngineReport]) -> comfy_table::Table {
+fn engines(engines: &[DemoEngineReport]) -> comfy_table::Table {
     let mut table = new_table(&[
         "engine",
         "share",
@@ -164,7 +164,7 @@ fn print_comparison(comparison: &Comparison) {
     println!("{table}\n");
 }
 
-fn costs(engines: &[EngineCost]) -> comfy_table::Table {
+fn costs(engines: &[DemoEngine]) -> comfy_table::Table {
     let mut table = new_table(&[
         "engine",
         "cost",

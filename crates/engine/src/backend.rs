@@ -15,20 +15,20 @@ pub struct EngineTraits {
     /// Whether its timing is a model's.
     pub is_model: bool,
     /// Whether a gateway whose configuration names no engines has one.
-    pub choice: Choice,
+    pub auto_select: AutoSelect,
     /// Its system calls beside those that every gateway makes, once privileges are given up.
     pub system_calls: &'static [i64],
 }
 
 /// Whether a gateway has an engine that its configuration does not name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub enum AutoSelect {
     /// Always.
     Always,
     /// If it is there and faster than the others for something that the tunnels need.
     IfFaster,
     /// Only if the configuration names it.
-    IfConfigured,
+    Never,
 }
 
 /// What was found of a kind of engine on this machine.
@@ -53,7 +53,7 @@ pub struct Missing {
 
 /// What the engines of one gateway share. One is made for each gateway, before its engines.
 #[derive(Default)]
-pub struct Shared {
+pub struct EngineContext {
     /// Modelled buses.
     pub buses: Buses,
 }
@@ -75,10 +75,10 @@ pub struct Made {
 }
 
 /// Makes the engine, once privileges are given up; threads are started here, as they inherit what their maker has.
-pub type Start = Box<dyn FnOnce(&mut Shared) -> Result<Made, String> + Send>;
+pub type EngineStart = Box<dyn FnOnce(&mut EngineContext) -> Result<Made, String> + Send>;
 
 /// The settings of one kind of engine, which are all that the rest of convoy knows of the kind.
-pub trait Backend: Default {
+pub trait EngineBackend: Default {
     /// Its keys in `[[engine]]`, beside those that all engines have.
     type Keys: Table;
 
@@ -101,5 +101,5 @@ pub trait Backend: Default {
     ///
     /// # Errors
     /// Why there is none, and what to do.
-    fn open(&self, name: &str) -> Result<Start, String>;
+    fn open(&self, name: &str) -> Result<EngineStart, String>;
 }

@@ -11,12 +11,12 @@ mod registry;
 mod remote;
 mod software;
 
-pub use backend::{Choice, Cost, EngineTraits, Found, Made, Missing, Shared, Start};
+pub use backend::{AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, Made, Missing};
 pub use calibrate::{
     CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig, fingerprint,
     sample_packet,
 };
-pub use card::CardSettings;
+pub use card::CardEngineSettings;
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};
 pub use fault::{Fault, FaultPlan, Faulty};

@@ -1,12 +1,12 @@
-//! The kinds of engine: one row each. Everything else about a kind is in the file of its [`Backend`].
+//! The kinds of engine: one row each. Everything else about a kind is in the file of its [`EngineBackend`].
 
 use std::fmt;
 
 use convoy_ipsec::Transform;
 use convoy_settings::{At, Checker, Entries, Kinds, Table};
 
-use crate::backend::{Backend, Choice, EngineTraits, Found, Missing, Shared, Start};
-use crate::card::CardSettings;
+use crate::backend::{AutoSelect, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, Missing};
+use crate::card::CardEngineSettings;
 use crate::model::ModelSettings;
 use crate::multibuffer::MultibufferSettings;
 use crate::software::SoftwareSettings;
@@ -62,13 +62,13 @@ macro_rules! registry {
             ///
             /// # Errors
             /// Why there is none, and what to do.
-            pub fn open(&self, name: &str) -> Result<Start, String> {
+            pub fn open(&self, name: &str) -> Result<EngineStart, String> {
                 match self { $(Self::$kind(settings) => settings.open(name),)* }
             }
         }
 
         /// The keys of an engine as they are written, by its kind.
-        pub enum EngineKeys { $($(#[$doc])* $kind(<$settings as Backend>::Keys),)* }
+        pub enum EngineKeys { $($(#[$doc])* $kind(<$settings as EngineBackend>::Keys),)* }
 
         impl EngineKeys {
             /// The settings, with what is wrong with them.
@@ -82,11 +82,11 @@ macro_rules! registry {
             const EXAMPLE: &'static str = EngineKind::Multibuffer.word();
 
             fn keys(kind: usize) -> &'static [&'static str] {
-                [$(<$settings as Backend>::Keys::KEYS,)*][kind]
+                [$(<$settings as EngineBackend>::Keys::KEYS,)*][kind]
             }
 
             fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
-                [$(<$settings as Backend>::Keys::NOTES,)*][kind]
+                [$(<$settings as EngineBackend>::Keys::NOTES,)*][kind]
             }
 
             fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
@@ -110,7 +110,7 @@ registry! {
     /// Real ciphers with the modelled timing of an accelerator on a shared bus.
     Model "model" => ModelSettings,
     /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
-    Card "card" => CardSettings,
+    Card "card" => CardEngineSettings,
 }
 
 impl fmt::Display for EngineKind {
@@ -159,7 +159,7 @@ impl EngineKind {
         if self.traits().is_model {
             return Ok(None);
         }
-        let made = self.default_settings().open(self.word())?(&mut Shared::default())?;
+        let made = self.default_settings().open(self.word())?(&mut EngineContext::default())?;
         match made.cost {
             Cost::Stated(_) => Ok(None),
             Cost::Measured(_) => Ok(Some(IdleEngine::from(made.engine))),
@@ -167,8 +167,8 @@ impl EngineKind {
     }
 
     /// The kinds that a gateway has without being told, by whether it always has them.
-    pub fn chosen(choice: Choice) -> impl Iterator<Item = Self> {
-        Self::ALL.iter().copied().filter(move |kind| kind.traits().choice == choice)
+    pub fn selected(when: AutoSelect) -> impl Iterator<Item = Self> {
+        Self::ALL.iter().copied().filter(move |kind| kind.traits().auto_select == when)
     }
 }
 
@@ -200,7 +200,7 @@ mod tests {
         for finding in available() {
             let name = format!("{}0", finding.kind);
             let opened = finding.kind.default_settings().open(&name);
-            let made = opened.and_then(|start| start(&mut Shared::default()));
+            let made = opened.and_then(|start| start(&mut EngineContext::default()));
             assert_eq!(made.is_ok(), finding.found.is_ok(), "{}: {:?}", finding.kind, made.err());
             if let Ok(made) = made {
                 let description = made.engine.description();

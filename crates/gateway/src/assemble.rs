@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use convoy_engine::{BusTiming, Buses, Cost, Engine, Fault, FaultPlan, Faulty, Made, Shared, Start};
+use convoy_engine::{
+    BusTiming, Buses, Cost, Engine, EngineContext, EngineStart, Fault, FaultPlan, Faulty, Made,
+};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
@@ -70,7 +72,7 @@ pub struct Installed {
 struct OpenEngine {
     name: String,
     worker: u16,
-    start: Start,
+    start: EngineStart,
 }
 
 /// Engines with what they need privileges for already open.
@@ -127,7 +129,7 @@ pub fn start_engines(
     } else {
         open
     };
-    let mut shared = Shared { buses: Buses::new(config.buses.iter().map(bus_timing).collect()) };
+    let mut shared = EngineContext { buses: Buses::new(config.buses.iter().map(bus_timing).collect()) };
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
     for OpenEngine { name, worker, start } in open.0 {
         let Made { engine, cost } = start(&mut shared).map_err(|reason| missing(&name, reason))?;

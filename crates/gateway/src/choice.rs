@@ -6,7 +6,7 @@
 //! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
 //! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
 
-use convoy_engine::{Choice, Engine, EngineKind, IdleEngine};
+use convoy_engine::{AutoSelect, Engine, EngineKind, IdleEngine};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
@@ -22,7 +22,7 @@ const TOLD: usize = 4;
 
 /// The engines that are useful for the tunnels of a configuration, on the worker's core.
 pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
-    let faster = EngineKind::chosen(Choice::IfFaster).filter(|kind| match kind.idle() {
+    let faster = EngineKind::selected(AutoSelect::IfFaster).filter(|kind| match kind.idle() {
         Ok(engine) => engine.is_some_and(|engine| is_useful(engine, config, costs)),
         Err(reason) => {
             tracing::info!("{reason}");
@@ -30,13 +30,13 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
         }
     });
     let faster: Vec<EngineKind> = faster.collect();
-    faster.into_iter().chain(EngineKind::chosen(Choice::Always)).map(EngineConfig::plain).collect()
+    faster.into_iter().chain(EngineKind::selected(AutoSelect::Always)).map(EngineConfig::plain).collect()
 }
 
 /// Whether it is faster, for a transform that is needed, than what there is always. What charon will negotiate is not known, so that
 /// there it is.
 fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
-    let always = EngineKind::chosen(Choice::Always).filter_map(|kind| kind.idle().ok().flatten());
+    let always = EngineKind::selected(AutoSelect::Always).filter_map(|kind| kind.idle().ok().flatten());
     let mut always: Vec<IdleEngine> = always.collect();
     let is_known = config.charon.is_none() && !config.tunnels.is_empty();
     !is_known

@@ -3,7 +3,7 @@
 use std::cell::OnceCell;
 
 use convoy_capture::Unread;
-use convoy_gateway::plan::{Machine, Measured, Outcome, Plan, PlanError, Trace, measure, plan};
+use convoy_gateway::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
 use serde::Serialize;
 
 use super::args::PlanArgs;
@@ -119,7 +119,7 @@ fn share((name, share): &(String, f64)) -> String {
     format!("{name} {:.0} %", share * 100.0)
 }
 
-fn row(outcome: &Outcome) -> [String; 7] {
+fn row(outcome: &PlanOutcome) -> [String; 7] {
     let shares: Vec<String> = outcome.share.iter().map(share).collect();
     [
         outcome.change.clone(),

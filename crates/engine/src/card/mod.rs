@@ -16,4 +16,4 @@ mod settings;
 pub use in_flight::CardInFlight;
 #[cfg(feature = "card")]
 pub use lookaside::Card;
-pub use settings::CardSettings;
+pub use settings::CardEngineSettings;

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use crate::Placement;
-use crate::backend::{Backend, Choice, EngineTraits, Found, Missing, Start};
+use crate::backend::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
 
 tables! {
     /// It has no keys of its own.
@@ -12,15 +12,15 @@ tables! {
 
 /// The settings of a `card` engine: none.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct CardSettings;
+pub struct CardEngineSettings;
 
-impl Backend for CardSettings {
+impl EngineBackend for CardEngineSettings {
     type Keys = CardKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
         summary: "the GRIP card: its RTL in simulation, with the card's cycles as its time",
         is_model: true,
-        choice: Choice::IfConfigured,
+        auto_select: AutoSelect::Never,
         system_calls: &[],
     };
 
@@ -36,7 +36,7 @@ impl Backend for CardSettings {
         find()
     }
 
-    fn open(&self, name: &str) -> Result<Start, String> {
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
         open(name)
     }
 }
@@ -63,7 +63,7 @@ fn find() -> Result<Found, Missing> {
 }
 
 #[cfg(feature = "card")]
-fn open(name: &str) -> Result<Start, String> {
+fn open(name: &str) -> Result<EngineStart, String> {
     use super::Card;
     use crate::IdleEngine;
     use crate::backend::{Cost, Made};
@@ -76,6 +76,6 @@ fn open(name: &str) -> Result<Start, String> {
 }
 
 #[cfg(not(feature = "card"))]
-fn open(_: &str) -> Result<Start, String> {
+fn open(_: &str) -> Result<EngineStart, String> {
     Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
 }

@@ -6,7 +6,7 @@ use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, tables};
 
 use super::{BusTiming, Model, ModelTiming, SharedBus};
-use crate::backend::{Backend, Choice, Cost, EngineTraits, Found, Made, Missing, Start};
+use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
 use crate::software::transforms;
 use crate::{Engine, Placement};
 
@@ -57,13 +57,13 @@ impl ModelSettings {
     }
 }
 
-impl Backend for ModelSettings {
+impl EngineBackend for ModelSettings {
     type Keys = ModelKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
         summary: "a modelled accelerator: real ciphers, the timing of a device on a shared bus",
         is_model: true,
-        choice: Choice::IfConfigured,
+        auto_select: AutoSelect::Never,
         system_calls: &[],
     };
 
@@ -88,7 +88,7 @@ impl Backend for ModelSettings {
         Ok(Found { version, left_out: None, transforms: transforms() })
     }
 
-    fn open(&self, name: &str) -> Result<Start, String> {
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
         let (settings, name) = (self.clone(), name.to_owned());
         Ok(Box::new(move |shared| {
             let bus = shared.buses.find_or_make(&name, settings.bus.as_deref())?;

@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Multibuffer, done_well};
-use crate::backend::{Backend, Choice, Cost, EngineTraits, Found, Made, Missing, Start};
+use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
 use crate::software::transforms;
 use crate::{IdleEngine, Placement};
 
@@ -23,13 +23,13 @@ pub struct MultibufferSettings {
     pub core: Option<usize>,
 }
 
-impl Backend for MultibufferSettings {
+impl EngineBackend for MultibufferSettings {
     type Keys = MultibufferKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
         summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
         is_model: false,
-        choice: Choice::IfFaster,
+        auto_select: AutoSelect::IfFaster,
         system_calls: &[],
     };
 
@@ -53,7 +53,7 @@ impl Backend for MultibufferSettings {
         })
     }
 
-    fn open(&self, name: &str) -> Result<Start, String> {
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
         let (core, name) = (self.core, name.to_owned());
         Ok(Box::new(move |_| {
             let made = match core {

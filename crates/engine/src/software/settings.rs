@@ -3,7 +3,7 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Software, transforms};
-use crate::backend::{Backend, Choice, Cost, EngineTraits, Found, Made, Missing, Start};
+use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
 use crate::{Engine, IdleEngine, Placement};
 
 tables! {
@@ -15,13 +15,13 @@ tables! {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SoftwareSettings;
 
-impl Backend for SoftwareSettings {
+impl EngineBackend for SoftwareSettings {
     type Keys = SoftwareKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
         summary: "one packet at a time with RustCrypto and ring, on the worker's core; the reference",
         is_model: false,
-        choice: Choice::Always,
+        auto_select: AutoSelect::Always,
         system_calls: &[],
     };
 
@@ -38,7 +38,7 @@ impl Backend for SoftwareSettings {
         Ok(Found { version, left_out: None, transforms: transforms() })
     }
 
-    fn open(&self, name: &str) -> Result<Start, String> {
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
         let name = name.to_owned();
         Ok(Box::new(move |_| {
             let engine: Box<dyn Engine> = Box::new(Software::new(&name));

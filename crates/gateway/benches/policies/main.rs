@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use convoy_gateway::costs::Costs;
-use convoy_gateway::demo::{Bench, EngineCost, Load, Measurement, Plan, Platform, Rule, imix};
+use convoy_gateway::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The window, in packets.
 const WINDOW: usize = 32;
@@ -48,9 +48,9 @@ fn report(platform: &Platform, costs: &mut Costs, plan: Plan) {
     }
 }
 
-fn costs_of(engines: &[EngineCost]) -> String {
-    let cost = |engine: &EngineCost| {
-        let EngineCost { name, is_model, t_init_ns, t_block_ns, of_cpu } = engine;
+fn costs_of(engines: &[DemoEngine]) -> String {
+    let cost = |engine: &DemoEngine| {
+        let DemoEngine { name, is_model, t_init_ns, t_block_ns, of_cpu } = engine;
         let kind = if *is_model { "modelled" } else { "measured" };
         format!(
             "{name} {t_init_ns:.0} ns and {t_block_ns:.1} ns a block ({kind}; a packet alone {of_cpu:.2} times software's)"

@@ -16,8 +16,8 @@ mod verdict;
 pub use arrivals::Load;
 pub use delivery::Latency;
 pub use measure::{Bench, Measurement, Plan};
-pub use platform::{EngineCost, Platform};
-pub use report::{EngineReport, LiveView, TrialReport};
+pub use platform::{DemoEngine, Platform};
+pub use report::{DemoEngineReport, LiveView, TrialReport};
 pub use rule::Rule;
 pub use traffic::Traffic;
 pub use trial::Trial;
@@ -72,7 +72,7 @@ pub struct Comparison {
     /// The algorithms.
     pub proposal: &'static str,
     /// What its engines cost.
-    pub engines: Vec<EngineCost>,
+    pub engines: Vec<DemoEngine>,
     /// Without the window, with all that the gateways take.
     pub without_window: Vec<Measurement>,
     /// With the window, with all that the gateways take.

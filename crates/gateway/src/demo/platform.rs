@@ -26,7 +26,7 @@ const MEAN_BLOCKS: f64 = 24.0;
 
 /// What an engine costs, as the scheduler is told at the start.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct EngineCost {
+pub struct DemoEngine {
     /// Its name.
     pub name: String,
     /// Whether it is a model, whose cost is set; else it was measured.
@@ -47,7 +47,7 @@ pub struct Platform {
     /// The algorithms.
     pub proposal: &'static str,
     /// What the engines cost; empty for the card alone.
-    pub engines: Vec<EngineCost>,
+    pub engines: Vec<DemoEngine>,
     /// Those of the gateway in question.
     pub(super) site: String,
     /// Those of its peer, which are not in question.
@@ -77,9 +77,9 @@ impl Measured {
         self.multibuffer.is_some()
     }
 
-    fn engine(&self, name: &str, is_model: bool, cost: CostModel) -> EngineCost {
+    fn engine(&self, name: &str, is_model: bool, cost: CostModel) -> DemoEngine {
         let of_packet = |cost: CostModel| cost.t_init + cost.t_block * MEAN_BLOCKS;
-        EngineCost {
+        DemoEngine {
             name: name.to_owned(),
             is_model,
             t_init_ns: cost.t_init,
@@ -88,15 +88,15 @@ impl Measured {
         }
     }
 
-    fn software(&self) -> EngineCost {
+    fn software(&self) -> DemoEngine {
         self.engine("software", false, self.software)
     }
 
-    fn multibuffer(&self) -> Option<EngineCost> {
+    fn multibuffer(&self) -> Option<DemoEngine> {
         self.multibuffer.map(|cost| self.engine("multibuffer", false, cost))
     }
 
-    fn models(&self) -> Vec<EngineCost> {
+    fn models(&self) -> Vec<DemoEngine> {
         let CostModel { t_init, t_block } = self.software;
         let model = |(name, times): (&str, f64)| {
             let cost = CostModel { t_init: t_init * times + MODEL_INIT_NS, t_block: t_block * times };
@@ -120,7 +120,7 @@ fn engine(kind: &str, name: &str, more: &str) -> String {
     format!("\n[[engine]]\nkind = \"{kind}\"\nname = \"{name}\"\n{more}")
 }
 
-fn models_text(models: &[EngineCost]) -> String {
+fn models_text(models: &[DemoEngine]) -> String {
     let mut text = BUS.to_owned();
     for model in models {
         let t_init_us = model.t_init_ns / 1000.0;

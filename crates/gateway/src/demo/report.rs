@@ -7,7 +7,7 @@ use super::rule::Rule;
 
 /// One engine of the gateway in question.
 #[derive(Clone, Debug, Serialize)]
-pub struct EngineReport {
+pub struct DemoEngineReport {
     /// Its name.
     pub name: String,
     /// Whether its timing is a model's.
@@ -46,7 +46,7 @@ pub struct LiveView {
     /// Throughput so far of inner packets, in Mbit/s, both ways.
     pub mbps: f64,
     /// Engines of the gateway in question.
-    pub engines: Vec<EngineReport>,
+    pub engines: Vec<DemoEngineReport>,
     /// What happened since the last view.
     pub events: Vec<String>,
 }
@@ -79,7 +79,7 @@ pub struct TrialReport {
     /// Packets per multi-packet over all engines of the gateway in question.
     pub packets_per_multi_packet: f64,
     /// Engines of the gateway in question.
-    pub engines: Vec<EngineReport>,
+    pub engines: Vec<DemoEngineReport>,
     /// What happened.
     pub events: Vec<String>,
     /// Whether each packet came out once, byte for byte and in order.

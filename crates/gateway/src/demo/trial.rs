@@ -12,7 +12,7 @@ use super::arrivals::{Arrivals, Load};
 use super::delivery::{Delivery, Latency};
 use super::platform::Platform;
 use super::port::TrafficPort;
-use super::report::{EngineReport, LiveView, TrialReport};
+use super::report::{DemoEngineReport, LiveView, TrialReport};
 use super::rule::Rule;
 use super::sites::both;
 use super::traffic::Traffic;
@@ -184,13 +184,13 @@ impl Pair {
     }
 
     /// Those of the first gateway, which is in question.
-    fn engines(&self) -> Vec<EngineReport> {
+    fn engines(&self) -> Vec<DemoEngineReport> {
         let stage = self.gateways[0].pipeline().stage();
         let engines = stage.engines();
         let all: u64 = (0..engines.len()).map(|at| engines.counters(at).packets).sum();
         let engine = |(at, measured): (usize, EngineSnapshot)| {
             let SlotCounters { packets, service_ns, .. } = engines.counters(at);
-            EngineReport {
+            DemoEngineReport {
                 name: measured.name,
                 is_model: engines.description(at).is_model,
                 is_up: *engines.health(at) == Health::Up,

@@ -51,7 +51,7 @@ pub enum PlanError {
 
 /// What one setting comes to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Outcome {
+pub struct PlanOutcome {
     /// What is different: a window, an engine more or less.
     pub change: String,
     /// The window, in packets.
@@ -82,13 +82,13 @@ pub struct Plan {
     /// What each engine costs.
     pub engines: Vec<EngineCost>,
     /// The configuration as it stands.
-    pub as_configured: Outcome,
+    pub as_configured: PlanOutcome,
     /// Each window.
-    pub windows: Vec<Outcome>,
+    pub windows: Vec<PlanOutcome>,
     /// The smallest window within half a percent of the highest throughput.
     pub best_window: usize,
     /// An engine more or less, with the best window.
-    pub changes: Vec<Outcome>,
+    pub changes: Vec<PlanOutcome>,
 }
 
 /// Makes a plan for `machine` under `trace`. `rate_mbps` is the rate at which packets arrive; without it there are always
@@ -114,7 +114,7 @@ pub fn plan(
     let configured = outcome("as configured".to_owned(), machine, machine.window)?;
     let lookaside = lookaside_share(machine, &configured.share);
     let base = configured.packets_per_second;
-    let relative = |outcome: Outcome| Outcome { gain: outcome.packets_per_second / base, ..outcome };
+    let relative = |outcome: PlanOutcome| PlanOutcome { gain: outcome.packets_per_second / base, ..outcome };
     let windows = WINDOWS
         .into_iter()
         .map(|window| outcome(format!("window = {window}"), machine, window).map(relative))
@@ -171,9 +171,9 @@ pub fn simulate(platform: Platform, trace: &Trace) -> Result<Report, PlanError> 
     Ok(simulation.run(trace.packets.clone().into_iter())?)
 }
 
-fn outcome_of(change: String, window: usize, report: &Report) -> Outcome {
+fn outcome_of(change: String, window: usize, report: &Report) -> PlanOutcome {
     let names = report.processors.iter().map(|processor| processor.name.clone());
-    Outcome {
+    PlanOutcome {
         change,
         window,
         packets_per_second: report.packets as f64 / (report.end_ms * 1e-3),
@@ -186,8 +186,8 @@ fn outcome_of(change: String, window: usize, report: &Report) -> Outcome {
     }
 }
 
-fn best(windows: &[Outcome]) -> usize {
+fn best(windows: &[PlanOutcome]) -> usize {
     let most = windows.iter().map(|outcome| outcome.packets_per_second).fold(0.0, f64::max);
-    let is_good = |outcome: &&Outcome| outcome.packets_per_second >= most * (1.0 - TOLERANCE);
+    let is_good = |outcome: &&PlanOutcome| outcome.packets_per_second >= most * (1.0 - TOLERANCE);
     windows.iter().find(is_good).map_or(1, |outcome| outcome.window)
 }
