@@ -161,8 +161,8 @@ pub struct Ipsec {
     departing: glance::DepartingBurst,
     arriving: Vec<glance::Arriving>,
     /// When limits of time are reached, and when keep-alives may be due.
-    lifetimes: Timers,
-    keepalives: Timers,
+    lifetimes: Timers<SaIndex>,
+    keepalives: Timers<OutboundId>,
     /// SAs that have reached a limit since the last call of [`expire`](Self::expire).
     limits_reached: Vec<SaIndex>,
     /// Inbound SAs whose peer has moved.
@@ -261,29 +261,26 @@ impl Ipsec {
     /// Lets no more packets come to an SA: its tunnel's other SA takes over, and its SPI is free for another. What is in flight
     /// finishes as ever, until [`remove`](Self::remove). Unknown is no error.
     pub fn withdraw(&mut self, index: SaIndex) {
-        if let Some(tunnel) = self.sad.withdraw(index) {
-            self.leave_tunnel(tunnel, index);
+        if let (Some(tunnel), SaId::Outbound(id)) = (self.sad.withdraw(index), index.id()) {
+            self.leave_tunnel(tunnel, id);
         }
     }
 
-    /// Lets the SA before it take over where an outbound one was its tunnel's current one.
-    fn leave_tunnel(&mut self, tunnel: u32, index: SaIndex) {
-        if let SaId::Outbound(id) = index.id() {
-            self.tunnels.remove_outbound(tunnel, id);
-            if let Some(heir) = self.tunnels.current(tunnel) {
-                self.await_silence(heir);
-            }
+    /// Lets the SA before it take over if it was its tunnel's current one.
+    fn leave_tunnel(&mut self, tunnel: u32, id: OutboundId) {
+        self.tunnels.remove_outbound(tunnel, id);
+        if let Some(heir) = self.tunnels.current(tunnel) {
+            self.await_silence(heir);
         }
     }
 
     /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller removes
     /// its keys from every engine before the next `install`. Unknown is no error.
     pub fn remove(&mut self, index: SaIndex) {
-        if let Some(gone) = self.sad.remove(index) {
-            self.leave_tunnel(gone.tunnel, index);
-            if let SaId::Inbound(_) = index.id() {
-                self.own.remove(gone.facts.name.local);
-            }
+        let Some(gone) = self.sad.remove(index) else { return };
+        match index.id() {
+            SaId::Outbound(id) => self.leave_tunnel(gone.tunnel, id),
+            SaId::Inbound(_) => self.own.remove(gone.facts.name.local),
         }
     }
 

@@ -3,22 +3,19 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::job::SaIndex;
-
-/// One entry.
+/// One entry, for an SA that is told by an `S`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Timer {
+pub(crate) struct Timer<S> {
     /// In ns.
     pub(crate) due_ns: u64,
-    pub(crate) sa: SaIndex,
+    pub(crate) sa: S,
     /// Which of the SAs that stood there one after another.
     pub(crate) generation: u32,
 }
 
 /// Timers, the next first. Those of SAs that are gone stay until they are due or [swept](Timers::sweep).
-#[derive(Default)]
-pub(crate) struct Timers {
-    heap: BinaryHeap<Reverse<Timer>>,
+pub(crate) struct Timers<S> {
+    heap: BinaryHeap<Reverse<Timer<S>>>,
     /// At so many a sweep is due.
     crowded: usize,
 }
@@ -26,13 +23,19 @@ pub(crate) struct Timers {
 /// Fewer than so many are never swept.
 const FEW: usize = 64;
 
-impl Timers {
-    pub(crate) fn set(&mut self, timer: Timer) {
+impl<S: Ord> Default for Timers<S> {
+    fn default() -> Self {
+        Self { heap: BinaryHeap::new(), crowded: 0 }
+    }
+}
+
+impl<S: Ord> Timers<S> {
+    pub(crate) fn set(&mut self, timer: Timer<S>) {
         self.heap.push(Reverse(timer));
     }
 
     /// The next that is due at `now_ns`, which is forgotten.
-    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Timer> {
+    pub(crate) fn pop(&mut self, now_ns: u64) -> Option<Timer<S>> {
         let Reverse(next) = self.heap.peek()?;
         if next.due_ns > now_ns {
             return None;
@@ -42,7 +45,7 @@ impl Timers {
 
     /// Forgets those that `is_alive` denies, whenever there are twice as many as were alive the last time: SAs that come and go before
     /// their time do not fill the memory.
-    pub(crate) fn sweep(&mut self, mut is_alive: impl FnMut(&Timer) -> bool) {
+    pub(crate) fn sweep(&mut self, mut is_alive: impl FnMut(&Timer<S>) -> bool) {
         if self.heap.len() >= self.crowded.max(FEW) {
             self.heap.retain(|Reverse(timer)| is_alive(timer));
             self.crowded = 2 * self.heap.len();
@@ -60,8 +63,8 @@ impl Timers {
 mod tests {
     use super::*;
 
-    fn timer(due_ns: u64, generation: u32) -> Timer {
-        Timer { due_ns, sa: SaIndex(0), generation }
+    fn timer(due_ns: u64, generation: u32) -> Timer<u32> {
+        Timer { due_ns, sa: 0, generation }
     }
 
     #[test]

@@ -57,7 +57,7 @@ impl Ipsec {
         self.reassembly.expire(now_ns, pool, &mut self.drops);
         while let Some(timer) = self.keepalives.pop(now_ns) {
             self.note_look();
-            let Some(id) = timer.sa.outbound() else { continue };
+            let id = timer.sa;
             match self.sad.outbound.both_mut(id.0) {
                 Some((sa, rest))
                     if rest.keepalive_due_ns == timer.due_ns && sa.generation() == timer.generation =>
@@ -104,7 +104,7 @@ impl Ipsec {
         let due_ns = last_sent_ns(sa, rest).saturating_add(interval_ns).max(after_ns.saturating_add(1));
         if due_ns < rest.keepalive_due_ns {
             rest.keepalive_due_ns = due_ns;
-            self.keepalives.set(Timer { due_ns, sa: id.into(), generation: sa.generation() });
+            self.keepalives.set(Timer { due_ns, sa: id, generation: sa.generation() });
             let sad = &self.sad;
             self.keepalives.sweep(|timer| is_there(sad, timer));
         }
@@ -280,8 +280,8 @@ fn last_sent_ns(sa: &OutboundSa, rest: &OutboundRest) -> u64 {
 }
 
 /// Whether the SA that a timer is for is still there.
-fn is_there(sad: &Sad, timer: &Timer) -> bool {
-    sad.common(timer.sa).is_some_and(|common| common.generation == timer.generation)
+fn is_there<S: Copy + Into<SaIndex>>(sad: &Sad, timer: &Timer<S>) -> bool {
+    sad.common(timer.sa.into()).is_some_and(|common| common.generation == timer.generation)
 }
 
 /// One keep-alive: a UDP datagram of one byte, from our port to the peer's.
