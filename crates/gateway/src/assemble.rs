@@ -223,6 +223,7 @@ fn ipsec_config(config: &Config, worker: u16, seed: u64) -> IpsecConfig {
         acquire: config.charon.is_some(),
         check_icmp: config.check_icmp,
         flow_cache: config.flow_cache,
+        decrement_ttl: config.ports.iter().any(|port| !port.is_outside && port.settings.forwards()),
         ..IpsecConfig::default()
     }
 }

@@ -62,6 +62,8 @@ fn context(port: &PortConfig, config: &Config) -> Context {
         inner_mtu: inner_mtu(config).bytes,
         ike_port: config.charon.as_ref().map(|_| IKE_PORT),
         reports: reports(config, port),
+        networks: routes(config).into_iter().map(|route| route.prefix).collect(),
+        is_only_outside: config.ports.iter().filter(|port| port.is_outside).count() == 1,
         mark: mark(config),
     }
 }
@@ -86,10 +88,10 @@ fn engine(_: &PortConfig, device: Device) -> PortEngine {
 /// The addresses of a port at which it hears what ICMP says of paths. The kernel gives a message to every raw socket that
 /// listens there, so of several ports one alone does: the first that has all addresses of the family, else the first with that address.
 fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
-    if !port.traits().hears_reports {
+    let hears = |port: &&PortConfig| port.traits().hears_reports && port.is_outside;
+    if !hears(&port) {
         return Vec::new();
     }
-    let hears = |port: &&PortConfig| port.traits().hears_reports;
     let has =
         |address: IpAddr| move |port: &&PortConfig| port.addresses.iter().any(|(other, _)| *other == address);
     let first = |address: IpAddr| config.ports.iter().filter(hears).find(has(address));
@@ -99,6 +101,13 @@ fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
         !is_part && first(*address).is_some_and(|first| first.name == port.name)
     };
     port.addresses.iter().map(|(address, _)| *address).filter(is_heard_here).collect()
+}
+
+/// Whether the inside port takes packets for networks that it is told when it is opened, and these have changed.
+pub(crate) fn networks_changed(old: &Config, new: &Config) -> bool {
+    let prefixes = |config| routes(config).into_iter().map(|route| route.prefix).collect::<Vec<Prefix>>();
+    old.ports.iter().any(|port| !port.is_outside && port.settings.forwards())
+        && prefixes(old) != prefixes(new)
 }
 
 /// The mark of the gateway's own packets; without an interface inside nothing is routed, and nothing needs telling apart.

@@ -469,6 +469,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[[engine]]", old.engines != new.engines),
         ("[[bus]]", old.buses != new.buses),
         ("[[port]]", old.ports != new.ports),
+        ("the networks that the inside port takes", ports::networks_changed(old, new)),
     ];
     changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }

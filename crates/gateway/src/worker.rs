@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::{Frame, FramePool, FrameSize};
-use convoy_port::{Port, PortError};
+use convoy_port::{Port, PortError, PortKind};
 use convoy_scheduler::Input;
 
 use crate::busy_poll::BusyPoll;
@@ -428,8 +428,8 @@ fn queue(
     u64::from(is_unsealed)
 }
 
-/// The port by which an outer packet leaves: ESP in UDP by a `udp` port, protocols 50 and 51 by a `raw`
-/// one; where there is no such port, by the first.
+/// The port by which an outer packet leaves: an `af_xdp` port, which carries all; else ESP in UDP by a `udp` port, protocols 50 and 51
+/// by a `raw` one; where there is no such port, by the first.
 fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
     const UDP: u8 = 17;
     if ports.len() < 2 {
@@ -440,8 +440,9 @@ fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
         Some(6) => frame.get(6),
         _ => None,
     };
-    let kind = if protocol == Some(&UDP) { convoy_port::PortKind::Udp } else { convoy_port::PortKind::Raw };
-    ports.iter().position(|port| port.description().kind == kind).unwrap_or(0)
+    let at = |kind| ports.iter().position(|port| port.description().kind == kind);
+    let kind = if protocol == Some(&UDP) { PortKind::Udp } else { PortKind::Raw };
+    at(PortKind::AfXdp).or_else(|| at(kind)).unwrap_or(0)
 }
 
 #[cfg(test)]

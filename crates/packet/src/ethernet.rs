@@ -14,7 +14,8 @@ pub const ARP: u16 = 0x0806;
 pub const ETHERTYPE_AT: usize = 12;
 /// The EtherType of IPv4.
 pub const IPV4: u16 = 0x0800;
-const IPV6: u16 = 0x86dd;
+/// The EtherType of IPv6.
+pub const IPV6: u16 = 0x86dd;
 /// EtherTypes that announce a tag: 802.1Q, 802.1ad, and QinQ before it was standardised.
 const TAGS: [u16; 3] = [0x8100, 0x88a8, 0x9100];
 const TAG_BYTES: usize = 4;

@@ -6,7 +6,7 @@ use std::ops::Range;
 use convoy_settings::{At, Checker, Table, Text};
 use ipnet::IpNet;
 
-use crate::{Port, PortConfig, PortError};
+use crate::{Port, PortConfig, PortError, Prefix};
 
 /// What holds for all ports of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +108,10 @@ pub struct Context {
     pub ike_port: Option<u16>,
     /// Those of the port's addresses at which it hears what ICMP says of paths.
     pub reports: Vec<IpAddr>,
+    /// The networks behind the tunnels.
+    pub networks: Vec<Prefix>,
+    /// Whether there is no other port outside.
+    pub is_only_outside: bool,
     /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it.
     pub mark: Option<u32>,
 }
@@ -160,6 +164,11 @@ pub trait Backend: Sized {
     /// The kernel's interface into which the networks behind the tunnels are routed.
     fn routed_interface(&self) -> Option<&str> {
         None
+    }
+
+    /// Whether packets pass it that the kernel does not forward, so that the gateway counts their hops.
+    fn forwards(&self) -> bool {
+        false
     }
 
     /// Its MTU in bytes, where it has one of its own.

@@ -71,6 +71,22 @@ impl FragmentSender {
     }
 }
 
+impl FragmentSender {
+    /// Sends a packet as it is, from any source, by the route that the kernel has to its destination. Does not wait.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub(crate) fn send_routed(&self, packet: &[u8], destination: IpAddr) -> std::io::Result<()> {
+        let Some(socket) = self.socket(destination) else {
+            return Err(std::io::ErrorKind::AddrNotAvailable.into());
+        };
+        let to = SockaddrStorage::from(SocketAddr::new(destination, 0));
+        let slices = [IoSlice::new(packet)];
+        sendmsg(socket.as_raw_fd(), &slices, &[], MsgFlags::MSG_DONTWAIT, Some(&to))?;
+        Ok(())
+    }
+}
+
 /// Of protocol `IPPROTO_RAW`, it takes packets with their headers and receives none.
 fn open(any: IpAddr, mark: Option<u32>) -> std::io::Result<Socket> {
     let domain = Domain::for_address(SocketAddr::new(any, 0));

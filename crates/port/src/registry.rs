@@ -4,6 +4,7 @@ use std::fmt;
 
 use convoy_settings::{At, Checker, Entries, Kinds, Table};
 
+use crate::af_xdp::AfXdpSettings;
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
 use crate::card::CardSettings;
 use crate::pcap::PcapSettings;
@@ -59,6 +60,11 @@ macro_rules! registry {
             /// The kernel's interface into which the networks behind the tunnels are routed.
             pub fn routed_interface(&self) -> Option<&str> {
                 match self { $(Self::$kind(settings) => settings.routed_interface(),)* }
+            }
+
+            /// Whether packets pass it that the kernel does not forward, so that the gateway counts their hops.
+            pub fn forwards(&self) -> bool {
+                match self { $(Self::$kind(settings) => settings.forwards(),)* }
             }
 
             /// Its MTU in bytes, where it has one of its own.
@@ -122,6 +128,8 @@ registry! {
     Udp "udp" => UdpSettings,
     /// IP protocols 50 and 51.
     Raw "raw" => RawSettings,
+    /// An Ethernet interface, by AF_XDP.
+    AfXdp "af_xdp" => AfXdpSettings,
     /// A capture is read, another is written.
     Pcap "pcap" => PcapSettings,
     /// The card: Ethernet on an interface, ESP encrypted and decrypted inline.

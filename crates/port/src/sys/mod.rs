@@ -1,16 +1,20 @@
 //! System calls and socket options that the safe libraries lack.
 //!
 //! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses, ancillary data) is laid out by
-//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`], [`option`]
-//! and `packet`.
+//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`], [`option`],
+//! [`bpf`], [`xdp`], [`ring`] and `packet`.
 
+mod bpf;
 mod control;
 mod messages;
 mod name;
 mod option;
 #[cfg(feature = "card")]
 mod packet;
+mod ring;
+mod xdp;
 
+pub(crate) use bpf::{Instruction, Map, MapKind, XdpMode, XdpProgram};
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
@@ -19,3 +23,4 @@ pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_dont_fragmen
 pub(crate) use packet::{
     OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
 };
+pub(crate) use xdp::{LONGEST_FRAME, XdpSocket};

@@ -8,7 +8,7 @@
 mod endpoint;
 mod header;
 mod receive;
-mod reports;
+pub(crate) mod reports;
 mod send;
 mod settings;
 mod sort;

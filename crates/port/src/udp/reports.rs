@@ -15,7 +15,7 @@ const CALLS: u32 = 64;
 const MESSAGES: usize = 4;
 
 /// One socket for each address.
-pub(super) struct Reports {
+pub(crate) struct Reports {
     sockets: Vec<RawSocket>,
     receiver: RawReceiver,
     calls: u32,
@@ -23,25 +23,25 @@ pub(super) struct Reports {
 
 impl Reports {
     /// Sockets that hear of paths from `addresses`. They need CAP_NET_RAW.
-    pub(super) fn open(addresses: &[IpAddr]) -> std::io::Result<Self> {
+    pub(crate) fn open(addresses: &[IpAddr]) -> std::io::Result<Self> {
         let sockets = addresses.iter().map(|address| RawSocket::of_reports(*address));
         let sockets = sockets.collect::<Result<_, _>>()?;
         Ok(Self { sockets, receiver: RawReceiver::new(MESSAGES), calls: 0 })
     }
 
     /// What becomes readable when there is a report.
-    pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+    pub(crate) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.sockets.iter().map(AsFd::as_fd)
     }
 
     /// Whether reports were received that were not handed out.
-    pub(super) fn has_waiting(&self) -> bool {
+    pub(crate) fn has_waiting(&self) -> bool {
         self.receiver.has_waiting()
     }
 
     /// Appends reports to `burst`, up to `limit` frames in it, if it is time to look: a busy port pays a system call for them in
     /// 64 rounds.
-    pub(super) fn receive(
+    pub(crate) fn receive(
         &mut self,
         was_idle: bool,
         counters: &mut PortCounters,

@@ -1,0 +1,118 @@
+//! A ring of AF_XDP: entries that one side puts in and the other takes out, this process on one side and the kernel on the other.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// Entries of each ring, a power of two.
+pub(super) const RING: u32 = 1024;
+/// The flag of a ring whose other side sleeps (`XDP_RING_NEED_WAKEUP`).
+const NEEDS_WAKEUP: u32 = 1;
+
+/// One ring: this side puts entries in or takes them out, and the kernel does the other.
+pub(super) struct Ring<T> {
+    producer: NonNull<AtomicU32>,
+    consumer: NonNull<AtomicU32>,
+    flags: NonNull<AtomicU32>,
+    entries: NonNull<T>,
+    /// Of this side: how many entries it has put or taken, and how far it knows the other to be.
+    own: u32,
+    other: u32,
+    mapping: (NonNull<libc::c_void>, usize),
+}
+
+// SAFETY: the ring's memory is shared with the kernel alone, by atomic words, and a ring has one owner.
+unsafe impl<T: Send> Send for Ring<T> {}
+
+impl<T: Copy> Ring<T> {
+    pub(super) fn map(socket: BorrowedFd<'_>, offsets: &libc::xdp_ring_offset, at: i64) -> io::Result<Self> {
+        let bytes = offsets.desc as usize + RING as usize * size_of::<T>();
+        // SAFETY: a new mapping at an address of the kernel's choice touches nothing that exists.
+        let memory = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                bytes,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_POPULATE,
+                socket.as_raw_fd(),
+                at,
+            )
+        };
+        let start = match NonNull::new(memory) {
+            Some(start) if memory != libc::MAP_FAILED => start,
+            _ => return Err(io::Error::last_os_error()),
+        };
+        // SAFETY: the kernel says where in the mapping each of them lies, aligned as its type needs.
+        let word = |offset: u64| unsafe { start.byte_add(offset as usize).cast::<AtomicU32>() };
+        Ok(Self {
+            producer: word(offsets.producer),
+            consumer: word(offsets.consumer),
+            flags: word(offsets.flags),
+            entries: word(offsets.desc).cast(),
+            own: 0,
+            other: 0,
+            mapping: (start, bytes),
+        })
+    }
+
+    fn word(&self, word: NonNull<AtomicU32>) -> &AtomicU32 {
+        // SAFETY: it lies in the mapping, which lives as long as the ring, and is only read and written atomically.
+        unsafe { word.as_ref() }
+    }
+
+    pub(super) fn needs_wakeup(&self) -> bool {
+        self.word(self.flags).load(Ordering::Relaxed) & NEEDS_WAKEUP != 0
+    }
+
+    /// How many entries can be put; the kernel is only looked at where fewer than `wanted` are known.
+    pub(super) fn room(&mut self, wanted: u32) -> u32 {
+        let room = RING - self.own.wrapping_sub(self.other);
+        if room >= wanted {
+            return room;
+        }
+        self.other = self.word(self.consumer).load(Ordering::Acquire);
+        RING - self.own.wrapping_sub(self.other)
+    }
+
+    /// Puts an entry; there is room.
+    pub(super) fn put(&mut self, entry: T) {
+        // SAFETY: the place is inside the mapping, and this side's until it is published.
+        unsafe { self.entries.add((self.own % RING) as usize).write(entry) };
+        self.own = self.own.wrapping_add(1);
+    }
+
+    pub(super) fn publish_put(&self) {
+        // Release: the kernel finds the entries.
+        self.word(self.producer).store(self.own, Ordering::Release);
+    }
+
+    /// How many entries can be taken.
+    pub(super) fn filled(&mut self) -> u32 {
+        // Acquire: the entries were written before.
+        self.other = self.word(self.producer).load(Ordering::Acquire);
+        self.other.wrapping_sub(self.own)
+    }
+
+    /// Takes an entry; there is one.
+    pub(super) fn take(&mut self) -> T {
+        // SAFETY: the place is inside the mapping; the kernel has written it, and leaves it alone until it is given back.
+        let entry = unsafe { self.entries.add((self.own % RING) as usize).read() };
+        self.own = self.own.wrapping_add(1);
+        entry
+    }
+
+    pub(super) fn publish_taken(&self) {
+        // Release: the entries were read before.
+        self.word(self.consumer).store(self.own, Ordering::Release);
+    }
+}
+
+impl<T> Drop for Ring<T> {
+    fn drop(&mut self) {
+        // SAFETY: it is this ring's mapping, and nothing leads there any more.
+        let _ = unsafe { libc::munmap(self.mapping.0.as_ptr(), self.mapping.1) };
+    }
+}

@@ -1,0 +1,128 @@
+#!/usr/bin/env bash
+# Two gateways over AF_XDP on both sides, without any forwarding by their kernels: hosts behind them, routers between, another neighbour
+# on the way, what stays with the kernel, and what tshark decrypts of it. Needs root.
+# usage: af-xdp.sh CONVOY OUTER ENCAP    where OUTER is 4 or 6, and ENCAP udp or none
+set -euo pipefail
+convoy=$(realpath "$1") OUTER=$2 encap=$3
+here=$(dirname "$(realpath "$0")")
+source "$here/hosts.sh"
+sites
+serve
+outer_a=192.0.2.1 outer_b=198.51.100.1
+[ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
+# A veth hands over what a host's kernel has left for its hardware to do: checksums.
+for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
+key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
+declare -A started
+gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out key_in key_out
+  (umask 077; cat >"$work/$1.toml" <<CONF
+[gateway]
+control = "$work/$1.sock"
+state = "$work/$1.state"
+[[port]]
+name = "inside"
+kind = "af_xdp"
+interface = "lan0"
+address = ["10.$2.0.1", "fd00:$2::1"]
+[[port]]
+name = "outside"
+kind = "af_xdp"
+interface = "wan0"
+address = ["$4"]
+[[tunnel]]
+name = "site-$3"
+local = "$4"
+remote = "$5"
+local_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
+remote_ts = ["10.$3.0.0/24", "fd00:$3::/64"]
+esp_proposal = "aes128gcm16"
+encap = "$encap"
+[tunnel.manual]
+spi_in = $6
+spi_out = $7
+key_in = "$8"
+key_out = "$9"
+CONF
+  )
+  [ "$(in_ns "$1" sysctl -n net.ipv4.ip_forward)" = 0 ] || fail "the kernel of $1 forwards packets, so this is no test"
+  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
+  running+=($!)
+  wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
+}
+ask() { "$convoy" show "$2" --json --control "$work/$1.sock"; } # namespace what
+# of_port NAMESPACE PORT COUNTER: what a port has counted.
+of_port() {
+  ask "$1" port | python3 -c '
+import json, sys
+port = next(port for port in json.load(sys.stdin) if port["name"] == sys.argv[1])
+print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
+}
+gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
+gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+
+# Between the routers everybody can look.
+in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
+running+=("$capture")
+wait_for "nothing is captured" grep -q listening "$work/capture.log"
+for address in 10.2.0.10 fd00:2::10; do
+  for size in 0 56 1200; do
+    IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
+  done
+done
+kill "$capture"; wait "$capture" 2>/dev/null || true
+family=IPv$OUTER
+sa() { printf 'uat:esp_sa:"%s","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$family" "$@"; }
+decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
+  -o "$(sa $outer_a $outer_b 0x5b000002 "$key_ab")" -o "$(sa $outer_b $outer_a 0x5a000001 "$key_ba")" \
+  -Y 'esp && (icmp.type == 8 || icmpv6.type == 128)' 2>/dev/null | wc -l)
+plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr == fd00::/16) && !esp' 2>/dev/null | wc -l)
+[ "$decrypted" = 30 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 30 requests, and sees $plain packets without the keys"
+
+# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
+fetch_all
+
+# All of that but the first packets went by the rings.
+for ns in $ga $gb; do
+  for port in inside outside; do
+    sent=$(of_port $ns $port sent_packets) by_kernel=$(of_port $ns $port sent_by_kernel)
+    [ "$by_kernel" -ge 1 ] && [ $((by_kernel * 100)) -le "$sent" ] || fail "$ns sent $by_kernel of $sent packets by the kernel at the port $port"
+    echo "$ns $port: $sent packets sent, $by_kernel of them by the kernel; $(of_port $ns $port received_packets) received, $(of_port $ns $port receive_dropped) dropped"
+  done
+done
+
+# The kernel has the rest: its own addresses answer, on either side.
+for address in 192.0.2.1 2001:db8:1::1; do
+  in_ns $near ping -c 2 -i 0.2 -W 5 $address >/dev/null || fail "the kernel of $ga does not answer at $address"
+done
+in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the kernel of $ga does not answer inside"
+
+# With nothing to do they sleep, by descriptors that become readable.
+processes=()
+for ns in $ga $gb; do processes+=("$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"); done
+python3 "$here/ports.py" idle "${processes[@]}" || fail "an idle gateway is not idle"
+
+# Another router, and another host, at the same addresses: the kernel hears of it, and the gateway of the kernel.
+for end in "$near site-a 02:00:00:00:00:77" "$hb eth0 02:00:00:00:00:78"; do
+  read -r ns device mac <<<"$end"
+  ip -n "$ns" link set "$device" down
+  ip -n "$ns" link set "$device" address "$mac"
+  ip -n "$ns" link set "$device" up
+done
+ip -n $near addr replace 2001:db8:1::fe/64 dev site-a nodad
+ip -n $hb addr replace fd00:2::10/64 dev eth0 nodad
+ip -n $hb route replace default via 10.2.0.1; ip -n $hb route replace default via fd00:2::1
+for address in 10.2.0.10 fd00:2::10; do
+  wait_for "no answer of $address after the neighbours have changed" in_ns $ha ping -c 1 -W 1 $address
+  IN="ip netns exec $ha" pings "$work/ping.log" 5 $address || fail "pings to $address after the neighbours have changed: $(tail -3 "$work/ping.log")"
+done
+
+# They end, and leave the interfaces to the kernel; they can begin again at once.
+for ns in $ga $gb; do
+  kill -TERM "$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"
+  wait "${started[$ns]}" || fail "the gateway $ns does not end well"
+  ! ip -n $ns -d link show | grep -q 'prog/xdp' || fail "an XDP program is left at $ns"
+done
+gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
+gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
+echo "af_xdp over IPv$OUTER, encap $encap: 30 requests decrypted by tshark, 20,000,000 bytes over HTTP the same, other neighbours found, restarted"
