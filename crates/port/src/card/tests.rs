@@ -1,17 +1,19 @@
 //! Ports on a line in memory, and anything that a line may bring.
 
+use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use convoy_card::line::{MemoryLine, memory};
+use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::{Algorithm, Cipher, Hash, Sa};
 use convoy_packet::arp::{Arp, Operation};
 use convoy_packet::ipv4::{self, Ipv4Header};
-use convoy_packet::{Ethernet, icmp, protocol};
+use convoy_packet::{Ethernet, Frame, FramePool, Ipv4, MacAddress, Offload, ethernet, icmp, protocol};
 use proptest::prelude::*;
 
-use super::card_port::*;
+use super::card_port::{CardConfig, CardPort, ICV_ROOM};
 use super::identity::Identity;
 use super::incoming::{Incoming, arp_reply, echo_reply};
+use crate::Port;
 
 const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
