@@ -96,37 +96,43 @@ impl<K: Key, D: Copy> Table<K, D> {
         Self(vec![Set([empty; WAYS]); flows.div_ceil(WAYS).next_power_of_two()].into_boxed_slice())
     }
 
-    /// The sets in which a key may stand.
+    /// The first of the sets in which a key may stand.
     #[inline]
-    fn place(&self, hash: u64) -> FlowPlace {
-        let mask = self.0.len() - 1;
-        FlowPlace([hash as u32 & mask as u32, (hash >> 32) as u32 & mask as u32])
+    fn first(&self, place: FlowPlace) -> usize {
+        place.0 as usize & (self.0.len() - 1)
+    }
+
+    /// The second.
+    #[inline]
+    fn second(&self, place: FlowPlace) -> usize {
+        (place.0 >> 32) as usize & (self.0.len() - 1)
     }
 
     #[inline]
     fn find(&self, place: FlowPlace, key: &K, generation: u32) -> Option<Option<D>> {
-        let [first, second] = place.0;
-        self.find_in(first, key, generation).or_else(|| self.find_in(second, key, generation))
+        let first = self.find_in(self.first(place), key, generation);
+        first.or_else(|| self.find_in(self.second(place), key, generation))
     }
 
     #[inline]
-    fn find_in(&self, set: u32, key: &K, generation: u32) -> Option<Option<D>> {
-        let entries = &self.0[set as usize].0;
+    fn find_in(&self, set: usize, key: &K, generation: u32) -> Option<Option<D>> {
+        let entries = &self.0[set].0;
         let found = entries.iter().find(|entry| entry.key == *key && entry.generation == generation);
         found.map(|entry| entry.decision)
     }
 
     fn keep(&mut self, place: FlowPlace, entry: Entry<K, D>, victim: &mut u8) {
-        for set in place.0 {
-            let entries = &mut self.0[set as usize].0;
+        let sets = [self.first(place), self.second(place)];
+        for set in sets {
+            let entries = &mut self.0[set].0;
             if let Some(stale) = entries.iter_mut().find(|present| present.generation != entry.generation) {
                 *stale = entry;
                 return;
             }
         }
         *victim = victim.wrapping_add(1);
-        let (set, way) = (place.0[usize::from(*victim) / WAYS % 2], usize::from(*victim) % WAYS);
-        self.0[set as usize].0[way] = entry;
+        let (set, way) = (sets[usize::from(*victim) / WAYS % 2], usize::from(*victim) % WAYS);
+        self.0[set].0[way] = entry;
     }
 
     fn forget(&mut self) {
@@ -146,13 +152,13 @@ pub(crate) struct FlowCache<D> {
     misses: u64,
 }
 
-/// Where a flow may stand: two sets.
+/// Where a flow may stand: two sets, by the halves of its hash.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct FlowPlace([u32; 2]);
+pub(crate) struct FlowPlace(u64);
 
 impl FlowPlace {
     /// Before anything was looked for.
-    pub(crate) const NONE: Self = Self([0; 2]);
+    pub(crate) const NONE: Self = Self(0);
 }
 
 impl<D: Copy> FlowCache<D> {
@@ -184,8 +190,8 @@ impl<D: Copy> FlowCache<D> {
     #[inline]
     pub(crate) fn place(&self, flow: &FlowKey) -> FlowPlace {
         if flow.is_v6() {
-            let place = self.v6.place(flow.hash(self.seed));
-            prefetch(&self.v6.0[place.0[0] as usize]);
+            let place = FlowPlace(flow.hash(self.seed));
+            prefetch(&self.v6.0[self.v6.first(place)]);
             place
         } else {
             self.place_v4(&V4Key::of(flow))
@@ -195,8 +201,8 @@ impl<D: Copy> FlowCache<D> {
     /// The same of a flow of IPv4.
     #[inline]
     pub(crate) fn place_v4(&self, key: &V4Key) -> FlowPlace {
-        let place = self.v4.place(key.hash(self.seed));
-        prefetch(&self.v4.0[place.0[0] as usize]);
+        let place = FlowPlace(key.hash(self.seed));
+        prefetch(&self.v4.0[self.v4.first(place)]);
         place
     }
 

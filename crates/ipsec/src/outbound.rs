@@ -201,7 +201,7 @@ impl OutboundSa {
     }
 
     /// As [`prepare`](Self::prepare), of a packet that the SA [takes plain](Self::takes_plain): nothing more is checked but the frame's
-    /// room, without which it is given back as it was. Appends the packet to `protect`; whether a limit was reached.
+    /// room, without which it is given back as it was. Appends the packet to `protect`. If a limit was reached, the lease is over.
     // A function of its own, that calls no others: inlined into the loop over a burst, most of what it holds would not stay in registers.
     #[inline(never)]
     pub(crate) fn protect_by_aead(
@@ -211,16 +211,17 @@ impl OutboundSa {
         now_ns: u64,
         sa: SaIndex,
         protect: &mut Vec<Prepared>,
-    ) -> Result<bool, Frame> {
+    ) -> Option<Frame> {
         let sequence = self.sequence + 1;
         let Ok(job) = self.template.write_aead(&mut frame, inner, inner.protocol(), sequence) else {
-            return Err(frame);
+            return Some(frame);
         };
         let context = self.template.context(sequence);
         protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
         self.sequence = sequence;
         self.last_used_ns = now_ns;
-        Ok(self.spend(job.lifetime_bytes(SaProtocol::Esp)))
+        self.spend(job.lifetime_bytes(SaProtocol::Esp));
+        None
     }
 
     /// The same by any transform.
@@ -233,15 +234,16 @@ impl OutboundSa {
         random: &mut dyn FnMut(&mut [u8]),
         sa: SaIndex,
         protect: &mut Vec<Prepared>,
-    ) -> Result<bool, Frame> {
+    ) -> Option<Frame> {
         let sequence = self.sequence + 1;
         let made = self.template.write_any(&mut frame, inner, inner.protocol(), sequence, random);
-        let Ok(job) = made else { return Err(frame) };
+        let Ok(job) = made else { return Some(frame) };
         let context = self.template.context(sequence);
         protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
         self.sequence = sequence;
         self.last_used_ns = now_ns;
-        Ok(self.spend(job.lifetime_bytes(SaProtocol::Esp)))
+        self.spend(job.lifetime_bytes(SaProtocol::Esp));
+        None
     }
 
     /// Counts a packet; whether a limit is reached.
@@ -287,14 +289,14 @@ impl OutboundSa {
         (inner, class): (Inner, u8),
         sa: SaIndex,
         protect: &mut Vec<Prepared>,
-    ) -> Result<(), Frame> {
+    ) -> Option<Frame> {
         let Growth { front, .. } = self.template.growth(frame.len());
         if frame.headroom() < front || frame.tailroom() < RAW_TAILROOM_BYTES {
-            return Err(frame);
+            return Some(frame);
         }
         let context = FinishContext { form: Form::Raw, inner, ..self.template.context(0) };
         protect.push(Prepared { context, ..Prepared::new(frame, sa, Direction::Seal, class) });
-        Ok(())
+        None
     }
 
     /// The same of any packet with this layout, which is padded to a length first if it is shorter.
@@ -313,8 +315,10 @@ impl OutboundSa {
         if let Err(reason) = pad_to(&mut frame, tfc_len) {
             return Err((frame, reason));
         }
-        let left = self.leave_raw(frame, (Inner::of(layout), class), sa, protect);
-        left.map_err(|frame| (frame, DropReason::NoRoom))
+        match self.leave_raw(frame, (Inner::of(layout), class), sa, protect) {
+            None => Ok(()),
+            Some(frame) => Err((frame, DropReason::NoRoom)),
+        }
     }
 
     /// Gives a raw packet its number and counts it. The lease is not over, or limits were [looked at](Self::check_limits). Returns whether a limit

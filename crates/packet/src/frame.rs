@@ -270,7 +270,7 @@ impl Frame {
     ///
     /// # Errors
     /// [`FrameError`] if fewer bytes are free; the packet is as it was then.
-    #[inline]
+    #[inline(always)]
     pub fn grow(&mut self, front: usize, back: usize) -> Result<&mut [u8], FrameError> {
         let (head, tail) = (self.headroom(), self.tailroom());
         if front > head {

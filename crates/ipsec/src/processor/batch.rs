@@ -32,6 +32,7 @@ impl Ipsec {
         }
     }
 
+    #[inline]
     fn begin_seal(&mut self, id: OutboundId, packets: &mut [Prepared]) -> Option<BatchTemplate> {
         for packet in packets.iter_mut().filter(|packet| packet.is_raw() && packet.context.sequence == 0) {
             match self.reserve(id, packet) {
@@ -67,6 +68,7 @@ impl Ipsec {
         sa.reserve(packet, now_ns)
     }
 
+    #[inline]
     fn begin_open(&mut self, id: InboundId, packets: &mut [Prepared]) -> Option<BatchTemplate> {
         let sa = self.sad.inbound.line(id.0);
         let generation = sa.map(|sa| sa.generation);

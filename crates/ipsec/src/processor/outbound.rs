@@ -73,6 +73,8 @@ impl Ipsec {
         let mut context = Context { random, pool, out };
         // Where hops are counted, every packet changes before it is protected.
         let may_be_plain = !self.config.decrement_ttl;
+        let mut unprotected = 0;
+        let all = frames.len();
         for (frame, known) in frames.drain(..).zip(departing.packets()) {
             let frame = match (known.decision, known.sa) {
                 (Some(Decision { place, .. }), Some(id)) if may_be_plain => {
@@ -81,9 +83,12 @@ impl Ipsec {
                 _ => Some(frame),
             };
             if let Some(frame) = frame {
+                unprotected += 1;
                 self.outbound_any(frame, known, &mut context);
             }
         }
+        // The others are counted by themselves, and raw packets when they have their numbers.
+        self.totals.protected += if self.is_raw { 0 } else { (all - unprotected) as u64 };
         self.departing = departing;
     }
 
@@ -133,23 +138,20 @@ impl Ipsec {
         };
         let (index, protect) = (SaIndex::from(id), &mut context.out.protect);
         let of_packet = (known.inner, self.config.classes.class_of(known.inner.traffic_class));
-        let protected = if self.is_raw {
-            sa.leave_raw(frame, of_packet, index, protect).map(|()| false)
+        let unprotected = if self.is_raw {
+            sa.leave_raw(frame, of_packet, index, protect)
         } else if sa.is_aead() {
             sa.protect_by_aead(frame, of_packet, self.now_ns, index, protect)
         } else {
             sa.protect_by_any(frame, of_packet, self.now_ns, context.random, index, protect)
         };
-        let is_limit = match protected {
-            Ok(is_limit) => is_limit,
-            Err(frame) => return Some(frame),
-        };
-        if is_limit {
+        if unprotected.is_some() {
+            return unprotected;
+        }
+        if sa.is_due(self.now_ns) {
             self.limits_reached.push(index);
         }
         self.note_use(place, len);
-        // Raw packets are counted when they have their numbers.
-        self.totals.protected += u64::from(!self.is_raw);
         None
     }
 
