@@ -123,8 +123,10 @@ impl JobPlan {
         (spi, sequence): (u32, u64),
         iv: [u8; COUNTED_IV],
     ) -> CryptoJob {
-        let salt_and_iv =
-            u128::from(u32::from_le_bytes(self.salt)) | u128::from(u64::from_le_bytes(iv)) << 32;
+        let (salt, counter) = (u64::from(u32::from_le_bytes(self.salt)), u64::from_le_bytes(iv));
+        let mut nonce = [0; NONCE_BYTES];
+        nonce[..8].copy_from_slice(&(salt | counter << 32).to_le_bytes());
+        nonce[8..].copy_from_slice(&(counter >> 32).to_le_bytes());
         let (aad, aad_len) = self.aad(spi, sequence);
         CryptoJob {
             cipher_start: body as u16,
@@ -135,7 +137,7 @@ impl JobPlan {
             aad_len,
             nonce_len: 12,
             aad,
-            nonce: salt_and_iv.to_le_bytes(),
+            nonce,
             esn_high: None,
         }
     }
@@ -145,9 +147,9 @@ impl JobPlan {
     fn aad(&self, spi: u32, sequence: u64) -> ([u8; AAD_BYTES], u8) {
         // Without ESN the upper half is 0, and what is behind the lower is not in use.
         let (words, len) = if self.esn { (sequence, AAD_BYTES) } else { (sequence << 32, ESP_HEADER) };
-        let aad = u128::from(spi) << 96 | u128::from(words) << 32;
         let mut bytes = [0; AAD_BYTES];
-        bytes.copy_from_slice(&aad.to_be_bytes()[..AAD_BYTES]);
+        bytes[..8].copy_from_slice(&(u64::from(spi) << 32 | words >> 32).to_be_bytes());
+        bytes[8..].copy_from_slice(&(words as u32).to_be_bytes());
         (bytes, len as u8)
     }
 

@@ -491,11 +491,10 @@ impl OutboundSa {
         context: &FinishContext,
         status: CryptoStatus,
     ) -> Result<(), DropReason> {
-        match status {
-            CryptoStatus::Done => ah::restore(frame, context),
-            CryptoStatus::Refused(reason) => Err(reason),
-            CryptoStatus::Pending | CryptoStatus::IcvMismatch => Err(DropReason::EngineFailed),
+        if status == CryptoStatus::Done {
+            return ah::restore(frame, context);
         }
+        Err(if let CryptoStatus::Refused(reason) = status { reason } else { DropReason::EngineFailed })
     }
 }
 

@@ -73,18 +73,23 @@ impl IpTemplate {
     /// If `packet` is shorter than the header.
     #[inline(always)]
     pub fn write(&self, packet: &mut [u8], own: IpVariables) {
-        let class = u64::from(own.traffic_class);
         if self.is_v6 {
-            let payload = (packet.len() - ipv6::HEADER_BYTES) as u16;
-            let last = u64::from(u16::from_be_bytes([self.protocol, self.hop_limit]));
-            let first = 6 << 60 | class << 52 | u64::from(payload) << 16 | last;
-            packet[..8].copy_from_slice(&first.to_be_bytes());
-            packet[8..ipv6::HEADER_BYTES].copy_from_slice(&self.addresses);
-            return;
+            return self.write_v6(packet, own);
         }
         let len = packet.len() as u16;
         let Some(header) = packet.first_chunk_mut() else { panic!("the packet is shorter than its header") };
         self.write_v4(header, len, own);
+    }
+
+    // Not inlined beside the other, or both copy their addresses by one call.
+    #[inline(never)]
+    fn write_v6(&self, packet: &mut [u8], own: IpVariables) {
+        let class = u64::from(own.traffic_class);
+        let payload = (packet.len() - ipv6::HEADER_BYTES) as u16;
+        let last = u64::from(u16::from_be_bytes([self.protocol, self.hop_limit]));
+        let first = 6 << 60 | class << 52 | u64::from(payload) << 16 | last;
+        packet[..8].copy_from_slice(&first.to_be_bytes());
+        packet[8..ipv6::HEADER_BYTES].copy_from_slice(&self.addresses);
     }
 
     /// Writes an IPv4 header, of a packet that is `len` bytes long.
