@@ -32,6 +32,7 @@
 //! | packets of a failed engine are not done again | traffic that does not flow again |
 //! | an engine comes back without its keys | traffic that does not flow again |
 //! | IVs of CBC are not random | an IV that was used twice |
+//! | the directory of SAs names a wrong worker | traffic that does not flow again |
 //! | what a port has no room for is thrown away | packets that are gone and that nothing counted |
 //!
 //! Not found was that packets without an SA are not counted when their time is over: so many wait here that the oldest is pushed out first.
