@@ -58,7 +58,7 @@ impl AcquireQueue {
         (lost, is_due.then_some(acquire))
     }
 
-    /// Takes out what waits for a tunnel, in order.
+    /// Removes what waits for a tunnel, in order.
     pub(super) fn release(&mut self, tunnel: TunnelId, frames: &mut Vec<Frame>) {
         if let Some(waiting) = self.tunnels.remove(&tunnel) {
             self.count -= waiting.packets.len();
@@ -66,7 +66,7 @@ impl AcquireQueue {
         }
     }
 
-    /// Takes out what has waited too long.
+    /// Removes what has waited too long.
     pub(super) fn expire(&mut self, now_ns: u64, lost: &mut Vec<WithoutSa>) {
         for waiting in self.tunnels.values_mut() {
             while let Some((since, _)) = waiting.packets.front()

@@ -1,6 +1,6 @@
 //! The engines of one worker, and what happens when one of them fails.
 //!
-//! An engine that errs, hangs past its deadline or vanishes is taken out. Its packets are done again
+//! An engine that errs, hangs past its deadline or vanishes is quarantined. Its packets are done again
 //! elsewhere from copies of their input, its results are no longer believed, and it is probed until it
 //! comes back with all its keys. Nothing is lost, nothing is sent twice.
 
@@ -28,7 +28,7 @@ pub(super) struct Context<'a> {
 /// What the operator is told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EngineEvent {
-    /// An engine was taken out.
+    /// An engine was quarantined.
     Quarantined {
         /// Its name.
         engine: String,
@@ -149,7 +149,7 @@ impl EngineSet {
         std::mem::take(&mut self.events)
     }
 
-    /// Installs an SA's keys in every engine that can use them. An engine that fails at it is taken out.
+    /// Installs an SA's keys in every engine that can use them. An engine that fails at it is quarantined.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if no engine at all can do the transform.

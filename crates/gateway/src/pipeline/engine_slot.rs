@@ -19,7 +19,7 @@ const LONGEST_PROBE_NS: u64 = 10_000_000_000;
 pub enum Health {
     /// It takes work.
     Up,
-    /// It was taken out.
+    /// It was quarantined.
     Down {
         /// What it did.
         reason: String,
@@ -37,7 +37,7 @@ pub struct SlotCounters {
     pub multi_packets: u64,
     /// Time that these took it, in ns of its own time; what it could not tell is not in it.
     pub service_ns: u64,
-    /// Times that it was taken out.
+    /// Times that it was quarantined.
     pub failures: u64,
     /// Packets that were done again elsewhere.
     pub retried_packets: u64,

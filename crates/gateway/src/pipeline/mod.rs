@@ -102,7 +102,7 @@ pub struct Pipeline {
     given_up: Vec<WithoutSa>,
     /// To be retired once nothing of theirs can be waiting.
     retiring: Vec<SaIndex>,
-    /// SAs of this worker as they were when they were taken out.
+    /// SAs of this worker as they were when they were removed.
     departed: Vec<SaView>,
     released: Released,
     /// What is ready to leave; the owner drains it.
@@ -278,7 +278,7 @@ impl Pipeline {
         }
     }
 
-    /// Takes the SAs of this worker that were taken out since the last call, as they were then.
+    /// Takes the SAs of this worker that were removed since the last call, as they were then.
     pub fn take_departed(&mut self) -> Vec<SaView> {
         std::mem::take(&mut self.departed)
     }
