@@ -1,5 +1,7 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
+mod waiting;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,14 +20,6 @@ use crate::watch::Watch;
 const BURST: usize = 64;
 /// How often time alone is looked at, in ns: keep-alives, lifetimes.
 const TICK_NS: u64 = 100_000_000;
-/// The longest sleep while nothing is under way, in ms; a stop is seen within it.
-const IDLE_MS: u16 = 100;
-/// How long it sleeps where a port cannot wake it.
-const ASK_AGAIN: Duration = Duration::from_micros(50);
-/// Rounds without any movement before the thread gives up its core while engines work.
-const SPINS: u32 = 64;
-/// How long it then gives up its core where an engine wakes nobody.
-const NAP: Duration = Duration::from_micros(20);
 
 /// Which side of the gateway a port is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -314,76 +308,6 @@ impl Worker {
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
-    }
-
-    /// Whether nothing is under way and no port is known to have anything: it may [wait](Self::idle) without another round.
-    pub fn is_at_rest(&self) -> bool {
-        self.watch.is_quiet() && self.is_drained()
-    }
-
-    /// Waits until a port or an engine has something or time must be looked at. With packets under way at an engine that wakes nobody, it only
-    /// gives up the core for a moment.
-    pub fn idle(&mut self) {
-        let mut longest_ns = u64::from(IDLE_MS) * 1_000_000;
-        if !self.is_drained() {
-            if self.idle_rounds <= SPINS {
-                return std::hint::spin_loop();
-            }
-            match self.may_sleep_ns() {
-                Some(ns) => longest_ns = longest_ns.min(ns),
-                None => return std::thread::sleep(NAP),
-            }
-        }
-        if self.watch.is_mute() {
-            // A port that cannot wake us must be asked again soon.
-            if self.idle_rounds > SPINS {
-                std::thread::sleep(ASK_AGAIN);
-            }
-            return;
-        }
-        if !self.busy_poll.is_on() {
-            return self.sleep(Duration::from_nanos(longest_ns));
-        }
-        let began_ns = self.pipeline.clock().now_ns();
-        if !self.ask_on(began_ns, self.busy_poll.budget_ns().min(longest_ns)) {
-            self.sleep(Duration::from_nanos(longest_ns));
-        }
-        self.busy_poll.note(self.pipeline.clock().now_ns() - began_ns);
-    }
-
-    /// Asks for `budget_ns` whether there is anything to do, without giving up the core.
-    fn ask_on(&mut self, began_ns: u64, budget_ns: u64) -> bool {
-        let clock = self.pipeline.clock();
-        while clock.now_ns() - began_ns < budget_ns {
-            let is_handed = self.handoff.as_ref().is_some_and(|handoff| !handoff.is_empty());
-            if self.watch.ask(Duration::ZERO).0 > 0
-                || is_handed
-                || self.pipeline.stage().engines().has_completions()
-            {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn sleep(&mut self, longest: Duration) {
-        let Some(handoff) = &self.handoff else {
-            self.watch.sleep(longest);
-            return;
-        };
-        if handoff.begin_sleep(|| self.pipeline.stage().engines().has_completions()) {
-            let is_woken = self.watch.sleep(longest);
-            handoff.end_sleep(is_woken);
-        }
-    }
-
-    /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an engine that cannot, or a port
-    /// that has no room for what leaves.
-    fn may_sleep_ns(&self) -> Option<u64> {
-        let nothing_leaves = self.leaving.iter().flatten().all(Vec::is_empty);
-        // With a full pipeline the ports are not read, and one that has something would not let it sleep.
-        let may_wait = self.handoff.is_some() && nothing_leaves && self.pipeline.has_room();
-        if may_wait { self.pipeline.stage().may_sleep_ns(self.pipeline.clock().now_ns()) } else { None }
     }
 }
 

@@ -4,6 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use super::waiting::SPINS;
 use super::*;
 use crate::assemble;
 use crate::clock::VirtualTime;
@@ -265,4 +266,21 @@ fn a_worker_sleeps_until_an_engine_on_a_thread_of_its_own_wakes_it() {
     let (slow, polls) = (Software::new("slow"), 3);
     let plan = FaultPlan::once(Fault::Slow { polls }, 0);
     assert!(!may_sleep_beside(Faulty::new(Box::new(slow), plan)), "it wakes nobody");
+}
+
+#[test]
+fn a_worker_that_polls_for_a_moment_is_woken_once() {
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
+    let handoff = Handoff::between(1).expect("an event file").remove(0);
+    let pipeline = another(&config, &mut Costs::new());
+    let mut worker = Worker::new(pipeline, Vec::new(), Vec::new())
+        .busy_polling(Duration::from_micros(1_000))
+        .among(handoff);
+    let polls = |worker: &mut Worker| {
+        worker.idle();
+        worker.watch.sleeps == 0
+    };
+    worker.waker().expect("it has one").wake();
+    assert!(polls(&mut worker), "it was woken while it polled");
+    assert!(!polls(&mut worker), "nobody wants it any more, so it sleeps");
 }
