@@ -74,6 +74,7 @@ for outer in 4 6; do run "the tunnel over af_xdp, IPv$outer, tun inside" tests/o
 for encap in udp none; do
   for outer in 4 6; do run "af_xdp on both sides, IPv$outer, encap $encap" tests/af-xdp.sh "$convoy" $outer $encap; done
 done
+run "af_xdp on both sides, IPv4, two workers" env WORKERS=2 tests/af-xdp.sh "$convoy" 4 udp
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
 while [ ${#names[@]} -gt 0 ]; do finish; done
 echo "system tests: $passed passed, $failed failed"

@@ -94,7 +94,10 @@ impl AfXdp {
         next_hops: NextHops,
         attachment: Arc<Attachment>,
     ) -> io::Result<Self> {
-        let any = [IpAddr::from([0; 4]), IpAddr::from([0_u16; 8])];
+        let ends: Vec<IpAddr> = match &config.takes {
+            AfXdpTakes::Protected { addresses, .. } => addresses.clone(),
+            AfXdpTakes::Plaintext { networks } => networks.iter().map(|network| network.address).collect(),
+        };
         let reports = if queue == 0 { &config.reports[..] } else { &[] };
         let mtu = config.mtu.unwrap_or(usize::MAX).min(next_hops.interface().mtu);
         Ok(Self {
@@ -102,7 +105,7 @@ impl AfXdp {
             counters: PortCounters::default(),
             socket,
             next_hops,
-            kernel: FragmentSender::open(&any, config.mark)?,
+            kernel: FragmentSender::open(&ends, config.mark)?,
             sent_by_kernel: 0,
             is_outside: matches!(config.takes, AfXdpTakes::Protected { .. }),
             reports: Reports::open(reports)?,

@@ -189,20 +189,20 @@ impl XdpProgram {
     /// # Errors
     /// What the system refused, with the end of what the verifier said.
     pub(crate) fn load(instructions: &[Instruction]) -> io::Result<Self> {
-        match Self::try_load(instructions, &mut []) {
-            Err(error) if error.kind() != io::ErrorKind::PermissionDenied || !is_verifiers(&error) => {
-                Err(error)
-            }
-            Err(error) => {
-                let mut log = vec![0; LOG_BYTES];
-                let again = Self::try_load(instructions, &mut log);
-                let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
-                let words = String::from_utf8_lossy(&log[..end]);
-                let last = words.trim_end().rsplit('\n').take(3).collect::<Vec<_>>().join("; ");
-                again.map_err(|_| io::Error::new(error.kind(), format!("{error}: {last}")))
-            }
-            loaded => loaded,
+        let error = match Self::try_load(instructions, &mut []) {
+            Ok(loaded) => return Ok(loaded),
+            Err(error) => error,
+        };
+        // These are the verifier's; EPERM is that of a process without the right.
+        if !matches!(error.raw_os_error(), Some(libc::EACCES | libc::EINVAL)) {
+            return Err(error);
         }
+        let mut log = vec![0; LOG_BYTES];
+        let again = Self::try_load(instructions, &mut log);
+        let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
+        let words = String::from_utf8_lossy(&log[..end]);
+        let last = words.trim_end().rsplit('\n').take(3).collect::<Vec<_>>().join("; ");
+        again.map_err(|_| io::Error::new(error.kind(), format!("{error}: {last}")))
     }
 
     fn try_load(instructions: &[Instruction], log: &mut [u8]) -> io::Result<Self> {
@@ -250,9 +250,4 @@ impl XdpProgram {
         unsafe { bpf(command::PROG_TEST_RUN, &mut attributes)? };
         Ok(attributes.verdict)
     }
-}
-
-/// EACCES is the verifier's; EPERM is that of a process without the right.
-fn is_verifiers(error: &io::Error) -> bool {
-    error.raw_os_error() != Some(libc::EPERM)
 }
