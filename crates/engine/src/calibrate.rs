@@ -177,7 +177,7 @@ fn median_ns(
 /// One multi-packet's time, by the engine's own measure where it has one.
 fn time_once(engine: &mut dyn Engine, packets: Vec<Prepared>) -> Result<(u64, Vec<Prepared>), EngineError> {
     let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
-    let multi_packet = MultiPacket { ticket, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
+    let multi_packet = MultiPacket::new(ticket, CALIBRATION_SA, Direction::Seal, packets);
     let start = Instant::now();
     engine.submit(multi_packet).map_err(|refused| refused.reason)?;
     let mut completions: Vec<Completion> = Vec::new();

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::task::Waker;
 
-use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
+use convoy_ipsec::{BatchTemplate, Direction, KeyMaterial, Prepared, SaIndex, Transform};
 
 use crate::EngineKind;
 
@@ -46,7 +46,8 @@ pub struct EngineDescription {
     /// Whether frames may vanish with it or come back half done, so that the input must be kept until
     /// completion. False only where it works on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
-    /// Whether a multi-packet may be a train: packets of several SAs, as they came. Only for one elsewhere; on the caller's core it
+    /// Whether a multi-packet may be a train: packets of several SAs, as they came, raw where they have
+    /// [templates](MultiPacket::templates). Only for one elsewhere; on the caller's core it
     /// is [`in_place`](Engine::in_place) that says so.
     pub takes_trains: bool,
     /// How much longer than it says its answers may take, in ns of the machine's clock: a simulation's time is not the
@@ -85,6 +86,11 @@ pub(crate) fn split_time(
 }
 
 impl MultiPacket {
+    /// Packets that are laid out.
+    pub fn new(ticket: u64, sa: SaIndex, direction: Direction, packets: Vec<Prepared>) -> Self {
+        Self { ticket, sa, direction, packets, templates: Vec::new() }
+    }
+
     /// Its part of the work, in bytes.
     fn work(&self) -> usize {
         self.packets.iter().map(|packet| packet.frame.len() + BYTES_OF_A_START).sum()
@@ -103,6 +109,43 @@ pub struct MultiPacket {
     pub direction: Direction,
     /// The packets, in order.
     pub packets: Vec<Prepared>,
+    /// How packets that are raw are laid out, run by run of one SA, for an engine that [takes trains](EngineDescription::takes_trains). Empty
+    /// where all are laid out.
+    pub templates: Vec<RunTemplate>,
+}
+
+/// What lays out a run of packets of one SA.
+#[derive(Clone, Copy, Debug)]
+pub struct RunTemplate {
+    /// The SA's template; `None` where its packets are never raw.
+    pub template: Option<BatchTemplate>,
+    /// Packets of the run.
+    pub packets: u32,
+}
+
+/// Lays raw packets out, each run by its template; `random` gives the IVs of CBC.
+pub fn lay_out(templates: &[RunTemplate], packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
+    for_each_run(templates, packets, |template, run| template.lay_out(run, random));
+}
+
+/// Makes opened packets plain, each run by its template.
+pub fn open_up(templates: &[RunTemplate], packets: &mut [Prepared]) {
+    for_each_run(templates, packets, |template, run| template.open_up(run));
+}
+
+fn for_each_run(
+    templates: &[RunTemplate],
+    mut packets: &mut [Prepared],
+    mut work: impl FnMut(&BatchTemplate, &mut [Prepared]),
+) {
+    for run in templates {
+        let len = packets.len().min(run.packets as usize);
+        let (these, rest) = packets.split_at_mut(len);
+        if let Some(template) = &run.template {
+            work(template, these);
+        }
+        packets = rest;
+    }
 }
 
 /// Whether two packets have the same keys and the same is done to them.

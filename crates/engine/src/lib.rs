@@ -22,7 +22,7 @@ pub use card::{Card, CardInFlight};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
     Binding, Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement,
-    Refused,
+    Refused, RunTemplate, lay_out, open_up,
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};

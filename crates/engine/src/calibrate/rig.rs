@@ -41,7 +41,7 @@ impl<'e> Rig<'e> {
     /// If the engine refuses the burst.
     pub fn run(&mut self) -> Option<u64> {
         let packets = std::mem::take(&mut self.packets);
-        let multi_packet = MultiPacket { ticket: 0, sa: CALIBRATION_SA, direction: Direction::Seal, packets };
+        let multi_packet = MultiPacket::new(0, CALIBRATION_SA, Direction::Seal, packets);
         self.engine.submit(multi_packet).expect("an idle engine has room");
         loop {
             self.engine.poll(&mut self.completions);

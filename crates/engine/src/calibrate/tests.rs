@@ -63,7 +63,7 @@ impl Engine for Scripted {
             completion.service_ns = Some(self.ns_per_block * blocks(&completion.multi_packet));
             completions.push(completion);
             let (ticket, sa, direction) = (self.stale_ticket, CALIBRATION_SA, Direction::Seal);
-            let stale = MultiPacket { ticket, sa, direction, packets: Vec::new() };
+            let stale = MultiPacket::new(ticket, sa, direction, Vec::new());
             completions.push(Completion { multi_packet: stale, outcome: Outcome::Failed, service_ns: None });
         }
     }

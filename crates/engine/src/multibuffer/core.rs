@@ -275,7 +275,8 @@ fn give<'p>(
         if !has_hash {
             packet.job.esn_high = None;
         }
-        let received = arrange(packet, icv_len, seal);
+        let is_refused = matches!(packet.status, CryptoStatus::Refused(_));
+        let received = if is_refused { None } else { arrange(packet, icv_len, seal) };
         let is_arranged = received.is_some();
         arranged.push(Arranged { received, is_given: false });
         let job = &packet.job;
@@ -316,6 +317,9 @@ fn conclude(
     icv_len: usize,
     seal: bool,
 ) -> bool {
+    if let CryptoStatus::Refused(_) = packet.status {
+        return true;
+    }
     packet.status = CryptoStatus::Pending;
     let Some(received) = received else { return false };
     let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));

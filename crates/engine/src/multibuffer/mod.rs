@@ -1,6 +1,7 @@
 //! The `multibuffer` engine: Intel ipsec-mb on the worker's core or on a thread of its own, with packets of many SAs at a time.
 
 mod core;
+mod random;
 mod settings;
 
 use std::task::Waker;
@@ -11,12 +12,13 @@ use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
 pub(crate) use self::core::{Core, done_well};
 pub use settings::MultibufferSettings;
 
-use crate::interface::split_time;
+use crate::interface::{lay_out, open_up, split_time};
 use crate::remote::{Remote, Worker};
 use crate::{
     Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
     Refused,
 };
+use random::Random;
 
 /// Multi-packets that may wait for the thread.
 const DEPTH: usize = 32;
@@ -108,24 +110,32 @@ impl Multibuffer {
     }
 
     fn on_thread(name: &str, core: Option<usize>) -> Result<Self, EngineError> {
-        let (remote, transforms) = Remote::start(name, core, DEPTH, Core::new)?;
+        let (remote, transforms) = Remote::start(name, core, DEPTH, |name| {
+            Core::new(name).map(|core| OnThread { core, random: Random::default() })
+        })?;
         let description = describe(name, Placement::Lookaside, DEPTH, transforms);
         Ok(Self { description, place: Place::There(remote) })
     }
 }
 
-impl Worker for Core {
+/// The library on a thread of its own, where raw packets are laid out as well.
+struct OnThread {
+    core: Core,
+    random: Random,
+}
+
+impl Worker for OnThread {
     fn transforms(&self) -> Vec<Transform> {
-        Core::transforms(self)
+        self.core.transforms()
     }
 
     fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
         // An SA that the library refuses has no keys here, and its packets fail.
-        let _ = Core::install(self, sa, keys);
+        let _ = self.core.install(sa, keys);
     }
 
     fn remove(&mut self, sa: SaIndex) {
-        Core::remove(self, sa);
+        self.core.remove(sa);
     }
 
     fn gathers(&self) -> usize {
@@ -134,7 +144,13 @@ impl Worker for Core {
 
     fn process(&mut self, multi_packets: &mut [MultiPacket]) -> Option<u64> {
         let began = Instant::now();
-        Core::process(self, multi_packets);
+        for MultiPacket { packets, templates, .. } in &mut *multi_packets {
+            lay_out(templates, packets, &mut |iv| self.random.fill(iv));
+        }
+        self.core.process(multi_packets);
+        for MultiPacket { packets, templates, .. } in multi_packets {
+            open_up(templates, packets);
+        }
         Some(began.elapsed().as_nanos() as u64)
     }
 }

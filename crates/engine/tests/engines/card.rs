@@ -88,7 +88,7 @@ fn more_sas_than_the_cache_holds_take_turns_in_it() {
 }
 
 fn one_of(card: &mut Card, sa: convoy_ipsec::SaIndex, direction: Direction, packet: Prepared) -> Prepared {
-    card.submit(MultiPacket { ticket: 1, sa, direction, packets: vec![packet] }).expect("there is room");
+    card.submit(MultiPacket::new(1, sa, direction, vec![packet])).expect("there is room");
     let mut completions: Vec<Completion> = Vec::new();
     while completions.is_empty() {
         card.poll(&mut completions);

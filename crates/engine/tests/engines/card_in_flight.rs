@@ -30,7 +30,7 @@ fn case(transform: Transform, is_esn: bool) -> Case {
 }
 
 fn multi_packet(case: &Case, pool: &mut FramePool) -> MultiPacket {
-    MultiPacket { ticket: 1, sa: SA, direction: Direction::Seal, packets: vec![case.to_seal(pool)] }
+    MultiPacket::new(1, SA, Direction::Seal, vec![case.to_seal(pool)])
 }
 
 fn arrival(line: &mut MemoryLine) -> Vec<u8> {

@@ -38,7 +38,7 @@ fn a_multi_packet_of_an_unknown_sa_is_refused_as_it_was() {
         for step in ["never installed", "removed"] {
             let packets = vec![case.to_seal(&mut lab.pool)];
             let before = packets[0].frame.to_vec();
-            let multi_packet = MultiPacket { ticket: 9, sa: SA, direction: Direction::Seal, packets };
+            let multi_packet = MultiPacket::new(9, SA, Direction::Seal, packets);
             let refused = engine.submit(multi_packet).expect_err(step);
             assert!(
                 matches!(refused.reason, EngineError::NoKey { sa: SA, .. }),
@@ -103,7 +103,7 @@ fn many_multi_packets_come_back_once_each_or_are_refused_for_want_of_room() {
         let (mut taken, mut refused, mut done) = (Vec::new(), 0, Vec::new());
         for ticket in 0..60 {
             let packets = vec![case.to_seal(&mut lab.pool), case.to_seal(&mut lab.pool)];
-            match engine.submit(MultiPacket { ticket, sa: SA, direction: Direction::Seal, packets }) {
+            match engine.submit(MultiPacket::new(ticket, SA, Direction::Seal, packets)) {
                 Ok(()) => taken.push(ticket),
                 Err(error) => {
                     assert!(matches!(error.reason, EngineError::NoRoom(_)), "{}", error.reason);
@@ -153,7 +153,7 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
         engine.install_key(SA, &case.keys()).expect("AES-GCM");
         for ticket in 1..=20 {
             let packets = vec![case.to_seal(&mut lab.pool)];
-            let multi_packet = MultiPacket { ticket, sa: SA, direction: Direction::Seal, packets };
+            let multi_packet = MultiPacket::new(ticket, SA, Direction::Seal, packets);
             engine.submit(multi_packet).expect("one at a time");
             let began = std::time::Instant::now();
             while !engine.has_completions() {

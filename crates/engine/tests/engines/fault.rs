@@ -36,7 +36,7 @@ impl Rig {
         let packets = vec![self.case.to_seal(&mut self.pool), self.case.to_seal(&mut self.pool)];
         let ticket = self.next_ticket;
         self.next_ticket += 1;
-        let multi_packet = MultiPacket { ticket, sa: SA, direction: Direction::Seal, packets };
+        let multi_packet = MultiPacket::new(ticket, SA, Direction::Seal, packets);
         self.engine.submit(multi_packet).map_err(|refused| {
             assert_eq!(refused.multi_packet.packets.len(), 2);
             refused.reason

@@ -30,7 +30,7 @@ pub(crate) fn complete(
 ) -> Vec<Prepared> {
     let count = packets.len();
     packets.iter_mut().for_each(|packet| packet.direction = direction);
-    let multi_packet = MultiPacket { ticket: 7, sa: SA, direction, packets };
+    let multi_packet = MultiPacket::new(7, SA, direction, packets);
     engine.submit(multi_packet).unwrap_or_else(|refused| panic!("{}", refused.reason));
     let mut completions: Vec<Completion> = Vec::new();
     while engine.in_flight() > 0 {

@@ -6,7 +6,9 @@
 
 use std::task::Waker;
 
-use convoy_engine::{Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement};
+use convoy_engine::{
+    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, RunTemplate,
+};
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
@@ -66,6 +68,8 @@ pub(super) enum EngineReport {
         place: Place,
         /// The packets with their results.
         packets: Vec<Prepared>,
+        /// What laid them out, for its memory alone.
+        templates: Vec<RunTemplate>,
     },
     /// An engine is out; what it had is to be done again.
     Out {
@@ -211,6 +215,12 @@ impl EngineSet {
             Placement::Inline => slot.engine.in_place().is_some(),
             Placement::Lookaside => slot.description().takes_trains,
         }
+    }
+
+    /// Whether an engine elsewhere takes trains, and with them raw packets.
+    pub(super) fn takes_raw(&self) -> bool {
+        let mut descriptions = self.slots.iter().map(EngineSlot::description);
+        descriptions.any(|engine| engine.takes_trains && engine.placement == Placement::Lookaside)
     }
 
     /// Counts a burst that an engine did in place, and how long that took, measured or predicted.

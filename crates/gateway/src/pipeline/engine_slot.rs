@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused};
+use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate};
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
@@ -54,6 +54,8 @@ struct InFlight {
     place: Place,
     /// Copies of the input, where frames may vanish with the engine; else empty.
     kept: Vec<Prepared>,
+    /// How raw packets among them are laid out.
+    templates: Vec<RunTemplate>,
 }
 
 /// One engine of a set.
@@ -68,6 +70,7 @@ pub(super) struct EngineSlot {
     backlog: VecDeque<MultiPacket>,
     completions: Vec<Completion>,
     spare: Vec<Vec<Prepared>>,
+    spare_templates: Vec<Vec<RunTemplate>>,
     probe_pause_ns: u64,
     /// Whether the engine wakes the worker when something is done.
     pub(super) wakes: bool,
@@ -84,6 +87,7 @@ impl EngineSlot {
             backlog: VecDeque::new(),
             completions: Vec::new(),
             spare: Vec::new(),
+            spare_templates: Vec::new(),
             probe_pause_ns: FIRST_PROBE_NS,
             wakes: false,
         }
@@ -141,13 +145,16 @@ impl EngineSlot {
             for packet in &multi_packet.packets {
                 let Some(copy) = copy_of(packet, context.pool) else {
                     release(context.pool, kept);
-                    context.retry.put(place, multi_packet.packets);
+                    context.retry.put(place, multi_packet.packets, multi_packet.templates);
                     return Err("no frame was free to keep its input".to_owned());
                 };
                 kept.push(copy);
             }
         }
-        self.in_flight.push_back(InFlight { ticket: multi_packet.ticket, deadline_ns, place, kept });
+        let ticket = multi_packet.ticket;
+        let mut templates = self.spare_templates.pop().unwrap_or_default();
+        templates.clone_from(&multi_packet.templates);
+        self.in_flight.push_back(InFlight { ticket, deadline_ns, place, kept, templates });
         self.offer(multi_packet, context)
     }
 
@@ -166,7 +173,7 @@ impl EngineSlot {
         let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
         if let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) {
             release(context.pool, entry.kept);
-            context.retry.put(entry.place, multi_packet.packets);
+            context.retry.put(entry.place, multi_packet.packets, entry.templates);
         }
         Err(reason.to_string())
     }
@@ -210,12 +217,14 @@ impl EngineSlot {
             self.counters.service_ns += service_ns.unwrap_or_default();
             let kept = release(context.pool, entry.kept);
             self.spare.push(kept);
+            self.spare_templates.push(entry.templates);
             context.reports.push(EngineReport::Done {
                 engine: self.at,
                 ticket: multi_packet.ticket,
                 service_ns,
                 place: entry.place,
                 packets: multi_packet.packets,
+                templates: multi_packet.templates,
             });
             return Ok(());
         }
@@ -231,7 +240,7 @@ impl EngineSlot {
             }
             packets
         };
-        context.retry.put(entry.place, again);
+        context.retry.put(entry.place, again, entry.templates);
         Err("it reported a failed multi-packet".to_owned())
     }
 
@@ -247,10 +256,10 @@ impl EngineSlot {
                 // It never reached the engine: the packets are whole, and the copies go home on drop.
                 let multi_packet = unsent.swap_remove(at);
                 self.counters.retried_packets += multi_packet.packets.len() as u64;
-                retry.put(entry.place, multi_packet.packets);
+                retry.put(entry.place, multi_packet.packets, entry.templates);
             } else {
                 self.counters.retried_packets += entry.kept.len() as u64;
-                retry.put(entry.place, entry.kept);
+                retry.put(entry.place, entry.kept, entry.templates);
             }
         }
         self.probe_pause_ns = FIRST_PROBE_NS;

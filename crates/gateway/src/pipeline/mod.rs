@@ -21,16 +21,16 @@ pub use stage::{CryptoStage, Released, StageConfig, StageError};
 use std::collections::VecDeque;
 
 use acquire::AcquireQueue;
-use convoy_engine::{Binding, EngineDescription};
+use convoy_engine::{Binding, EngineDescription, RunTemplate, lay_out};
 use convoy_ipsec::{
-    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
-    SaProtocol, SaView, Transform, WithoutSa,
+    CryptoStatus, Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig,
+    SaDirection, SaIndex, SaProtocol, SaView, Transform, WithoutSa,
 };
 use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::{CostModel, Input};
 use own_cost::OwnCost;
-use rand::RngCore;
 use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 
 use crate::clock::Environment;
 
@@ -82,12 +82,24 @@ impl BusyRounds {
     }
 }
 
+/// Gives raw packets their numbers, in the order in which they came, and notes what lays them out.
+fn begin(ipsec: &mut Ipsec, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
+    templates.clear();
+    for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
+        let template = ipsec.begin_batch(now_ns, run[0].sa, run);
+        templates.push(RunTemplate { template, packets: run.len() as u32 });
+    }
+}
+
 /// IPsec, scheduler and engines of one worker, without ports.
 pub struct Pipeline {
     ipsec: Ipsec,
     stage: CryptoStage,
     pool: FramePool,
     random: StdRng,
+    /// Whether packets are left raw until it is known who does them.
+    is_raw: bool,
+    templates: Vec<RunTemplate>,
     clock: Clock,
     /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
     round_ns: Option<u64>,
@@ -112,17 +124,22 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
     pub fn new(
-        ipsec: Ipsec,
-        stage: CryptoStage,
+        mut ipsec: Ipsec,
+        mut stage: CryptoStage,
         pool: FramePool,
         environment: impl Into<Environment>,
     ) -> Self {
-        let Environment { clock, random, .. } = environment.into();
+        let Environment { clock, mut random, .. } = environment.into();
+        let is_raw = stage.engines().takes_raw();
+        ipsec.set_raw(is_raw);
+        stage.random = StdRng::from_rng(&mut random);
         Self {
             ipsec,
             stage,
             pool,
             random,
+            is_raw,
+            templates: Vec::new(),
             clock,
             round_ns: None,
             own_cost: OwnCost::default(),
@@ -335,10 +352,23 @@ impl Pipeline {
             Direction::Seal => &mut self.outbound.protect,
             Direction::Open => &mut self.inbound.open,
         };
+        if self.is_raw {
+            begin(&mut self.ipsec, now_ns, prepared, &mut self.templates);
+            let is_refused = |packet: &Prepared| matches!(packet.status, CryptoStatus::Refused(_));
+            if prepared.iter().any(is_refused) {
+                lay_out(&self.templates, prepared, &mut |iv| self.random.fill_bytes(iv));
+                self.templates.clear();
+                self.released.of(direction).extend(prepared.extract_if(.., |packet| is_refused(packet)));
+            }
+        }
         if self.waiting.is_empty() {
             let input = if prepared.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
-            self.stage.take_train(now_ns, prepared, input, &mut self.pool, &mut self.released);
+            let (pool, released) = (&mut self.pool, &mut self.released);
+            if self.stage.take_train(now_ns, prepared, &mut self.templates, input, pool, released) {
+                return;
+            }
         }
+        lay_out(&self.templates, prepared, &mut |iv| self.random.fill_bytes(iv));
         for packet in prepared.drain(..) {
             if !self.waiting.is_empty() {
                 self.waiting.push_back(packet);
@@ -353,7 +383,10 @@ impl Pipeline {
             return;
         }
         let now_ns = self.now_ns();
-        self.admit_train(now_ns);
+        // Else the window has them: to try in vain would move all that wait for each packet that it takes.
+        if self.stage.trains.packets > 0 {
+            self.admit_train(now_ns);
+        }
         while self.stage.room() > 0 {
             let Some(packet) = self.waiting.pop_front() else { break };
             if let Err(packet) = self.stage.push(now_ns, packet) {
@@ -372,8 +405,10 @@ impl Pipeline {
             {
                 train.extend(self.waiting.pop_front());
             }
-            let is_taken =
-                self.stage.take_train(now_ns, &mut train, Input::More, &mut self.pool, &mut self.released);
+            // What waits is laid out.
+            let (none, input) = (&mut Vec::new(), Input::More);
+            let (pool, released) = (&mut self.pool, &mut self.released);
+            let is_taken = self.stage.take_train(now_ns, &mut train, none, input, pool, released);
             if !is_taken {
                 train.drain(..).rev().for_each(|packet| self.waiting.push_front(packet));
                 break;

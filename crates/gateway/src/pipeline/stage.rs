@@ -8,6 +8,8 @@ use convoy_packet::FramePool;
 use convoy_scheduler::{
     ConfigError, CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Scheduler, SchedulerConfig,
 };
+use rand::SeedableRng;
+use rand::rngs::StdRng;
 
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
@@ -96,6 +98,8 @@ pub struct CryptoStage {
     /// What failed engines left; it goes before new input.
     pub(super) retry: Retry,
     pub(super) trains: Trains,
+    /// Makes the IVs of CBC for raw packets that are laid out here.
+    pub(super) random: StdRng,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
@@ -143,6 +147,7 @@ impl CryptoStage {
             algorithms: Vec::new(),
             retry: Retry::default(),
             trains: Trains::default(),
+            random: StdRng::from_os_rng(),
             done: Vec::new(),
             held: None,
             reports: Vec::new(),
@@ -316,9 +321,9 @@ impl CryptoStage {
         if self.retry.packets.is_empty() && self.trains.packets == 0 { self.scheduler.room() } else { 0 }
     }
 
-    /// Puts a packet into the window at `now_ns` and gives it its place in the order of its SA. One that its port has opened already only takes that
-    /// place. The time comes from the caller, who
-    /// reads the clock once a burst: read per packet it was a tenth of the path at 64 bytes.
+    /// Puts a packet into the window at `now_ns` and gives it its place in the order of its SA. One that its port has opened already, or that
+    /// was refused, only takes that place. The time comes from the caller, who reads the clock once a burst: read per packet it was a tenth of
+    /// the path at 64 bytes.
     ///
     /// # Errors
     /// The packet itself, when there is no room or its SA is unknown here.
@@ -332,7 +337,7 @@ impl CryptoStage {
         if self.config.ordered {
             prepared.reorder_index = self.order.admit(prepared.sa.0);
         }
-        if prepared.status == CryptoStatus::Done {
+        if prepared.status != CryptoStatus::Pending {
             self.done.push(prepared);
         } else if let Err(refused) = self.schedule(now_ns, prepared) {
             self.retry.packets.push_back(refused);
@@ -438,7 +443,7 @@ impl CryptoStage {
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
         let Some(direction) = items.first().map(|packet| packet.direction) else { return };
-        let multi_packet = MultiPacket { ticket, sa: SaIndex(sa), direction, packets: items };
+        let multi_packet = MultiPacket::new(ticket, SaIndex(sa), direction, items);
         let deadline_ns = self.deadline_ns(now_ns, engine, predicted_wait + predicted_processing);
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
         self.engines.submit(engine, multi_packet, Place::OfEach, deadline_ns, context);
@@ -463,12 +468,13 @@ impl CryptoStage {
         let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
-                EngineReport::Done { engine, ticket, service_ns, place, mut packets } => {
+                EngineReport::Done { engine, ticket, service_ns, place, mut packets, templates } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     if self.engines.description(engine).placement == Placement::Inline {
                         self.inline_ns += service_ns.unwrap_or_default();
                     }
                     if let Place::Train(place) = place {
+                        self.trains.keep_templates(templates);
                         self.release_train(place, packets, released);
                         continue;
                     }

@@ -6,10 +6,11 @@
 
 use std::collections::VecDeque;
 
-use convoy_engine::MultiPacket;
+use convoy_engine::{MultiPacket, RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex};
 use convoy_packet::FramePool;
 use convoy_scheduler::{GivenTrain, Input, OrderedRelease, TrainChoice, TrainPart};
+use rand::RngCore;
 
 use super::engine_set::Context;
 use super::stage::{CryptoStage, Released};
@@ -57,6 +58,7 @@ pub(super) enum Place {
 struct Failed {
     place: u64,
     packets: Vec<Prepared>,
+    templates: Vec<RunTemplate>,
 }
 
 /// What failed engines left.
@@ -69,10 +71,10 @@ pub(super) struct Retry {
 
 impl Retry {
     /// Takes what is to be done again.
-    pub(super) fn put(&mut self, place: Place, packets: Vec<Prepared>) {
+    pub(super) fn put(&mut self, place: Place, packets: Vec<Prepared>, templates: Vec<RunTemplate>) {
         match place {
             Place::OfEach => self.packets.extend(packets),
-            Place::Train(place) => self.trains.push_back(Failed { place, packets }),
+            Place::Train(place) => self.trains.push_back(Failed { place, packets, templates }),
         }
     }
 }
@@ -84,6 +86,7 @@ pub(super) struct Trains {
     order: OrderedRelease<Vec<Prepared>>,
     leaving: Vec<Vec<Prepared>>,
     spare: Vec<Vec<Prepared>>,
+    spare_templates: Vec<Vec<RunTemplate>>,
     /// Packets of all of them.
     pub(super) packets: u64,
     /// How many were begun, by direction.
@@ -109,6 +112,14 @@ impl Trains {
     fn keep_buffer(&mut self, buffer: Vec<Prepared>) {
         if self.spare.len() < SPARE_BUFFERS && buffer.capacity() > 0 {
             self.spare.push(buffer);
+        }
+    }
+
+    /// Keeps the memory of templates for the next train.
+    pub(super) fn keep_templates(&mut self, mut templates: Vec<RunTemplate>) {
+        if self.spare_templates.len() < SPARE_BUFFERS && templates.capacity() > 0 {
+            templates.clear();
+            self.spare_templates.push(templates);
         }
     }
 
@@ -149,6 +160,7 @@ impl CryptoStage {
         &mut self,
         now_ns: u64,
         packets: &mut Vec<Prepared>,
+        templates: &mut Vec<RunTemplate>,
         input: Input,
         pool: &mut FramePool,
         released: &mut Released,
@@ -158,6 +170,10 @@ impl CryptoStage {
         }
         let Some(given) = self.choose(now_ns, packets, input, pool) else { return false };
         let direction = packets[0].direction;
+        if given.is_here {
+            lay_out(templates, packets, &mut |iv| self.random.fill_bytes(iv));
+            templates.clear();
+        }
         if given.is_here && !self.trains.are_out(direction) {
             self.process_here(now_ns, &given.train, packets);
             if packets.iter().all(|packet| packet.status != CryptoStatus::Pending) {
@@ -170,14 +186,20 @@ impl CryptoStage {
         self.inside += packets.len() as u64;
         self.trains.packets += packets.len() as u64;
         let place = self.trains.begin(direction);
-        self.carry_out(now_ns, &given, Failed { place, packets }, pool, released);
+        let templates = match given.is_here {
+            true => Vec::new(),
+            false => std::mem::replace(templates, self.trains.spare_templates.pop().unwrap_or_default()),
+        };
+        self.carry_out(now_ns, &given, Failed { place, packets, templates }, pool, released);
         true
     }
 
     /// Does again what failed engines left of trains; whether anything moved.
     pub(super) fn retry_trains(&mut self, pool: &mut FramePool, released: &mut Released) -> bool {
         let mut moved = false;
-        while let Some(failed) = self.retry.trains.pop_front() {
+        while let Some(mut failed) = self.retry.trains.pop_front() {
+            lay_out(&failed.templates, &mut failed.packets, &mut |iv| self.random.fill_bytes(iv));
+            failed.templates.clear();
             let now_ns = self.clock.now_ns();
             let Some(given) = self.choose(now_ns, &failed.packets, Input::Paused, pool) else {
                 self.retry.trains.push_front(failed);
@@ -283,10 +305,11 @@ impl CryptoStage {
     }
 
     fn send_train(&mut self, now_ns: u64, given: &Given, train: Failed, pool: &mut FramePool) {
-        let Failed { place, packets } = train;
+        let Failed { place, packets, templates } = train;
         let Some(first) = packets.first() else { return };
         let ticket = self.scheduler.give_train(now_ns, &given.train, given.wait);
-        let multi_packet = MultiPacket { ticket, sa: first.sa, direction: first.direction, packets };
+        let (sa, direction) = (first.sa, first.direction);
+        let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
         let engine = given.train.engine;
         let deadline_ns = self.deadline_ns(now_ns, engine, given.wait + given.train.predicted);
         let retry = &mut self.retry;

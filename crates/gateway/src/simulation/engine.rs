@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use convoy_engine::{
     Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement, Refused,
-    Software,
+    Software, lay_out, open_up,
 };
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
-use rand::{Rng, SeedableRng};
+use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::clock::VirtualTime;
@@ -73,7 +73,10 @@ impl VirtualEngine {
 
     /// Does a multi-packet of any SAs.
     fn process(&mut self, mut multi_packet: MultiPacket) -> Completion {
-        self.engine.in_place().expect("software works in place").process(&mut multi_packet.packets);
+        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        lay_out(templates, packets, &mut |iv| self.dice.fill_bytes(iv));
+        self.engine.in_place().expect("software works in place").process(packets);
+        open_up(templates, packets);
         Completion { multi_packet, outcome: Outcome::Done, service_ns: None }
     }
 
@@ -111,7 +114,7 @@ impl Engine for VirtualEngine {
             let reason = EngineError::NoRoom(self.description.name.clone());
             return Err(Box::new(Refused { multi_packet, reason }));
         }
-        let blocks = multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum();
+        let blocks = multi_packet.packets.iter().map(|packet| u64::from(packet.blocks())).sum();
         let service_ns = self.character.cost.cost(blocks);
         let mut done = Vec::new();
         if self.description.takes_trains {
@@ -142,8 +145,7 @@ impl Engine for VirtualEngine {
             let ticket = completion.multi_packet.ticket;
             completions.push(completion);
             if self.happens(self.character.twice) {
-                let again =
-                    MultiPacket { ticket, sa: SaIndex(0), direction: Direction::Seal, packets: Vec::new() };
+                let again = MultiPacket::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
                 completions.push(Completion {
                     multi_packet: again,
                     outcome: Outcome::Done,

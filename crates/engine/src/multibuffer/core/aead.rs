@@ -17,6 +17,9 @@ pub(super) fn give<'p>(
     packet: &'p mut Prepared,
 ) {
     let Prepared { frame, job, status, .. } = packet;
+    if let CryptoStatus::Refused(_) = status {
+        return;
+    }
     let cipher = (job.cipher_start.into(), job.cipher_len.into());
     let auth = (job.auth_start.into(), job.auth_len.into());
     let is_given = job.nonce_len == NONCE_LEN
@@ -28,8 +31,10 @@ pub(super) fn give<'p>(
 /// Writes a packet's status; `given` is the place of the next job in the burst. `false` if the library did not do it.
 #[inline]
 pub(super) fn conclude(packet: &mut Prepared, results: &mb::Results<'_>, given: &mut usize) -> bool {
-    if packet.status == CryptoStatus::Pending {
-        return false;
+    match packet.status {
+        CryptoStatus::Pending => return false,
+        CryptoStatus::Refused(_) => return true,
+        CryptoStatus::Done | CryptoStatus::IcvMismatch => {}
     }
     let ended = results.ended(*given);
     *given += 1;

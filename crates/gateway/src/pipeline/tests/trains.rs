@@ -1,6 +1,6 @@
 //! Trains: bursts that engines take as they came, here or elsewhere.
 
-use convoy_engine::{InPlace, Placement};
+use convoy_engine::{InPlace, Placement, lay_out, open_up};
 
 use super::*;
 
@@ -88,7 +88,10 @@ impl Engine for Elsewhere {
     fn poll(&mut self, completions: &mut Vec<Completion>) {
         self.has.iter_mut().for_each(|(polls, _)| *polls += 1);
         for (_, mut multi_packet) in self.has.extract_if(.., |(polls, _)| *polls == 2) {
-            self.engine.in_place().expect("software works in place").process(&mut multi_packet.packets);
+            let MultiPacket { packets, templates, .. } = &mut multi_packet;
+            lay_out(templates, packets, &mut |iv| iv.fill(0x77));
+            self.engine.in_place().expect("software works in place").process(packets);
+            open_up(templates, packets);
             completions.push(Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(1_000) });
         }
     }
@@ -102,7 +105,7 @@ impl Engine for Elsewhere {
 fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
     let mut burst = (0..count).map(|number| packet(pool, number % SAS, number)).collect();
     let mut released = Released::default();
-    stage.take_train(0, &mut burst, Input::Paused, pool, &mut released);
+    stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
     for packet in burst.drain(..) {
         assert!(stage.push(0, packet).is_ok(), "the window has room for all");
     }
@@ -162,7 +165,7 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
     let is_done_at_once = |stage: &mut CryptoStage, pool: &mut FramePool| {
         let mut burst = vec![packet(pool, 0, 0)];
         let mut released = Released::default();
-        stage.take_train(0, &mut burst, Input::Paused, pool, &mut released);
+        stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
         !released.is_empty()
     };
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
@@ -196,7 +199,7 @@ fn run_trains(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<
             train.extend((next..count.min(next + 4)).map(|number| packet(pool, number % SAS, number)));
             next += train.len() as u32;
         }
-        stage.take_train(stage.clock.now_ns(), &mut train, Input::More, pool, &mut released);
+        stage.take_train(stage.clock.now_ns(), &mut train, &mut Vec::new(), Input::More, pool, &mut released);
         stage.pump(Input::Paused, pool, &mut released);
         for done in released.outbound.drain(..) {
             assert_eq!(done.status, CryptoStatus::Done);
@@ -254,7 +257,7 @@ fn an_sa_goes_only_when_the_trains_that_may_have_its_packets_have_left() {
     let mut released = Released::default();
     let train = |pool: &mut FramePool, stage: &mut CryptoStage, released: &mut Released, sa| {
         let mut train = vec![packet(pool, sa, 1)];
-        assert!(stage.take_train(0, &mut train, Input::More, pool, released));
+        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::More, pool, released));
     };
     train(&mut pool, &mut stage, &mut released, 1);
     stage.retire(SaIndex(1));
@@ -284,7 +287,7 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
     for sa in [1, 2] {
         let mut train = vec![packet(&mut pool, sa, 1)];
         // The first goes elsewhere; the second would overtake it.
-        assert!(stage.take_train(0, &mut train, Input::Paused, &mut pool, &mut released));
+        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::Paused, &mut pool, &mut released));
         if sa == 1 {
             assert!(released.outbound.is_empty());
             stage.retire(SaIndex(1));
@@ -305,11 +308,53 @@ fn a_train_of_an_sa_that_the_window_holds_packets_of_is_left_to_the_window() {
     let mut released = Released::default();
     stage.push(0, packet(&mut pool, 0, 0)).expect("room");
     let mut burst = vec![packet(&mut pool, 0, 1)];
-    assert!(!stage.take_train(0, &mut burst, Input::More, &mut pool, &mut released));
+    assert!(!stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
     for _ in 0..4 {
         stage.pump(Input::Paused, &mut pool, &mut released);
     }
-    assert!(stage.take_train(0, &mut burst, Input::More, &mut pool, &mut released));
+    assert!(stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
     assert_eq!(stage.room(), 0, "and what is on a train holds up what is for the window");
     assert!(stage.push(0, packet(&mut pool, 0, 2)).is_err());
+}
+
+/// What a pipeline with these engines makes of bursts that come one behind the other, while more is at hand.
+fn through(direction: SaDirection, engines: Vec<Box<dyn Engine>>, bursts: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
+    let end = if direction == SaDirection::Outbound { 1 } else { 2 };
+    let (mut pipeline, _) = leaving::end_with(end, direction, engines, 8);
+    for burst in bursts {
+        let filled = |bytes: &Vec<u8>| pipeline.pool_mut().take_filled(bytes, 64).expect("enough frames");
+        let mut frames = burst.iter().map(filled).collect();
+        match direction {
+            SaDirection::Outbound => pipeline.outbound(&mut frames),
+            SaDirection::Inbound => pipeline.inbound(&mut frames),
+        }
+    }
+    while !pipeline.is_empty() {
+        pipeline.pump(Input::Paused);
+    }
+    assert_eq!(pipeline.ipsec().drops().total(), 0);
+    let Departures { to_outside, to_inside, .. } = &pipeline.departures;
+    to_outside.iter().chain(to_inside).map(|frame| frame.to_vec()).collect()
+}
+
+#[test]
+fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_fails() {
+    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
+    let failing = |fault| -> Vec<Box<dyn Engine>> {
+        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
+        vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))]
+    };
+    let mut plain = vec![0x5c; 100];
+    convoy_packet::IpHeader::new(253, [10, 1, 0, 1].into(), [10, 2, 0, 1].into()).write(&mut plain);
+    let plain: Vec<Vec<Vec<u8>>> = vec![vec![plain; 40]; 3];
+    let sealed = through(SaDirection::Outbound, vec![good()], &plain);
+    assert_eq!(sealed.len(), 120);
+    let sealed_bursts: Vec<Vec<Vec<u8>>> = sealed.chunks(40).map(<[_]>::to_vec).collect();
+    let opened = through(SaDirection::Inbound, vec![good()], &sealed_bursts);
+    assert_eq!(opened, plain.concat());
+    for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
+        let engines = || fault.map_or_else(|| vec![Box::new(Elsewhere::new()) as Box<dyn Engine>], failing);
+        assert!(through(SaDirection::Outbound, engines(), &plain) == sealed, "{fault:?}");
+        assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
+    }
 }
