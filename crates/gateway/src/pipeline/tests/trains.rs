@@ -358,3 +358,28 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
         assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
     }
 }
+
+#[test]
+fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_train_fails() {
+    const NUMBERS_LEFT: u32 = 5;
+    for fault in [Fault::Error, Fault::Vanish] {
+        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))];
+        let (mut pipeline, sa) = leaving::end_with(1, SaDirection::Outbound, engines, 8);
+        let sa = sa.outbound().expect("an outbound SA");
+        for packets in [1, 2 * NUMBERS_LEFT] {
+            let mut burst = leaving::packets(&mut pipeline, packets);
+            pipeline.outbound(&mut burst);
+            while !pipeline.is_empty() {
+                pipeline.pump(Input::Paused);
+            }
+            pipeline.ipsec_mut().set_sequence(sa, u64::from(u32::MAX - NUMBERS_LEFT));
+        }
+        assert_eq!(pipeline.stage().engines().counters(0).failures, 1, "{fault:?}");
+        let number = |frame: &Frame| convoy_packet::Esp::parse(&frame[20..]).expect("ESP").sequence_number();
+        let numbers: Vec<u32> = pipeline.departures.to_outside.iter().map(number).collect();
+        let expected: Vec<u32> = [1].into_iter().chain(u32::MAX - NUMBERS_LEFT + 1..=u32::MAX).collect();
+        assert_eq!(numbers, expected, "{fault:?}");
+        assert_eq!(pipeline.ipsec().drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
+    }
+}
