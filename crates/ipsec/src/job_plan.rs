@@ -154,6 +154,7 @@ impl JobPlan {
     }
 
     /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len` the bytes between IV and ICV.
+    #[inline]
     pub(crate) fn esp_job(
         &self,
         packet: &[u8],

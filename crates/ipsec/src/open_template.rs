@@ -11,8 +11,8 @@ use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, PADDING};
 use crate::{FinishContext, Form};
 
-/// Padding in bytes that a cipher without blocks needs at most.
-const SHORT_PADDING: usize = 3;
+/// Padding in bytes that no cipher's blocks need more of, and that one word holds.
+const SHORT_PADDING: usize = 16;
 
 /// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any core.
 #[derive(Clone, Copy, Debug)]
@@ -119,19 +119,33 @@ impl OpenTemplate {
 #[inline]
 pub(crate) fn plain_inner(packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
     let body = packet.get(usize::from(job.cipher_start)..usize::from(job.icv_start))?;
-    let (start, trailer) = body.split_last_chunk::<{ SHORT_PADDING + ESP_TRAILER }>()?;
-    let [_, _, _, pad_len, next] = *trailer;
-    let is_padding_good = match pad_len {
-        0 => true,
-        1 => trailer[2] == 1,
-        2 => trailer[1..3] == [1, 2],
-        3 => trailer[..3] == [1, 2, 3],
-        _ => false,
-    };
+    let (rest, [pad_len, next]) = body.split_last_chunk::<ESP_TRAILER>()?;
+    let (start, padding) = rest.split_last_chunk::<SHORT_PADDING>()?;
+    let (pad_len, next) = (usize::from(*pad_len), *next);
+    let is_padding_good = is_padding(u128::from_be_bytes(*padding), pad_len);
     let inner = PlainV4::parse(body).filter(|_| is_padding_good && next == IPV4)?;
-    let (outer_class, end) = (ip::traffic_class(packet), start.len() + SHORT_PADDING - usize::from(pad_len));
+    let (outer_class, end) = (ip::traffic_class(packet), (start.len() + SHORT_PADDING).checked_sub(pad_len)?);
     let is_ecn_same = Ecn::of(outer_class) == Ecn::of(inner.traffic_class);
     (is_ecn_same && inner.total_len <= end).then_some(inner)
+}
+
+/// By length: what padding of RFC 4303 section 2.4 is at the end of a word, and the bits of it.
+const PADDED: [(u128, u128); SHORT_PADDING + 1] = {
+    const COUNT: u128 = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
+    let mut padded = [(0, 0); SHORT_PADDING + 1];
+    let mut len = 1;
+    while len <= SHORT_PADDING {
+        let before = 8 * (SHORT_PADDING - len);
+        padded[len] = (COUNT >> before, u128::MAX >> before);
+        len += 1;
+    }
+    padded
+};
+
+/// Whether the last bytes of 16, `len` of them, count from one.
+#[inline]
+fn is_padding(bytes: u128, len: usize) -> bool {
+    PADDED.get(len).is_some_and(|(expected, bits)| (bytes ^ expected) & bits == 0)
 }
 
 /// Cuts ICV, trailer and padding off and returns the next header.
@@ -177,4 +191,28 @@ pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Resul
         inner.traffic_class = traffic_class;
     }
     Ok(inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn padding_is_a_count_from_one_and_any_other_byte_in_it_is_seen() {
+        for len in 0..=SHORT_PADDING {
+            let mut bytes = [0x5c; SHORT_PADDING];
+            bytes[SHORT_PADDING - len..].copy_from_slice(&PADDING[..len]);
+            assert!(is_padding(u128::from_be_bytes(bytes), len), "{len} bytes");
+            for at in 0..SHORT_PADDING {
+                let mut changed = bytes;
+                changed[at] ^= 0x80;
+                let is_outside = at < SHORT_PADDING - len;
+                assert_eq!(
+                    is_padding(u128::from_be_bytes(changed), len),
+                    is_outside,
+                    "{len} bytes, byte {at}"
+                );
+            }
+        }
+    }
 }

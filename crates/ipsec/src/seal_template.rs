@@ -124,6 +124,7 @@ impl SealTemplate {
     }
 
     /// The same in a packet of any transform.
+    #[inline]
     pub(crate) fn write_any(
         &self,
         frame: &mut Frame,
@@ -149,6 +150,7 @@ impl SealTemplate {
     }
 
     /// Writes the ESP header and the IV.
+    #[inline]
     pub(crate) fn write_esp(
         &self,
         packet: &mut [u8],

@@ -96,7 +96,7 @@ const _: () = assert!(size_of::<Metadata>() == 64);
 
 /// One packet buffer, owned by one stage at a time. Dereferences to the packet's bytes.
 ///
-/// It is the offset of its [`Metadata`], in bytes: to find that is one addition. Whoever has the frame has its metadata and its bytes to
+/// It is the offset of its metadata, in bytes: to find that is one addition. Whoever has the frame has its metadata and its bytes to
 /// themselves; so it may be sent to another thread, and a shared one only reads.
 #[repr(transparent)]
 pub struct Frame(NonZeroU32);

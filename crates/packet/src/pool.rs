@@ -156,7 +156,7 @@ impl FramePool {
         FrameSize::for_packet(len, tail).filter(|size| self.total(*size) > 0)
     }
 
-    /// An empty frame with [`HEADROOM_BYTES`] before it, or `None` when all are out.
+    /// An empty frame with [`HEADROOM_BYTES`](crate::HEADROOM_BYTES) before it, or `None` when all are out.
     pub fn take(&mut self, size: FrameSize) -> Option<Frame> {
         self.free_list(size).take()
     }
