@@ -184,28 +184,13 @@ impl Rig {
         }
     }
 
-    /// A round of the encrypting gateway, for which so many packets have come; it sleeps where a gateway would.
-    pub(crate) fn round_or_idle(&mut self, packets: usize) {
-        self.fill(packets);
-        let worker = &mut self.workers[0];
-        if !worker.round(true).expect("a link does not fail") {
-            worker.idle();
-        }
-        let mut gone = std::mem::take(&mut self.burst);
-        self.workers[1].round(true).expect("a link does not fail");
-        while self.sink.receive(&mut self.pool, LINK_PACKETS, &mut gone).expect("a link does not fail") > 0 {
-            self.pool.give_back_burst(&mut gone);
-        }
-        self.burst = gone;
-    }
-
     /// Packets that each engine of a gateway has done.
     pub(crate) fn taken(&self, at: usize) -> Vec<u64> {
         let engines = self.workers[at].pipeline().stage().engines();
         (0..engines.len()).map(|engine| engines.counters(engine).packets).collect()
     }
 
-    /// Sends one burst from end to end; the ticks that the sealing and the opening gateway took.
+    /// Sends one burst from end to end; the ticks that the encrypting and the decrypting gateway took.
     pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
         self.fill(burst);
         let times = [0, 1].map(|at| {
