@@ -23,6 +23,8 @@ pub(crate) use socket::RawSocket;
 const PROTOCOLS: [u8; 2] = [ESP, AH];
 /// Packets that are received at once.
 const MESSAGES: usize = 32;
+/// Calls of `receive` of which one asks all sockets, even though one had something: a busy one must not keep the others waiting.
+const ASKS_ALL_EVERY: u32 = 8;
 
 /// The `raw` port.
 pub struct Raw {
@@ -36,6 +38,8 @@ pub struct Raw {
     receiver: RawReceiver,
     /// The socket to ask first, so that each has its turn.
     turn: usize,
+    /// Calls of `receive`.
+    calls: u32,
     plan: Plan,
 }
 
@@ -101,6 +105,7 @@ impl Raw {
             receives: receives.is_some(),
             receiver: RawReceiver::new(if receives.is_some() { MESSAGES } else { 1 }),
             turn: 0,
+            calls: 0,
             plan: Plan::new(),
         })
     }
@@ -189,14 +194,25 @@ impl Port for Raw {
     ) -> Result<usize, PortError> {
         let before = burst.len();
         let limit = before + limit;
+        self.calls = self.calls.wrapping_add(1);
+        let asks_all = self.calls.is_multiple_of(ASKS_ALL_EVERY);
         let mut drained = 0;
         while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
             && burst.len() < limit
             && drained < self.endpoints.len()
             && self.receives
         {
-            drained = if self.receive_from(self.turn)? { 0 } else { drained + 1 };
-            self.turn = (self.turn + 1) % self.endpoints.len();
+            // What the others have is told again by whoever watches them.
+            if drained > 0 && burst.len() > before && !asks_all {
+                break;
+            }
+            let may_have_more = self.receive_from(self.turn)?;
+            let had_some = self.receiver.has_waiting();
+            drained = if may_have_more { 0 } else { drained + 1 };
+            // The next call begins with the socket that had the last packets.
+            if may_have_more || !had_some || asks_all {
+                self.turn = (self.turn + 1) % self.endpoints.len();
+            }
         }
         Ok(burst.len() - before)
     }
