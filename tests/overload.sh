@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Ten times the packets that two gateways can carry: what comes through stays what it was, memory does not grow, and pings are answered at
+# Several times the packets that two gateways can carry, ten if the sender manages and at least three: what comes through stays what it was, memory does not grow, and pings are answered at
 # once when it is over. A modelled engine bounds the gateways, so that the sender has cores to spare. Needs root.
 # usage: overload.sh CONVOY PORT
 set -euo pipefail

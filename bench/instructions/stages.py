@@ -42,8 +42,9 @@ RULES = [
         ("completion and order", r"/crates/scheduler/src/", r"complete|recycle"),
         ("choice", r"/crates/scheduler/src/", ""),
         ("finish", r"/crates/ipsec/src/(processor/)?(in|out)bound\.rs", r"finish"),
+        ("finish", r"/crates/ipsec/src/processor/delivery\.rs", ""),
         ("finish", r"/crates/ipsec/src/open_template\.rs", r"strip"),
-        ("prepare", r"/crates/ipsec/src/(outbound|inbound|envelope|outer_header|(seal|open)_template|job_plan|job)\.rs", ""),
+        ("prepare", r"/crates/ipsec/src/(outbound(/general)?|inbound|envelope|outer_header|(seal|open)_template|job_plan|job)\.rs", ""),
         ("classify", r"/crates/ipsec/src/processor", ""),
         ("worker's round", r"/crates/gateway/src/(worker\.rs|pipeline/)", ""),
     ]

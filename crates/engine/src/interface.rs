@@ -56,6 +56,15 @@ pub struct EngineDescription {
 }
 
 impl EngineDescription {
+    /// # Errors
+    /// [`EngineError::Unsupported`] if it cannot do the transform.
+    pub(crate) fn check_transform(&self, transform: Transform) -> Result<(), EngineError> {
+        if self.transforms.contains(&transform) {
+            return Ok(());
+        }
+        Err(EngineError::Unsupported { engine: self.name.clone(), transform })
+    }
+
     /// Hands back a multi-packet of an SA that has no key here.
     pub(crate) fn refuse_unkeyed(&self, multi_packet: MultiPacket) -> Box<Refused> {
         let reason = EngineError::NoKey { engine: self.name.clone(), sa: multi_packet.sa };

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use convoy_ipsec::Transform;
-use convoy_settings::{At, Checker, Entries, Kinds, Table};
+use convoy_settings::Checker;
 
 use crate::backend::{AutoSelect, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, Missing};
 use crate::card::CardEngineSettings;
@@ -67,36 +67,17 @@ macro_rules! registry {
             }
         }
 
-        /// The keys of an engine as they are written, by its kind.
-        pub enum EngineKeys { $($(#[$doc])* $kind(<$settings as EngineBackend>::Keys),)* }
+        convoy_settings::kinds! {
+            /// The keys of an engine as they are written, by its kind.
+            pub enum EngineKeys like "multibuffer" {
+                $($(#[$doc])* $kind $word => <$settings as EngineBackend>::Keys,)*
+            }
+        }
 
         impl EngineKeys {
             /// The settings, with what is wrong with them.
             pub fn check(&self, c: &mut Checker<'_>) -> EngineSettings {
                 match self { $(Self::$kind(keys) => EngineSettings::$kind($settings::check(keys, c)),)* }
-            }
-        }
-
-        impl Kinds for EngineKeys {
-            const WORDS: &'static [&'static str] = &[$($word,)*];
-            const EXAMPLE: &'static str = EngineKind::Multibuffer.word();
-
-            fn keys(kind: usize) -> &'static [&'static str] {
-                [$(<$settings as EngineBackend>::Keys::KEYS,)*][kind]
-            }
-
-            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
-                [$(<$settings as EngineBackend>::Keys::NOTES,)*][kind]
-            }
-
-            fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
-                let take: &[fn(&mut Entries<'_, '_, '_>) -> Self] =
-                    &[$(|entries| Self::$kind(Table::take(entries)),)*];
-                take[kind](entries)
-            }
-
-            fn set_at(&mut self, at: At) {
-                match self { $(Self::$kind(keys) => keys.set_at(at),)* }
             }
         }
     };

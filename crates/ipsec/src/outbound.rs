@@ -1,8 +1,9 @@
 //! The outbound SA: from a plain packet to one whose crypto job is ready (RFC 4303 section 3.3).
 
-use convoy_packet::protocol::{ESP, NO_NEXT_HEADER, UDP};
+mod general;
+
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Frame, Layout, ip};
+use convoy_packet::{Frame, Layout};
 
 use crate::ah;
 use crate::batch::RAW_TAILROOM_BYTES;
@@ -13,11 +14,10 @@ use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::outer_header::Inner;
 use crate::path_mtu::{PathMtu, SentLately};
-use crate::sa::{no_room, write_udp};
+use crate::sa::no_room;
 use crate::sa_config::{Mode, SaConfig, SaEnds, SaProtocol};
 use crate::sad::SaCommon;
 use crate::seal_template::{Growth, SealTemplate};
-use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
 /// Behind it numbers would come again (RFC 4303 section 3.3.3).
@@ -344,90 +344,6 @@ impl OutboundSa {
         Ok(self.spend(body))
     }
 
-    /// Makes a plain packet with this layout into an IPsec packet with its job. In ESP tunnel mode one shorter than `tfc_len` is padded to
-    /// it. On an error the frame's content is undefined. Returns whether a limit was reached.
-    ///
-    /// # Errors
-    /// The reason to drop the packet.
-    pub(crate) fn prepare(
-        &mut self,
-        rest: &mut OutboundRest,
-        packet: &mut Prepared,
-        (inner, tfc_len): (&Layout, usize),
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<bool, DropReason> {
-        packet.frame.truncate(inner.total_len);
-        let sequence = self.take_sequence(rest, now_ns)?;
-        let sealed = self.seal(rest, packet, (inner, tfc_len), sequence, random);
-        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
-        self.last_used_ns = now_ns;
-        Ok(self.spend(packet.job.lifetime_bytes(rest.common.facts.name.protocol)))
-    }
-
-    fn seal(
-        &mut self,
-        rest: &OutboundRest,
-        packet: &mut Prepared,
-        (layout, tfc_len): (&Layout, usize),
-        sequence: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), DropReason> {
-        let (facts, inner) = (&rest.common.facts, Inner::of(layout));
-        let frame = &mut packet.frame;
-        match (facts.name.protocol, facts.mode) {
-            (SaProtocol::Esp, Mode::Tunnel) => {
-                pad_to(frame, tfc_len)?;
-                return self.template.esp_tunnel(packet, inner, inner.protocol(), sequence, random);
-            }
-            (SaProtocol::Esp, Mode::Transport) => {
-                return self.esp_transport(rest, packet, layout, sequence, random);
-            }
-            (SaProtocol::Ah, Mode::Tunnel) => {
-                let before = self.template.outer.len();
-                let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());
-                frame.prepend(before + header).map_err(no_room)?;
-                self.template.outer.write(frame, inner, sequence);
-                let place = ah::Place { at: before, len: header, next: inner.protocol() };
-                (packet.job, packet.context) =
-                    ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
-            }
-            (SaProtocol::Ah, Mode::Transport) => {
-                let place = ah::insert(frame, layout, self.template.plan.icv_len())?;
-                (packet.job, packet.context) =
-                    ah::seal(frame, place, self.template.spi, sequence, &self.template.plan)?;
-            }
-        }
-        packet.context.generation = self.template.generation;
-        Ok(())
-    }
-
-    /// Makes an empty frame into a dummy packet of `len` bytes of payload (RFC 4303 section 2.6), for traffic
-    /// flow confidentiality. Only ESP in tunnel mode has them. Returns whether a limit was reached.
-    ///
-    /// # Errors
-    /// The reason why none can be sent.
-    pub(crate) fn prepare_dummy(
-        &mut self,
-        rest: &mut OutboundRest,
-        packet: &mut Prepared,
-        len: usize,
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<bool, DropReason> {
-        let facts = &rest.common.facts;
-        if (facts.name.protocol, facts.mode) != (SaProtocol::Esp, Mode::Tunnel) {
-            return Err(DropReason::BadNextHeader);
-        }
-        let sequence = self.take_sequence(rest, now_ns)?;
-        let inner = Inner::of(&Layout::dummy(len));
-        let filled = packet.frame.append(len).map(&mut *random).map_err(no_room);
-        let sealed =
-            filled.and_then(|()| self.template.esp_tunnel(packet, inner, NO_NEXT_HEADER, sequence, random));
-        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
-        Ok(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
-    }
-
     fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
         self.check_limits(rest, now_ns)?;
         self.sequence += 1;
@@ -444,41 +360,6 @@ impl OutboundSa {
             return Err(if is_last { DropReason::SequenceExhausted } else { DropReason::SequenceUnreserved });
         }
         if self.usage(rest).is_over(now_ns) { Err(DropReason::SaExpired) } else { Ok(()) }
-    }
-
-    fn esp_transport(
-        &mut self,
-        rest: &OutboundRest,
-        packet: &mut Prepared,
-        inner: &Layout,
-        sequence: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), DropReason> {
-        if inner.fragment.is_some() {
-            return Err(DropReason::FragmentInTransport);
-        }
-        let Prepared { frame, job, context, .. } = packet;
-        let header = inner.unfragmentable;
-        let next = frame[inner.next_header_at];
-        let payload_len = frame.len() - header;
-        let body_len = self.template.plan.padded(payload_len + ESP_TRAILER);
-        let encap = rest.common.facts.encap;
-        let udp = encap.map_or(0, |_| UDP_HEADER);
-        let grown = udp + self.template.plan.esp_header_len();
-        let trailer_len = body_len - payload_len + self.template.plan.icv_len();
-        let bytes = frame.grow(grown, trailer_len).map_err(no_room)?;
-        write_trailer(&mut bytes[grown + header + payload_len..], body_len - payload_len, next);
-        bytes.copy_within(grown..grown + header, 0);
-        bytes[inner.next_header_at] = if encap.is_some() { UDP } else { ESP };
-        if let Some(ports) = encap {
-            write_udp(&mut bytes[header..], ports);
-        }
-        ip::set_length(bytes);
-        let esp = header + udp;
-        self.template.write_esp(bytes, esp, sequence, random);
-        *job = self.template.plan.esp_job(bytes, (esp, body_len), (self.template.spi, sequence));
-        *context = FinishContext { header: esp as u16, ..self.template.context(sequence) };
-        Ok(())
     }
 
     /// Completes a packet whose job is done: what AH hid from the engine is put back.
@@ -505,12 +386,6 @@ fn pad_to(frame: &mut Frame, tfc_len: usize) -> Result<(), DropReason> {
         frame.append(short).map_err(no_room)?.fill(0);
     }
     Ok(())
-}
-
-/// Refuses what is longer than any packet, now that it is protected.
-fn check_length(packet: &Prepared) -> Result<(), DropReason> {
-    let len = packet.frame.len() - usize::from(packet.context.saved);
-    if len > LONGEST_BYTES { Err(DropReason::PacketTooBig) } else { Ok(()) }
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 mod answers;
 mod batch;
+mod delivery;
 mod glance;
 mod inbound;
 mod outbound;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use convoy_settings::{At, Checker, Entries, Kinds, Table};
+use convoy_settings::Checker;
 
 use crate::af_xdp::AfXdpSettings;
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
@@ -82,8 +82,12 @@ macro_rules! registry {
             }
         }
 
-        /// The keys of a port as they are written, by its kind.
-        pub enum PortKeys { $($(#[$doc])* $kind(<$settings as Backend>::Keys),)* }
+        convoy_settings::kinds! {
+            /// The keys of a port as they are written, by its kind.
+            pub enum PortKeys like "udp" {
+                $($(#[$doc])* $kind $word => <$settings as Backend>::Keys,)*
+            }
+        }
 
         impl PortKeys {
             /// What holds for all of its kind.
@@ -93,29 +97,6 @@ macro_rules! registry {
 
             pub(crate) fn check(&self, entry: &Entry<'_>, c: &mut Checker<'_>) -> PortSettings {
                 match self { $(Self::$kind(keys) => PortSettings::$kind($settings::check(keys, entry, c)),)* }
-            }
-        }
-
-        impl Kinds for PortKeys {
-            const WORDS: &'static [&'static str] = &[$($word,)*];
-            const EXAMPLE: &'static str = PortKind::Udp.word();
-
-            fn keys(kind: usize) -> &'static [&'static str] {
-                [$(<$settings as Backend>::Keys::KEYS,)*][kind]
-            }
-
-            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
-                [$(<$settings as Backend>::Keys::NOTES,)*][kind]
-            }
-
-            fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
-                let take: &[fn(&mut Entries<'_, '_, '_>) -> Self] =
-                    &[$(|entries| Self::$kind(Table::take(entries)),)*];
-                take[kind](entries)
-            }
-
-            fn set_at(&mut self, at: At) {
-                match self { $(Self::$kind(keys) => keys.set_at(at),)* }
             }
         }
     };

@@ -41,6 +41,54 @@ pub trait Kinds: Sized {
     }
 }
 
+/// Declares the [`Kinds`] of a table: each with its word and its keys, which are a [`Table`]. `like` is the word to suggest where none is given.
+///
+/// ```
+/// convoy_settings::tables! {
+///     Circle { radius: u16, }
+///     Square { side: u16, }
+/// }
+/// convoy_settings::kinds! {
+///     enum Shape like "circle" {
+///         Circle "circle" => Circle,
+///         Square "square" => Square,
+///     }
+/// }
+/// assert_eq!(<Shape as convoy_settings::Kinds>::find("square"), Some(1));
+/// ```
+#[macro_export]
+macro_rules! kinds {
+    ($(#[$about:meta])* $visible:vis enum $name:ident like $example:literal {
+        $($(#[$doc:meta])* $kind:ident $word:literal => $keys:ty,)*
+    }) => {
+        $(#[$about])*
+        $visible enum $name { $($(#[$doc])* $kind($keys),)* }
+
+        impl $crate::Kinds for $name {
+            const WORDS: &'static [&'static str] = &[$($word,)*];
+            const EXAMPLE: &'static str = $example;
+
+            fn keys(kind: usize) -> &'static [&'static str] {
+                [$(<$keys as $crate::Table>::KEYS,)*][kind]
+            }
+
+            fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
+                [$(<$keys as $crate::Table>::NOTES,)*][kind]
+            }
+
+            fn take(kind: usize, entries: &mut $crate::Entries<'_, '_, '_>) -> Self {
+                let take: &[fn(&mut $crate::Entries<'_, '_, '_>) -> Self] =
+                    &[$(|entries| Self::$kind($crate::Table::take(entries)),)*];
+                take[kind](entries)
+            }
+
+            fn set_at(&mut self, at: $crate::At) {
+                match self { $(Self::$kind(keys) => $crate::Table::set_at(keys, at),)* }
+            }
+        }
+    };
+}
+
 /// A table of one kind among several.
 pub struct OfKind<C, K> {
     /// The keys that all kinds have.
@@ -73,38 +121,11 @@ mod tests {
         Both { bytes: u16, }
     }
 
-    enum Keys {
-        Plain(Plain),
-        Sized(Sized),
-        Both(Both),
-    }
-
-    impl Kinds for Keys {
-        const WORDS: &'static [&'static str] = &["plain", "sized", "both"];
-        const EXAMPLE: &'static str = "plain";
-
-        fn keys(kind: usize) -> &'static [&'static str] {
-            [Plain::KEYS, Sized::KEYS, Both::KEYS][kind]
-        }
-
-        fn notes(kind: usize) -> &'static [(&'static str, &'static str)] {
-            [Plain::NOTES, Sized::NOTES, Both::NOTES][kind]
-        }
-
-        fn take(kind: usize, entries: &mut Entries<'_, '_, '_>) -> Self {
-            match kind {
-                0 => Self::Plain(Table::take(entries)),
-                1 => Self::Sized(Table::take(entries)),
-                _ => Self::Both(Table::take(entries)),
-            }
-        }
-
-        fn set_at(&mut self, at: At) {
-            match self {
-                Self::Plain(keys) => keys.at = at,
-                Self::Sized(keys) => keys.at = at,
-                Self::Both(keys) => keys.at = at,
-            }
+    crate::kinds! {
+        enum Keys like "plain" {
+            Plain "plain" => Plain,
+            Sized "sized" => Sized,
+            Both "both" => Both,
         }
     }
 

@@ -66,10 +66,7 @@ impl Engine for Card {
     }
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        if !self.description.transforms.contains(&keys.transform()) {
-            let engine = self.description.name.clone();
-            return Err(EngineError::Unsupported { engine, transform: keys.transform() });
-        }
+        self.description.check_transform(keys.transform())?;
         self.remote.install(sa, keys)
     }
 

@@ -177,10 +177,7 @@ impl Engine for Multibuffer {
     }
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        if !self.description.transforms.contains(&keys.transform()) {
-            let engine = self.description.name.clone();
-            return Err(EngineError::Unsupported { engine, transform: keys.transform() });
-        }
+        self.description.check_transform(keys.transform())?;
         match &mut self.place {
             Place::Here(inline) => inline.core.install(sa, keys),
             Place::There(remote) => remote.install(sa, keys),

@@ -161,8 +161,8 @@ impl AfXdp {
             udp::complete_checksum(&mut frame);
         }
         let is_sent = match self.next_hops.way(destination) {
-            Way::Station(station) if frame.capacity() == CHUNK_BYTES => {
-                self.send_to(pool, frame, station, interface.station, destination.is_ipv6())
+            Way::Link(mac) if frame.capacity() == CHUNK_BYTES => {
+                self.send_to(pool, frame, mac, interface.mac, destination.is_ipv6())
             }
             _ => {
                 let is_sent = self.send_by_kernel(&frame, destination);
@@ -328,8 +328,8 @@ mod tests {
         let mut packet = vec![7; header.header_len() + payload];
         header.write(&mut packet);
         let ethertype = if address.is_ipv4() { ethernet::IPV4 } else { ethernet::IPV6 };
-        let station = MacAddress([2, 0, 0, 0, 0, 1]);
-        [&ethernet::header(station, station, ethertype)[..], &packet, &vec![0; more]].concat()
+        let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+        [&ethernet::header(mac, mac, ethertype)[..], &packet, &vec![0; more]].concat()
     }
 
     #[test]

@@ -38,8 +38,8 @@ const MESSAGE_BYTES: usize = 32 << 10;
 /// How a packet leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
-    /// To this station on the link.
-    Station(MacAddress),
+    /// To this address on the link.
+    Link(MacAddress),
     /// By the kernel.
     Kernel,
 }
@@ -48,15 +48,15 @@ pub(super) enum Way {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Interface {
     pub(super) number: u32,
-    pub(super) station: MacAddress,
+    pub(super) mac: MacAddress,
     pub(super) mtu: usize,
 }
 
 struct Destination {
     /// The next hop, if it is on this link.
     next_hop: Option<IpAddr>,
-    station: Option<MacAddress>,
-    /// Whether the kernel should be given a packet, so that it asks whether the station is still there.
+    mac: Option<MacAddress>,
+    /// Whether the kernel should be given a packet, so that it asks whether the neighbour is still there.
     is_doubtful: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct NextHops {
     changes: Socket,
     sequence: u32,
     destinations: HashMap<IpAddr, Destination>,
-    /// The last destination with a station: most packets of a burst go there.
+    /// The last destination whose address on the link is known: most packets of a burst go there.
     last: Option<(IpAddr, MacAddress)>,
     buffer: Vec<u8>,
 }
@@ -86,7 +86,7 @@ impl NextHops {
         let mut questions = Socket::new(NETLINK_ROUTE)?;
         questions.bind_auto()?;
         questions.connect(&SocketAddr::new(0, 0))?;
-        let interface = Interface { number, station: MacAddress([0; 6]), mtu: 0 };
+        let interface = Interface { number, mac: MacAddress([0; 6]), mtu: 0 };
         let mut opened = Self {
             interface,
             mark,
@@ -110,7 +110,7 @@ impl NextHops {
     #[inline]
     pub(super) fn way(&mut self, destination: IpAddr) -> Way {
         match self.last {
-            Some((last, station)) if last == destination => Way::Station(station),
+            Some((last, mac)) if last == destination => Way::Link(mac),
             _ => self.look_up(destination),
         }
     }
@@ -124,10 +124,10 @@ impl NextHops {
             self.destinations.insert(destination, found);
         }
         let found = self.destinations.get_mut(&destination).expect("it was put there");
-        match found.station {
-            Some(station) if !std::mem::take(&mut found.is_doubtful) => {
-                self.last = Some((destination, station));
-                Way::Station(station)
+        match found.mac {
+            Some(mac) if !std::mem::take(&mut found.is_doubtful) => {
+                self.last = Some((destination, mac));
+                Way::Link(mac)
             }
             _ => Way::Kernel,
         }
@@ -167,8 +167,8 @@ impl NextHops {
         use RouteNetlinkMessage as Message;
         match message {
             Message::NewNeighbour(neighbour) => {
-                let station = known(&neighbour);
-                self.learn(&neighbour, station);
+                let mac = known(&neighbour);
+                self.learn(&neighbour, mac);
             }
             Message::DelNeighbour(neighbour) => self.learn(&neighbour, None),
             Message::NewLink(link) | Message::DelLink(link) => {
@@ -190,25 +190,25 @@ impl NextHops {
         self.last = None;
     }
 
-    fn learn(&mut self, neighbour: &NeighbourMessage, station: Option<(MacAddress, bool)>) {
+    fn learn(&mut self, neighbour: &NeighbourMessage, mac: Option<(MacAddress, bool)>) {
         if neighbour.header.ifindex != self.interface.number {
             return;
         }
         let Some(address) = address_of(neighbour) else { return };
         self.last = None;
         for destination in self.destinations.values_mut().filter(|it| it.next_hop == Some(address)) {
-            destination.station = station.map(|(station, _)| station);
-            destination.is_doubtful = station.is_some_and(|(_, is_doubtful)| is_doubtful);
+            destination.mac = mac.map(|(mac, _)| mac);
+            destination.is_doubtful = mac.is_some_and(|(_, is_doubtful)| is_doubtful);
         }
     }
 
-    /// Asks the kernel for a destination's route and the station of its next hop.
+    /// Asks the kernel for a destination's route and the address of its next hop on the link.
     fn ask(&mut self, destination: IpAddr) -> Destination {
         let next_hop = self.ask_route(destination);
         let found = next_hop.and_then(|next_hop| self.ask_neighbour(next_hop));
         Destination {
             next_hop,
-            station: found.map(|(station, _)| station),
+            mac: found.map(|(mac, _)| mac),
             is_doubtful: found.is_some_and(|(_, is_doubtful)| is_doubtful),
         }
     }
@@ -265,8 +265,8 @@ impl NextHops {
             match attribute {
                 LinkAttribute::Mtu(mtu) => self.interface.mtu = mtu as usize,
                 LinkAttribute::Address(bytes) => {
-                    let station = <[u8; 6]>::try_from(bytes.as_slice()).ok().map(MacAddress);
-                    self.interface.station = station.ok_or_else(|| {
+                    let mac = <[u8; 6]>::try_from(bytes.as_slice()).ok().map(MacAddress);
+                    self.interface.mac = mac.ok_or_else(|| {
                         io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet")
                     })?;
                 }
@@ -323,7 +323,7 @@ fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     })
 }
 
-/// A neighbour's station, and whether the kernel is in doubt of it; `None` if it does not know it.
+/// A neighbour's address on the link, and whether the kernel is in doubt of it; `None` if it does not know it.
 fn known(neighbour: &NeighbourMessage) -> Option<(MacAddress, bool)> {
     let is_doubtful = match neighbour.header.state {
         NeighbourState::Reachable | NeighbourState::Permanent => false,
@@ -334,8 +334,8 @@ fn known(neighbour: &NeighbourMessage) -> Option<(MacAddress, bool)> {
     };
     neighbour.attributes.iter().find_map(|attribute| match attribute {
         NeighbourAttribute::LinkLayerAddress(bytes) => {
-            let station = <[u8; 6]>::try_from(bytes.as_slice()).ok()?;
-            Some((MacAddress(station), is_doubtful))
+            let mac = <[u8; 6]>::try_from(bytes.as_slice()).ok()?;
+            Some((MacAddress(mac), is_doubtful))
         }
         _ => None,
     })
@@ -380,12 +380,12 @@ mod tests {
 
     #[test]
     fn a_neighbour_that_the_kernel_doubts_is_known_and_one_that_it_has_given_up_is_not() {
-        let station = MacAddress([2, 0, 0, 0, 0, 9]);
+        let mac = MacAddress([2, 0, 0, 0, 0, 9]);
         for (state, expected) in [
-            (NeighbourState::Reachable, Some((station, false))),
-            (NeighbourState::Permanent, Some((station, false))),
-            (NeighbourState::Probe, Some((station, false))),
-            (NeighbourState::Stale, Some((station, true))),
+            (NeighbourState::Reachable, Some((mac, false))),
+            (NeighbourState::Permanent, Some((mac, false))),
+            (NeighbourState::Probe, Some((mac, false))),
+            (NeighbourState::Stale, Some((mac, true))),
             (NeighbourState::Incomplete, None),
             (NeighbourState::Failed, None),
             (NeighbourState::Noarp, None),

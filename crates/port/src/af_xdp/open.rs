@@ -52,7 +52,7 @@ impl AfXdp {
         fits(config, interface.mtu)?;
         let networks = networks(&config.takes).map_err(failed("make a map of networks for"))?;
         let sockets = Map::new(MapKind::Sockets, 4, config.queues).map_err(failed("make a map for"))?;
-        let link = attach(config, number, interface.station, &networks, &sockets)
+        let link = attach(config, number, interface.mac, &networks, &sockets)
             .map_err(failed("attach an XDP program (run as root, or with CAP_BPF and CAP_NET_ADMIN) to"))?;
         let mut opened: Vec<XdpSocket> = Vec::new();
         for queue in 0..config.queues as u32 {
@@ -120,7 +120,7 @@ fn networks(takes: &AfXdpTakes) -> io::Result<[Map; 2]> {
 fn attach(
     config: &AfXdpConfig,
     interface: u32,
-    station: MacAddress,
+    mac: MacAddress,
     [v4, v6]: &[Map; 2],
     sockets: &Map,
 ) -> io::Result<OwnedFd> {
@@ -128,7 +128,7 @@ fn attach(
         AfXdpTakes::Protected { addresses, udp_port, .. } => {
             Takes::Protected { addresses, udp_port: *udp_port }
         }
-        AfXdpTakes::Plaintext { .. } => Takes::Plaintext { station, maps: [v4.number(), v6.number()] },
+        AfXdpTakes::Plaintext { .. } => Takes::Plaintext { mac, maps: [v4.number(), v6.number()] },
     };
     let program = XdpProgram::load(&program(&takes, sockets.number()))?;
     match program.attach(interface, XdpMode::Driver) {

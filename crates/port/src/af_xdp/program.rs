@@ -19,10 +19,10 @@ pub(super) enum Takes<'a> {
         /// The port of UDP.
         udp_port: u16,
     },
-    /// Packets to this station whose destination is in one of two maps of prefixes, IPv4 and IPv6, by their descriptors.
+    /// Packets to this mac whose destination is in one of two maps of prefixes, IPv4 and IPv6, by their descriptors.
     Plaintext {
         /// The interface's own address.
-        station: MacAddress,
+        mac: MacAddress,
         /// The maps.
         maps: [i32; 2],
     },
@@ -80,7 +80,7 @@ fn classify(takes: &Takes<'_>, take: impl FnOnce(&mut Assembler)) -> Vec<Instruc
     asm.load(Size::Word, DATA, CONTEXT, CONTEXT_DATA);
     asm.load(Size::Word, END, CONTEXT, CONTEXT_END);
     asm.need(DATA, V4_END);
-    if let Takes::Plaintext { station: MacAddress([a, b, c, d, e, f]), .. } = *takes {
+    if let Takes::Plaintext { mac: MacAddress([a, b, c, d, e, f]), .. } = *takes {
         asm.load(Size::Word, R5, DATA, 0);
         asm.unless_equal(R5, word([a, b, c, d]), Label::Pass);
         asm.load(Size::Half, R5, DATA, 4);

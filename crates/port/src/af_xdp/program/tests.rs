@@ -7,7 +7,7 @@ use crate::sys::{Map, MapKind, XdpProgram};
 
 /// `XDP_TX`, which a frame that is taken gets in these tests: without a socket in the map a redirect is a pass.
 const TAKEN: i32 = 3;
-const STATION: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const HOST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
 const OURS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const OURS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xffff, 1);
 const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
@@ -56,10 +56,10 @@ fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
     let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
     for address in addresses {
         for protocol in [ESP, AH] {
-            assert!(is_taken(&program, &frame(STATION, header(protocol, address), &[1; 40])), "{address}");
+            assert!(is_taken(&program, &frame(HOST, header(protocol, address), &[1; 40])), "{address}");
         }
         for other in [1, 6, 58] {
-            assert!(!is_taken(&program, &frame(STATION, header(other, address), &[1; 40])), "{other}");
+            assert!(!is_taken(&program, &frame(HOST, header(other, address), &[1; 40])), "{other}");
         }
     }
     let strangers: [IpAddr; 3] = [
@@ -68,7 +68,7 @@ fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
         Ipv6Addr::new(0x2001, 0xdb9, 0, 0, 0, 0, 0xffff, 1).into(),
     ];
     for stranger in strangers {
-        assert!(!is_taken(&program, &frame(STATION, header(ESP, stranger), &[1; 40])), "{stranger}");
+        assert!(!is_taken(&program, &frame(HOST, header(ESP, stranger), &[1; 40])), "{stranger}");
     }
 }
 
@@ -77,7 +77,7 @@ fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels(
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
     for address in addresses {
-        let taken = |datagram: &[u8]| is_taken(&program, &frame(STATION, header(UDP, address), datagram));
+        let taken = |datagram: &[u8]| is_taken(&program, &frame(HOST, header(UDP, address), datagram));
         assert!(taken(&datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1])));
         assert!(taken(&datagram(4500, &[0, 0, 0x10, 1])));
         assert!(!taken(&datagram(4500, &[0, 0, 0, 0, 9, 9, 9, 9])), "IKE");
@@ -94,15 +94,15 @@ fn fragments_of_esp_are_taken_and_those_of_udp_are_the_kernels() {
     let esp_in_udp = datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]);
     for (bits, is_first) in [(0x2000_u16, true), (0x0010, false), (0x2010, false)] {
         for (protocol, payload) in [(ESP, &[1; 40][..]), (UDP, &esp_in_udp)] {
-            let mut v4 = frame(STATION, header(protocol, OURS_V4.into()), payload);
+            let mut v4 = frame(HOST, header(protocol, OURS_V4.into()), payload);
             v4[20..22].copy_from_slice(&bits.to_be_bytes());
             assert_eq!(is_taken(&program, &v4), protocol == ESP, "{bits:#x} {is_first}");
             let v6 = [&[protocol, 0, 0, 1, 0, 0, 0, 7][..], payload].concat();
-            let v6 = frame(STATION, header(FRAGMENT, OURS_V6.into()), &v6);
+            let v6 = frame(HOST, header(FRAGMENT, OURS_V6.into()), &v6);
             assert_eq!(is_taken(&program, &v6), protocol == ESP);
         }
     }
-    let mut with_dont_fragment = frame(STATION, header(UDP, OURS_V4.into()), &esp_in_udp);
+    let mut with_dont_fragment = frame(HOST, header(UDP, OURS_V4.into()), &esp_in_udp);
     with_dont_fragment[20] = 0x40;
     assert!(is_taken(&program, &with_dont_fragment));
 }
@@ -112,7 +112,7 @@ fn options_of_ipv4_move_the_udp_header() {
     let addresses = [OURS_V4.into()];
     let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
     let mut with_options =
-        frame(STATION, header(UDP, OURS_V4.into()), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
+        frame(HOST, header(UDP, OURS_V4.into()), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
     assert!(is_taken(&program, &with_options));
     with_options[14] = 0x46;
     assert!(!is_taken(&program, &with_options));
@@ -128,7 +128,7 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
     v4.set(&[&32_u32.to_ne_bytes()[..], &[198, 51, 100, 7]].concat(), 0).expect("room");
     let network = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 0).octets();
     v6.set(&[&64_u32.to_ne_bytes()[..], &network].concat(), 0).expect("room");
-    let program = load(&Takes::Plaintext { station: STATION, maps: [v4.number(), v6.number()] });
+    let program = load(&Takes::Plaintext { mac: HOST, maps: [v4.number(), v6.number()] });
     for (address, taken) in [
         ("10.2.0.1", true),
         ("10.2.0.255", true),
@@ -139,10 +139,10 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
         ("fd00:3::1", false),
     ] {
         let to: IpAddr = address.parse().expect("an address");
-        assert_eq!(is_taken(&program, &frame(STATION, header(UDP, to), &[7; 40])), taken, "{address}");
+        assert_eq!(is_taken(&program, &frame(HOST, header(UDP, to), &[7; 40])), taken, "{address}");
         assert!(!is_taken(&program, &frame(THEIRS, header(UDP, to), &[7; 40])), "{address} to another");
     }
-    let mut arp = frame(STATION, header(UDP, "10.2.0.1".parse().expect("an address")), &[7; 40]);
+    let mut arp = frame(HOST, header(UDP, "10.2.0.1".parse().expect("an address")), &[7; 40]);
     arp[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
     assert!(!is_taken(&program, &arp));
 }
@@ -152,7 +152,7 @@ fn stumps_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
     let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
     for address in addresses {
-        let whole = frame(STATION, header(UDP, address), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
+        let whole = frame(HOST, header(UDP, address), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
         // The kernel runs a program over no fewer bytes than an Ethernet header.
         for len in ethernet::HEADER_BYTES..whole.len() {
             let _ = is_taken(&program, &whole[..len]);
@@ -166,7 +166,7 @@ fn stumps_are_the_kernels() {
 fn a_port_of_either_family_alone_loads_and_takes_its_own() {
     for (ours, other) in [(IpAddr::from(OURS_V4), IpAddr::from(OURS_V6)), (OURS_V6.into(), OURS_V4.into())] {
         let program = load(&Takes::Protected { addresses: &[ours], udp_port: 4500 });
-        assert!(is_taken(&program, &frame(STATION, header(ESP, ours), &[1; 40])));
-        assert!(!is_taken(&program, &frame(STATION, header(ESP, other), &[1; 40])));
+        assert!(is_taken(&program, &frame(HOST, header(ESP, ours), &[1; 40])));
+        assert!(!is_taken(&program, &frame(HOST, header(ESP, other), &[1; 40])));
     }
 }

@@ -1,0 +1,130 @@
+//! The SAs that a crypto stage knows: how they come, what they cost each engine, and how they go.
+
+use convoy_engine::{Binding, EngineDescription};
+use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
+use convoy_scheduler::CostModel;
+
+use super::{CryptoStage, StageError, StageSa};
+use crate::pipeline::trains::Algorithms;
+
+impl CryptoStage {
+    /// Makes an SA known. `cost` gives an engine's cost model for a transform that it can do, and is asked
+    /// once per engine, transform and direction.
+    ///
+    /// # Errors
+    /// [`StageError::Engine`] if no engine can do its transform.
+    pub fn install(
+        &mut self,
+        sa: SaIndex,
+        direction: Direction,
+        keys: &KeyMaterial,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+    ) -> Result<(), StageError> {
+        let now_ns = self.clock.now_ns();
+        self.engines.install_key(now_ns, sa, keys, &mut self.retry, &mut self.reports)?;
+        let algorithm = self.algorithm((keys.transform(), direction, None), cost);
+        let at = sa.0 as usize;
+        if self.sas.len() <= at {
+            self.sas.resize_with(at + 1, || None);
+        }
+        self.sas[at] = Some(StageSa { algorithm, bound_to: None, outstanding: 0, retiring: false });
+        let common = &mut self.algorithms_of[direction as usize];
+        *common = common.with(algorithm, false);
+        Ok(())
+    }
+
+    /// Has the device of a port do an installed SA in flight, if there is one that can. To seal, its engine alone is chosen from then on, so
+    /// that no packet overtakes another. What comes in a way that the device does not know is opened by the other engines.
+    pub fn bind(
+        &mut self,
+        sa: SaIndex,
+        binding: Binding,
+        keys: &KeyMaterial,
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+    ) {
+        let Some(engine) = self.engines.bind(sa, binding, keys) else { return };
+        let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
+        let algorithm = self.algorithm((keys.transform(), Direction::Seal, Some(engine)), cost);
+        self.note_bound(sa, engine, Some(algorithm));
+    }
+
+    fn note_bound(&mut self, sa: SaIndex, engine: usize, algorithm: Option<u16>) {
+        if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
+            entry.bound_to = Some(engine);
+            entry.algorithm = algorithm.unwrap_or(entry.algorithm);
+            self.algorithms_of = [Algorithms::Several; 2];
+        }
+    }
+
+    /// The engine whose device does an SA in flight, by its place in the set.
+    pub fn bound_to(&self, sa: SaIndex) -> Option<usize> {
+        self.sas.get(sa.0 as usize)?.as_ref()?.bound_to
+    }
+
+    fn algorithm(
+        &mut self,
+        wanted: (Transform, Direction, Option<usize>),
+        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+    ) -> u16 {
+        if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
+            return at as u16;
+        }
+        let algorithm = self.algorithms.len() as u16;
+        self.algorithms.push(wanted);
+        let (transform, _, only) = wanted;
+        for engine in 0..self.engines.len() {
+            let does = || self.engines.description(engine).transforms.contains(&transform);
+            if only.map_or_else(does, |only| only == engine) {
+                let model = cost(self.engines.description(engine), transform);
+                self.scheduler.set_cost(engine, algorithm, Some(model));
+            }
+        }
+        algorithm
+    }
+
+    /// Replaces the cost models of engines for a transform: `cost` gives an engine's new one, if it has one. A transform that no SA has
+    /// had yet is not known here.
+    pub fn set_costs(
+        &mut self,
+        transform: Transform,
+        cost: &dyn Fn(&EngineDescription) -> Option<CostModel>,
+    ) {
+        for (algorithm, (known, _, only)) in (0..).zip(&self.algorithms) {
+            for engine in (0..self.engines.len()).filter(|engine| only.is_none_or(|only| only == *engine)) {
+                let description = self.engines.description(engine);
+                let does = *known == transform && description.transforms.contains(&transform);
+                if let Some(model) = does.then(|| cost(description)).flatten() {
+                    self.scheduler.set_cost(engine, algorithm, Some(model));
+                }
+            }
+        }
+    }
+
+    /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.
+    /// Nothing more of it may be pushed.
+    pub fn retire(&mut self, sa: SaIndex) {
+        if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
+            entry.retiring = true;
+            if entry.outstanding == 0 && !self.trains.retire(sa) {
+                self.forget(sa);
+            }
+        }
+    }
+
+    /// Whether SAs that were let go still have packets inside.
+    pub fn is_retiring(&self) -> bool {
+        self.sas.iter().flatten().any(|entry| entry.retiring)
+    }
+
+    /// Takes the SAs that are gone for good since the last call; their indices may be used again.
+    pub fn take_retired(&mut self) -> Vec<SaIndex> {
+        std::mem::take(&mut self.retired)
+    }
+
+    pub(in crate::pipeline) fn forget(&mut self, sa: SaIndex) {
+        self.sas[sa.0 as usize] = None;
+        self.engines.remove_key(sa);
+        self.order.remove(sa.0);
+        self.retired.push(sa);
+    }
+}
