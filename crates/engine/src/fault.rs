@@ -6,7 +6,10 @@ use std::task::Waker;
 
 use convoy_ipsec::{CryptoStatus, KeyMaterial, SaIndex};
 
-use crate::{Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome, Refused};
+use crate::{
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, MultiPacket, Outcome,
+    Placement, Refused, Takes,
+};
 
 /// A way to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -92,7 +95,12 @@ pub struct Faulty {
 impl Faulty {
     /// `engine`, failing as `plan` says. Its input must be kept, whatever the engine says of itself.
     pub fn new(engine: Box<dyn Engine>, plan: FaultPlan) -> Self {
-        let description = EngineDescription { needs_input_kept: true, ..engine.description().clone() };
+        let mut description = engine.description().clone();
+        description.needs_input_kept = true;
+        if description.placement == Placement::Inline {
+            // Its faults are in its queue, so nothing goes past that.
+            description.takes = Takes::MultiPackets;
+        }
         let mut faulty = Self {
             engine,
             description,
@@ -170,7 +178,7 @@ impl Faulty {
     }
 }
 
-impl Engine for Faulty {
+impl EngineControl for Faulty {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -189,6 +197,31 @@ impl Engine for Faulty {
         self.engine.remove_key(sa);
     }
 
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
+        match probes_left {
+            None => return Err(self.error("fails for good")),
+            Some(0) => {}
+            Some(left) => {
+                *left -= 1;
+                return Err(self.error("still fails"));
+            }
+        }
+        self.collect();
+        self.held.append(&mut self.from_engine);
+        if self.engine.in_flight() > 0 {
+            return Err(self.error("still has work of before"));
+        }
+        self.engine.probe()?;
+        // As a real device may: what it had done before it hung comes back late, what it had not is lost.
+        self.swallowed.clear();
+        self.ready.append(&mut self.held);
+        self.become_healthy();
+        Ok(())
+    }
+}
+
+impl EngineQueue for Faulty {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if matches!(self.state, State::Healthy(Some(0))) {
             self.fail();
@@ -257,29 +290,6 @@ impl Engine for Faulty {
     fn wake_by(&mut self, _: &Waker) -> bool {
         // What is slow or hangs wakes nobody.
         false
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        let State::Failing { probes_left, .. } = &mut self.state else { return self.engine.probe() };
-        match probes_left {
-            None => return Err(self.error("fails for good")),
-            Some(0) => {}
-            Some(left) => {
-                *left -= 1;
-                return Err(self.error("still fails"));
-            }
-        }
-        self.collect();
-        self.held.append(&mut self.from_engine);
-        if self.engine.in_flight() > 0 {
-            return Err(self.error("still has work of before"));
-        }
-        self.engine.probe()?;
-        // As a real device may: what it had done before it hung comes back late, what it had not is lost.
-        self.swallowed.clear();
-        self.ready.append(&mut self.held);
-        self.become_healthy();
-        Ok(())
     }
 }
 

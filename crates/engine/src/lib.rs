@@ -21,8 +21,8 @@ pub use card::CardEngineSettings;
 pub use card::{Card, CardInFlight};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
-    Binding, Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement,
-    Refused, RunTemplate, lay_out, open_up,
+    Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,
+    MultiPacket, Outcome, Placement, Refused, RunTemplate, Takes, lay_out, open_up,
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};

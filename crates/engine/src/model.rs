@@ -24,7 +24,8 @@ pub use stepped::SteppedBus;
 use crate::multibuffer::Core;
 use crate::software::{KeyTable, transforms};
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
+    Placement, Refused, Takes,
 };
 use thread::{Job, Message};
 
@@ -104,7 +105,7 @@ impl Model {
             gathers: 1,
             is_model: true,
             needs_input_kept: true,
-            takes_trains: false,
+            takes: Takes::MultiPackets,
             slack_ns: 0,
         };
         let (done, from_bus) = channel();
@@ -129,7 +130,7 @@ impl Model {
     }
 }
 
-impl Engine for Model {
+impl EngineControl for Model {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -154,6 +155,16 @@ impl Engine for Model {
         }
     }
 
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let is_alive = match &self.bus {
+            Bus::Thread { messages, .. } => messages.send(Message::Ping).is_ok(),
+            Bus::Stepped(_) => true,
+        };
+        if is_alive { Ok(()) } else { Err(self.gone()) }
+    }
+}
+
+impl EngineQueue for Model {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         let Some(keys) = self.keys.get(multi_packet.sa).cloned() else {
             return Err(self.description.refuse_unkeyed(multi_packet));
@@ -188,14 +199,6 @@ impl Engine for Model {
 
     fn in_flight(&self) -> usize {
         self.under_way + self.done.len()
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        let is_alive = match &self.bus {
-            Bus::Thread { messages, .. } => messages.send(Message::Ping).is_ok(),
-            Bus::Stepped(_) => true,
-        };
-        if is_alive { Ok(()) } else { Err(self.gone()) }
     }
 }
 

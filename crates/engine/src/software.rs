@@ -10,6 +10,8 @@ mod keys;
 mod modes;
 mod settings;
 
+use std::task::Waker;
+
 use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
 
 pub use keys::transforms;
@@ -18,8 +20,8 @@ pub use settings::SoftwareSettings;
 
 use crate::interface::is_one_run;
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
-    Refused,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
+    Outcome, Placement, Refused, Takes,
 };
 
 /// The `software` engine. Does everything that [`transforms`] lists.
@@ -41,14 +43,14 @@ impl Software {
             gathers: 1,
             is_model: false,
             needs_input_kept: false,
-            takes_trains: false,
+            takes: Takes::Trains,
             slack_ns: 0,
         };
         Self { description, keys: KeyTable::default(), done: Vec::new() }
     }
 }
 
-impl Engine for Software {
+impl EngineControl for Software {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -60,7 +62,9 @@ impl Engine for Software {
     fn remove_key(&mut self, sa: SaIndex) {
         self.keys.remove(sa);
     }
+}
 
+impl EngineQueue for Software {
     fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         let Some(keys) = self.keys.get(multi_packet.sa) else {
             return Err(self.description.refuse_unkeyed(multi_packet));
@@ -82,6 +86,10 @@ impl Engine for Software {
 
     fn in_flight(&self) -> usize {
         self.done.len()
+    }
+
+    fn wake_by(&mut self, _: &Waker) -> bool {
+        true
     }
 }
 

@@ -71,7 +71,7 @@ mod tests {
     use std::sync::{Arc, Mutex};
     use std::time::Duration;
 
-    use convoy_engine::{Engine, IdleEngine, Software};
+    use convoy_engine::{Engine, EngineControl, IdleEngine, Software};
     use convoy_ipsec::{KeyMaterial, Proposal, SaConfig, SaDirection};
 
     use super::*;

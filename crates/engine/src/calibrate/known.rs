@@ -70,7 +70,7 @@ mod tests {
     use convoy_ipsec::{Aead, Cipher, Integrity, KeyBits};
 
     use super::*;
-    use crate::{Engine, Software};
+    use crate::{EngineControl, Software};
 
     const fn gcm(key: KeyBits) -> Transform {
         Transform::Aead(Aead::AesGcm { key, icv: 16 })

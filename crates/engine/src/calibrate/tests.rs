@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
-use crate::{EngineDescription, Refused, Software};
+use crate::{EngineControl, EngineDescription, EngineQueue, Refused, Software};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
@@ -35,7 +35,7 @@ fn blocks(multi_packet: &MultiPacket) -> u64 {
     multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
 }
 
-impl Engine for Scripted {
+impl EngineControl for Scripted {
     fn description(&self) -> &EngineDescription {
         self.engine.description()
     }
@@ -47,7 +47,9 @@ impl Engine for Scripted {
     fn remove_key(&mut self, sa: SaIndex) {
         self.engine.remove_key(sa);
     }
+}
 
+impl EngineQueue for Scripted {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         let mut taken = self.taken.lock().expect("no panic");
         self.stale_ticket = taken.tickets.last().copied().unwrap_or(0);

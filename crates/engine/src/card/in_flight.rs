@@ -1,6 +1,7 @@
 //! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/card.md, "In a gateway").
 
 use std::collections::HashMap;
+use std::task::Waker;
 
 use convoy_card::nic::{NicControl, OWN_PLACES};
 use convoy_card::{Inbound, Sa};
@@ -12,8 +13,8 @@ use super::lookaside::SLACK_NS;
 use super::{clock, esp};
 use crate::software::KeyTable;
 use crate::{
-    Binding, Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Outcome, Placement,
-    Refused,
+    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
+    Outcome, Placement, Refused, Takes,
 };
 
 /// An SA that the card has.
@@ -50,7 +51,7 @@ impl CardInFlight {
             gathers: 1,
             is_model: true,
             needs_input_kept: false,
-            takes_trains: false,
+            takes: Takes::MultiPackets,
             slack_ns: SLACK_NS,
         };
         Self {
@@ -84,7 +85,7 @@ impl CardInFlight {
     }
 }
 
-impl Engine for CardInFlight {
+impl EngineControl for CardInFlight {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -128,7 +129,9 @@ impl Engine for CardInFlight {
             self.control.remove(bound.number);
         }
     }
+}
 
+impl EngineQueue for CardInFlight {
     fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         let (sa, direction) = (multi_packet.sa, multi_packet.direction);
         let sealing = self
@@ -160,5 +163,9 @@ impl Engine for CardInFlight {
 
     fn in_flight(&self) -> usize {
         self.done.len()
+    }
+
+    fn wake_by(&mut self, _: &Waker) -> bool {
+        true
     }
 }

@@ -12,7 +12,8 @@ use convoy_ipsec::{KeyMaterial, SaIndex};
 use super::core::Core;
 use crate::remote::Remote;
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, MultiPacket, Placement, Refused,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
+    Placement, Refused, Takes,
 };
 
 /// Multi-packets that may wait for the thread.
@@ -47,7 +48,7 @@ impl Card {
             gathers: 1,
             is_model: true,
             needs_input_kept: true,
-            takes_trains: false,
+            takes: Takes::MultiPackets,
             slack_ns: SLACK_NS,
         };
         Ok(Self { description, remote, left_to_software })
@@ -60,7 +61,7 @@ impl Card {
     }
 }
 
-impl Engine for Card {
+impl EngineControl for Card {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -74,6 +75,12 @@ impl Engine for Card {
         self.remote.remove(sa);
     }
 
+    fn probe(&mut self) -> Result<(), EngineError> {
+        self.remote.probe()
+    }
+}
+
+impl EngineQueue for Card {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if !self.remote.has_key(multi_packet.sa) {
             return Err(self.description.refuse_unkeyed(multi_packet));
@@ -95,9 +102,5 @@ impl Engine for Card {
 
     fn has_completions(&self) -> bool {
         self.remote.has_completions()
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        self.remote.probe()
     }
 }

@@ -43,7 +43,7 @@ impl EngineBackend for CardEngineSettings {
 
 #[cfg(feature = "card")]
 fn find() -> Result<Found, Missing> {
-    use crate::Engine;
+    use crate::EngineControl;
     let card = super::Card::new("card").map_err(|error| Missing {
         reason: error.to_string(),
         remedy: "a card that does not come out of reset is a fault of convoy; please report it".to_owned(),

@@ -15,8 +15,8 @@ pub use settings::MultibufferSettings;
 use crate::interface::{lay_out, open_up, split_time};
 use crate::remote::{Remote, Worker};
 use crate::{
-    Completion, Engine, EngineDescription, EngineError, EngineKind, InPlace, MultiPacket, Outcome, Placement,
-    Refused,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
+    Outcome, Placement, Refused, Takes,
 };
 use random::Random;
 
@@ -166,12 +166,12 @@ fn describe(name: &str, placement: Placement, depth: usize, transforms: Vec<Tran
         is_model: false,
         // What a thread has is gone if it dies.
         needs_input_kept: placement == Placement::Lookaside,
-        takes_trains: placement == Placement::Lookaside,
+        takes: Takes::Trains,
         slack_ns: 0,
     }
 }
 
-impl Engine for Multibuffer {
+impl EngineControl for Multibuffer {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -191,6 +191,15 @@ impl Engine for Multibuffer {
         }
     }
 
+    fn probe(&mut self) -> Result<(), EngineError> {
+        match &self.place {
+            Place::Here(_) => Ok(()),
+            Place::There(remote) => remote.probe(),
+        }
+    }
+}
+
+impl EngineQueue for Multibuffer {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         match &mut self.place {
             Place::Here(inline) if !inline.core.has_key(multi_packet.sa) => {
@@ -249,13 +258,6 @@ impl Engine for Multibuffer {
         match &self.place {
             Place::Here(inline) => inline.gathered.len(),
             Place::There(_) => 0,
-        }
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        match &self.place {
-            Place::Here(_) => Ok(()),
-            Place::There(remote) => remote.probe(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What is true of the card alone.
 
-use convoy_engine::{Card, Completion, Engine, MultiPacket, Outcome};
+use convoy_engine::{Card, Completion, EngineControl, EngineQueue, MultiPacket, Outcome};
 use convoy_ipsec::{CryptoStatus, Direction, Integrity, Prepared, Transform};
 use convoy_packet::FramePool;
 

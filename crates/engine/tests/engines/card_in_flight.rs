@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use convoy_card::line::{Line, MemoryLine, memory};
 use convoy_card::nic::{NicPort, OWN_PLACES, Seal, pair};
-use convoy_engine::{Binding, CardInFlight, Engine, EngineError, MultiPacket, Software};
+use convoy_engine::{Binding, CardInFlight, EngineControl, EngineError, EngineQueue, MultiPacket, Software};
 use convoy_ipsec::{Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, SaIndex, Transform};
 use convoy_packet::{FramePool, Offload};
 

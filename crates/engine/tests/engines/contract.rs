@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::task::Wake;
 use std::time::Duration;
 
-use convoy_engine::{Engine, EngineError, MultiPacket, Placement, Software};
+use convoy_engine::{EngineControl, EngineError, MultiPacket, Placement, Software};
 use convoy_ipsec::{
     Aead, Cipher, CryptoStatus, Direction, Integrity, KeyBits, KeyMaterial, SaIndex, Transform,
 };

@@ -1,7 +1,8 @@
 //! The engine that fails on purpose does so as planned, and recovers as planned.
 
 use convoy_engine::{
-    Completion, Engine, EngineError, Fault, FaultPlan, Faulty, MultiPacket, Outcome, Software,
+    Completion, EngineControl, EngineError, EngineQueue, Fault, FaultPlan, Faulty, MultiPacket, Outcome,
+    Software,
 };
 use convoy_ipsec::{Aead, CryptoStatus, Direction, KeyBits, Transform};
 use convoy_packet::{FramePool, FrameSize};

@@ -1,6 +1,6 @@
 //! Engines that work where the packets lie: packets of all transforms, keys and directions in one slice.
 
-use convoy_engine::{Engine, Software};
+use convoy_engine::{Engine, EngineControl, Placement, Software, Takes};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 
@@ -23,6 +23,15 @@ fn cases(transforms: &[Transform]) -> Vec<Case> {
 
 fn process(engine: &mut dyn Engine, packets: &mut [Prepared]) {
     engine.in_place().expect("it works in place").process(packets);
+}
+
+#[test]
+fn an_engine_works_in_place_if_it_is_on_the_callers_core_and_takes_trains() {
+    for mut engine in every_engine() {
+        let description = engine.description();
+        let says_so = description.placement == Placement::Inline && description.takes == Takes::Trains;
+        assert_eq!(engine.in_place().is_some(), says_so, "{}", engine.description().name);
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, RunTemplate,
+    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, RunTemplate, Takes,
 };
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
@@ -208,19 +208,10 @@ impl EngineSet {
         if slot.is_up() { slot.engine.in_place() } else { None }
     }
 
-    /// Whether an engine takes packets of several SAs together: in place, or as a multi-packet.
-    pub(super) fn takes_trains(&mut self, engine: usize) -> bool {
-        let slot = &mut self.slots[engine];
-        match slot.description().placement {
-            Placement::Inline => slot.engine.in_place().is_some(),
-            Placement::Lookaside => slot.description().takes_trains,
-        }
-    }
-
     /// Whether an engine elsewhere takes trains, and with them raw packets.
     pub(super) fn takes_raw(&self) -> bool {
         let mut descriptions = self.slots.iter().map(EngineSlot::description);
-        descriptions.any(|engine| engine.takes_trains && engine.placement == Placement::Lookaside)
+        descriptions.any(|engine| engine.takes == Takes::Trains && engine.placement == Placement::Lookaside)
     }
 
     /// Counts a burst that an engine did in place, and how long that took, measured or predicted.

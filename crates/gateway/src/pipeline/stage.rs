@@ -4,7 +4,7 @@ mod sas;
 
 use std::task::Waker;
 
-use convoy_engine::{EngineError, MultiPacket, Placement};
+use convoy_engine::{EngineError, MultiPacket, Placement, Takes};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
@@ -119,7 +119,7 @@ impl CryptoStage {
     ///
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
-    pub fn new(config: StageConfig, mut engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
+    pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
         let models = (0..engines.len())
             .map(|engine| {
                 let description = engines.description(engine);
@@ -134,7 +134,7 @@ impl CryptoStage {
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
         for engine in 0..engines.len() {
             scheduler.set_gathers(engine, engines.description(engine).gathers);
-            if engines.takes_trains(engine) {
+            if engines.description(engine).takes == Takes::Trains {
                 scheduler.set_takes_trains(engine);
             }
         }

@@ -1,8 +1,8 @@
 //! Engines that fail, in every way and at any time, under the real stage.
 
 use convoy_engine::{
-    Binding, Completion, Engine, EngineDescription, EngineError, Fault, FaultPlan, Faulty, MultiPacket,
-    Outcome, Refused, Software,
+    Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, Fault,
+    FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
 };
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoStatus, Direction, FinishContext, KeyBits, KeyMaterial, Prepared, SaIndex,
@@ -191,12 +191,16 @@ struct Device {
 impl Device {
     fn new() -> Self {
         let like = Software::new("port");
-        let description = EngineDescription { transforms: Vec::new(), ..like.description().clone() };
+        let description = EngineDescription {
+            transforms: Vec::new(),
+            takes: Takes::MultiPackets,
+            ..like.description().clone()
+        };
         Self { description, has: Vec::new(), done: Vec::new() }
     }
 }
 
-impl Engine for Device {
+impl EngineControl for Device {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -217,7 +221,9 @@ impl Engine for Device {
     fn remove_key(&mut self, sa: SaIndex) {
         self.has.retain(|has| *has != sa);
     }
+}
 
+impl EngineQueue for Device {
     fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         assert!(self.has.contains(&multi_packet.sa), "given to it only what is bound to it");
         for packet in &mut multi_packet.packets {

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement, Refused,
-    lay_out,
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
+    Outcome, Placement, Refused, Takes, lay_out,
 };
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_scheduler::{CostModel, Policy};
@@ -28,8 +28,6 @@ const LEAST_ROUNDS: usize = 10;
 struct Blank {
     description: EngineDescription,
     done: Vec<Completion>,
-    /// Whether there are no engines elsewhere, so that bursts are done in place.
-    is_alone: bool,
 }
 
 impl InPlace for Blank {
@@ -38,7 +36,7 @@ impl InPlace for Blank {
     }
 }
 
-impl Engine for Blank {
+impl EngineControl for Blank {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -48,7 +46,9 @@ impl Engine for Blank {
     }
 
     fn remove_key(&mut self, _: SaIndex) {}
+}
 
+impl EngineQueue for Blank {
     fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         // As others do, so that reading the clock counts.
         let start = Instant::now();
@@ -65,7 +65,8 @@ impl Engine for Blank {
     }
 
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
-        (self.is_alone && self.description.placement == Placement::Inline).then_some(self as &mut dyn InPlace)
+        let EngineDescription { placement, takes, .. } = self.description;
+        (placement == Placement::Inline && takes == Takes::Trains).then_some(self as &mut dyn InPlace)
     }
 
     fn in_flight(&self) -> usize {
@@ -158,7 +159,12 @@ fn pipeline(
     config.scheduler.policy = Policy::FinishingTime;
     let mut costs = Costs::new();
     costs.state(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
-    let blank = Blank { description: engine.clone(), done: Vec::new(), is_alone };
+    let mut description = engine.clone();
+    if description.placement == Placement::Inline && !is_alone {
+        // With engines elsewhere to choose from, the window is what bursts go through.
+        description.takes = Takes::MultiPackets;
+    }
+    let blank = Blank { description, done: Vec::new() };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
     Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{Engine, EngineSettings, IdleEngine, Multibuffer, Placement};
+use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Placement};
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
-use convoy_engine::{BusTiming, Engine, EngineSettings, Model, SteppedBus};
+use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
 use convoy_scheduler::Input;

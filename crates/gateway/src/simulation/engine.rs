@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
 
 use convoy_engine::{
-    Completion, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Outcome, Placement, Refused,
-    Software, lay_out, open_up,
+    Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket, Outcome,
+    Placement, Refused, Software, Takes, lay_out, open_up,
 };
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
@@ -57,8 +58,8 @@ impl VirtualEngine {
             description.placement = Placement::Lookaside;
             description.needs_input_kept = true;
             description.depth = character.depth;
-            description.takes_trains = character.takes_trains;
         }
+        description.takes = if character.takes_trains { Takes::Trains } else { Takes::MultiPackets };
         Self {
             engine,
             description,
@@ -96,7 +97,7 @@ impl VirtualEngine {
     }
 }
 
-impl Engine for VirtualEngine {
+impl EngineControl for VirtualEngine {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -108,7 +109,9 @@ impl Engine for VirtualEngine {
     fn remove_key(&mut self, sa: SaIndex) {
         self.engine.remove_key(sa);
     }
+}
 
+impl EngineQueue for VirtualEngine {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         if self.character.is_lookaside && self.pending.len() > self.description.depth {
             let reason = EngineError::NoRoom(self.description.name.clone());
@@ -117,7 +120,7 @@ impl Engine for VirtualEngine {
         let blocks = multi_packet.packets.iter().map(|packet| u64::from(packet.blocks())).sum();
         let service_ns = self.character.cost.cost(blocks);
         let mut done = Vec::new();
-        if self.description.takes_trains {
+        if self.character.is_lookaside && self.character.takes_trains {
             done.push(self.process(multi_packet));
         } else {
             self.engine.submit(multi_packet)?;
@@ -157,5 +160,9 @@ impl Engine for VirtualEngine {
 
     fn in_flight(&self) -> usize {
         self.pending.len()
+    }
+
+    fn wake_by(&mut self, _: &Waker) -> bool {
+        !self.character.is_lookaside
     }
 }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::{
-    Completion, Engine, EngineDescription, Fault, FaultPlan, Faulty, MultiPacket, Placement, Refused,
-    Software,
+    Completion, EngineControl, EngineDescription, EngineQueue, Fault, FaultPlan, Faulty, MultiPacket,
+    Placement, Refused, Software,
 };
 use convoy_ipsec::{Aead, KeyBits, KeyMaterial, SaIndex};
 
@@ -16,7 +16,7 @@ fn broken() -> IdleEngine {
 /// An engine that says it works elsewhere.
 struct Elsewhere(EngineDescription, Software);
 
-impl Engine for Elsewhere {
+impl EngineControl for Elsewhere {
     fn description(&self) -> &EngineDescription {
         &self.0
     }
@@ -28,7 +28,9 @@ impl Engine for Elsewhere {
     fn remove_key(&mut self, sa: SaIndex) {
         self.1.remove_key(sa);
     }
+}
 
+impl EngineQueue for Elsewhere {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         self.1.submit(multi_packet)
     }

@@ -12,12 +12,17 @@ struct Gathering {
 impl Gathering {
     fn new() -> Self {
         let engine = Software::new("gathering");
-        let description = EngineDescription { gathers: 32, depth: 32, ..engine.description().clone() };
+        let description = EngineDescription {
+            gathers: 32,
+            depth: 32,
+            takes: Takes::MultiPackets,
+            ..engine.description().clone()
+        };
         Self { engine, description, gathered: Vec::new() }
     }
 }
 
-impl Engine for Gathering {
+impl EngineControl for Gathering {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -29,7 +34,9 @@ impl Engine for Gathering {
     fn remove_key(&mut self, sa: SaIndex) {
         self.engine.remove_key(sa);
     }
+}
 
+impl EngineQueue for Gathering {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         self.gathered.push(multi_packet);
         Ok(())

@@ -22,7 +22,7 @@ struct Elsewhere {
     is_done: bool,
 }
 
-impl Engine for Elsewhere {
+impl EngineControl for Elsewhere {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -35,7 +35,9 @@ impl Engine for Elsewhere {
     fn remove_key(&mut self, sa: SaIndex) {
         self.engine.remove_key(sa);
     }
+}
 
+impl EngineQueue for Elsewhere {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         self.taken.fetch_add(multi_packet.packets.len(), Ordering::Relaxed);
         self.engine.submit(multi_packet)
@@ -60,6 +62,7 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     let description = EngineDescription {
         placement: Placement::Lookaside,
         depth: 64,
+        takes: Takes::MultiPackets,
         needs_input_kept: true,
         ..engine.description().clone()
     };

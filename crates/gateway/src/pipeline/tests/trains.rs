@@ -1,6 +1,6 @@
 //! Trains: bursts that engines take as they came, here or elsewhere.
 
-use convoy_engine::{InPlace, Placement, lay_out, open_up};
+use convoy_engine::{InPlace, Placement, Takes, lay_out, open_up};
 
 use super::*;
 
@@ -14,7 +14,7 @@ impl InPlace for Lazy {
     }
 }
 
-impl Engine for Lazy {
+impl EngineControl for Lazy {
     fn description(&self) -> &EngineDescription {
         self.0.description()
     }
@@ -26,7 +26,9 @@ impl Engine for Lazy {
     fn remove_key(&mut self, sa: SaIndex) {
         self.0.remove_key(sa);
     }
+}
 
+impl EngineQueue for Lazy {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         self.0.submit(multi_packet)
     }
@@ -58,7 +60,7 @@ impl Elsewhere {
         let like = engine.description().clone();
         let description = EngineDescription {
             placement: Placement::Lookaside,
-            takes_trains: true,
+            takes: Takes::Trains,
             needs_input_kept: true,
             depth: 3,
             ..like
@@ -67,7 +69,7 @@ impl Elsewhere {
     }
 }
 
-impl Engine for Elsewhere {
+impl EngineControl for Elsewhere {
     fn description(&self) -> &EngineDescription {
         &self.description
     }
@@ -79,7 +81,9 @@ impl Engine for Elsewhere {
     fn remove_key(&mut self, sa: SaIndex) {
         self.engine.remove_key(sa);
     }
+}
 
+impl EngineQueue for Elsewhere {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
         self.has.push((0, multi_packet));
         Ok(())
