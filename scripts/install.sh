@@ -3,7 +3,7 @@
 # usage: install.sh build|card|card-test|test|peers|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
-# What each purpose needs: "command or file:package". Intel's library is wanted, not needed.
+# What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [card]="g++:g++ make:make perl:perl python3:python3"
@@ -23,7 +23,7 @@ declare -A needs=(
   [sampling]="perf:linux-perf addr2line:binutils python3:python3"
 )
 declare -A wants=(
-  [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
+  [build]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev /usr/include/dpdk/rte_cryptodev.h:libdpdk-dev"
   [card]=""
   [card-test]=""
   [test]=""
@@ -61,7 +61,7 @@ fi
 if [ ${#wanted[@]} -gt 0 ]; then
   echo "installing: ${wanted[*]}"
   command -v apt-get >/dev/null && apt_install "${wanted[@]}" ||
-    echo "going on without ${wanted[*]}: the multibuffer engine will be absent" >&2
+    echo "going on without ${wanted[*]}: the multibuffer engine needs libipsec-mb-dev, DPDK's devices need libdpdk-dev" >&2
 fi
 
 if ! command -v cargo >/dev/null; then

@@ -1,0 +1,23 @@
+/* What device.c and queue.c share. */
+#pragma once
+#include "shim.h"
+#include <rte_cryptodev.h>
+#include <rte_mbuf.h>
+
+struct convoy_device {
+  uint8_t id;
+  uint32_t queues, depth;
+  struct rte_mempool *sessions, *operations, *heads;
+  struct convoy_queue **made;
+};
+
+/* Behind each operation, in memory that a device reaches. */
+struct convoy_private {
+  uint8_t nonce[CONVOY_NONCE]; /* the first: every session says so */
+  uint8_t aad[CONVOY_AAD];
+  uint8_t digest[CONVOY_DIGEST];
+  uint64_t cookie;
+  uint32_t slot;
+  uint32_t is_out;
+};
+#define PRIVATE_AT (sizeof(struct rte_crypto_op) + sizeof(struct rte_crypto_sym_op))

@@ -1,0 +1,77 @@
+/* What the Rust side of this crate calls. Structures are the same in src/bound/ffi.rs. */
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <stdbool.h>
+
+/* Room for a nonce, for additional data and for a digest, in bytes. */
+#define CONVOY_NONCE 16
+#define CONVOY_AAD 16
+#define CONVOY_DIGEST 64
+
+/* As in src/algorithm.rs. */
+enum convoy_cipher { CIPHER_NULL, CIPHER_GCM, CIPHER_GMAC, CIPHER_CHACHA, CIPHER_CBC, CIPHER_CTR, CIPHER_3DES, CIPHER_DES };
+enum convoy_hash { HASH_NONE, HASH_MD5, HASH_SHA1, HASH_SHA256, HASH_SHA384, HASH_SHA512 };
+
+struct convoy_range { uint16_t min, max, step; };
+
+struct convoy_capability {
+  uint8_t is_hash; /* of an HMAC, else of a cipher */
+  uint8_t algorithm;
+  struct convoy_range key, nonce, digest, aad;
+};
+
+struct convoy_info {
+  const char *name, *driver;
+  uint64_t features;
+  uint32_t max_queue_pairs, max_sessions, id;
+};
+
+struct convoy_session_config {
+  uint32_t cipher, hash;
+  const uint8_t *key, *hash_key;
+  uint32_t key_len, hash_key_len, digest_len, nonce_len, aad_len, seal;
+};
+
+struct convoy_job {
+  uint8_t *packet;
+  void *session;
+  uint64_t cookie;
+  uint32_t packet_len, cipher_start, cipher_len, auth_start, auth_len;
+  uint32_t digest_at; /* in the packet, or DIGEST_ASIDE: in the operation */
+  uint8_t kind;       /* enum convoy_kind */
+  uint8_t nonce_len, aad_len;
+  uint8_t nonce[CONVOY_NONCE], aad[CONVOY_AAD], digest[CONVOY_DIGEST];
+};
+#define DIGEST_ASIDE UINT32_MAX
+enum convoy_kind { KIND_AEAD, KIND_CHAINED };
+
+struct convoy_done {
+  uint64_t cookie;
+  const uint8_t *digest; /* as it stands in the operation; until the next call */
+  uint8_t ended;         /* enum convoy_ended */
+};
+enum convoy_ended { ENDED_REFUSED, ENDED_DONE, ENDED_MISMATCH };
+
+struct convoy_device;
+struct convoy_queue;
+
+int convoy_dpdk_start(int argc, char **argv);
+size_t convoy_dpdk_log(char *to, size_t room);
+const char *convoy_dpdk_version(void);
+bool convoy_dpdk_iova_is_va(void);
+int convoy_dpdk_register(void *base, size_t len, size_t page);
+int convoy_dpdk_probe(const char *arguments);
+int convoy_dpdk_in_interrupt_thread(void (*call)(void *), void *with);
+
+int convoy_dpdk_find(const char *name);
+bool convoy_dpdk_info(int id, struct convoy_info *to);
+bool convoy_dpdk_capability(int id, uint32_t at, struct convoy_capability *to);
+struct convoy_device *convoy_dpdk_open(int id, uint32_t queues, uint32_t depth, uint32_t sessions, int *error);
+void convoy_dpdk_stop(struct convoy_device *device);
+void *convoy_dpdk_session(struct convoy_device *device, const struct convoy_session_config *config);
+void convoy_dpdk_session_free(struct convoy_device *device, void *session);
+
+struct convoy_queue *convoy_dpdk_queue(struct convoy_device *device, uint16_t at);
+uint32_t convoy_dpdk_enqueue(struct convoy_queue *queue, const struct convoy_job *jobs, uint32_t count);
+uint32_t convoy_dpdk_dequeue(struct convoy_queue *queue, struct convoy_done *done, uint32_t room);

@@ -1,0 +1,170 @@
+//! One crypto device, started.
+
+use std::ffi::{CStr, CString};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::eal::{Eal, last_words};
+use super::ffi::*;
+use super::queue::{Batch, Queue};
+use super::session::{Session, SessionKeys};
+use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash};
+
+/// More queue pairs than a process has workers.
+const MOST_QUEUES: usize = 64;
+
+/// A crypto device, started with all its queue pairs, for the life of the process.
+#[derive(Debug)]
+pub struct Device {
+    pub(super) raw: NonNull<RawDevice>,
+    info: DeviceInfo,
+    queue_pairs: usize,
+    depth: usize,
+    /// Queue pairs that nobody has.
+    free: Mutex<Vec<u16>>,
+    /// DPDK does not say that sessions may be made by several threads at a time.
+    sessions: Mutex<()>,
+    is_stopped: AtomicBool,
+}
+
+// SAFETY: what the raw device points to is changed when it is opened alone; its queues have owners, and sessions are made behind a lock.
+unsafe impl Send for Device {}
+// SAFETY: as above.
+unsafe impl Sync for Device {}
+
+/// DPDK's number of a device.
+pub(super) fn find(name: &str) -> Option<i32> {
+    let name = CString::new(name).ok()?;
+    // SAFETY: the string ends with a zero.
+    let id = unsafe { convoy_dpdk_find(name.as_ptr()) };
+    (id >= 0).then_some(id)
+}
+
+/// What the device of this number says of itself.
+pub(super) fn info(id: i32) -> Option<DeviceInfo> {
+    let mut raw = RawInfo {
+        name: std::ptr::null(),
+        driver: std::ptr::null(),
+        features: 0,
+        max_queue_pairs: 0,
+        max_sessions: 0,
+        id: 0,
+    };
+    // SAFETY: it is written if there is such a device.
+    if !unsafe { convoy_dpdk_info(id, &raw mut raw) } {
+        return None;
+    }
+    // SAFETY: DPDK's strings of a device that is there.
+    let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
+    let mut capabilities = Vec::new();
+    let mut capability = RawCapability::default();
+    // SAFETY: there is such a device.
+    while unsafe { convoy_dpdk_capability(id, capabilities.len() as u32, &raw mut capability) } {
+        capabilities.push(capability_of(&capability));
+    }
+    Some(DeviceInfo {
+        name: text(raw.name),
+        driver: text(raw.driver),
+        features: Features(raw.features),
+        max_queue_pairs: raw.max_queue_pairs as usize,
+        max_sessions: raw.max_sessions as usize,
+        capabilities,
+    })
+}
+
+fn capability_of(raw: &RawCapability) -> Capability {
+    let at = usize::from(raw.algorithm);
+    if raw.is_hash != 0 {
+        return Capability::Hash { hash: Hash::ALL[at], key: raw.key, icv: raw.digest };
+    }
+    Capability::Cipher {
+        cipher: Cipher::ALL[at],
+        key: raw.key,
+        nonce: raw.nonce,
+        icv: raw.digest,
+        aad: raw.aad,
+    }
+}
+
+impl Device {
+    pub(super) fn open(eal: &Eal, name: &str, depth: u32, sessions: u32) -> Result<Self, DpdkError> {
+        let missing = || DpdkError::Device { name: name.to_owned(), reason: "it has gone".to_owned() };
+        let failed = |reason| DpdkError::Open { name: name.to_owned(), reason };
+        let id = find(name).ok_or_else(missing)?;
+        let info = info(id).ok_or_else(missing)?;
+        if info.features.is_hardware() && !eal.uses_virtual_addresses() {
+            let remedy = "it reads packets by physical addresses here; start DPDK with --iova-mode=va, which needs an IOMMU";
+            return Err(failed(remedy.to_owned()));
+        }
+        let queue_pairs = info.max_queue_pairs.clamp(1, MOST_QUEUES);
+        let sessions = if info.max_sessions > 0 { sessions.min(info.max_sessions as u32) } else { sessions };
+        let mut error = 0;
+        let _old = last_words(0);
+        // SAFETY: `id` is a device, which nobody has started: the caller holds the list of those that are.
+        let raw = unsafe { convoy_dpdk_open(id, queue_pairs as u32, depth, sessions, &raw mut error) };
+        let raw = NonNull::new(raw).ok_or_else(|| failed(last_words(error)))?;
+        Ok(Self {
+            raw,
+            info,
+            queue_pairs,
+            depth: depth as usize,
+            free: Mutex::new((0..queue_pairs as u16).rev().collect()),
+            sessions: Mutex::new(()),
+            is_stopped: AtomicBool::new(false),
+        })
+    }
+
+    /// What it says of itself.
+    pub fn info(&self) -> &DeviceInfo {
+        &self.info
+    }
+
+    /// How many operations a queue holds.
+    pub fn depth(&self) -> usize {
+        self.depth
+    }
+
+    /// A queue pair that nobody has.
+    ///
+    /// # Errors
+    /// [`DpdkError::Queues`] if others have them all.
+    pub fn queue<B: Batch>(&'static self) -> Result<Queue<B>, DpdkError> {
+        let none = || DpdkError::Queues { name: self.info.name.clone(), count: self.queue_pairs };
+        let at = self.free_queues().pop().ok_or_else(none)?;
+        // SAFETY: the number came from the list, so this thread alone has it.
+        let raw = NonNull::new(unsafe { convoy_dpdk_queue(self.raw.as_ptr(), at) }).ok_or_else(none)?;
+        Ok(Queue::new(self, raw, at))
+    }
+
+    /// Takes a queue pair back that has nothing at the device.
+    pub(super) fn give_back(&self, at: u16) {
+        self.free_queues().push(at);
+    }
+
+    fn free_queues(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A session: the keys of one SA in one direction, as the device has them.
+    ///
+    /// # Errors
+    /// [`DpdkError::Session`] if the device refuses, or has no more of them.
+    pub fn session(&'static self, keys: &SessionKeys<'_>) -> Result<Session, DpdkError> {
+        let _one_at_a_time = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        Session::new(self, keys)
+    }
+
+    /// Stops the device for good, as its loss would: its queues take and bring nothing more.
+    pub fn stop(&self) {
+        if !self.is_stopped.swap(true, Ordering::AcqRel) {
+            // SAFETY: the device was started. Queues that are in use find DPDK's placeholder from then on, which does nothing.
+            unsafe { convoy_dpdk_stop(self.raw.as_ptr()) };
+        }
+    }
+
+    /// Whether it was stopped.
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Acquire)
+    }
+}

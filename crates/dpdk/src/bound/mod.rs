@@ -1,0 +1,17 @@
+//! DPDK through the shim.
+
+#![allow(unsafe_code)]
+
+mod device;
+mod eal;
+mod ffi;
+mod job;
+mod queue;
+mod session;
+
+pub use device::Device;
+pub use eal::Eal;
+pub use ffi::{DIGEST_BYTES, NONCE_BYTES};
+pub use job::{Icv, Job};
+pub use queue::{Batch, Digest, Ended, Queue};
+pub use session::{Session, SessionKeys};
