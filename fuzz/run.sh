@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=$1; shift
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas configuration control ike charon)
+[ ${#targets[@]} -gt 0 ] || targets=(captures headers inbound outbound sas configuration control ike video charon)
 seeds=fuzz/corpus/charon-seeds
 # The gateway's own messages; the plugin has to understand each.
 prepare_charon() {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::hdtv::HdtvArgs;
 use crate::sim::SimArgs;
 
 /// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a machine.
@@ -35,6 +36,8 @@ pub(crate) enum Command {
     Helper(HelperArgs),
     /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of three papers
     Sim(SimArgs),
+    /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries
+    Hdtv(HdtvArgs),
 }
 
 #[derive(Args)]

@@ -8,6 +8,7 @@ mod check;
 mod control;
 mod demo;
 mod engines;
+mod hdtv;
 mod helper;
 mod log;
 mod replay;
@@ -45,6 +46,7 @@ fn main() -> ExitCode {
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),
+        Command::Hdtv(args) => hdtv::run(args),
         Command::Helper(args) => helper::run(&args),
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),

@@ -1,0 +1,198 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::layout::{Layout, PAYLOAD_TYPE};
+
+const MS: u64 = 1_000_000;
+
+/// The packets of some frames, each with the time of its frame.
+fn packets(
+    format: &Format,
+    frames: usize,
+    packet_bytes: usize,
+    first: (u32, u32),
+) -> (Vec<Vec<u8>>, Vec<Vec<u8>>) {
+    let mut layout = Layout::new(format, packet_bytes, 77).expect("fits");
+    let count = layout.packets().len();
+    let (mut pictures, mut packets) = (Vec::new(), Vec::new());
+    for frame in 0..frames {
+        let picture: Vec<u8> = (0..format.frame_bytes()).map(|at| (at * 31 + frame * 7) as u8).collect();
+        let timestamp = |field| first.1.wrapping_add(format.ticks(frame as u64, field) as u32);
+        layout.number(0..count, first.0.wrapping_add((frame * count) as u32), [timestamp(0), timestamp(1)]);
+        for plan in layout.packets() {
+            let mut bytes = Vec::new();
+            layout.write(plan, &picture, &mut bytes);
+            packets.push(bytes);
+        }
+        pictures.push(picture);
+    }
+    (pictures, packets)
+}
+
+fn format(is_interlaced: bool) -> Format {
+    if is_interlaced { "64x8i50" } else { "64x8p25" }.parse().expect("a name")
+}
+
+/// What a kernel does: it writes a packet to the planned places, and what is longer than these behind them.
+fn arrive(assembler: &mut Assembler, burst: &[&[u8]], now_ns: u64) {
+    let count = assembler.plan(burst.len());
+    let mut misses: Vec<&[u8]> = Vec::new();
+    for (slot, packet) in burst.iter().enumerate() {
+        let Some((frame, shapes)) = assembler.slots().filter(|_| slot < count) else {
+            misses.push(packet);
+            continue;
+        };
+        let shape = shapes[slot].clone();
+        let pixels = packet.get(shape.header_bytes..).unwrap_or_default();
+        let room = &mut frame[shape.data.clone()];
+        let fits = pixels.len().min(room.len());
+        room[..fits].copy_from_slice(&pixels[..fits]);
+        let is_long = packet.len() == shape.packet_bytes();
+        let end = (shape.padding > 0).then(|| packet[packet.len() - 1]);
+        if !is_long || !assembler.accept(slot, &packet[..shape.header_bytes], end, now_ns) {
+            misses.push(packet);
+        }
+    }
+    assembler.settle();
+    misses.iter().for_each(|packet| assembler.take(packet, now_ns));
+}
+
+#[test]
+fn a_stream_in_order_is_copied_only_until_its_first_frame_is_known() {
+    for is_interlaced in [false, true] {
+        let format = format(is_interlaced);
+        let (pictures, packets) = packets(&format, 10, 200, (0xffff_fff0, 5));
+        let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 40 * MS);
+        let mut now = 0;
+        let mut shown = Vec::new();
+        for burst in packets.chunks(3) {
+            now += 40 * MS * 3 * pictures.len() as u64 / packets.len() as u64;
+            arrive(&mut assembler, &burst.iter().map(Vec::as_slice).collect::<Vec<_>>(), now);
+            while let Some(frame) = assembler.poll(now) {
+                assert!(frame.holes.is_empty() && frame.missing_before == 0);
+                shown.push(frame.bytes.clone());
+                assembler.give_back(frame.bytes);
+            }
+        }
+        while let Some(frame) = assembler.flush() {
+            shown.push(frame.bytes);
+        }
+        assert_eq!(shown, pictures);
+        let counts = assembler.counts();
+        let frame = format.frame_bytes() as u64;
+        // The burst that crosses into the second frame is still copied.
+        assert!(
+            counts.copied_bytes <= 2 * frame && counts.copied_bytes + counts.in_place_bytes == 10 * frame,
+            "{counts:?}"
+        );
+        assert_eq!((counts.lost, counts.reordered, counts.frames, counts.whole_frames), (0, 0, 10, 10));
+    }
+}
+
+#[test]
+fn what_is_lost_is_told_and_late_packets_change_nothing() {
+    let format = format(false);
+    let (pictures, packets) = packets(&format, 4, 200, (1, 90));
+    let each = packets.len() / 4;
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
+    let lost = 1;
+    for (at, packet) in packets.iter().enumerate().filter(|(at, _)| *at != lost && at / each != 2) {
+        arrive(&mut assembler, &[packet], at as u64 / each as u64 * 40 * MS);
+    }
+    let first = assembler.flush().expect("a frame");
+    assert_eq!((first.timestamp, first.holes.len()), (90, 1));
+    let hole = first.holes[0].clone();
+    assert!(
+        first.bytes[..hole.start] == pictures[0][..hole.start]
+            && first.bytes[hole.end..] == pictures[0][hole.end..]
+    );
+    arrive(&mut assembler, &[&packets[lost]], 50 * MS);
+    assert_eq!(assembler.counts().late, 1);
+    assert_eq!(assembler.flush().expect("a frame").missing_before, 0);
+    let last = assembler.flush().expect("a frame");
+    assert_eq!((last.missing_before, last.bytes), (1, pictures[3].clone()));
+    assert_eq!(assembler.counts().lost as usize, each);
+}
+
+#[test]
+fn another_source_is_heard_only_after_silence() {
+    let format = format(false);
+    let (_, mut packets) = packets(&format, 1, 200, (1, 90));
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
+    assembler.take(&packets[0], 0);
+    packets[1][11] = 78;
+    assembler.take(&packets[1], MS);
+    assert_eq!((assembler.source(), assembler.counts().foreign), (Some(77), 1));
+    assembler.take(&packets[1], 2_000 * MS);
+    assert_eq!(assembler.source(), Some(78));
+    packets[2][1] = 97;
+    assembler.take(&packets[2], 2_000 * MS);
+    assembler.take(&packets[2][..11], 2_000 * MS);
+    assert_eq!((assembler.counts().foreign, assembler.counts().malformed), (2, 1));
+}
+
+#[test]
+fn without_memory_packets_are_counted() {
+    let format = format(false);
+    let (_, packets) = packets(&format, 4, 200, (1, 90));
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 2, 0);
+    packets.iter().for_each(|packet| assembler.take(packet, 0));
+    assert_eq!(assembler.counts().no_memory as usize, packets.len() / 2);
+    let frame = assembler.flush().expect("a frame");
+    assembler.give_back(frame.bytes);
+    assembler.take(&packets[packets.len() - 1], 0);
+    assert_eq!(assembler.counts().no_memory as usize, packets.len() / 2);
+}
+
+proptest! {
+    #[test]
+    fn in_any_order_with_loss_and_doubles_every_byte_that_came_is_in_its_place(
+        is_interlaced in any::<bool>(),
+        packet_bytes in 30..300_usize,
+        first in any::<(u32, u32)>(),
+        fates in prop::collection::vec((0..10_u8, 0..6_usize), 20..60),
+        burst in 1..7_usize,
+    ) {
+        let format = format(is_interlaced);
+        let (pictures, packets) = packets(&format, 4, packet_bytes, first);
+        // Of ten packets, one is lost, one comes twice, and each comes a few places late.
+        let mut order: Vec<(usize, usize)> = Vec::new();
+        for at in 0..packets.len() {
+            let (fate, delay) = fates[at % fates.len()];
+            let delay = if fate > 5 { delay } else { 0 };
+            if fate != 0 || at == 0 {
+                order.push((at + delay, at));
+            }
+            if fate == 1 {
+                order.push((at + delay + 3, at));
+            }
+        }
+        order.sort();
+        let mut came = vec![vec![false; format.frame_bytes()]; 4];
+        let plain = Layout::new(&format, packet_bytes, 77).expect("fits");
+        let each = packets.len() / 4;
+        let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 8, 0);
+        for chunk in order.chunks(burst) {
+            let burst: Vec<_> = chunk.iter().map(|(_, at)| packets[*at].as_slice()).collect();
+            arrive(&mut assembler, &burst, 0);
+            for (_, at) in chunk {
+                came[at / each][plain.packets()[at % each].data.clone()].fill(true);
+            }
+        }
+        let mut seen = 0;
+        while let Some(frame) = assembler.flush() {
+            let index = (0..4).find(|index| first.1.wrapping_add(format.ticks(*index, 0) as u32) == frame.timestamp);
+            let index = index.expect("a frame that was sent") as usize;
+            let mut holes = vec![true; format.frame_bytes()];
+            frame.holes.iter().for_each(|hole| holes[hole.clone()].fill(false));
+            prop_assert_eq!(&holes, &came[index]);
+            for at in (0..holes.len()).filter(|at| holes[*at]) {
+                prop_assert_eq!(frame.bytes[at], pictures[index][at]);
+            }
+            seen += 1;
+        }
+        prop_assert_eq!(seen, came.iter().filter(|frame| frame.contains(&true)).count());
+        let sent: std::collections::BTreeSet<_> = order.iter().map(|(_, at)| at).collect();
+        prop_assert_eq!(assembler.counts().duplicates as usize, order.len() - sent.len());
+    }
+}

@@ -1,0 +1,338 @@
+//! What a picture consists of: size, scan, rate, sampling and depth, and the sizes in bytes that follow.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+/// Ticks of the RTP clock in a second (RFC 4175 section 4.1).
+pub(crate) const CLOCK_HZ: u64 = 90_000;
+/// RFC 4175 has 15 bits for a line's number and for the offset of a pixel in it.
+const LARGEST_SIDE: usize = 1 << 15;
+
+/// Which components a pixel has, and how often.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub enum Sampling {
+    /// Luma for each pixel, colour differences for each pair.
+    #[serde(rename = "YCbCr-4:2:2")]
+    Ycbcr422,
+    /// Red, green and blue for each pixel.
+    #[serde(rename = "RGB")]
+    Rgb,
+}
+
+/// Bits of a component.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// 8 bits.
+    Eight,
+    /// 10 bits.
+    Ten,
+}
+
+impl Depth {
+    /// Its number of bits.
+    pub const fn bits(self) -> u32 {
+        match self {
+            Self::Eight => 8,
+            Self::Ten => 10,
+        }
+    }
+
+    /// The largest value of a sample.
+    pub const fn peak(self) -> u16 {
+        (1 << self.bits()) - 1
+    }
+}
+
+impl Serialize for Depth {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_u32(self.bits())
+    }
+}
+
+/// Whether a frame is taken at one instant or as two fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scan {
+    /// All lines at one instant.
+    Progressive,
+    /// The even lines (the first field), and half a frame's time later the odd ones.
+    Interlaced,
+}
+
+/// Frames in a second, as a fraction: 60000/1001 is what is called 59.94.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Rate {
+    /// Frames...
+    pub frames: u32,
+    /// ...in so many seconds.
+    pub seconds: u32,
+}
+
+impl Rate {
+    /// Frames in a second.
+    pub fn hz(self) -> f64 {
+        f64::from(self.frames) / f64::from(self.seconds)
+    }
+
+    /// Reads `60`, `59.94` or `60000/1001`.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (frames, seconds) = match (text, text.split_once('/')) {
+            (_, Some((frames, seconds))) => (frames.parse().ok()?, seconds.parse().ok()?),
+            ("23.98" | "23.976", _) => (24_000, 1001),
+            ("29.97", _) => (30_000, 1001),
+            ("59.94", _) => (60_000, 1001),
+            _ => (text.parse().ok()?, 1),
+        };
+        ((1..=1_000_000).contains(&frames) && (1..=10_000).contains(&seconds))
+            .then_some(Self { frames, seconds })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.seconds {
+            1 => write!(f, "{}", self.frames),
+            seconds => write!(f, "{}/{seconds}", self.frames),
+        }
+    }
+}
+
+/// Why something is no format.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum FormatError {
+    /// The name could not be read.
+    #[error("`{0}` is no video format: expected one like 720p60, 1080i50 (fields), 1080p29.97 or 640x360p25")]
+    Name(String),
+    /// The width does not hold whole groups of pixels.
+    #[error("a width of {width} pixels does not consist of groups of {pixels}, as {sampling:?} has them")]
+    Width {
+        /// Pixels of a line.
+        width: usize,
+        /// Pixels of a group.
+        pixels: usize,
+        /// The sampling that has such groups.
+        sampling: Sampling,
+    },
+    /// A side is zero or too long.
+    #[error("a picture of {0} x {1} pixels cannot be sent: RFC 4175 has room for 1 to 32,768 each way")]
+    Size(usize, usize),
+    /// Fields of different heights.
+    #[error("an interlaced picture has an even number of lines, not {0}")]
+    OddFields(usize),
+}
+
+/// The smallest group of pixels that is a whole number of bytes (RFC 4175 section 4.3): no packet cuts one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pgroup {
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Its length in pixels of a line.
+    pub pixels: usize,
+    /// Its samples.
+    pub samples: usize,
+}
+
+/// A format of pictures. A frame in memory is its packed lines one after the other, as RFC 4175 orders the bytes; of an interlaced
+/// one first all lines of the first field, then those of the second, so that what a packet carries is always in one piece.
+///
+/// ```
+/// use convoy_hdtv::Format;
+/// let format: Format = "720p60".parse().expect("a name");
+/// assert_eq!(format.frame_bytes(), 1_843_200);
+/// assert_eq!(format.megabits_per_second().round(), 885.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Format {
+    /// Pixels of a line.
+    pub width: usize,
+    /// Lines of a frame.
+    pub height: usize,
+    /// Progressive or interlaced.
+    pub scan: Scan,
+    /// Frames, not fields, in a second.
+    pub rate: Rate,
+    /// The components.
+    pub sampling: Sampling,
+    /// Bits of a component.
+    pub depth: Depth,
+}
+
+impl Format {
+    /// Checks a format.
+    ///
+    /// # Errors
+    /// If RFC 4175 cannot carry it.
+    pub fn checked(self) -> Result<Self, FormatError> {
+        let pixels = self.pgroup().pixels;
+        let side = 1..=LARGEST_SIDE;
+        if !side.contains(&self.width) || !side.contains(&self.height) {
+            return Err(FormatError::Size(self.width, self.height));
+        }
+        if !self.width.is_multiple_of(pixels) {
+            return Err(FormatError::Width { width: self.width, pixels, sampling: self.sampling });
+        }
+        if self.scan == Scan::Interlaced && !self.height.is_multiple_of(2) {
+            return Err(FormatError::OddFields(self.height));
+        }
+        Ok(self)
+    }
+
+    /// The same with another sampling.
+    pub fn with_sampling(self, sampling: Sampling) -> Self {
+        Self { sampling, ..self }
+    }
+
+    /// The same with another depth.
+    pub fn with_depth(self, depth: Depth) -> Self {
+        Self { depth, ..self }
+    }
+
+    /// Its smallest group of pixels.
+    pub const fn pgroup(&self) -> Pgroup {
+        match (self.sampling, self.depth) {
+            (Sampling::Ycbcr422, Depth::Eight) => Pgroup { bytes: 4, pixels: 2, samples: 4 },
+            (Sampling::Ycbcr422, Depth::Ten) => Pgroup { bytes: 5, pixels: 2, samples: 4 },
+            (Sampling::Rgb, Depth::Eight) => Pgroup { bytes: 3, pixels: 1, samples: 3 },
+            (Sampling::Rgb, Depth::Ten) => Pgroup { bytes: 15, pixels: 4, samples: 12 },
+        }
+    }
+
+    /// Bytes of a line.
+    pub const fn line_bytes(&self) -> usize {
+        let group = self.pgroup();
+        self.width / group.pixels * group.bytes
+    }
+
+    /// Samples of a line.
+    pub const fn line_samples(&self) -> usize {
+        let group = self.pgroup();
+        self.width / group.pixels * group.samples
+    }
+
+    /// Bytes of a frame.
+    pub const fn frame_bytes(&self) -> usize {
+        self.line_bytes() * self.height
+    }
+
+    /// Fields of a frame: one or two.
+    pub const fn fields(&self) -> usize {
+        match self.scan {
+            Scan::Progressive => 1,
+            Scan::Interlaced => 2,
+        }
+    }
+
+    /// Lines of a field, or of a progressive frame.
+    pub const fn field_lines(&self) -> usize {
+        self.height / self.fields()
+    }
+
+    /// Where a line of a field begins in a frame in memory.
+    pub const fn line_start(&self, field: usize, line: usize) -> usize {
+        (field * self.field_lines() + line) * self.line_bytes()
+    }
+
+    /// Where a line begins in a frame in memory, counted from the top of the picture.
+    pub const fn row_start(&self, row: usize) -> usize {
+        self.line_start(row % self.fields(), row / self.fields())
+    }
+
+    /// Ticks of the RTP clock from frame 0's first field to this field.
+    pub fn ticks(&self, frame: u64, field: usize) -> u64 {
+        let fields = self.fields() as u64;
+        let at = frame * fields + field as u64;
+        at * CLOCK_HZ * u64::from(self.rate.seconds) / (u64::from(self.rate.frames) * fields)
+    }
+
+    /// Nanoseconds from the beginning of one frame to that of another.
+    pub fn frame_start_ns(&self, frame: u64) -> u64 {
+        let ns =
+            u128::from(frame) * 1_000_000_000 * u128::from(self.rate.seconds) / u128::from(self.rate.frames);
+        ns.try_into().unwrap_or(u64::MAX)
+    }
+
+    /// Megabits of video in a second, without any header.
+    pub fn megabits_per_second(&self) -> f64 {
+        self.frame_bytes() as f64 * 8.0 * self.rate.hz() / 1e6
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    /// Reads a name with 4:2:2 sampling and 8 bits, which are what the papers sent.
+    fn from_str(name: &str) -> Result<Self, FormatError> {
+        let unknown = || FormatError::Name(name.to_owned());
+        let at = name.find(['p', 'i']).ok_or_else(unknown)?;
+        let (size, rate) = (&name[..at], &name[at + 1..]);
+        let (width, height) = match size {
+            "720" => (1280, 720),
+            "1080" => (1920, 1080),
+            _ => {
+                let (width, height) = size.split_once('x').ok_or_else(unknown)?;
+                (width.parse().map_err(|_| unknown())?, height.parse().map_err(|_| unknown())?)
+            }
+        };
+        let mut rate = Rate::parse(rate).ok_or_else(unknown)?;
+        let scan = if name[at..].starts_with('i') { Scan::Interlaced } else { Scan::Progressive };
+        if scan == Scan::Interlaced {
+            rate = match rate.frames.is_multiple_of(2) {
+                true => Rate { frames: rate.frames / 2, ..rate },
+                false => Rate { seconds: rate.seconds * 2, ..rate },
+            };
+        }
+        Self { width, height, scan, rate, sampling: Sampling::Ycbcr422, depth: Depth::Eight }.checked()
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scan, factor) = match self.scan {
+            Scan::Progressive => ('p', 1),
+            Scan::Interlaced => ('i', 2),
+        };
+        let rate = Rate { frames: self.rate.frames * factor, ..self.rate };
+        write!(f, "{}x{}{scan}{rate}", self.width, self.height)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_television_are_read() {
+        let format: Format = "1080i59.94".parse().expect("a name");
+        assert_eq!((format.width, format.height, format.scan), (1920, 1080, Scan::Interlaced));
+        assert_eq!(format.rate, Rate { frames: 30_000, seconds: 1001 });
+        assert_eq!(format.to_string().parse(), Ok(format));
+        let small: Format = "64x36p25".parse().expect("a name");
+        assert_eq!((small.width, small.height), (64, 36));
+        for wrong in
+            ["", "720", "720x60", "p", "720p0", "1280x720p", "63x36p25", "64x35i50", "0x36p25", "99999x2p25"]
+        {
+            assert!(wrong.parse::<Format>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_those_of_rfc_4175() {
+        let format: Format = "720p60".parse().expect("a name");
+        assert_eq!(format.line_bytes(), 2560);
+        assert_eq!(format.with_depth(Depth::Ten).line_bytes(), 3200);
+        assert_eq!(format.with_sampling(Sampling::Rgb).line_bytes(), 3840);
+        assert_eq!(format.with_sampling(Sampling::Rgb).with_depth(Depth::Ten).line_bytes(), 4800);
+    }
+
+    #[test]
+    fn times_do_not_drift() {
+        let format: Format = "720p59.94".parse().expect("a name");
+        assert_eq!(format.ticks(60_000, 0), 90_090_000);
+        assert_eq!(format.frame_start_ns(60_000), 1_001_000_000_000);
+        let fields: Format = "1080i50".parse().expect("a name");
+        assert_eq!((fields.ticks(1, 0), fields.ticks(1, 1)), (3600, 5400));
+        assert_eq!((fields.row_start(3), fields.row_start(0)), (541 * 3840, 0));
+    }
+}

@@ -1,0 +1,219 @@
+//! The payload header of RFC 4175 section 4.3: 16 more bits of the sequence number, then what is carried of which lines.
+
+use crate::format::Format;
+
+/// Bytes of the extended sequence number.
+pub(crate) const EXTENSION_BYTES: usize = 2;
+/// Bytes of what is said about one run of a line.
+pub(crate) const LINE_HEADER_BYTES: usize = 6;
+
+/// One run of pixels of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineHeader {
+    /// Bytes of the run.
+    pub bytes: u16,
+    /// The field that the line is of: 0 where there is only one.
+    pub field: u8,
+    /// Its line, counted from the top of the field.
+    pub line: u16,
+    /// Its first pixel.
+    pub pixel: u16,
+    /// Whether another run's header follows.
+    pub has_more: bool,
+}
+
+impl LineHeader {
+    /// As it is sent.
+    pub fn to_bytes(self) -> [u8; LINE_HEADER_BYTES] {
+        let bytes = self.bytes.to_be_bytes();
+        let line = (u16::from(self.field) << 15 | self.line).to_be_bytes();
+        let pixel = (u16::from(self.has_more) << 15 | self.pixel).to_be_bytes();
+        [bytes[0], bytes[1], line[0], line[1], pixel[0], pixel[1]]
+    }
+
+    fn read(bytes: &[u8; LINE_HEADER_BYTES]) -> Self {
+        let [bytes, line, pixel] = [0, 2, 4].map(|at| u16::from_be_bytes([bytes[at], bytes[at + 1]]));
+        Self {
+            bytes,
+            field: (line >> 15) as u8,
+            line: line & 0x7fff,
+            pixel: pixel & 0x7fff,
+            has_more: pixel >> 15 == 1,
+        }
+    }
+}
+
+/// Why a payload cannot be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PayloadError {
+    /// The headers are not whole.
+    #[error("the packet ends within its payload header")]
+    HeaderCut,
+    /// The pixels are not whole.
+    #[error("the packet carries fewer bytes than its payload header announces")]
+    DataCut,
+    /// A run is not within the picture, or cuts a group of pixels.
+    #[error("the packet's line, offset or length does not fit the picture's format")]
+    Outside,
+}
+
+/// A run of bytes of a frame, and where it is in the payload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// Its first byte in the frame in memory.
+    pub frame: usize,
+    /// Its first byte in the payload.
+    pub payload: usize,
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// The field that it is of.
+    pub field: u8,
+}
+
+/// A checked payload.
+#[derive(Clone, Copy, Debug)]
+pub struct Payload<'a> {
+    bytes: &'a [u8],
+    format: Format,
+    data_start: usize,
+}
+
+impl<'a> Payload<'a> {
+    /// Checks that the headers are whole, that all they announce is there, and that it is within a picture of this format.
+    ///
+    /// # Errors
+    /// See [`PayloadError`].
+    pub fn parse(format: &Format, bytes: &'a [u8]) -> Result<Self, PayloadError> {
+        let headers = bytes.get(EXTENSION_BYTES..).ok_or(PayloadError::HeaderCut)?;
+        let (mut count, mut data_bytes) = (0, 0);
+        for header in headers.as_chunks().0 {
+            let header = LineHeader::read(header);
+            run_start(format, &header).ok_or(PayloadError::Outside)?;
+            count += 1;
+            data_bytes += usize::from(header.bytes);
+            if !header.has_more {
+                let data_start = EXTENSION_BYTES + count * LINE_HEADER_BYTES;
+                let data = bytes.get(data_start..).unwrap_or_default();
+                let whole = data.len() >= data_bytes;
+                return if whole {
+                    Ok(Self { bytes, format: *format, data_start })
+                } else {
+                    Err(PayloadError::DataCut)
+                };
+            }
+        }
+        Err(PayloadError::HeaderCut)
+    }
+
+    /// The upper 16 bits of the sequence number.
+    pub fn extension(&self) -> u16 {
+        u16::from_be_bytes([self.bytes[0], self.bytes[1]])
+    }
+
+    /// Bytes of extension and headers.
+    pub fn header_bytes(&self) -> usize {
+        self.data_start
+    }
+
+    /// Each run, in the order of the packet.
+    pub fn runs(&self) -> impl Iterator<Item = Run> + '_ {
+        let headers = self.bytes[EXTENSION_BYTES..self.data_start].as_chunks().0;
+        let mut payload = self.data_start;
+        headers.iter().filter_map(move |header| {
+            let header = LineHeader::read(header);
+            let bytes = usize::from(header.bytes);
+            let run = Run { frame: run_start(&self.format, &header)?, payload, bytes, field: header.field };
+            payload += bytes;
+            Some(run)
+        })
+    }
+
+    /// The one range of the frame that all runs together are, if they follow one another there.
+    pub fn one_range(&self) -> Option<std::ops::Range<usize>> {
+        let mut runs = self.runs();
+        let first = runs.next()?;
+        runs.try_fold(first.frame..first.frame + first.bytes, |range, run| {
+            (run.frame == range.end).then(|| range.start..run.frame + run.bytes)
+        })
+    }
+}
+
+/// Where a run begins in the frame; `None` if it is not within the picture or does not consist of whole groups.
+fn run_start(format: &Format, header: &LineHeader) -> Option<usize> {
+    let group = format.pgroup();
+    let (pixel, bytes) = (usize::from(header.pixel), usize::from(header.bytes));
+    let is_whole = pixel.is_multiple_of(group.pixels) && bytes.is_multiple_of(group.bytes) && bytes > 0;
+    let start = pixel / group.pixels * group.bytes;
+    let fits = usize::from(header.line) < format.field_lines()
+        && usize::from(header.field) < format.fields()
+        && start + bytes <= format.line_bytes();
+    (is_whole && fits).then(|| format.line_start(usize::from(header.field), usize::from(header.line)) + start)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn format() -> Format {
+        "64x8i50".parse().expect("a name")
+    }
+
+    fn payload(headers: &[LineHeader], data: usize) -> Vec<u8> {
+        let mut bytes = vec![0x12, 0x34];
+        headers.iter().for_each(|header| bytes.extend(header.to_bytes()));
+        bytes.resize(bytes.len() + data, 0);
+        bytes
+    }
+
+    const HEADER: LineHeader = LineHeader { bytes: 8, field: 1, line: 3, pixel: 60, has_more: false };
+
+    #[test]
+    fn a_header_stands_as_rfc_4175_has_it() {
+        let header = LineHeader { bytes: 0x0102, field: 1, line: 0x0304, pixel: 0x0506, has_more: true };
+        assert_eq!(header.to_bytes(), [0x01, 0x02, 0x83, 0x04, 0x85, 0x06]);
+        assert_eq!(LineHeader::read(&header.to_bytes()), header);
+    }
+
+    #[test]
+    fn runs_are_placed_by_field_line_and_pixel() {
+        let first = LineHeader { bytes: 12, field: 0, line: 0, pixel: 2, has_more: true };
+        let bytes = payload(&[first, HEADER], 20);
+        let format = format();
+        let read = Payload::parse(&format, &bytes).expect("whole");
+        assert_eq!((read.extension(), read.header_bytes(), read.one_range()), (0x1234, 14, None));
+        let runs: Vec<_> = read.runs().map(|run| (run.frame, run.payload, run.bytes)).collect();
+        assert_eq!(runs, [(4, 14, 12), (7 * 128 + 120, 26, 8)]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let format = format();
+        let refused = |header, data| Payload::parse(&format, &payload(&[header], data)).err();
+        assert_eq!(refused(HEADER, 8), None);
+        assert_eq!(refused(HEADER, 7), Some(PayloadError::DataCut));
+        assert_eq!(refused(LineHeader { has_more: true, ..HEADER }, 5), Some(PayloadError::HeaderCut));
+        for wrong in [
+            LineHeader { line: 4, ..HEADER },
+            LineHeader { pixel: 61, ..HEADER },
+            LineHeader { pixel: 62, ..HEADER },
+            LineHeader { bytes: 6, ..HEADER },
+            LineHeader { bytes: 0, ..HEADER },
+        ] {
+            assert_eq!(refused(wrong, 64), Some(PayloadError::Outside), "{wrong:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic_and_stay_within_the_frame(bytes in prop::collection::vec(any::<u8>(), 0..80)) {
+            let format = format();
+            if let Ok(payload) = Payload::parse(&format, &bytes) {
+                for run in payload.runs() {
+                    prop_assert!(run.frame + run.bytes <= format.frame_bytes() && run.payload + run.bytes <= bytes.len());
+                }
+            }
+        }
+    }
+}

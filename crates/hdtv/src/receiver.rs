@@ -1,0 +1,318 @@
+//! The receiver: one thread takes packets, another one does what is wanted with frames. A viewer that is slow loses frames, never packets.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender as Channel, SyncSender, TrySendError, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use serde::Serialize;
+
+use crate::assembler::{Assembler, Counts, Finished};
+use crate::conceal::Concealment;
+use crate::format::{CLOCK_HZ, Format};
+use crate::psnr::Difference;
+use crate::rtcp::{self, Heard, Sent};
+use crate::scatter::{Scatter, listen};
+use crate::usage::CpuSeconds;
+use crate::viewer::{View, Viewer};
+
+/// Frames that wait for a viewer.
+const FRAMES_TO_VIEW: usize = 4;
+/// Packets gather for so long before they are received together: it takes fewer system calls, and the socket has room for far more.
+const GATHER: Duration = Duration::from_micros(500);
+/// How often the receiver looks whether it should end.
+const PATIENCE: Duration = Duration::from_millis(20);
+/// What is still under way when the sender says that it has ended comes within this.
+const LAST_PACKETS: Duration = Duration::from_millis(200);
+
+/// What is received, and how.
+#[derive(Clone, Debug)]
+pub struct ReceiveConfig {
+    /// Address and port of RTP; RTCP has the next port.
+    pub listen: SocketAddr,
+    /// The pictures.
+    pub format: Format,
+    /// The payload type of the video.
+    pub payload_type: u8,
+    /// The jitter buffer: a frame is shown so long after it should have been there, at the earliest.
+    pub delay: Duration,
+    /// How holes are filled.
+    pub concealment: Concealment,
+    /// Frames to show; all without it.
+    pub frames: Option<u64>,
+    /// The name in reports (CNAME).
+    pub name: String,
+}
+
+/// Why receiving ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The address is not to be had.
+    #[error("cannot listen on UDP {address}: {error}")]
+    Listen {
+        /// It.
+        address: SocketAddr,
+        /// Why.
+        error: io::Error,
+    },
+    /// The network failed.
+    #[error("cannot receive: {0}")]
+    Io(#[from] io::Error),
+    /// What frames are written to failed.
+    #[error("cannot write the video: {0}")]
+    Output(io::Error),
+}
+
+/// What was received.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct ReceiveReport {
+    /// Packets and frames.
+    pub counts: Counts,
+    /// Frames that nobody looked at, since the one before took too long.
+    pub skipped_frames: u64,
+    /// Seconds from the first packet to the last.
+    pub seconds: f64,
+    /// Video in megabits a second.
+    pub video_mbps: f64,
+    /// Jitter in milliseconds, as RFC 3550 has it, between the first packets of frames.
+    pub jitter_ms: f64,
+    /// Calls that received something.
+    pub receive_calls: u64,
+    /// Frames that were held against the moving test picture; none without that.
+    pub compared_frames: u64,
+    /// Those that were the same, bit for bit.
+    pub equal_frames: u64,
+    /// The peak signal-to-noise ratio of all of them, in dB; `None` where nothing differs.
+    pub psnr_db: Option<f64>,
+    /// Of the thread that receives.
+    pub packet_cpu: CpuSeconds,
+    /// Of the thread that has the frames.
+    pub view_cpu: CpuSeconds,
+}
+
+/// Receives until the sender or the wanted number of frames ends, or `stop` is set. `progress` is called each second.
+///
+/// # Errors
+/// See [`ReceiveError`].
+pub fn receive_video(
+    config: ReceiveConfig,
+    view: View,
+    stop: &AtomicBool,
+    progress: impl FnMut(&ReceiveReport),
+) -> Result<ReceiveReport, ReceiveError> {
+    let viewer = Viewer::new(config.format, config.concealment, view);
+    let (due_tx, due_rx) = sync_channel(FRAMES_TO_VIEW);
+    let (free_tx, free_rx) = channel();
+    let mut reception = Stream::open(config)?;
+    thread::scope(|scope| {
+        let watcher = thread::Builder::new()
+            .name("video".to_owned())
+            .spawn_scoped(scope, move || watch(viewer, &due_rx, &free_tx))?;
+        let received = reception.run(due_tx, &free_rx, stop, progress);
+        let failed = || io::Error::other("the thread of the video failed");
+        let (difference, view_cpu) = watcher.join().map_err(|_| failed())?.map_err(ReceiveError::Output)?;
+        let mut report = received?;
+        report.view_cpu = view_cpu;
+        (report.compared_frames, report.equal_frames) = (difference.frames(), difference.equal_frames());
+        report.psnr_db = difference.psnr_db();
+        Ok(report)
+    })
+}
+
+fn watch(
+    mut viewer: Viewer,
+    due: &Receiver<Finished>,
+    free: &Channel<Vec<u8>>,
+) -> io::Result<(Difference, CpuSeconds)> {
+    while let Ok(frame) = due.recv() {
+        if let Some(bytes) = viewer.look(frame)? {
+            let _ = free.send(bytes);
+        }
+    }
+    Ok((viewer.finish()?, CpuSeconds::of_thread()))
+}
+
+/// The thread that receives.
+struct Stream {
+    config: ReceiveConfig,
+    video: UdpSocket,
+    control: UdpSocket,
+    assembler: Assembler,
+    scatter: Scatter,
+    start: Instant,
+    ssrc: u32,
+    report: ReceiveReport,
+    first_ns: Option<u64>,
+    /// The sender's last report, when it came and from where.
+    sent: Option<(Sent, Instant, SocketAddr)>,
+    next_report: Instant,
+    ended: Option<Instant>,
+}
+
+impl Stream {
+    fn open(config: ReceiveConfig) -> Result<Self, ReceiveError> {
+        let bind = |address| listen(address).map_err(|error| ReceiveError::Listen { address, error });
+        let video = bind(config.listen)?;
+        let control = bind(SocketAddr::new(config.listen.ip(), config.listen.port().wrapping_add(1)))?;
+        let interval = Duration::from_nanos(config.format.frame_start_ns(1));
+        // All of a frame's packets take its interval.
+        let delay = interval + config.delay;
+        let waiting = delay.as_nanos().div_ceil(interval.as_nanos().max(1)) as usize + 2;
+        let frames = waiting + FRAMES_TO_VIEW + 3;
+        let assembler = Assembler::new(
+            config.format,
+            config.payload_type,
+            frames,
+            delay.as_nanos().try_into().unwrap_or(u64::MAX),
+        );
+        let start = Instant::now();
+        Ok(Self {
+            config,
+            video,
+            control,
+            assembler,
+            scatter: Scatter::new(),
+            start,
+            ssrc: rand::random(),
+            report: ReceiveReport::default(),
+            first_ns: None,
+            sent: None,
+            next_report: start + rtcp::next_interval(),
+            ended: None,
+        })
+    }
+
+    fn run(
+        &mut self,
+        due: SyncSender<Finished>,
+        free: &Receiver<Vec<u8>>,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(&ReceiveReport),
+    ) -> Result<ReceiveReport, ReceiveError> {
+        let mut shown = Instant::now();
+        while !stop.load(Ordering::Relaxed) && !self.has_ended() {
+            while let Ok(bytes) = free.try_recv() {
+                self.assembler.give_back(bytes);
+            }
+            let may_have_more = self.receive()?;
+            let now_ns = self.now_ns();
+            while let Some(frame) = self.assembler.poll(now_ns) {
+                if !self.hand_over(frame, &due) {
+                    return self.finish();
+                }
+            }
+            self.control();
+            if shown.elapsed() >= Duration::from_secs(1) {
+                shown = Instant::now();
+                self.tell();
+                progress(&self.report);
+            }
+            if !may_have_more {
+                self.wait(now_ns)?;
+            }
+        }
+        while !self.has_enough()
+            && let Some(frame) = self.assembler.flush()
+            && due.send(frame).is_ok()
+        {}
+        self.finish()
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    fn receive(&mut self) -> io::Result<bool> {
+        let now_ns = self.now_ns();
+        let before = self.assembler.counts().packets;
+        let may_have_more = self.scatter.receive(&self.video, &mut self.assembler, now_ns)?;
+        if self.assembler.counts().packets > before {
+            self.report.receive_calls += 1;
+            let first = *self.first_ns.get_or_insert(now_ns);
+            self.report.seconds = (now_ns - first) as f64 / 1e9;
+        }
+        Ok(may_have_more)
+    }
+
+    /// Gives a frame to the viewer; `false` once there is none, or enough was shown.
+    fn hand_over(&mut self, frame: Finished, due: &SyncSender<Finished>) -> bool {
+        match due.try_send(frame) {
+            Ok(()) => {}
+            Err(TrySendError::Full(frame)) => {
+                self.report.skipped_frames += 1;
+                self.assembler.give_back(frame.bytes);
+            }
+            Err(TrySendError::Disconnected(_)) => return false,
+        }
+        !self.has_enough()
+    }
+
+    fn has_enough(&self) -> bool {
+        self.config.frames.is_some_and(|frames| self.assembler.counts().frames >= frames)
+    }
+
+    fn has_ended(&self) -> bool {
+        self.ended.is_some_and(|ended| ended.elapsed() >= LAST_PACKETS)
+    }
+
+    /// Waits for packets, or for a frame to be due.
+    fn wait(&self, now_ns: u64) -> io::Result<()> {
+        let until_due = self
+            .assembler
+            .next_due_ns()
+            .map_or(PATIENCE, |due| Duration::from_nanos(due.saturating_sub(now_ns)));
+        let limit =
+            PollTimeout::try_from(until_due.min(PATIENCE).as_millis() as i32).unwrap_or(PollTimeout::ZERO);
+        let mut sockets = [PollFd::new(self.video.as_fd(), PollFlags::POLLIN)];
+        match poll(&mut sockets, limit) {
+            Ok(_) | Err(nix::errno::Errno::EINTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+        thread::sleep(GATHER.min(until_due));
+        Ok(())
+    }
+
+    /// Reads the sender's reports and sends one when it is time.
+    fn control(&mut self) {
+        let mut bytes = [0; 1500];
+        while let Ok((len, from)) = self.control.recv_from(&mut bytes) {
+            let Some(control) = rtcp::read(&bytes[..len]) else { continue };
+            let source = self.assembler.source();
+            if let Some((_, sent)) = control.sent.filter(|(ssrc, _)| Some(*ssrc) == source) {
+                self.sent = Some((sent, Instant::now(), from));
+            }
+            if source.is_some_and(|source| control.ended.contains(&source)) {
+                self.ended.get_or_insert_with(Instant::now);
+            }
+        }
+        if Instant::now() < self.next_report {
+            return;
+        }
+        self.next_report = Instant::now() + rtcp::next_interval();
+        let (Some((sent, at, to)), Some(source)) = (&self.sent, self.assembler.source()) else { return };
+        let since_report = (at.elapsed().as_secs_f64() * 65_536.0) as u32;
+        let reception = self.assembler.reception().report();
+        let heard = Heard { source, reception, last_report: rtcp::middle(sent.ntp), since_report };
+        if let Ok(packet) = rtcp::receiver_report(self.ssrc, &heard, &self.config.name) {
+            // Reports may be lost; one that cannot leave is.
+            let _ = self.control.send_to(&packet, to);
+        }
+    }
+
+    fn tell(&mut self) {
+        self.report.counts = self.assembler.counts();
+        let pixels = self.report.counts.in_place_bytes + self.report.counts.copied_bytes;
+        self.report.video_mbps = pixels as f64 * 8.0 / 1e6 / self.report.seconds.max(1e-3);
+        self.report.jitter_ms = f64::from(self.assembler.reception().jitter()) * 1000.0 / CLOCK_HZ as f64;
+    }
+
+    fn finish(&mut self) -> Result<ReceiveReport, ReceiveError> {
+        self.tell();
+        self.report.packet_cpu = CpuSeconds::of_thread();
+        Ok(self.report.clone())
+    }
+}

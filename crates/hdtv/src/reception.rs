@@ -1,0 +1,169 @@
+//! What a receiver knows of a stream's packets: numbers, loss and jitter, as RFC 3550 appendix A has them.
+
+/// A jump of less than this is a packet that is late or numbers that began anew, not the other way round.
+const HALF: u32 = 1 << 15;
+
+/// What a report says about a stream (RFC 3550 section 6.4.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReceptionReport {
+    /// Lost of what was expected since the report before, in 256ths.
+    pub fraction_lost: u8,
+    /// Packets lost since the beginning; less than zero where packets came twice.
+    pub lost: i64,
+    /// The highest number, extended.
+    pub highest: u32,
+    /// Jitter between arrivals, in ticks of the RTP clock.
+    pub jitter: u32,
+}
+
+/// The packets of one source.
+#[derive(Debug, Default)]
+pub struct Reception {
+    first: u64,
+    highest: u64,
+    received: u64,
+    reported: (u64, u64),
+    transit: Option<u32>,
+    /// In 16ths of a tick.
+    jitter: u32,
+}
+
+impl Reception {
+    /// Takes note of a packet and returns its number as one that does not wrap.
+    ///
+    /// `extension` are the upper bits of RFC 4175: they are believed where they go on from what was there, so that a gap may be longer than
+    /// half of the lower 16 bits. A sender that leaves them at zero is understood as one of plain RTP.
+    pub fn note(&mut self, sequence: u16, extension: u16) -> u64 {
+        if self.received == 0 {
+            // One turn above zero, so that packets before the first one have numbers, too.
+            self.first = 1 << 32 | u64::from(extension) << 16 | u64::from(sequence);
+            self.highest = self.first;
+            self.received = 1;
+            return self.first;
+        }
+        self.received += 1;
+        let number = self.extended(sequence, extension);
+        self.highest = self.highest.max(number);
+        number
+    }
+
+    fn extended(&self, sequence: u16, extension: u16) -> u64 {
+        let told = u32::from(extension) << 16 | u32::from(sequence);
+        let ahead = told.wrapping_sub(self.highest as u32);
+        if ahead < u32::MAX / 2 {
+            return self.highest + u64::from(ahead);
+        }
+        let behind = self.highest.wrapping_sub(u64::from(ahead.wrapping_neg()));
+        if ahead.wrapping_neg() <= HALF {
+            return behind;
+        }
+        let near = u32::from(sequence.wrapping_sub(self.highest as u16));
+        if near < HALF {
+            self.highest + u64::from(near)
+        } else {
+            self.highest.saturating_sub(u64::from((1 << 16) - near))
+        }
+    }
+
+    /// Takes note of when a packet arrived, by RFC 3550's A.8. All packets of a frame have one timestamp though they leave one after the
+    /// other, so this is for the first packet of each.
+    pub fn note_arrival(&mut self, arrival_ticks: u32, timestamp: u32) {
+        let transit = arrival_ticks.wrapping_sub(timestamp);
+        if let Some(before) = self.transit.replace(transit) {
+            let difference = (transit.wrapping_sub(before) as i32).unsigned_abs().min(1 << 24);
+            self.jitter = self.jitter + difference - ((self.jitter + 8) >> 4);
+        }
+    }
+
+    /// Packets received, those that came twice included.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Packets that were sent, as far as is known.
+    pub fn expected(&self) -> u64 {
+        if self.received == 0 { 0 } else { self.highest - self.first + 1 }
+    }
+
+    /// Jitter in ticks of the RTP clock.
+    pub fn jitter(&self) -> u32 {
+        self.jitter >> 4
+    }
+
+    /// What a report says now; the next one's fraction is of what comes from here on.
+    pub fn report(&mut self) -> ReceptionReport {
+        let (expected, received) = (self.expected(), self.received);
+        let (new, got) = (expected - self.reported.0, received - self.reported.1);
+        self.reported = (expected, received);
+        let lost = new.saturating_sub(got);
+        ReceptionReport {
+            fraction_lost: (lost * 256).checked_div(new).unwrap_or(0).min(255) as u8,
+            lost: expected as i64 - received as i64,
+            highest: self.highest as u32,
+            jitter: self.jitter(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn loss_is_told_as_a_fraction_and_in_all() {
+        let mut reception = Reception::default();
+        (0..100_u16).filter(|at| at % 4 != 3).for_each(|at| {
+            reception.note(at, 0);
+        });
+        let report = reception.report();
+        // The last one, 99, is not known to have been sent.
+        assert_eq!((report.lost, report.highest, report.fraction_lost), (24, 98, 62));
+        reception.note(99, 0);
+        assert_eq!(reception.report().fraction_lost, 0);
+    }
+
+    #[test]
+    fn a_gap_longer_than_the_plain_numbers_is_counted() {
+        let mut reception = Reception::default();
+        reception.note(65_000, 1);
+        reception.note(65_000, 3);
+        assert_eq!(reception.expected(), 2 * 65_536 + 1);
+    }
+
+    #[test]
+    fn numbers_go_on_where_a_sender_has_no_extension() {
+        let mut reception = Reception::default();
+        for at in 0..200_000_u32 {
+            assert_eq!(reception.note(at as u16, 0), (1 << 32) + u64::from(at));
+        }
+        assert_eq!(reception.expected(), reception.received());
+    }
+
+    #[test]
+    fn jitter_is_a_sixteenth_of_the_difference_each_time() {
+        let mut reception = Reception::default();
+        reception.note_arrival(1000, 0);
+        reception.note_arrival(2500 + 160, 1500);
+        assert_eq!(reception.jitter(), 10);
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_that_wrap_are_told_in_any_near_order(
+            start in any::<u32>(), steps in prop::collection::vec(0..200_u32, 1..200), has_extension in any::<bool>(),
+        ) {
+            let mut reception = Reception::default();
+            let start = if has_extension { start } else { start & 0xffff };
+            let first = reception.note(start as u16, (start >> 16) as u16);
+            let mut at = start;
+            for step in steps {
+                at = at.wrapping_add(step).wrapping_sub(60);
+                let extension = if has_extension { (at >> 16) as u16 } else { 0 };
+                let number = reception.note(at as u16, extension);
+                prop_assert_eq!(number, first.wrapping_add_signed(i64::from(at.wrapping_sub(start) as i32)));
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! RTCP (RFC 3550 section 6): what sender and receiver tell each other about the stream.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rand::Rng;
+use rtcp_types::{
+    Bye, Compound, Packet, ReceiverReport, ReportBlock, RtcpPacketWriterExt, RtcpWriteError, Sdes, SdesChunk,
+    SdesItem, SenderReport,
+};
+
+use crate::reception::ReceptionReport;
+
+/// Reports leave so often, on average. RFC 3550 section 6.2 allows less than its 5 s to streams of many megabits.
+const INTERVAL: Duration = Duration::from_secs(1);
+/// Seconds from NTP's era to Unix'.
+const NTP_TO_UNIX: u64 = 2_208_988_800;
+
+/// A time as NTP has it: seconds since 1900 and a binary fraction.
+pub fn ntp(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let fraction = (u64::from(since.subsec_nanos()) << 32) / 1_000_000_000;
+    (since.as_secs() + NTP_TO_UNIX) << 32 | fraction
+}
+
+/// The middle 32 bits, by which a report is named: units of 1/65536 s.
+pub const fn middle(ntp: u64) -> u32 {
+    (ntp >> 16) as u32
+}
+
+/// How long until the next report: random, so that reports of many do not fall together.
+pub fn next_interval() -> Duration {
+    INTERVAL.mul_f64(rand::rng().random_range(0.5..1.5))
+}
+
+/// A name for reports (CNAME) that says nothing about the host, as RFC 7022 recommends.
+pub fn random_name() -> String {
+    format!("{:016x}", rand::random::<u64>())
+}
+
+/// What a sender tells of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sent {
+    /// When, as NTP has it.
+    pub ntp: u64,
+    /// The same time on the stream's clock.
+    pub timestamp: u32,
+    /// Packets sent.
+    pub packets: u32,
+    /// Bytes of payload sent.
+    pub bytes: u32,
+}
+
+/// What a receiver tells of one source.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// The source.
+    pub source: u32,
+    /// What was received of it.
+    pub reception: ReceptionReport,
+    /// The middle of the NTP time of its last report; 0 without one.
+    pub last_report: u32,
+    /// Time since that arrived, in 1/65536 s.
+    pub since_report: u32,
+}
+
+/// What a compound packet says.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Control {
+    /// A sender's report, and whose.
+    pub sent: Option<(u32, Sent)>,
+    /// Reports about sources.
+    pub heard: Vec<Heard>,
+    /// Sources that have ended.
+    pub ended: Vec<u32>,
+}
+
+/// Writes a sender's report, with its name, and the end of the stream if that is it.
+///
+/// # Errors
+/// If the name is longer than 255 bytes.
+pub fn sender_report(ssrc: u32, sent: &Sent, name: &str, is_end: bool) -> Result<Vec<u8>, RtcpWriteError> {
+    let report = SenderReport::builder(ssrc)
+        .ntp_timestamp(sent.ntp)
+        .rtp_timestamp(sent.timestamp)
+        .packet_count(sent.packets)
+        .octet_count(sent.bytes);
+    let mut compound = Compound::builder().add_packet(report).add_packet(names(ssrc, name));
+    if is_end {
+        compound = compound.add_packet(Bye::builder().add_source(ssrc));
+    }
+    write(&compound)
+}
+
+/// Writes a receiver's report, with its name.
+///
+/// # Errors
+/// If the name is longer than 255 bytes.
+pub fn receiver_report(ssrc: u32, heard: &Heard, name: &str) -> Result<Vec<u8>, RtcpWriteError> {
+    let block = ReportBlock::builder(heard.source)
+        .fraction_lost(heard.reception.fraction_lost)
+        // 24 bits with a sign; the crate has them without.
+        .cumulative_lost(heard.reception.lost.clamp(-0x80_0000, 0x7f_ffff) as u32 & 0xff_ffff)
+        .extended_sequence_number(heard.reception.highest)
+        .interarrival_jitter(heard.reception.jitter)
+        .last_sender_report_timestamp(heard.last_report)
+        .delay_since_last_sender_report_timestamp(heard.since_report);
+    let report = ReceiverReport::builder(ssrc).add_report_block(block);
+    write(&Compound::builder().add_packet(report).add_packet(names(ssrc, name)))
+}
+
+fn names(ssrc: u32, name: &str) -> rtcp_types::SdesBuilder<'_> {
+    Sdes::builder().add_chunk(SdesChunk::builder(ssrc).add_item(SdesItem::builder(SdesItem::CNAME, name)))
+}
+
+fn write(packet: &impl RtcpPacketWriterExt) -> Result<Vec<u8>, RtcpWriteError> {
+    let mut bytes = vec![0; packet.calculate_size()?];
+    packet.write_into(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Reads a compound packet; of what is damaged, nothing.
+pub fn read(bytes: &[u8]) -> Option<Control> {
+    let mut control = Control::default();
+    for packet in Compound::parse(bytes).ok()? {
+        match packet.ok()? {
+            Packet::Sr(report) => {
+                let sent = Sent {
+                    ntp: report.ntp_timestamp(),
+                    timestamp: report.rtp_timestamp(),
+                    packets: report.packet_count(),
+                    bytes: report.octet_count(),
+                };
+                control.sent = Some((report.ssrc(), sent));
+                control.heard.extend(report.report_blocks().map(heard));
+            }
+            Packet::Rr(report) => control.heard.extend(report.report_blocks().map(heard)),
+            Packet::Bye(bye) => control.ended.extend(bye.ssrcs()),
+            _ => {}
+        }
+    }
+    Some(control)
+}
+
+fn heard(block: ReportBlock<'_>) -> Heard {
+    let lost = (block.cumulative_lost() << 8).cast_signed() >> 8;
+    Heard {
+        source: block.ssrc(),
+        reception: ReceptionReport {
+            fraction_lost: block.fraction_lost(),
+            lost: i64::from(lost),
+            highest: block.extended_sequence_number(),
+            jitter: block.interarrival_jitter(),
+        },
+        last_report: block.last_sender_report_timestamp(),
+        since_report: block.delay_since_last_sender_report_timestamp(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_senders_report_and_its_end_are_read_again() {
+        let sent = Sent { ntp: 0x1122_3344_5566_7788, timestamp: 9, packets: 10, bytes: 11 };
+        let bytes = sender_report(0xabcd, &sent, "convoy", true).expect("short");
+        assert_eq!(
+            read(&bytes),
+            Some(Control { sent: Some((0xabcd, sent)), heard: vec![], ended: vec![0xabcd] })
+        );
+        assert_eq!(middle(sent.ntp), 0x3344_5566);
+    }
+
+    #[test]
+    fn a_receivers_report_is_read_again_also_with_more_received_than_sent() {
+        for lost in [0, 77, -3] {
+            let reception = ReceptionReport { fraction_lost: 3, lost, highest: 5, jitter: 6 };
+            let heard = Heard { source: 1, reception, last_report: 7, since_report: 8 };
+            let bytes = receiver_report(2, &heard, "convoy").expect("short");
+            assert_eq!(read(&bytes).expect("RTCP").heard, [heard]);
+        }
+    }
+
+    #[test]
+    fn ntp_begins_in_1900() {
+        assert_eq!(ntp(UNIX_EPOCH + Duration::from_millis(500)), 2_208_988_800 << 32 | 1 << 31);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_read_without_a_panic(mut bytes in prop::collection::vec(any::<u8>(), 0..120), kind in 200..205_u8) {
+            read(&bytes);
+            if bytes.len() > 4 {
+                (bytes[0], bytes[1]) = (0x80 | bytes[0] & 3, kind);
+                let words = bytes.len() as u16 / 4 - 1;
+                bytes[2..4].copy_from_slice(&words.to_be_bytes());
+                read(&bytes);
+            }
+        }
+    }
+}

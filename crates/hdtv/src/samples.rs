@@ -1,0 +1,136 @@
+//! Samples in the packed order of RFC 4175 section 4.3, and what is made of them: fewer bits, planes, red, green and blue.
+
+use crate::format::{Depth, Format, Sampling};
+
+/// Unpacks bytes of whole groups into samples, in the order in which they stand.
+pub(crate) fn unpack(depth: Depth, packed: &[u8], samples: &mut Vec<u16>) {
+    samples.clear();
+    match depth {
+        Depth::Eight => samples.extend(packed.iter().map(|byte| u16::from(*byte))),
+        // Four samples of ten bits in five bytes; a group of RGB is three times that.
+        Depth::Ten => samples.extend(packed.as_chunks().0.iter().flat_map(|five| four(*five))),
+    }
+}
+
+/// Packs samples, as many as `packed` has room for.
+pub(crate) fn pack(depth: Depth, samples: &[u16], packed: &mut [u8]) {
+    match depth {
+        Depth::Eight => {
+            packed.iter_mut().zip(samples).for_each(|(byte, sample)| *byte = *sample as u8);
+        }
+        Depth::Ten => {
+            for (five, four) in packed.as_chunks_mut::<5>().0.iter_mut().zip(samples.as_chunks::<4>().0) {
+                let bits = four.iter().fold(0_u64, |bits, sample| bits << 10 | u64::from(sample & 0x3ff));
+                five.copy_from_slice(&bits.to_be_bytes()[3..]);
+            }
+        }
+    }
+}
+
+fn four(five: [u8; 5]) -> [u16; 4] {
+    let bits = five.iter().fold(0_u64, |bits, byte| bits << 8 | u64::from(*byte));
+    [30, 20, 10, 0].map(|shift| (bits >> shift & 0x3ff) as u16)
+}
+
+/// A sample of ten bits as one of eight, rounded.
+pub(crate) const fn to_eight(sample: u16) -> u8 {
+    let rounded = (sample + 2) >> 2;
+    if rounded > 255 { 255 } else { rounded as u8 }
+}
+
+/// Makes packed samples of eight bits of packed ones of ten: the papers' grabber does this to fit into a gigabit.
+pub(crate) fn ten_to_eight(ten: &[u8], eight: &mut [u8]) {
+    for (five, to) in ten.as_chunks().0.iter().zip(eight.as_chunks_mut::<4>().0) {
+        *to = four(*five).map(to_eight);
+    }
+}
+
+/// The samples of a line as planes: luma and both colour differences, or red, green and blue. Each plane is `width` or half as long.
+pub(crate) fn planes(sampling: Sampling, samples: &[u16], out: &mut [Vec<u16>; 3]) {
+    out.iter_mut().for_each(Vec::clear);
+    let [first, second, third] = out;
+    match sampling {
+        Sampling::Ycbcr422 => {
+            for [cb, y0, cr, y1] in samples.as_chunks::<4>().0 {
+                first.extend([y0, y1]);
+                second.push(*cb);
+                third.push(*cr);
+            }
+        }
+        Sampling::Rgb => {
+            for [red, green, blue] in samples.as_chunks::<3>().0 {
+                first.push(*red);
+                second.push(*green);
+                third.push(*blue);
+            }
+        }
+    }
+}
+
+/// A packed line as red, green and blue of eight bits a pixel: ITU-R BT.709 with its narrow range.
+pub(crate) fn line_to_rgb(format: &Format, packed: &[u8], samples: &mut Vec<u16>, rgb: &mut Vec<u8>) {
+    unpack(format.depth, packed, samples);
+    let scale = 255.0 / f32::from(format.depth.peak());
+    match format.sampling {
+        Sampling::Rgb => rgb.extend(samples.iter().map(|sample| (f32::from(*sample) * scale).round() as u8)),
+        Sampling::Ycbcr422 => {
+            let unit = f32::from(1_u16 << (format.depth.bits() - 8));
+            for [cb, y0, cr, y1] in samples.as_chunks::<4>().0 {
+                let [cb, cr] = [cb, cr].map(|sample| (f32::from(*sample) / unit - 128.0) / 224.0);
+                for y in [y0, y1] {
+                    let y = (f32::from(*y) / unit - 16.0) / 219.0;
+                    let pixel = [y + 1.5748 * cr, y - 0.1873 * cb - 0.4681 * cr, y + 1.8556 * cb];
+                    rgb.extend(pixel.map(|part| (part.clamp(0.0, 1.0) * 255.0).round() as u8));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ten_bits_stand_as_rfc_4175_has_them() {
+        // Cb 0x3ff, Y 0, Cr 0x3ff, Y 0.
+        let mut packed = [0; 5];
+        pack(Depth::Ten, &[0x3ff, 0, 0x3ff, 0], &mut packed);
+        assert_eq!(packed, [0xff, 0xc0, 0x0f, 0xfc, 0x00]);
+    }
+
+    #[test]
+    fn eight_bits_are_rounded_and_do_not_overflow() {
+        assert_eq!([0, 1, 2, 940, 1023].map(to_eight), [0, 0, 1, 235, 255]);
+        let mut ten = [0; 5];
+        pack(Depth::Ten, &[512, 64, 513, 1023], &mut ten);
+        let mut eight = [0; 4];
+        ten_to_eight(&ten, &mut eight);
+        assert_eq!(eight, [128, 16, 128, 255]);
+    }
+
+    #[test]
+    fn black_white_and_red_look_like_it() {
+        let format: Format = "2x1p25".parse().expect("a name");
+        let mut rgb = Vec::new();
+        line_to_rgb(&format, &[128, 16, 128, 235], &mut Vec::new(), &mut rgb);
+        assert_eq!(rgb, [0, 0, 0, 255, 255, 255]);
+        rgb.clear();
+        line_to_rgb(&format, &[102, 63, 240, 63], &mut Vec::new(), &mut rgb);
+        assert!(rgb[0] > 250 && rgb[1] < 5 && rgb[2] < 5, "{rgb:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn samples_come_back_as_they_were(samples in prop::collection::vec(0..1024_u16, 0..40)) {
+            let samples = &samples[..samples.len() / 4 * 4];
+            let mut packed = vec![0; samples.len() / 4 * 5];
+            pack(Depth::Ten, samples, &mut packed);
+            let mut again = Vec::new();
+            unpack(Depth::Ten, &packed, &mut again);
+            prop_assert_eq!(&again, samples);
+        }
+    }
+}

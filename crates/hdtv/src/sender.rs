@@ -1,0 +1,358 @@
+//! The sender: one thread makes frames, another sends them, spread over the time of a frame.
+
+use std::io::{self, ErrorKind};
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender as Channel, SyncSender, channel, sync_channel};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde::Serialize;
+
+use crate::format::{CLOCK_HZ, Format};
+use crate::layout::{Layout, LayoutError, burst_limits};
+use crate::output::write_png;
+use crate::rtcp::{self, Sent};
+use crate::source::{Source, SourceError};
+use crate::transmit::{connect, messages, send};
+use crate::usage::CpuSeconds;
+use crate::viewer::Snapshot;
+
+/// Frames that are made ahead of time.
+const FRAMES_AHEAD: usize = 3;
+/// Bytes of IPv4's and IPv6's headers, and of UDP's.
+const HEADERS: (usize, usize) = (20 + 8, 40 + 8);
+const EMSGSIZE: i32 = nix::errno::Errno::EMSGSIZE as i32;
+const EINVAL: i32 = nix::errno::Errno::EINVAL as i32;
+/// How long the sender waits for a frame before it looks whether it should end.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is sent, and how.
+pub struct SendConfig {
+    /// Address and port of RTP; RTCP goes to the next port.
+    pub to: SocketAddr,
+    /// The pictures as they are sent.
+    pub format: Format,
+    /// The longest IP packet in bytes.
+    pub mtu: usize,
+    /// Packets that leave at once, at most.
+    pub burst: usize,
+    /// Frames to send; all without it.
+    pub frames: Option<u64>,
+    /// The RTP timestamp of the first frame; a random one without it, as RFC 3550 wants.
+    pub first_timestamp: Option<u32>,
+    /// Pictures to take of what is sent.
+    pub snapshots: Vec<Snapshot>,
+    /// For each frame a line: its RTP timestamp and the CRC-32 of its bytes.
+    pub digests: Option<Box<dyn io::Write + Send>>,
+    /// The name in reports (CNAME).
+    pub name: String,
+}
+
+/// Why sending ended.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// The source failed.
+    #[error("the video source: {0}")]
+    Source(#[from] SourceError),
+    /// The MTU has no room.
+    #[error("the MTU does not fit: {0}")]
+    Layout(#[from] LayoutError),
+    /// The kernel refuses packets of this length.
+    #[error(
+        "packets of {0} bytes do not fit on the way: use --mtu with the MTU of the interface that they leave by"
+    )]
+    TooLong(usize),
+    /// The network failed.
+    #[error("cannot send: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// What a receiver said last.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Feedback {
+    /// Packets lost since the beginning.
+    pub lost: i64,
+    /// Lost of the last second's packets, 0 to 1.
+    pub fraction_lost: f64,
+    /// Jitter in milliseconds.
+    pub jitter_ms: f64,
+    /// To the receiver and back, in milliseconds.
+    pub round_trip_ms: Option<f64>,
+}
+
+/// What was sent.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SendReport {
+    /// Frames.
+    pub frames: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Packets of each frame.
+    pub packets_per_frame: usize,
+    /// Bytes of each packet but the last of a field, with headers of IP.
+    pub packet_bytes: usize,
+    /// Packets that leave at once, and what SMPTE ST 2110-21 allows its narrow and wide senders.
+    pub burst: (usize, usize, usize),
+    /// Seconds from the first packet to the end of the last frame's time.
+    pub seconds: f64,
+    /// Video in megabits a second.
+    pub video_mbps: f64,
+    /// The same with the headers of RTP, UDP and IP.
+    pub ip_mbps: f64,
+    /// Frames that the source gave after their time had come.
+    pub late_frames: u64,
+    /// By how much a message left late, at most, in microseconds.
+    pub latest_us: u64,
+    /// Packets that the receiver's host refused, as it said by ICMP.
+    pub refused: u64,
+    /// The last receiver report.
+    pub feedback: Option<Feedback>,
+    /// Of the thread that makes frames.
+    pub source_cpu: CpuSeconds,
+    /// Of the thread that sends.
+    pub packet_cpu: CpuSeconds,
+}
+
+/// A frame and its number.
+type Numbered = (u64, Vec<u8>);
+
+/// Sends until the source or the wanted number of frames ends, or `stop` is set. `progress` is called each second.
+///
+/// # Errors
+/// See [`SendError`].
+pub fn send_video(
+    config: SendConfig,
+    source: Source,
+    stop: &AtomicBool,
+    progress: impl FnMut(&SendReport),
+) -> Result<SendReport, SendError> {
+    let (full_tx, full_rx) = sync_channel(FRAMES_AHEAD);
+    let (empty_tx, empty_rx) = channel();
+    for _ in 0..=FRAMES_AHEAD {
+        let _ = empty_tx.send(vec![0; config.format.frame_bytes()]);
+    }
+    let wanted = config.frames.unwrap_or(u64::MAX);
+    let headers = if config.to.is_ipv4() { HEADERS.0 } else { HEADERS.1 };
+    let ssrc = rand::random();
+    let layout = Layout::new(&config.format, config.mtu.saturating_sub(headers), ssrc)?;
+    let mut transmission = Transmission::open(config, layout, headers, ssrc)?;
+    thread::scope(|scope| {
+        let maker = thread::Builder::new()
+            .name("video".to_owned())
+            .spawn_scoped(scope, move || make_frames(source, wanted, &empty_rx, &full_tx))?;
+        let sent = transmission.run(&full_rx, &empty_tx, stop, progress);
+        // What waits for room or for memory ends with these.
+        drop((full_rx, empty_tx));
+        let made = maker.join().map_err(|_| io::Error::other("the thread of the video source failed"))?;
+        let mut report = sent?;
+        report.source_cpu = made?;
+        Ok(report)
+    })
+}
+
+fn make_frames(
+    mut source: Source,
+    wanted: u64,
+    empty: &Receiver<Vec<u8>>,
+    full: &SyncSender<Numbered>,
+) -> Result<CpuSeconds, SourceError> {
+    for number in 0..wanted {
+        let Ok(mut frame) = empty.recv() else { break };
+        if !source.next(number, &mut frame)? || full.send((number, frame)).is_err() {
+            break;
+        }
+    }
+    Ok(CpuSeconds::of_thread())
+}
+
+/// The thread that sends.
+struct Transmission {
+    config: SendConfig,
+    layout: Layout,
+    messages: Vec<std::ops::Range<usize>>,
+    video: UdpSocket,
+    control: UdpSocket,
+    ssrc: u32,
+    first_timestamp: u32,
+    sequence: u32,
+    headers: usize,
+    report: SendReport,
+    payload_bytes: u64,
+    ip_bytes: u64,
+    next_report: Instant,
+}
+
+impl Transmission {
+    fn open(config: SendConfig, layout: Layout, headers: usize, ssrc: u32) -> Result<Self, SendError> {
+        let video = connect(config.to)?;
+        let control = connect(SocketAddr::new(config.to.ip(), config.to.port().wrapping_add(1)))?;
+        control.set_nonblocking(true)?;
+        let messages = messages(&layout, config.burst);
+        let longest = messages.iter().map(ExactSizeIterator::len).max().unwrap_or(0);
+        let limits = burst_limits(&config.format, layout.packets().len());
+        let report = SendReport {
+            packets_per_frame: layout.packets().len(),
+            packet_bytes: layout.packet_bytes() + headers,
+            burst: (longest, limits.0, limits.1),
+            ..SendReport::default()
+        };
+        let first_timestamp = config.first_timestamp.unwrap_or_else(rand::random);
+        let next_report = Instant::now();
+        let sequence = rand::random();
+        Ok(Self {
+            config,
+            layout,
+            messages,
+            video,
+            control,
+            ssrc,
+            first_timestamp,
+            sequence,
+            headers,
+            report,
+            payload_bytes: 0,
+            ip_bytes: 0,
+            next_report,
+        })
+    }
+
+    fn run(
+        &mut self,
+        full: &Receiver<Numbered>,
+        empty: &Channel<Vec<u8>>,
+        stop: &AtomicBool,
+        mut progress: impl FnMut(&SendReport),
+    ) -> Result<SendReport, SendError> {
+        let mut origin = None;
+        let mut shown = Instant::now();
+        while let Some((number, frame)) = next_frame(full, stop) {
+            let origin = *origin.get_or_insert_with(Instant::now);
+            self.send_frame(number, &frame, origin)?;
+            let _ = empty.send(frame);
+            self.report.seconds =
+                Duration::from_nanos(self.config.format.frame_start_ns(number + 1)).as_secs_f64();
+            self.report.video_mbps = self.payload_bytes as f64 * 8.0 / 1e6 / self.report.seconds;
+            self.report.ip_mbps = self.ip_bytes as f64 * 8.0 / 1e6 / self.report.seconds;
+            self.control(origin, false);
+            if shown.elapsed() >= Duration::from_secs(1) {
+                shown = Instant::now();
+                progress(&self.report);
+            }
+        }
+        if let Some(origin) = origin {
+            self.control(origin, true);
+        }
+        if let Some(digests) = &mut self.config.digests {
+            digests.flush()?;
+        }
+        self.report.packet_cpu = CpuSeconds::of_thread();
+        Ok(self.report.clone())
+    }
+
+    /// Sends a frame's messages, one after the other, spread over the time of a frame.
+    fn send_frame(&mut self, number: u64, frame: &[u8], origin: Instant) -> Result<(), SendError> {
+        let format = self.config.format;
+        let time = |field| self.first_timestamp.wrapping_add(format.ticks(number, field) as u32);
+        let packets = self.layout.packets().len();
+        self.layout.number(0..packets, self.sequence, [time(0), time(1)]);
+        self.sequence = self.sequence.wrapping_add(packets as u32);
+        self.note(number, time(0), frame)?;
+        let begin_ns = format.frame_start_ns(number);
+        let interval_ns = format.frame_start_ns(number + 1) - begin_ns;
+        let begin = origin + Duration::from_nanos(begin_ns);
+        let late = Instant::now().saturating_duration_since(begin);
+        self.report.late_frames += u64::from(late.as_nanos() as u64 > interval_ns);
+        for at in 0..self.messages.len() {
+            let due = begin + Duration::from_nanos(interval_ns * at as u64 / self.messages.len() as u64);
+            let now = Instant::now();
+            match due.checked_duration_since(now) {
+                Some(wait) => thread::sleep(wait),
+                None => self.report.latest_us = self.report.latest_us.max((now - due).as_micros() as u64),
+            }
+            self.send_message(at, frame)?;
+        }
+        self.report.frames += 1;
+        self.report.packets += packets as u64;
+        self.payload_bytes += format.frame_bytes() as u64;
+        let bytes: usize =
+            self.layout.packets().iter().map(|plan| self.layout.len_of(plan) + self.headers).sum();
+        self.ip_bytes += bytes as u64;
+        Ok(())
+    }
+
+    fn send_message(&mut self, at: usize, frame: &[u8]) -> Result<(), SendError> {
+        let packets = &self.messages[at];
+        match send(&self.video, &self.layout, packets, frame) {
+            Ok(()) => Ok(()),
+            // About a packet before: nobody listens there, or not yet. This one did not leave.
+            Err(error) if error.kind() == ErrorKind::ConnectionRefused => {
+                self.report.refused += packets.len() as u64;
+                Ok(())
+            }
+            Err(error) => Err(match error.raw_os_error() {
+                // The second is what Linux says of segments that are too long for the interface.
+                Some(EMSGSIZE | EINVAL) => SendError::TooLong(self.report.packet_bytes),
+                _ => error.into(),
+            }),
+        }
+    }
+
+    fn note(&mut self, number: u64, timestamp: u32, frame: &[u8]) -> io::Result<()> {
+        if let Some(digests) = &mut self.config.digests {
+            writeln!(digests, "{timestamp} {:08x}", crc32fast::hash(frame))?;
+        }
+        let snapshots = self.config.snapshots.iter().filter(|snapshot| snapshot.frame == number);
+        snapshots.into_iter().try_for_each(|snapshot| write_png(&snapshot.path, &self.config.format, frame))
+    }
+
+    /// Reads receivers' reports and sends one when it is time.
+    fn control(&mut self, origin: Instant, is_end: bool) {
+        let mut bytes = [0; 1500];
+        while let Ok(len) = self.control.recv(&mut bytes) {
+            if let Some(control) = rtcp::read(&bytes[..len]) {
+                self.hear(&control);
+            }
+        }
+        if !is_end && Instant::now() < self.next_report {
+            return;
+        }
+        self.next_report = Instant::now() + rtcp::next_interval();
+        let ticks = origin.elapsed().as_nanos() * u128::from(CLOCK_HZ) / 1_000_000_000;
+        let sent = Sent {
+            ntp: rtcp::ntp(SystemTime::now()),
+            timestamp: self.first_timestamp.wrapping_add(ticks as u32),
+            packets: self.report.packets as u32,
+            bytes: self.payload_bytes as u32,
+        };
+        if let Ok(packet) = rtcp::sender_report(self.ssrc, &sent, &self.config.name, is_end) {
+            // Reports may be lost; one that cannot leave is.
+            let _ = self.control.send(&packet);
+        }
+    }
+
+    fn hear(&mut self, control: &rtcp::Control) {
+        for heard in control.heard.iter().filter(|heard| heard.source == self.ssrc) {
+            let now = rtcp::middle(rtcp::ntp(SystemTime::now()));
+            let round_trip = now.wrapping_sub(heard.last_report).wrapping_sub(heard.since_report);
+            let is_known = heard.last_report != 0 && round_trip < u32::MAX / 2;
+            self.report.feedback = Some(Feedback {
+                lost: heard.reception.lost,
+                fraction_lost: f64::from(heard.reception.fraction_lost) / 256.0,
+                jitter_ms: f64::from(heard.reception.jitter) * 1000.0 / CLOCK_HZ as f64,
+                round_trip_ms: is_known.then(|| f64::from(round_trip) * 1000.0 / 65_536.0),
+            });
+        }
+    }
+}
+
+fn next_frame(full: &Receiver<Numbered>, stop: &AtomicBool) -> Option<Numbered> {
+    while !stop.load(Ordering::Relaxed) {
+        match full.recv_timeout(PATIENCE) {
+            Ok(frame) => return Some(frame),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return None,
+        }
+    }
+    None
+}

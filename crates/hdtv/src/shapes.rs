@@ -1,0 +1,138 @@
+//! What the packets of a sender look like. A sender cuts every frame in the same way, so the receiver knows of each packet where its
+//! pixels belong before it has arrived, and has the kernel write them there.
+
+use std::ops::Range;
+
+use crate::layout::RTP_HEADER_BYTES;
+use crate::payload::EXTENSION_BYTES;
+
+/// Bytes of headers that are remembered: those of eight runs of lines, and a few contributing sources.
+pub(crate) const LONGEST_HEADER: usize = 80;
+
+/// One packet of a frame, without its pixels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shape {
+    header: [u8; LONGEST_HEADER],
+    /// Bytes of the headers, RTP's and the payload's.
+    pub header_bytes: usize,
+    /// What it carries of the frame in memory.
+    pub data: Range<usize>,
+    /// Bytes behind that.
+    pub padding: u8,
+}
+
+impl Shape {
+    /// That of a packet whose headers are `header`; `None` if it is not one to remember: its headers are too long, or it has an
+    /// extension, whose length may change.
+    pub fn of(header: &[u8], data: Range<usize>, padding: u8) -> Option<Self> {
+        let mut own = [0; LONGEST_HEADER];
+        own.get_mut(..header.len())?.copy_from_slice(header);
+        // Only without contributing sources does the payload begin where it is looked for.
+        let is_plain = header.first()? & 0x1f == 0;
+        is_plain.then_some(Self { header: own, header_bytes: header.len(), data, padding })
+    }
+
+    /// Bytes of the whole packet.
+    pub fn packet_bytes(&self) -> usize {
+        self.header_bytes + self.data.len() + usize::from(self.padding)
+    }
+
+    /// Whether headers are this packet's, whatever the frame: version, padding, payload type and source are the same, and so are the runs
+    /// of pixels. The sequence number, the time and the marker may differ.
+    pub fn is_of(&self, header: &[u8]) -> bool {
+        const RUNS: usize = RTP_HEADER_BYTES + EXTENSION_BYTES;
+        const SOURCE: usize = 8;
+        let own = &self.header[..self.header_bytes];
+        header.len() == own.len()
+            && header[0] == own[0]
+            && (header[1] ^ own[1]) & 0x7f == 0
+            && header[SOURCE..RTP_HEADER_BYTES] == own[SOURCE..RTP_HEADER_BYTES]
+            && header[RUNS..] == own[RUNS..]
+    }
+}
+
+/// The packets of a frame, as those of an earlier one were.
+#[derive(Debug, Default)]
+pub(crate) struct Shapes {
+    known: Vec<Shape>,
+    /// Those of the frame that is arriving, as long as each begins where the one before ended.
+    learning: Vec<Shape>,
+}
+
+impl Shapes {
+    /// Takes note of a packet that was not expected.
+    pub(crate) fn note(&mut self, header: &[u8], data: Range<usize>, padding: u8) {
+        if data.start == 0 {
+            self.learning.clear();
+        }
+        if data.start != self.learning.last().map_or(0, |last| last.data.end) {
+            self.learning.clear();
+            return;
+        }
+        self.learning.extend(Shape::of(header, data, padding));
+    }
+
+    /// Believes what was seen if it is a whole frame of so many bytes. Returns whether it did.
+    pub(crate) fn learn(&mut self, frame_bytes: usize) -> bool {
+        let is_whole = self.learning.last().is_some_and(|last| last.data.end == frame_bytes);
+        if is_whole {
+            std::mem::swap(&mut self.known, &mut self.learning);
+            self.learning.clear();
+        }
+        is_whole
+    }
+
+    /// All packets of a frame; none before the first frame was whole.
+    pub(crate) fn known(&self) -> &[Shape] {
+        &self.known
+    }
+
+    /// The packet that carries the byte at `start` of a frame first.
+    pub(crate) fn index_at(&self, start: usize) -> Option<usize> {
+        self.known.binary_search_by_key(&start, |shape| shape.data.start).ok()
+    }
+
+    /// Forgets all: another source has other packets.
+    pub(crate) fn forget(&mut self) {
+        self.known.clear();
+        self.learning.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::format::Format;
+    use crate::layout::Layout;
+
+    #[test]
+    fn packets_of_a_later_frame_are_known_again() {
+        let format: Format = "64x8p25".parse().expect("a name");
+        let mut layout = Layout::new(&format, 200, 7).expect("fits");
+        let mut shapes = Shapes::default();
+        layout.number(0..layout.packets().len(), 65_530, [1, 1]);
+        for plan in layout.packets() {
+            shapes.note(layout.header(plan), plan.data.clone(), plan.padding);
+        }
+        assert!(shapes.learn(format.frame_bytes()) && shapes.known().len() == layout.packets().len());
+        layout.number(0..layout.packets().len(), 70_000, [3600, 3600]);
+        for (plan, shape) in layout.packets().iter().zip(shapes.known()) {
+            assert!(shape.is_of(layout.header(plan)) && shape.packet_bytes() == layout.len_of(plan));
+        }
+        assert!(!shapes.known()[1].is_of(layout.header(&layout.packets()[2])));
+        let other = Layout::new(&format, 200, 8).expect("fits");
+        assert!(!shapes.known()[0].is_of(other.header(&other.packets()[0])), "another source");
+    }
+
+    #[test]
+    fn a_frame_with_a_gap_teaches_nothing() {
+        let header = [0x80; 20];
+        let mut shapes = Shapes::default();
+        shapes.note(&header, 0..10, 0);
+        shapes.note(&header, 20..30, 0);
+        assert!(!shapes.learn(30));
+        shapes.note(&header, 0..10, 0);
+        shapes.note(&header, 10..30, 0);
+        assert!(shapes.learn(30) && shapes.index_at(10) == Some(1) && shapes.index_at(11).is_none());
+    }
+}

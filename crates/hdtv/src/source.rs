@@ -1,0 +1,198 @@
+//! Where the sender's frames come from.
+
+use std::io::{self, BufRead, ErrorKind, Read};
+
+use crate::format::{Depth, Format, Sampling, Scan};
+use crate::picture::Picture;
+use crate::samples::ten_to_eight;
+use crate::y4m::{Reader, Y4mError, read_header};
+
+/// What frames are read from.
+type Input = Box<dyn BufRead + Send>;
+
+/// Why a source gives no frames.
+#[derive(Debug, thiserror::Error)]
+pub enum SourceError {
+    /// It could not be read.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// It is no Y4M that can be sent.
+    #[error(transparent)]
+    Y4m(#[from] Y4mError),
+    /// It ends within a frame.
+    #[error("the video ends within frame {0}: is it of another format than was said?")]
+    Cut(u64),
+    /// More bits than there are.
+    #[error("a source of 8 bits cannot be sent with 10")]
+    Depth,
+    /// RGB cannot be converted.
+    #[error("only 4:2:2 is converted from 10 to 8 bits, not RGB")]
+    Rgb,
+}
+
+/// A source of frames.
+pub enum Source {
+    /// The moving test picture.
+    Generated {
+        /// It.
+        picture: Box<Picture>,
+        /// What is made of it.
+        converter: Converter,
+    },
+    /// A Y4M file or pipe.
+    Y4m(Box<Reader<Input>>),
+    /// Frames of packed lines from top to bottom.
+    Raw {
+        /// File or pipe.
+        input: Input,
+        /// A frame as it is read; empty where it is read to its place at once.
+        rows: Vec<u8>,
+        /// What is made of it.
+        converter: Converter,
+    },
+}
+
+/// Makes 8 bits of 10, or leaves frames as they are.
+pub struct Converter {
+    from: Format,
+    to: Format,
+    frame: Vec<u8>,
+}
+
+impl Converter {
+    fn new(from: Format, to: Depth) -> Result<Self, SourceError> {
+        match (from.depth, to, from.sampling) {
+            (Depth::Eight, Depth::Ten, _) => return Err(SourceError::Depth),
+            (Depth::Ten, Depth::Eight, Sampling::Rgb) => return Err(SourceError::Rgb),
+            _ => {}
+        }
+        let to = from.with_depth(to);
+        let bytes = if from == to { 0 } else { from.frame_bytes() };
+        Ok(Self { from, to, frame: vec![0; bytes] })
+    }
+
+    /// Has `write` write a frame, and converts it.
+    fn convert<T>(&mut self, frame: &mut [u8], write: impl FnOnce(&mut [u8]) -> T) -> T {
+        if self.from == self.to {
+            return write(frame);
+        }
+        let result = write(&mut self.frame);
+        ten_to_eight(&self.frame, frame);
+        result
+    }
+}
+
+impl Source {
+    /// The moving test picture, drawn with `format`'s depth and sent with `depth`.
+    ///
+    /// # Errors
+    /// If it cannot be converted.
+    pub fn generated(format: Format, depth: Depth) -> Result<Self, SourceError> {
+        Ok(Self::Generated {
+            picture: Box::new(Picture::new(format)),
+            converter: Converter::new(format, depth)?,
+        })
+    }
+
+    /// A Y4M file or pipe; returns its format, too. Without a depth it is sent as it is.
+    ///
+    /// # Errors
+    /// If it is none, or of another sampling than 4:2:2.
+    pub fn y4m(mut input: Input, depth: Option<Depth>) -> Result<(Self, Format), SourceError> {
+        let format = read_header(&mut input)?;
+        let depth = depth.unwrap_or(format.depth);
+        if depth == Depth::Ten && format.depth == Depth::Eight {
+            return Err(SourceError::Depth);
+        }
+        Ok((Self::Y4m(Box::new(Reader::new(input, format, depth))), format))
+    }
+
+    /// Raw frames of `format`, sent with `depth`.
+    ///
+    /// # Errors
+    /// If it cannot be converted.
+    pub fn raw(input: Input, format: Format, depth: Depth) -> Result<Self, SourceError> {
+        let bytes = if format.scan == Scan::Interlaced { format.frame_bytes() } else { 0 };
+        Ok(Self::Raw { input, rows: vec![0; bytes], converter: Converter::new(format, depth)? })
+    }
+
+    /// Writes the next frame, which has this number; `false` at the end.
+    ///
+    /// # Errors
+    /// If it cannot be read, is damaged or ends within a frame.
+    pub fn next(&mut self, number: u64, frame: &mut [u8]) -> Result<bool, SourceError> {
+        match self {
+            Self::Generated { picture, converter } => {
+                converter.convert(frame, |frame| picture.draw(number, frame));
+                Ok(true)
+            }
+            Self::Y4m(reader) => Ok(reader.read(frame)?),
+            Self::Raw { input, rows, converter } => {
+                let format = converter.from;
+                converter.convert(frame, |frame| read_rows(input, rows, &format, frame, number))
+            }
+        }
+    }
+}
+
+/// Reads a frame whose lines come from top to bottom.
+fn read_rows(
+    input: &mut Input,
+    rows: &mut [u8],
+    format: &Format,
+    frame: &mut [u8],
+    number: u64,
+) -> Result<bool, SourceError> {
+    if input.fill_buf()?.is_empty() {
+        return Ok(false);
+    }
+    let to = if rows.is_empty() { &mut *frame } else { &mut *rows };
+    input.read_exact(to).map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => SourceError::Cut(number),
+        _ => SourceError::Io(error),
+    })?;
+    for (row, line) in rows.chunks_exact(format.line_bytes()).enumerate() {
+        let start = format.row_start(row);
+        frame[start..start + line.len()].copy_from_slice(line);
+    }
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn input(bytes: &'static [u8]) -> Input {
+        Box::new(bytes)
+    }
+
+    #[test]
+    fn raw_frames_are_read_until_the_end() {
+        let format: Format = "2x2i50".parse().expect("a name");
+        let mut source = Source::raw(input(b"aaaabbbbccccdddd"), format, Depth::Eight).expect("8 bits");
+        let mut frame = [0; 8];
+        assert!(source.next(0, &mut frame).expect("a frame") && source.next(1, &mut frame).expect("a frame"));
+        assert_eq!(&frame, b"ccccdddd");
+        assert!(!source.next(2, &mut frame).expect("the end"));
+        let mut source = Source::raw(input(b"aaaabbbbcc"), format, Depth::Eight).expect("8 bits");
+        assert!(source.next(0, &mut frame).expect("a frame"));
+        assert!(matches!(source.next(1, &mut frame), Err(SourceError::Cut(1))));
+    }
+
+    #[test]
+    fn ten_bits_are_converted_and_eight_are_not_made_ten() {
+        let format = "2x1p25".parse::<Format>().expect("a name").with_depth(Depth::Ten);
+        let mut source =
+            Source::raw(input(&[0xff, 0xc0, 0x0f, 0xfc, 0x00]), format, Depth::Eight).expect("converted");
+        let mut frame = [0; 4];
+        assert!(source.next(0, &mut frame).expect("a frame"));
+        assert_eq!(frame, [255, 0, 255, 0]);
+        assert!(matches!(
+            Source::generated(format.with_depth(Depth::Eight), Depth::Ten),
+            Err(SourceError::Depth)
+        ));
+        let rgb =
+            "4x1p25".parse::<Format>().expect("a name").with_depth(Depth::Ten).with_sampling(Sampling::Rgb);
+        assert!(matches!(Source::generated(rgb, Depth::Eight), Err(SourceError::Rgb)));
+    }
+}
