@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|peers|bench|instructions|sampling|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|peers|secgw|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
@@ -18,6 +18,8 @@ declare -A needs=(
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
+  [secgw]="cc:gcc make:make pkg-config:pkg-config python3:python3 taskset:util-linux stdbuf:coreutils xz:xz-utils /usr/include/dpdk/rte_ethdev.h:libdpdk-dev
+    /usr/share/doc/librte-meta-net:librte-meta-net /usr/share/doc/librte-meta-crypto:librte-meta-crypto"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
   [instructions]="valgrind:valgrind addr2line:binutils python3:python3"
   [sampling]="perf:linux-perf addr2line:binutils python3:python3"
@@ -28,6 +30,7 @@ declare -A wants=(
   [card-test]=""
   [test]=""
   [charon]=""
+  [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
   [bench]=""
   [instructions]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
