@@ -66,16 +66,20 @@ pub enum Cost {
     Measured(Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>),
 }
 
-/// An engine that was made.
+/// The engines of one `[[engine]]` that were made: one for each worker that it serves.
 pub struct Made {
-    /// The engine.
-    pub engine: Box<dyn Engine>,
+    /// The engines, which differ in nothing but their workers.
+    pub engines: Vec<Box<dyn Engine>>,
     /// What it costs.
     pub cost: Cost,
 }
 
-/// Makes the engine, once privileges are given up; threads are started here, as they inherit what their maker has.
-pub type EngineStart = Box<dyn FnOnce(&mut EngineContext) -> Result<Made, String> + Send>;
+pub(crate) fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
+    Box::new(engine)
+}
+
+/// Makes an engine for each of so many workers, once privileges are given up; threads are started here, as they inherit what their maker has.
+pub type EngineStart = Box<dyn FnOnce(&mut EngineContext, usize) -> Result<Made, String> + Send>;
 
 /// The settings of one kind of engine, which are all that the rest of convoy knows of the kind.
 pub trait EngineBackend: Default {
@@ -91,13 +95,19 @@ pub trait EngineBackend: Default {
     /// Where an engine with these settings works.
     fn placement(&self) -> Placement;
 
+    /// Whether one with these settings, which works elsewhere, can serve several workers.
+    fn is_shareable(&self) -> bool {
+        false
+    }
+
     /// What there is of it in this build, on this machine.
     ///
     /// # Errors
     /// [`Missing`] says why there is none, and how to get it.
     fn find() -> Result<Found, Missing>;
 
-    /// Opens what needs privileges, such as a device, and returns how to make an engine of this name over it.
+    /// Opens what needs privileges, such as a device, and returns how to make engines of this name over it: one for each worker. For more than
+    /// one worker it is asked only if it works on its caller's core or [is shareable](Self::is_shareable).
     ///
     /// # Errors
     /// Why there is none, and what to do.

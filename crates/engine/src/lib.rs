@@ -7,8 +7,8 @@ mod fault;
 mod interface;
 mod model;
 mod multibuffer;
+mod on_core;
 mod registry;
-mod remote;
 mod software;
 
 pub use backend::{AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, Made, Missing};
@@ -26,5 +26,6 @@ pub use interface::{
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};
+pub use on_core::OnCore;
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};

@@ -58,7 +58,12 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.placement(),)* }
             }
 
-            /// Opens what needs privileges, such as a device, and returns how to make an engine of this name.
+            /// Whether one such engine, which works elsewhere, can serve several workers.
+            pub fn is_shareable(&self) -> bool {
+                match self { $(Self::$kind(settings) => settings.is_shareable(),)* }
+            }
+
+            /// Opens what needs privileges, such as a device, and returns how to make engines of this name, one for each worker.
             ///
             /// # Errors
             /// Why there is none, and what to do.
@@ -140,10 +145,10 @@ impl EngineKind {
         if self.traits().is_model {
             return Ok(None);
         }
-        let made = self.default_settings().open(self.word())?(&mut EngineContext::default())?;
+        let made = self.default_settings().open(self.word())?(&mut EngineContext::default(), 1)?;
         match made.cost {
             Cost::Stated(_) => Ok(None),
-            Cost::Measured(_) => Ok(Some(IdleEngine::from(made.engine))),
+            Cost::Measured(_) => Ok(made.engines.into_iter().next().map(IdleEngine::from)),
         }
     }
 
@@ -181,10 +186,10 @@ mod tests {
         for finding in available() {
             let name = format!("{}0", finding.kind);
             let opened = finding.kind.default_settings().open(&name);
-            let made = opened.and_then(|start| start(&mut EngineContext::default()));
+            let made = opened.and_then(|start| start(&mut EngineContext::default(), 1));
             assert_eq!(made.is_ok(), finding.found.is_ok(), "{}: {:?}", finding.kind, made.err());
             if let Ok(made) = made {
-                let description = made.engine.description();
+                let description = made.engines[0].description();
                 assert_eq!(description.kind, finding.kind);
                 assert_eq!(description.placement, finding.kind.default_settings().placement());
                 assert_eq!(description.is_model, finding.kind.traits().is_model);

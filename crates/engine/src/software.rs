@@ -1,4 +1,4 @@
-//! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the caller's core: the reference that every other
+//! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the caller's core or a thread of its own: the reference that every other
 //! engine is held against, on every platform.
 
 mod aead;
@@ -12,19 +12,20 @@ mod settings;
 
 use std::task::Waker;
 
-use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
+use convoy_ipsec::{KeyMaterial, Prepared, SaIndex, Transform};
 
 pub use keys::transforms;
 pub(crate) use keys::{KeyTable, SaKeys};
 pub use settings::SoftwareSettings;
 
 use crate::interface::is_one_run;
+use crate::on_core::{OnCore, Processor};
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes,
 };
 
-/// The `software` engine. Does everything that [`transforms`] lists.
+/// The `software` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of its own. Does everything that [`transforms`] lists.
 pub struct Software {
     description: EngineDescription,
     keys: KeyTable,
@@ -47,6 +48,74 @@ impl Software {
             slack_ns: 0,
         };
         Self { description, keys: KeyTable::default(), done: Vec::new() }
+    }
+
+    /// One that works on a thread pinned to `core`, fed by a ring.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the thread cannot be made.
+    pub fn on_core(name: &str, core: usize) -> Result<OnCore, EngineError> {
+        Self::on_thread(name, Some(core))
+    }
+
+    /// The same on whatever core the system finds for the thread: to be measured beside one that works on its own.
+    ///
+    /// # Errors
+    /// Those of [`on_core`](Self::on_core).
+    pub fn on_any_core(name: &str) -> Result<OnCore, EngineError> {
+        Self::on_thread(name, None)
+    }
+
+    /// An engine for each of so many workers, all on one thread pinned to `core`.
+    ///
+    /// # Errors
+    /// Those of [`on_core`](Self::on_core).
+    pub fn shared(name: &str, core: usize, workers: usize) -> Result<Vec<OnCore>, EngineError> {
+        OnCore::start(name, Some(core), workers, keys_of, OnCore::describe(name, EngineKind::Software))
+    }
+
+    fn on_thread(name: &str, core: Option<usize>) -> Result<OnCore, EngineError> {
+        OnCore::start_one(name, core, keys_of, OnCore::describe(name, EngineKind::Software))
+    }
+}
+
+/// What a thread has for one worker.
+struct Keys {
+    engine: String,
+    keys: KeyTable,
+}
+
+fn keys_of(engine: &str) -> Result<Keys, EngineError> {
+    Ok(Keys { engine: engine.to_owned(), keys: KeyTable::default() })
+}
+
+impl Processor for Keys {
+    fn transforms(&self) -> Vec<Transform> {
+        transforms()
+    }
+
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
+        // An SA that is refused has no keys here, and its packets fail.
+        let _ = self.keys.install(&self.engine, sa, keys);
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        self.keys.remove(sa);
+    }
+
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
+        multi_packets.iter_mut().for_each(|multi_packet| run(&self.keys, &mut multi_packet.packets));
+        true
+    }
+}
+
+/// Does packets of whatever SAs, one by one.
+fn run(keys: &KeyTable, packets: &mut [Prepared]) {
+    for run in packets.chunk_by_mut(is_one_run) {
+        let Some(first) = run.first() else { continue };
+        if let Some(keys) = keys.get(first.sa) {
+            keys.run(first.direction, run);
+        }
     }
 }
 
@@ -95,11 +164,6 @@ impl EngineQueue for Software {
 
 impl InPlace for Software {
     fn process(&mut self, packets: &mut [Prepared]) {
-        for run in packets.chunk_by_mut(is_one_run) {
-            let Some(first) = run.first() else { continue };
-            if let Some(keys) = self.keys.get(first.sa) {
-                keys.run(first.direction, run);
-            }
-        }
+        run(&self.keys, packets);
     }
 }

@@ -1,11 +1,10 @@
 //! From a configuration to what runs: engines, SAs, policies, a pipeline.
 
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::Arc;
 
-use convoy_engine::{
-    BusTiming, Buses, Cost, Engine, EngineContext, EngineStart, Fault, FaultPlan, Faulty, Made,
-};
+use convoy_engine::{BusTiming, Buses, Cost, Engine, EngineContext, EngineStart, Fault, FaultPlan, Faulty};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
@@ -68,10 +67,11 @@ pub struct Installed {
     pub(crate) numbers: Option<Numbers>,
 }
 
-/// An engine for one worker, with what it needs privileges for already open.
+/// An engine of the configuration, with what it needs privileges for already open.
 struct OpenEngine {
     name: String,
-    worker: u16,
+    /// Those that it serves.
+    workers: Range<u16>,
     start: EngineStart,
 }
 
@@ -90,11 +90,9 @@ impl OpenEngines {
     fn of(engines: &[EngineConfig], workers: u16) -> Result<Self, AssembleError> {
         let mut all = Vec::new();
         for engine in engines {
-            for worker in engine.workers(workers) {
-                let name = &engine.name;
-                let start = engine.settings.open(name).map_err(|reason| missing(name, reason))?;
-                all.push(OpenEngine { name: name.clone(), worker, start });
-            }
+            let name = &engine.name;
+            let start = engine.settings.open(name).map_err(|reason| missing(name, reason))?;
+            all.push(OpenEngine { name: name.clone(), workers: engine.workers(workers), start });
         }
         Ok(Self(all))
     }
@@ -105,8 +103,8 @@ fn missing(name: &str, reason: String) -> AssembleError {
 }
 
 /// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
-/// for every worker. One with a thread or a device of its own serves one worker, so that the finishing time of its queue
-/// is known exactly. What a modelled engine costs is stated to `costs`; what others cost for the tunnels' transforms is measured on
+/// for every worker. One with a thread or a device of its own serves one worker, whose scheduler then knows the finishing time of its queue
+/// exactly, or has a queue for each of several. What a modelled engine costs is stated to `costs`; what others cost for the tunnels' transforms is measured on
 /// instances of their own, unless it is known.
 ///
 /// # Errors
@@ -131,13 +129,16 @@ pub fn start_engines(
     };
     let mut shared = EngineContext { buses: Buses::new(config.buses.iter().map(bus_timing).collect()) };
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
-    for OpenEngine { name, worker, start } in open.0 {
-        let Made { engine, cost } = start(&mut shared).map_err(|reason| missing(&name, reason))?;
-        match cost {
-            Cost::Stated(model) => costs.state(&engine.description().name, model),
-            Cost::Measured(make) => costs.measure_by(engine.description(), make),
+    for OpenEngine { name, workers, start } in open.0 {
+        let made = start(&mut shared, workers.len()).map_err(|reason| missing(&name, reason))?;
+        let Some(description) = made.engines.first().map(|engine| engine.description()) else { continue };
+        match made.cost {
+            Cost::Stated(model) => costs.state(&description.name, model),
+            Cost::Measured(make) => costs.measure_by(description, make),
         }
-        engines[usize::from(worker)].push(engine);
+        for (worker, engine) in workers.zip(made.engines) {
+            engines[usize::from(worker)].push(engine);
+        }
     }
     for transform in transforms(config) {
         costs.measure(transform);

@@ -140,6 +140,21 @@ mod tests {
     }
 
     #[test]
+    fn a_crypto_core_serves_all_workers_unless_there_is_one_for_each() {
+        let names_of = |engines: &str, workers: u16| -> Vec<Vec<String>> {
+            let config = config("aes128gcm16", &format!("[gateway]\nworkers = {workers}\n{engines}"));
+            let engines = assemble::engines(&config, &mut Costs::new()).expect("threads can be had");
+            names(&engines).iter().map(|names| names.iter().map(ToString::to_string).collect()).collect()
+        };
+        let core = |name: &str| format!("[[engine]]\nkind = \"software\"\ncore = 0\nname = \"{name}\"\n");
+        let (one, two) = (core("one"), [core("one"), core("two")].concat());
+        assert_eq!(names_of(&one, 1), [["one"]]);
+        assert_eq!(names_of(&one, 2), [["one"], ["one"]]);
+        assert_eq!(names_of(&two, 2), [["one"], ["two"]]);
+        assert_eq!(names_of(&two, 3), [["one", "two"], ["one", "two"], ["one", "two"]]);
+    }
+
+    #[test]
     fn named_engines_are_what_there_is() {
         let mut costs = Costs::new();
         let named = config("aes128gcm16", "[[engine]]\nkind = \"software\"\nname = \"mine\"\n");

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
 
 use convoy_card::{CardError, Direction as CardDirection, Driver, Packet, Sa, Verdict, routed_mhz};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};
@@ -11,7 +12,7 @@ use zeroize::Zeroize;
 
 use super::clock::{BUS_MHZ, nanoseconds};
 use super::esp;
-use crate::remote::Worker;
+use crate::on_core::Processor;
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
 
@@ -24,6 +25,8 @@ pub(super) struct Core {
     /// For jobs that are no ESP packet as the card knows it: AH, and packets with nothing in them.
     reference: KeyTable,
     left_to_software: Arc<AtomicU64>,
+    /// Of the last multi-packets, in ns of the card's time.
+    took_ns: u64,
 }
 
 impl Core {
@@ -31,7 +34,7 @@ impl Core {
         let driver = Driver::new()
             .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })?;
         let (sas, reference) = (HashMap::new(), KeyTable::default());
-        Ok(Self { name: name.to_owned(), driver, sas, reference, left_to_software })
+        Ok(Self { name: name.to_owned(), driver, sas, reference, left_to_software, took_ns: 0 })
     }
 
     /// `None` if the SA has no keys or the card failed.
@@ -87,7 +90,7 @@ fn on_card(
     Ok(verdicts)
 }
 
-impl Worker for Core {
+impl Processor for Core {
     fn transforms(&self) -> Vec<Transform> {
         let is_done = |transform: &Transform| {
             esp::algorithm(*transform).and_then(|algorithm| self.driver.function(algorithm)).is_some()
@@ -115,12 +118,18 @@ impl Worker for Core {
         }
     }
 
-    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> Option<u64> {
-        let done = multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
-        if done.is_none() {
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
+        let took_ns =
+            multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
+        if took_ns.is_none() {
             // A card that has failed is set anew; if that fails as well, so will the next multi-packet.
             let _ = self.driver.reset();
         }
-        done
+        self.took_ns = took_ns.unwrap_or_default();
+        took_ns.is_some()
+    }
+
+    fn took_ns(&self, _: Instant) -> u64 {
+        self.took_ns
     }
 }

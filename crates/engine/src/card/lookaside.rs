@@ -10,22 +10,19 @@ use std::task::Waker;
 use convoy_ipsec::{KeyMaterial, SaIndex};
 
 use super::core::Core;
-use crate::remote::Remote;
+use crate::on_core::OnCore;
 use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
     Placement, Refused, Takes,
 };
 
-/// Multi-packets that may wait for the thread.
-const DEPTH: usize = 32;
 /// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A card that hangs is found out by
 /// its own cycles, and much sooner.
 pub(super) const SLACK_NS: u64 = 60_000_000_000;
 
 /// The `card` engine, lookaside.
 pub struct Card {
-    description: EngineDescription,
-    remote: Remote,
+    engine: OnCore,
     left_to_software: Arc<AtomicU64>,
 }
 
@@ -38,20 +35,16 @@ impl Card {
         let name = if name.contains("card") { name.to_owned() } else { format!("{name}-card-model") };
         let left_to_software = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&left_to_software);
-        let (remote, transforms) = Remote::start(&name, None, DEPTH, move |name| Core::new(name, counter))?;
-        let description = EngineDescription {
-            name,
-            kind: EngineKind::Card,
-            placement: Placement::Lookaside,
-            transforms,
-            depth: DEPTH,
-            gathers: 1,
+        let like = OnCore::describe(&name, EngineKind::Card);
+        let describe = |transforms| EngineDescription {
             is_model: true,
-            needs_input_kept: true,
             takes: Takes::MultiPackets,
             slack_ns: SLACK_NS,
+            ..like(transforms)
         };
-        Ok(Self { description, remote, left_to_software })
+        let make = move |name: &str| Core::new(name, Arc::clone(&counter));
+        let engine = OnCore::start_one(&name, None, make, describe)?;
+        Ok(Self { engine, left_to_software })
     }
 
     /// Packets so far that are no ESP as the card knows it (AH, or nothing to work on), which the reference did instead, in no
@@ -63,44 +56,40 @@ impl Card {
 
 impl EngineControl for Card {
     fn description(&self) -> &EngineDescription {
-        &self.description
+        self.engine.description()
     }
 
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.description.check_transform(keys.transform())?;
-        self.remote.install(sa, keys)
+        self.engine.install_key(sa, keys)
     }
 
     fn remove_key(&mut self, sa: SaIndex) {
-        self.remote.remove(sa);
+        self.engine.remove_key(sa);
     }
 
     fn probe(&mut self) -> Result<(), EngineError> {
-        self.remote.probe()
+        self.engine.probe()
     }
 }
 
 impl EngineQueue for Card {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        if !self.remote.has_key(multi_packet.sa) {
-            return Err(self.description.refuse_unkeyed(multi_packet));
-        }
-        self.remote.submit(multi_packet)
+        self.engine.submit(multi_packet)
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.remote.poll(completions);
+        self.engine.poll(completions);
     }
 
     fn in_flight(&self) -> usize {
-        self.remote.in_flight()
+        self.engine.in_flight()
     }
 
     fn wake_by(&mut self, waker: &Waker) -> bool {
-        self.remote.wake_by(waker)
+        self.engine.wake_by(waker)
     }
 
     fn has_completions(&self) -> bool {
-        self.remote.has_completions()
+        self.engine.has_completions()
     }
 }

@@ -68,10 +68,10 @@ fn open(name: &str) -> Result<EngineStart, String> {
     use crate::IdleEngine;
     use crate::backend::{Cost, Made};
     let name = name.to_owned();
-    Ok(Box::new(move |_| {
+    Ok(Box::new(move |_, _| {
         let card = Card::new(&name).map_err(|error| error.to_string())?;
         let cost = Cost::Measured(Box::new(move || Card::new(&name).map(IdleEngine::new)));
-        Ok(Made { engine: Box::new(card), cost })
+        Ok(Made { engines: vec![Box::new(card)], cost })
     }))
 }
 

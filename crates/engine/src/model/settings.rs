@@ -90,10 +90,10 @@ impl EngineBackend for ModelSettings {
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {
         let (settings, name) = (self.clone(), name.to_owned());
-        Ok(Box::new(move |shared| {
+        Ok(Box::new(move |shared, _| {
             let bus = shared.buses.find_or_make(&name, settings.bus.as_deref())?;
             let engine: Box<dyn Engine> = Box::new(Model::new(name, settings.timing(), bus));
-            Ok(Made { engine, cost: Cost::Stated(settings.cost()) })
+            Ok(Made { engines: vec![engine], cost: Cost::Stated(settings.cost()) })
         }))
     }
 }

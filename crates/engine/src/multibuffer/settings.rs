@@ -3,9 +3,11 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Multibuffer, done_well};
-use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
+use crate::backend::{
+    AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing, boxed,
+};
 use crate::software::transforms;
-use crate::{IdleEngine, Placement};
+use crate::{EngineError, IdleEngine, Placement};
 
 const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
 
@@ -41,6 +43,10 @@ impl EngineBackend for MultibufferSettings {
         if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
     }
 
+    fn is_shareable(&self) -> bool {
+        self.core.is_some()
+    }
+
     fn find() -> Result<Found, Missing> {
         let library = convoy_ipsec_mb::Manager::new()
             .map_err(|error| Missing { reason: error.reason, remedy: error.remedy })?;
@@ -55,20 +61,19 @@ impl EngineBackend for MultibufferSettings {
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {
         let (core, name) = (self.core, name.to_owned());
-        Ok(Box::new(move |_| {
+        Ok(Box::new(move |_, workers| {
             let made = match core {
-                None => Multibuffer::inline(&name),
-                Some(core) => Multibuffer::on_core(&name, core),
+                None => (0..workers).map(|_| Multibuffer::inline(&name).map(boxed)).collect(),
+                Some(core) => Multibuffer::shared(&name, core, workers)
+                    .map(|engines| engines.into_iter().map(boxed).collect()),
             };
-            let made = made.map_err(|error| format!("{error}; `convoy engines` says how to install it"))?;
-            let measured = move || {
-                let instance = match core {
-                    None => Multibuffer::inline(&name),
-                    Some(_) => Multibuffer::on_any_core(&name),
-                };
-                instance.map(IdleEngine::new)
+            let engines = made
+                .map_err(|error: EngineError| format!("{error}; `convoy engines` says how to install it"))?;
+            let measured = move || match core {
+                None => Multibuffer::inline(&name).map(IdleEngine::new),
+                Some(_) => Multibuffer::on_any_core(&name).map(IdleEngine::new),
             };
-            Ok(Made { engine: Box::new(made), cost: Cost::Measured(Box::new(measured)) })
+            Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
         }))
     }
 }

@@ -3,34 +3,45 @@
 use convoy_settings::{Checker, tables};
 
 use super::{Software, transforms};
-use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
-use crate::{Engine, IdleEngine, Placement};
+use crate::backend::{
+    AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing, boxed,
+};
+use crate::{IdleEngine, Placement};
 
 tables! {
-    /// It has no keys of its own.
-    pub SoftwareKeys {}
+    /// Its own keys.
+    pub SoftwareKeys {
+        core: usize => ", which can run on its own thread",
+    }
 }
 
-/// The settings of a `software` engine: none.
+/// The settings of a `software` engine.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct SoftwareSettings;
+pub struct SoftwareSettings {
+    /// The core of its own thread; `None` is the worker's own.
+    pub core: Option<usize>,
+}
 
 impl EngineBackend for SoftwareSettings {
     type Keys = SoftwareKeys;
 
     const TRAITS: EngineTraits = EngineTraits {
-        summary: "one packet at a time with RustCrypto and ring, on the worker's core; the reference",
+        summary: "one packet at a time with RustCrypto and ring, on the worker's core or a core of its own; the reference",
         is_model: false,
         auto_select: AutoSelect::Always,
         system_calls: &[],
     };
 
-    fn check(_: &SoftwareKeys, _: &mut Checker<'_>) -> Self {
-        Self
+    fn check(keys: &SoftwareKeys, _: &mut Checker<'_>) -> Self {
+        Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
     }
 
     fn placement(&self) -> Placement {
-        Placement::Inline
+        if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
+    }
+
+    fn is_shareable(&self) -> bool {
+        self.core.is_some()
     }
 
     fn find() -> Result<Found, Missing> {
@@ -39,11 +50,21 @@ impl EngineBackend for SoftwareSettings {
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {
-        let name = name.to_owned();
-        Ok(Box::new(move |_| {
-            let engine: Box<dyn Engine> = Box::new(Software::new(&name));
-            let cost = Cost::Measured(Box::new(move || Ok(IdleEngine::new(Software::new(&name)))));
-            Ok(Made { engine, cost })
+        let (core, name) = (self.core, name.to_owned());
+        Ok(Box::new(move |_, workers| {
+            let engines = match core {
+                None => (0..workers).map(|_| boxed(Software::new(&name))).collect(),
+                Some(core) => {
+                    let engines =
+                        Software::shared(&name, core, workers).map_err(|error| error.to_string())?;
+                    engines.into_iter().map(boxed).collect()
+                }
+            };
+            let measured = move || match core {
+                None => Ok(IdleEngine::new(Software::new(&name))),
+                Some(_) => Software::on_any_core(&name).map(IdleEngine::new),
+            };
+            Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
         }))
     }
 }

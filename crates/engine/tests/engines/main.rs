@@ -16,4 +16,5 @@ mod hmac;
 mod in_place;
 mod lab;
 mod roster;
+mod shared;
 mod wycheproof;

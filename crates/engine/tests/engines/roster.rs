@@ -14,9 +14,12 @@ fn models() -> [Box<dyn Engine>; 2] {
 
 /// On x86-64 the library must be there, so that its tests are never passed by their absence; whoever means to do without
 /// it says so as for the build.
+pub(crate) fn has_multibuffer() -> bool {
+    option_env!("CONVOY_IPSEC_MB") != Some("off") && cfg!(target_arch = "x86_64")
+}
+
 fn multibuffers() -> Vec<Box<dyn Engine>> {
-    let is_off = option_env!("CONVOY_IPSEC_MB") == Some("off");
-    if is_off || !cfg!(target_arch = "x86_64") {
+    if !has_multibuffer() {
         return Vec::new();
     }
     let inline = Multibuffer::inline("multibuffer-inline").expect("make test installs libipsec-mb-dev");
@@ -36,6 +39,7 @@ fn cards() -> Vec<Box<dyn Engine>> {
 
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
+    engines.push(Box::new(Software::on_core("software-pinned", 0).expect("a thread can be had")));
     engines.extend(models());
     engines.extend(multibuffers());
     engines.extend(cards());

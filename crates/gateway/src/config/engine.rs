@@ -64,10 +64,15 @@ pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &Has
 
 pub(super) fn engines(c: &mut Checker<'_>, file: &[EngineEntry], workers: u16) -> Vec<EngineConfig> {
     let mut engines: Vec<EngineConfig> = Vec::new();
+    let mut checked: Vec<(usize, &EngineEntry, EngineSettings)> = Vec::new();
     for (at, entry) in file.iter().enumerate() {
-        let Some(settings) = entry.kind.as_ref().map(|keys| keys.check(c)) else { continue };
+        checked.extend(entry.kind.as_ref().map(|keys| (at, entry, keys.check(c))));
+    }
+    let shareable = checked.iter().filter(|(_, _, settings)| settings.is_shareable()).count();
+    let are_few = shareable < usize::from(workers);
+    for (at, entry, settings) in checked {
         let name = name(c, entry, at, &settings, &engines);
-        let worker = worker(c, entry, &settings, &engines, workers);
+        let worker = worker(c, entry, &settings, &engines, workers, are_few);
         engines.push(EngineConfig { name, worker, settings });
     }
     let is_idle = |worker: &u16| !engines.iter().any(|engine| engine.workers(workers).contains(worker));
@@ -97,13 +102,15 @@ fn name(
     name
 }
 
-/// The worker that an engine with a thread or a device of its own serves; dealt in turn where nothing is said.
+/// The worker that an engine with a thread or a device of its own serves; dealt in turn where nothing is said. `None` of one that serves all: where
+/// those with cores of their own `are_few`, less than one for each worker.
 fn worker(
     c: &mut Checker<'_>,
     entry: &EngineEntry,
     settings: &EngineSettings,
     others: &[EngineConfig],
     workers: u16,
+    are_few: bool,
 ) -> Option<u16> {
     let (given, has_device) = (entry.common.worker.as_ref(), !settings.is_inline());
     let what = "it is only for engines with their own core or device; every worker has all others";
@@ -111,5 +118,6 @@ fn worker(
     let turn =
         others.iter().filter(|other| !other.settings.is_inline()).count() % usize::from(workers.max(1));
     let chosen = c.in_range(given, "engine.worker", turn as u16, (0, workers.saturating_sub(1)));
-    has_device.then_some(chosen)
+    let is_shared = given.is_none() && are_few && settings.is_shareable();
+    (has_device && !is_shared).then_some(chosen)
 }

@@ -103,7 +103,8 @@ impl StatePath {
 pub struct EngineConfig {
     /// Unique; from its kind and place where none was given.
     pub name: String,
-    /// The worker that an engine with a thread or a device of its own serves; `None` serves each with its like.
+    /// The worker that an engine with a thread or a device of its own serves; `None` of one that serves all workers, each with its like or with
+    /// a queue of its own.
     pub worker: Option<u16>,
     /// The settings of its kind.
     pub settings: EngineSettings,

@@ -97,8 +97,8 @@ fn what_would_be_ignored_is_refused() {
     );
     refused(
         "kind = \"software\"",
-        "kind = \"software\"\ncore = 1",
-        "6:8: engine.core: it is only for kind = \"multibuffer\"",
+        "kind = \"model\"\ncore = 1",
+        "6:8: engine.core: it is only for kind = \"software\" or \"multibuffer\"",
     );
     refused(
         "device = \"convoy0\"",
@@ -292,7 +292,13 @@ fn workers_share_what_can_be_shared() {
     let two_workers = |text: String| text.replacen("[gateway]\n", "[gateway]\nworkers = 2\n", 1);
     let with = |engines: &str| two_workers(changed("[[engine]]\nkind = \"software\"\n", engines));
     let pinned = "[[engine]]\nkind = \"multibuffer\"\ncore = 1\n";
-    let text = errors(&with(pinned));
+    let workers_of = |text: &str| -> Vec<Option<u16>> {
+        let config = Config::parse("site-a.toml", &with(text)).expect("good");
+        config.engines.iter().map(|engine| engine.worker).collect()
+    };
+    assert_eq!(workers_of(pinned), [None], "one core for both workers");
+    assert_eq!(workers_of(&pinned.replace("multibuffer", "software")), [None]);
+    let text = errors(&with(&format!("{pinned}worker = 0\n")));
     assert!(
         text.contains("engine: worker 1 has none; add one without core, or one with worker = 1"),
         "{text}"
@@ -301,9 +307,8 @@ fn workers_share_what_can_be_shared() {
     assert!(text.contains("engine.worker: 2 is"), "{text}");
     let text = errors(&with("[[engine]]\nkind = \"software\"\nworker = 1\n"));
     assert!(text.contains("engine.worker: it is only for engines with their own core or device"), "{text}");
-    let two = Config::parse("site-a.toml", &with(&format!("{pinned}{}", pinned.replace("= 1", "= 0"))));
-    let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
-    assert_eq!(dealt, [Some(0), Some(1)]);
+    let two = format!("{pinned}{}", pinned.replace("= 1", "= 0"));
+    assert_eq!(workers_of(&two), [Some(0), Some(1)], "a core for each");
     let two = Config::parse("site-a.toml", &with(&"[[engine]]\nkind = \"card\"\n".repeat(2)));
     let dealt: Vec<_> = two.expect("good").engines.iter().map(|engine| engine.worker).collect();
     assert_eq!(dealt, [Some(0), Some(1)]);

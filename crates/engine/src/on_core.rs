@@ -1,0 +1,181 @@
+//! Engines on a thread of their own: a device or a library, fed by a ring for each worker that it serves.
+
+mod random;
+mod thread;
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
+use rtrb::{Consumer, Producer, PushError};
+
+use crate::{
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
+    Placement, Refused, Takes,
+};
+pub(crate) use thread::Processor;
+use thread::{DEPTH, Order, Thread};
+
+/// One worker's end of an engine that has a thread of its own, pinned to a core or not. The thread ends with the last of its ends.
+pub struct OnCore {
+    description: EngineDescription,
+    orders: Producer<Order>,
+    done: Consumer<Completion>,
+    thread: Arc<Thread>,
+    /// SAs whose keys the thread has or will have before their packets.
+    keyed: Vec<bool>,
+    in_flight: usize,
+}
+
+impl OnCore {
+    /// Starts the thread, pinned to `core` if one is named, with what `make` makes there for each of so many workers, whose SAs have
+    /// nothing in common. `describe` is told what it can do. An end for each worker.
+    pub(crate) fn start<P: Processor>(
+        name: &str,
+        core: Option<usize>,
+        workers: usize,
+        make: impl FnMut(&str) -> Result<P, EngineError> + Send + 'static,
+        describe: impl FnOnce(Vec<Transform>) -> EngineDescription,
+    ) -> Result<Vec<Self>, EngineError> {
+        let (thread, ends, transforms) = thread::start(name, core, workers, make)?;
+        let (thread, description) = (Arc::new(thread), describe(transforms));
+        let end = |(orders, done)| Self {
+            description: description.clone(),
+            orders,
+            done,
+            thread: Arc::clone(&thread),
+            keyed: Vec::new(),
+            in_flight: 0,
+        };
+        Ok(ends.into_iter().map(end).collect())
+    }
+
+    /// The same for one worker.
+    pub(crate) fn start_one<P: Processor>(
+        name: &str,
+        core: Option<usize>,
+        make: impl FnMut(&str) -> Result<P, EngineError> + Send + 'static,
+        describe: impl FnOnce(Vec<Transform>) -> EngineDescription,
+    ) -> Result<Self, EngineError> {
+        let mut ends = Self::start(name, core, 1, make, describe)?;
+        Ok(ends.pop().expect("as many ends as workers"))
+    }
+
+    /// What an engine of this kind on a thread of its own says of itself, whatever it can do.
+    pub(crate) fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
+        let name = name.to_owned();
+        move |transforms| EngineDescription {
+            name,
+            kind,
+            placement: Placement::Lookaside,
+            transforms,
+            depth: DEPTH,
+            gathers: 1,
+            is_model: false,
+            // What a thread has is gone if it dies.
+            needs_input_kept: true,
+            takes: Takes::Trains,
+            slack_ns: 0,
+        }
+    }
+
+    fn has_key(&self, sa: SaIndex) -> bool {
+        self.keyed.get(sa.0 as usize).copied().unwrap_or(false)
+    }
+
+    fn gone(&self) -> EngineError {
+        let reason = "its thread has died".to_owned();
+        EngineError::Device { engine: self.description.name.clone(), reason }
+    }
+
+    fn no_room(&self) -> EngineError {
+        EngineError::NoRoom(self.description.name.clone())
+    }
+
+    /// Keys are rare: where the ring is full, this waits for room.
+    fn order(&mut self, mut order: Order) -> Result<(), EngineError> {
+        while let Err(PushError::Full(back)) = self.orders.push(order) {
+            if !self.thread.is_alive() {
+                return Err(self.gone());
+            }
+            order = back;
+            self.thread.wake();
+            std::thread::yield_now();
+        }
+        self.thread.wake();
+        Ok(())
+    }
+}
+
+impl EngineControl for OnCore {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.description.check_transform(keys.transform())?;
+        self.order(Order::Install(sa, Box::new(keys.clone())))?;
+        let at = sa.0 as usize;
+        if self.keyed.len() <= at {
+            self.keyed.resize(at + 1, false);
+        }
+        self.keyed[at] = true;
+        Ok(())
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        if self.has_key(sa) {
+            self.keyed[sa.0 as usize] = false;
+            // A thread that has died holds no keys either.
+            let _ = self.order(Order::Remove(sa));
+        }
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        if self.thread.is_alive() { Ok(()) } else { Err(self.gone()) }
+    }
+}
+
+impl EngineQueue for OnCore {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        if !self.has_key(multi_packet.sa) {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        }
+        if !self.thread.is_alive() {
+            return Err(Box::new(Refused { multi_packet, reason: self.gone() }));
+        }
+        if self.in_flight > self.description.depth {
+            return Err(Box::new(Refused { multi_packet, reason: self.no_room() }));
+        }
+        match self.orders.push(Order::Work(multi_packet, self.thread.stamp())) {
+            Ok(()) => {
+                self.in_flight += 1;
+                self.thread.wake();
+                Ok(())
+            }
+            Err(PushError::Full(Order::Work(multi_packet, _))) => {
+                Err(Box::new(Refused { multi_packet, reason: self.no_room() }))
+            }
+            Err(PushError::Full(_)) => Ok(()),
+        }
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        while let Ok(completion) = self.done.pop() {
+            self.in_flight -= 1;
+            completions.push(completion);
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    fn wake_by(&mut self, waker: &Waker) -> bool {
+        self.order(Order::WakeBy(waker.clone())).is_ok()
+    }
+
+    fn has_completions(&self) -> bool {
+        !self.done.is_empty()
+    }
+}

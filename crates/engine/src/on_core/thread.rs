@@ -1,0 +1,258 @@
+//! The thread's side: what is at hand of a worker goes to its processor together, as far as that gains by it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+use std::task::Waker;
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
+use rtrb::{Consumer, Producer, RingBuffer};
+
+use super::random::Random;
+use crate::interface::{lay_out, open_up, split_time};
+use crate::{Completion, EngineError, MultiPacket, Outcome};
+
+/// Multi-packets of a worker that may wait for the thread.
+pub(crate) const DEPTH: usize = 32;
+/// Looks at empty rings before the thread sleeps: long enough for the next burst of a busy worker, short enough not to
+/// burn an idle machine's core.
+const SPINS: u32 = 2_000;
+
+/// What does one worker's packets on the thread.
+pub(crate) trait Processor {
+    /// What it can do.
+    fn transforms(&self) -> Vec<Transform>;
+
+    /// Takes the keys of an SA. Of one that it refuses it has none, and the packets fail.
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial);
+
+    /// Forgets the keys of an SA.
+    fn remove(&mut self, sa: SaIndex);
+
+    /// Packets with which it is busy, so that it is worth looking for as many before it begins.
+    fn gathers(&self) -> usize {
+        1
+    }
+
+    /// Does multi-packets, whose packets are laid out; whether it could. What has no keys stays pending.
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool;
+
+    /// How long that took which began then and ends now, in ns; a model has a time of its own.
+    fn took_ns(&self, began: Instant) -> u64 {
+        began.elapsed().as_nanos() as u64
+    }
+}
+
+pub(super) enum Order {
+    /// With the time at which it was given, where several workers share the thread.
+    Work(MultiPacket, Option<Instant>),
+    Install(SaIndex, Box<KeyMaterial>),
+    Remove(SaIndex),
+    WakeBy(Waker),
+}
+
+/// A worker's ends of its rings.
+pub(super) type Ends = (Producer<Order>, Consumer<Completion>);
+
+/// The thread, as those see it who feed it.
+pub(super) struct Thread {
+    handle: Option<JoinHandle<()>>,
+    is_stopping: Arc<AtomicBool>,
+    is_shared: bool,
+}
+
+impl Thread {
+    pub(super) fn is_alive(&self) -> bool {
+        self.handle.as_ref().is_some_and(|handle| !handle.is_finished())
+    }
+
+    pub(super) fn wake(&self) {
+        if let Some(handle) = &self.handle {
+            handle.thread().unpark();
+        }
+    }
+
+    /// The time, where the thread has to know when it was given something.
+    pub(super) fn stamp(&self) -> Option<Instant> {
+        self.is_shared.then(Instant::now)
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Release);
+        self.wake();
+        if let Some(handle) = self.handle.take() {
+            // Its panic was reported when it died.
+            let _ = handle.join();
+        }
+    }
+}
+
+/// Starts the thread; also the ends of each worker and what its processors can do.
+pub(super) fn start<P: Processor>(
+    name: &str,
+    core: Option<usize>,
+    workers: usize,
+    mut make: impl FnMut(&str) -> Result<P, EngineError> + Send + 'static,
+) -> Result<(Thread, Vec<Ends>, Vec<Transform>), EngineError> {
+    let (mut ends, mut rings) = (Vec::new(), Vec::new());
+    for _ in 0..workers {
+        // Keys travel by the same ring, in order with the packets that need them.
+        let (orders, incoming) = RingBuffer::new(DEPTH * 2 + 64);
+        let (outgoing, done) = RingBuffer::new(DEPTH + 1);
+        ends.push((orders, done));
+        rings.push((incoming, outgoing));
+    }
+    let is_stopping = Arc::new(AtomicBool::new(false));
+    let device = |reason: String| EngineError::Device { engine: name.to_owned(), reason };
+    let (ready, started) = channel();
+    let (stop, thread_name) = (Arc::clone(&is_stopping), name.to_owned());
+    let is_shared = workers > 1;
+    let handle = std::thread::Builder::new()
+        .name(thread_name.clone())
+        .spawn(move || {
+            if let Some(id) = core {
+                core_affinity::set_for_current(core_affinity::CoreId { id });
+            }
+            let queue = |(orders, done)| Ok(Queue::new(make(&thread_name)?, orders, done));
+            match rings.into_iter().map(queue).collect::<Result<Vec<Queue<P>>, EngineError>>() {
+                Ok(queues) => {
+                    let transforms = queues.first().map(|queue| queue.processor.transforms());
+                    let _ = ready.send(Ok(transforms.unwrap_or_default()));
+                    work(queues, is_shared, &stop);
+                }
+                Err(error) => {
+                    let _ = ready.send(Err(error));
+                }
+            }
+        })
+        .map_err(|error| device(format!("its thread cannot be made: {error}")))?;
+    let thread = Thread { handle: Some(handle), is_stopping, is_shared };
+    let transforms = started.recv().map_err(|_| device("its thread ended at once".to_owned()))??;
+    Ok((thread, ends, transforms))
+}
+
+/// Serves the workers in turn.
+fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicBool) {
+    let mut random = Random::default();
+    let mut idle = 0;
+    let mut busy_since = None;
+    while !stop.load(Ordering::Acquire) {
+        let mut is_busy = false;
+        for queue in &mut queues {
+            if let Ok(first) = queue.orders.pop() {
+                is_busy = true;
+                if is_shared {
+                    busy_since.get_or_insert_with(Instant::now);
+                }
+                queue.serve(first, busy_since, &mut random);
+            }
+        }
+        if is_busy {
+            idle = 0;
+            continue;
+        }
+        busy_since = None;
+        idle += 1;
+        if idle < SPINS {
+            std::hint::spin_loop();
+        } else {
+            std::thread::park();
+            idle = 0;
+        }
+    }
+}
+
+/// What the thread has for one worker.
+struct Queue<P> {
+    processor: P,
+    gathers: usize,
+    orders: Consumer<Order>,
+    done: Producer<Completion>,
+    at_hand: Vec<MultiPacket>,
+    /// Packets of `at_hand`.
+    packets: usize,
+    /// When the oldest of them was given, where that is known.
+    given: Option<Instant>,
+    /// When this worker was served last.
+    served: Option<Instant>,
+    waker: Option<Waker>,
+}
+
+impl<P: Processor> Queue<P> {
+    fn new(processor: P, orders: Consumer<Order>, done: Producer<Completion>) -> Self {
+        Self {
+            gathers: processor.gathers(),
+            processor,
+            orders,
+            done,
+            at_hand: Vec::new(),
+            packets: 0,
+            given: None,
+            served: None,
+            waker: None,
+        }
+    }
+
+    /// Follows orders until the processor has enough or no more work is at hand, and has that done.
+    fn serve(&mut self, first: Order, busy_since: Option<Instant>, random: &mut Random) {
+        let mut order = first;
+        loop {
+            match order {
+                Order::Work(multi_packet, given) => {
+                    self.given = self.given.or(given);
+                    self.packets += multi_packet.packets.len();
+                    self.at_hand.push(multi_packet);
+                }
+                Order::Install(sa, keys) => self.processor.install(sa, &keys),
+                Order::Remove(sa) => self.processor.remove(sa),
+                Order::WakeBy(waker) => self.waker = Some(waker),
+            }
+            // Keys and packets keep their order, so nothing stays at hand when keys come next.
+            if self.packets >= self.gathers || !matches!(self.orders.peek(), Ok(Order::Work(..))) {
+                break;
+            }
+            let Ok(next) = self.orders.pop() else { break };
+            order = next;
+        }
+        if !self.at_hand.is_empty() {
+            self.process(busy_since, random);
+        }
+    }
+
+    /// Does all that is at hand.
+    fn process(&mut self, busy_since: Option<Instant>, random: &mut Random) {
+        let began = Instant::now();
+        for MultiPacket { packets, templates, .. } in &mut self.at_hand {
+            lay_out(templates, packets, &mut |iv| random.fill(iv));
+        }
+        let is_done = self.processor.process(&mut self.at_hand);
+        for MultiPacket { packets, templates, .. } in &mut self.at_hand {
+            open_up(templates, packets);
+        }
+        let took_ns = is_done.then(|| self.processor.took_ns(began) + self.held_up_ns(began, busy_since));
+        let outcome = if took_ns.is_some() { Outcome::Done } else { Outcome::Failed };
+        let part = split_time(took_ns.unwrap_or_default(), &self.at_hand);
+        for multi_packet in self.at_hand.drain(..) {
+            let service_ns = took_ns.map(|_| part(&multi_packet));
+            // The ring holds as many as may be in flight, so there is room.
+            let _ = self.done.push(Completion { multi_packet, outcome, service_ns });
+        }
+        self.packets = 0;
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// How long other workers held up what began then, in ns: since it could have begun if the thread had this worker alone. A worker knows nothing
+    /// of the others and has to learn how long its packets take with them.
+    fn held_up_ns(&mut self, began: Instant, busy_since: Option<Instant>) -> u64 {
+        let Some(busy_since) = busy_since else { return 0 };
+        let could_begin = [self.given.take(), self.served.replace(Instant::now())].into_iter().flatten();
+        let could_begin = could_begin.fold(busy_since, Instant::max);
+        began.saturating_duration_since(could_begin).as_nanos() as u64
+    }
+}
