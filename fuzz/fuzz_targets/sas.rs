@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
 use convoy_gateway::clock::VirtualTime;
-use convoy_gateway::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
+use convoy_gateway::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig, Timeouts};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
     SaEnds, SaIndex, Selector, TunnelId,
@@ -62,7 +62,7 @@ impl Side {
         let clock = time.clock();
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
         // An engine that is late only because this process was is not to be quarantined, with its frames.
-        let stage = StageConfig { grace_ns: u64::MAX, ..StageConfig::new(scheduler) };
+        let stage = StageConfig { timeouts: Timeouts::both(u64::MAX), ..StageConfig::new(scheduler) };
         let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
         let pipeline = Pipeline::new(ipsec, stage, FramePool::new(FRAMES.0, FRAMES.1), clock);

@@ -12,7 +12,7 @@ use convoy_engine::{
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
-use super::engine_slot::{EngineSlot, Health, SlotCounters};
+use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
 use super::trains::{Place, Retry};
 
 /// What the set works with when engines are given work or polled.
@@ -71,7 +71,7 @@ pub(super) enum EngineReport {
         /// What laid them out, for its memory alone.
         templates: Vec<RunTemplate>,
     },
-    /// An engine is out; what it had is to be done again.
+    /// An engine is out, or late: it is to be given nothing; what it had is to be done again, or part of it.
     Out {
         /// The engine's place in the set.
         engine: usize,
@@ -141,6 +141,11 @@ impl EngineSet {
     /// Whether an engine has something to bring now.
     pub fn has_completions(&self) -> bool {
         self.slots.iter().any(|slot| slot.engine.has_completions())
+    }
+
+    /// When the next engine will be late or have failed unless it brings what it has, in ns.
+    pub fn next_deadline_ns(&self) -> Option<u64> {
+        self.slots.iter().filter_map(EngineSlot::next_deadline_ns).min()
     }
 
     /// Multi-packets that all engines have together.
@@ -258,17 +263,17 @@ impl EngineSet {
         self.slots[engine].can_keep(pool, packets)
     }
 
-    /// Hands a multi-packet to an engine, to be done by a deadline in ns. If the engine fails, it is quarantined and all that it had is to
+    /// Hands a multi-packet to an engine, to be done by its deadlines. If the engine fails, it is quarantined and all that it had is to
     /// be done again.
     pub(super) fn submit(
         &mut self,
         engine: usize,
         multi_packet: MultiPacket,
         place: Place,
-        deadline_ns: u64,
+        deadlines: Deadlines,
         context: &mut Context<'_>,
     ) {
-        let result = self.slots[engine].submit(multi_packet, place, deadline_ns, context);
+        let result = self.slots[engine].submit(multi_packet, place, deadlines, context);
         self.heed(engine, result, context);
     }
 
@@ -319,12 +324,43 @@ impl EngineSet {
     fn poll_now(&mut self, engine: usize, context: &mut Context<'_>) {
         let result = self.slots[engine].poll(context);
         self.heed(engine, result, context);
+        self.have_late_done(engine, context);
+        if self.slots[engine].ends_rest() {
+            context.reports.push(EngineReport::Back { engine });
+        }
         if self.slots[engine].probe(context.now_ns) && self.reinstall(engine) {
             self.slots[engine].bring_back();
             let name = self.slots[engine].description().name.clone();
             self.events.push(EngineEvent::CameBack { engine: name });
             context.reports.push(EngineReport::Back { engine });
         }
+    }
+
+    /// Has others do what an engine is late with, if there are any that can.
+    fn have_late_done(&mut self, engine: usize, context: &mut Context<'_>) {
+        let mut result = Ok(());
+        while let Some(late) = self.slots[engine].late(context.now_ns) {
+            if self.can_others(engine, late) {
+                let given = self.slots[engine].give_to_others(context.now_ns, context.retry);
+                context.reports.push(EngineReport::Out { engine });
+                result = result.and(given);
+            } else {
+                self.slots[engine].wait_for_oldest();
+            }
+        }
+        self.heed(engine, result, context);
+    }
+
+    /// Whether one of the other engines can do all of these packets, and may be given them.
+    fn can_others(&self, engine: usize, packets: &[Prepared]) -> bool {
+        let can = |slot: &EngineSlot| {
+            let has_key = |packet: &Prepared| {
+                let keys = self.keys.get(packet.sa.0 as usize).and_then(Option::as_ref);
+                keys.is_some_and(|keys| slot.description().transforms.contains(&keys.transform()))
+            };
+            slot.takes_work() && packets.iter().all(has_key)
+        };
+        self.slots.iter().enumerate().any(|(at, slot)| at != engine && can(slot))
     }
 
     fn reinstall(&mut self, engine: usize) -> bool {

@@ -1,5 +1,7 @@
 //! One engine with what the gateway must remember of it: its health, and the inputs it might lose.
 
+mod lateness;
+
 use std::collections::VecDeque;
 
 use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate};
@@ -8,6 +10,9 @@ use convoy_packet::{FramePool, FrameSize, Offload};
 
 use super::engine_set::{Context, EngineReport};
 use super::trains::{Place, Retry};
+pub(super) use lateness::Deadlines;
+use lateness::Lateness;
+pub use lateness::Timeouts;
 
 /// The first pause before a failed engine is probed, in ns; it doubles with each probe in vain.
 const FIRST_PROBE_NS: u64 = 100_000_000;
@@ -43,14 +48,14 @@ pub struct SlotCounters {
     pub retried_packets: u64,
     /// Times that it came back.
     pub recoveries: u64,
-    /// Multi-packets that came back after they had been given up; their results were thrown away.
+    /// Multi-packets that came back after they had been done elsewhere or given up; their results were thrown away.
     pub late: u64,
 }
 
 /// A multi-packet that an engine has, and what is needed to do it again.
 struct InFlight {
     ticket: u64,
-    deadline_ns: u64,
+    deadlines: Deadlines,
     place: Place,
     /// Copies of the input, where frames may vanish with the engine; else empty.
     kept: Vec<Prepared>,
@@ -72,6 +77,7 @@ pub(super) struct EngineSlot {
     spare: Vec<Vec<Prepared>>,
     spare_templates: Vec<Vec<RunTemplate>>,
     probe_pause_ns: u64,
+    lateness: Lateness,
     /// Whether the engine wakes the worker when something is done.
     pub(super) wakes: bool,
 }
@@ -89,6 +95,7 @@ impl EngineSlot {
             spare: Vec::new(),
             spare_templates: Vec::new(),
             probe_pause_ns: FIRST_PROBE_NS,
+            lateness: Lateness::default(),
             wakes: false,
         }
     }
@@ -101,9 +108,14 @@ impl EngineSlot {
         self.health == Health::Up
     }
 
+    /// Whether it may be given something.
+    pub(super) fn takes_work(&self) -> bool {
+        self.is_up() && !self.lateness.rests
+    }
+
     /// Whether it is in use and has nothing to bring.
     pub(super) fn is_quiet(&self) -> bool {
-        self.is_up() && self.in_flight.is_empty() && self.engine.in_flight() == 0
+        self.takes_work() && self.in_flight.is_empty() && self.engine.in_flight() == 0
     }
 
     /// Multi-packets that it has.
@@ -132,12 +144,12 @@ impl EngineSlot {
         packets.iter().position(is_without).unwrap_or(packets.len())
     }
 
-    /// Hands a multi-packet to the engine, to be done by a deadline in ns. `Err` if the engine failed; what it had is then to be done again.
+    /// Hands a multi-packet to the engine, to be done by its deadlines. `Err` if the engine failed; what it had is then to be done again.
     pub(super) fn submit(
         &mut self,
         multi_packet: MultiPacket,
         place: Place,
-        deadline_ns: u64,
+        deadlines: Deadlines,
         context: &mut Context<'_>,
     ) -> Result<(), String> {
         let mut kept = self.spare.pop().unwrap_or_default();
@@ -154,7 +166,7 @@ impl EngineSlot {
         let ticket = multi_packet.ticket;
         let mut templates = self.spare_templates.pop().unwrap_or_default();
         templates.clone_from(&multi_packet.templates);
-        self.in_flight.push_back(InFlight { ticket, deadline_ns, place, kept, templates });
+        self.in_flight.push_back(InFlight { ticket, deadlines, place, kept, templates });
         self.offer(multi_packet, context)
     }
 
@@ -187,7 +199,7 @@ impl EngineSlot {
             result = result.and(self.complete(completion, context));
         }
         self.completions = completions;
-        while self.is_up() {
+        while self.takes_work() {
             let Some(multi_packet) = self.backlog.pop_front() else { break };
             let waiting = self.backlog.len();
             result = result.and(self.offer(multi_packet, context));
@@ -195,7 +207,7 @@ impl EngineSlot {
                 break;
             }
         }
-        if self.is_up() && self.in_flight.front().is_some_and(|entry| entry.deadline_ns < context.now_ns) {
+        if self.has_failed(context.now_ns) {
             result = result.and(Err("it did not answer before its deadline".to_owned()));
         }
         result
@@ -205,8 +217,9 @@ impl EngineSlot {
         let Completion { multi_packet, outcome, service_ns } = completion;
         let at = self.in_flight.iter().position(|entry| entry.ticket == multi_packet.ticket);
         let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else {
-            // Given up long ago and done elsewhere: using it now would send its packets twice.
+            // Done elsewhere: using it now would send its packets twice.
             self.counters.late += 1;
+            self.lateness.brought(multi_packet.ticket);
             release(context.pool, multi_packet.packets);
             return Ok(());
         };
@@ -244,24 +257,31 @@ impl EngineSlot {
         Err("it reported a failed multi-packet".to_owned())
     }
 
+    /// Has what never reached the engine done again. The packets are whole, and the copies go home on drop.
+    fn withdraw_backlog(&mut self, retry: &mut Retry) {
+        for multi_packet in self.backlog.drain(..) {
+            let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
+            let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else { continue };
+            self.counters.retried_packets += multi_packet.packets.len() as u64;
+            retry.put(entry.place, multi_packet.packets, entry.templates);
+        }
+    }
+
     /// Takes the engine out: all that it has is done again elsewhere.
     pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, retry: &mut Retry) {
         if !self.is_up() {
             return;
         }
         self.counters.failures += 1;
-        let mut unsent: Vec<MultiPacket> = self.backlog.drain(..).collect();
+        self.lateness.clear();
+        // The oldest first: the backlog came last.
+        let mut unsent = Retry::default();
+        self.withdraw_backlog(&mut unsent);
         for entry in self.in_flight.drain(..) {
-            if let Some(at) = unsent.iter().position(|multi_packet| multi_packet.ticket == entry.ticket) {
-                // It never reached the engine: the packets are whole, and the copies go home on drop.
-                let multi_packet = unsent.swap_remove(at);
-                self.counters.retried_packets += multi_packet.packets.len() as u64;
-                retry.put(entry.place, multi_packet.packets, entry.templates);
-            } else {
-                self.counters.retried_packets += entry.kept.len() as u64;
-                retry.put(entry.place, entry.kept, entry.templates);
-            }
+            self.counters.retried_packets += entry.kept.len() as u64;
+            retry.put(entry.place, entry.kept, entry.templates);
         }
+        retry.append(unsent);
         self.probe_pause_ns = FIRST_PROBE_NS;
         self.health = Health::Down { reason, next_probe_ns: now_ns + FIRST_PROBE_NS };
     }

@@ -15,7 +15,7 @@ mod trains;
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
-pub use engine_slot::{Health, SlotCounters};
+pub use engine_slot::{Health, SlotCounters, Timeouts};
 pub use stage::{CryptoStage, Released, StageConfig, StageError};
 
 use std::collections::VecDeque;

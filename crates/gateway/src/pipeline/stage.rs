@@ -15,11 +15,8 @@ use rand::rngs::StdRng;
 
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
+use super::engine_slot::{Deadlines, Timeouts};
 use super::trains::{Algorithms, Place, Retry, Trains};
-
-/// How long past its predicted finishing time an engine may be, in ns. A worker's thread that lost its
-/// core for a while must not condemn an engine.
-const GRACE_NS: u64 = 500_000_000;
 
 /// How a stage behaves.
 #[derive(Clone, Debug)]
@@ -28,14 +25,14 @@ pub struct StageConfig {
     pub scheduler: SchedulerConfig,
     /// Whether packets of one SA leave in the order in which they came.
     pub ordered: bool,
-    /// How long past its predicted finishing time an engine may be, in ns.
-    pub grace_ns: u64,
+    /// How long past its predicted finishing time an engine may be.
+    pub timeouts: Timeouts,
 }
 
 impl StageConfig {
-    /// A stage with this scheduler, order per SA and the usual timeout.
+    /// A stage with this scheduler, order per SA and the usual timeouts.
     pub fn new(scheduler: SchedulerConfig) -> Self {
-        Self { scheduler, ordered: true, grace_ns: GRACE_NS }
+        Self { scheduler, ordered: true, timeouts: Timeouts::default() }
     }
 }
 
@@ -178,8 +175,9 @@ impl CryptoStage {
     /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage knows: until an engine wakes it or the scheduler wants
     /// to look again. `None` if an engine does not wake it.
     pub fn may_sleep_ns(&self, now_ns: u64) -> Option<u64> {
+        let deadlines = [self.scheduler.next_deadline(now_ns), self.engines.next_deadline_ns()];
         let next_ns =
-            self.scheduler.next_deadline(now_ns).map_or(u64::MAX, |at_ns| at_ns.saturating_sub(now_ns));
+            deadlines.into_iter().flatten().min().map_or(u64::MAX, |at_ns| at_ns.saturating_sub(now_ns));
         self.engines.wakes().then_some(next_ns)
     }
 
@@ -326,21 +324,19 @@ impl CryptoStage {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
         let Some(direction) = items.first().map(|packet| packet.direction) else { return };
         let multi_packet = MultiPacket::new(ticket, SaIndex(sa), direction, items);
-        let deadline_ns = self.deadline_ns(now_ns, engine, predicted_wait + predicted_processing);
+        let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
-        self.engines.submit(engine, multi_packet, Place::OfEach, deadline_ns, context);
+        self.engines.submit(engine, multi_packet, Place::OfEach, deadlines, context);
         if !self.engines.has_gathered(engine) {
             context.now_ns = self.clock.now_ns();
             self.engines.poll_one(engine, context);
         }
     }
 
-    /// When an engine is to have done what it is predicted to do within so many ns from now.
-    pub(super) fn deadline_ns(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> u64 {
-        // Ten times the prediction: a model that is off is corrected on line, not punished.
-        let timeout_ns = predicted_ns.saturating_mul(10);
-        let grace_ns = self.config.grace_ns.saturating_add(self.engines.description(engine).slack_ns);
-        now_ns.saturating_add(timeout_ns).saturating_add(grace_ns)
+    /// When an engine is late with what it is predicted to do within so many ns from now, and when it has failed.
+    pub(super) fn deadlines(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> Deadlines {
+        let slack_ns = self.engines.description(engine).slack_ns;
+        self.config.timeouts.deadlines(now_ns, predicted_ns, slack_ns)
     }
 
     /// Tells the scheduler what the engines reported and lets packets go in order.

@@ -17,6 +17,7 @@ mod gathering;
 mod installing;
 mod late;
 mod leaving;
+mod stalled;
 mod trains;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -32,7 +33,7 @@ fn stage(engines: Vec<Box<dyn Engine>>, policy: Policy) -> CryptoStage {
 }
 
 fn stage_by(engines: Vec<Box<dyn Engine>>, scheduler: SchedulerConfig) -> CryptoStage {
-    let config = StageConfig { grace_ns: 0, ..StageConfig::new(scheduler) };
+    let config = StageConfig { timeouts: Timeouts::both(0), ..StageConfig::new(scheduler) };
     with_keys(config, engines, |_| CostModel { t_init: 2_000.0, t_block: 20.0 })
 }
 
@@ -41,7 +42,16 @@ fn with_keys(
     engines: Vec<Box<dyn Engine>>,
     cost: impl Fn(&EngineDescription) -> CostModel,
 ) -> CryptoStage {
-    let mut stage = CryptoStage::new(config, EngineSet::new(engines), Clock::start()).expect("in range");
+    at_times_of(Clock::start(), config, engines, cost)
+}
+
+fn at_times_of(
+    clock: Clock,
+    config: StageConfig,
+    engines: Vec<Box<dyn Engine>>,
+    cost: impl Fn(&EngineDescription) -> CostModel,
+) -> CryptoStage {
+    let mut stage = CryptoStage::new(config, EngineSet::new(engines), clock).expect("in range");
     for sa in 0..SAS {
         stage
             .install(SaIndex(sa), Direction::Seal, &keys(sa), &|engine, _| cost(engine))

@@ -77,6 +77,12 @@ impl Retry {
             Place::Train(place) => self.trains.push_back(Failed { place, packets, templates }),
         }
     }
+
+    /// Takes all that another has, behind what is here.
+    pub(super) fn append(&mut self, mut other: Self) {
+        self.packets.append(&mut other.packets);
+        self.trains.append(&mut other.trains);
+    }
 }
 
 /// The trains that were begun and have not left.
@@ -311,10 +317,10 @@ impl CryptoStage {
         let (sa, direction) = (first.sa, first.direction);
         let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
         let engine = given.train.engine;
-        let deadline_ns = self.deadline_ns(now_ns, engine, given.wait + given.train.predicted);
+        let deadlines = self.deadlines(now_ns, engine, given.wait + given.train.predicted);
         let retry = &mut self.retry;
         let context = &mut Context { now_ns, pool, retry, reports: &mut self.reports };
-        self.engines.submit(engine, multi_packet, Place::Train(place), deadline_ns, context);
+        self.engines.submit(engine, multi_packet, Place::Train(place), deadlines, context);
     }
 
     /// Lets a train that is done leave when those before it have left.

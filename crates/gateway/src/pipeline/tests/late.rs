@@ -21,7 +21,8 @@ fn stage_beside(
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
     let scheduler =
         SchedulerConfig { full_queue, late_margin, window: 8, correct: false, ..SchedulerConfig::default() };
-    let config = StageConfig { grace_ns: 3_600_000_000_000, ordered, ..StageConfig::new(scheduler) };
+    let config =
+        StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ordered, ..StageConfig::new(scheduler) };
     with_keys(config, engines, |engine| CostModel {
         t_init: if engine.name == "wanted" { 1_000.0 } else { 1e9 },
         t_block: 1.0,

@@ -31,8 +31,18 @@ pub(super) fn end_with(
     engines: Vec<Box<dyn Engine>>,
     window: usize,
 ) -> (Pipeline, SaIndex) {
+    end_at(Clock::start(), number, direction, engines, window)
+}
+
+/// The same by another clock.
+pub(super) fn end_at(
+    clock: Clock,
+    number: u8,
+    direction: SaDirection,
+    engines: Vec<Box<dyn Engine>>,
+    window: usize,
+) -> (Pipeline, SaIndex) {
     let scheduler = SchedulerConfig { window, ..SchedulerConfig::default() };
-    let clock = Clock::start();
     let stage = CryptoStage::new(StageConfig::new(scheduler), EngineSet::new(engines), clock.clone())
         .expect("in range");
     let pool = FramePool::new(FRAMES, 0);

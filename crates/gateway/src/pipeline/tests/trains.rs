@@ -186,7 +186,7 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
 /// A stage that waits for any engine, however slow the machine is.
 fn patient(engines: Vec<Box<dyn Engine>>) -> CryptoStage {
     let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
-    let config = StageConfig { grace_ns: 3_600_000_000_000, ..StageConfig::new(scheduler) };
+    let config = StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ..StageConfig::new(scheduler) };
     // Trains that are elsewhere take long, so that the core keeps some for itself.
     with_keys(config, engines, |engine| CostModel {
         t_init: if engine.placement == Placement::Inline { 1_000.0 } else { 1e6 },
@@ -279,7 +279,7 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
     let mut pool = FramePool::new(FRAMES, 0);
     let config = StageConfig {
         ordered: false,
-        grace_ns: 3_600_000_000_000,
+        timeouts: Timeouts::both(3_600_000_000_000),
         ..StageConfig::new(SchedulerConfig { correct: false, ..SchedulerConfig::default() })
     };
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good")), Box::new(Elsewhere::new())];
@@ -322,7 +322,11 @@ fn a_train_of_an_sa_that_the_window_holds_packets_of_is_left_to_the_window() {
 }
 
 /// What a pipeline with these engines makes of bursts that come one behind the other, while more is at hand.
-fn through(direction: SaDirection, engines: Vec<Box<dyn Engine>>, bursts: &[Vec<Vec<u8>>]) -> Vec<Vec<u8>> {
+pub(super) fn through(
+    direction: SaDirection,
+    engines: Vec<Box<dyn Engine>>,
+    bursts: &[Vec<Vec<u8>>],
+) -> Vec<Vec<u8>> {
     let end = if direction == SaDirection::Outbound { 1 } else { 2 };
     let (mut pipeline, _) = leaving::end_with(end, direction, engines, 8);
     for burst in bursts {

@@ -1,0 +1,199 @@
+//! When an engine is late with a multi-packet, and when it has failed.
+//!
+//! Trains of a direction leave in the order in which they were begun, so one that an engine does not bring holds all up that come after it. A
+//! late one is therefore done again soon, from its kept input, by an engine that can; what the late engine brings then is thrown away. Being
+//! late is no failure: the system may have taken the core from the engine's thread for a moment. The engine only gets nothing new until it
+//! has brought all that it has. It has failed once it is later still, or late again and again.
+
+use convoy_ipsec::Prepared;
+
+use super::EngineSlot;
+use crate::pipeline::trains::Retry;
+
+/// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that is off is corrected, not punished.
+const LATE_MARGIN: u64 = 4;
+/// The same for one that has failed, with [`Timeouts::failed_ns`].
+const FAILED_MARGIN: u64 = 10;
+/// One that is late so often within [`SPAN_NS`] has failed: each time packets wait for it.
+const OFTEN: u32 = 10;
+const SPAN_NS: u64 = 1_000_000_000;
+
+/// How long past its prediction an engine may be with a multi-packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timeouts {
+    /// Later than that, another engine does it, in ns.
+    pub late_ns: u64,
+    /// Later than that, the engine has failed, in ns.
+    pub failed_ns: u64,
+}
+
+impl Default for Timeouts {
+    /// Late is what takes longer than a few time slices of another thread, 3 ms each on Linux, and a wake-up. Only what is gone for half a
+    /// second has failed.
+    fn default() -> Self {
+        Self { late_ns: 10_000_000, failed_ns: 500_000_000 }
+    }
+}
+
+impl Timeouts {
+    /// The same time for both.
+    pub const fn both(ns: u64) -> Self {
+        Self { late_ns: ns, failed_ns: ns }
+    }
+
+    /// For a multi-packet that an engine is given at `now_ns` and is predicted to have done within `predicted_ns`. `slack_ns` is what the
+    /// engine may take beyond what it says.
+    pub(in crate::pipeline) fn deadlines(&self, now_ns: u64, predicted_ns: u64, slack_ns: u64) -> Deadlines {
+        let from_now = |margin: u64, timeout_ns: u64| {
+            let timeout_ns = timeout_ns.saturating_add(slack_ns);
+            now_ns.saturating_add(predicted_ns.saturating_mul(margin)).saturating_add(timeout_ns)
+        };
+        Deadlines {
+            late_ns: from_now(LATE_MARGIN, self.late_ns),
+            failed_ns: from_now(FAILED_MARGIN, self.failed_ns),
+        }
+    }
+}
+
+/// When a multi-packet is late, and when its engine has failed; in ns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::pipeline) struct Deadlines {
+    late_ns: u64,
+    failed_ns: u64,
+}
+
+/// How an engine was late.
+#[derive(Default)]
+pub(super) struct Lateness {
+    /// What others did for it and it still has: its ticket, and when the engine has failed, in ns.
+    awaited: Vec<(u64, u64)>,
+    /// Whether it gets nothing new until it has brought all that it has.
+    pub(super) rests: bool,
+    /// Since when `times` counts, in ns.
+    since_ns: u64,
+    times: u32,
+}
+
+impl Lateness {
+    /// It gets nothing new from now on. `false` if it was late too often.
+    fn rest(&mut self, now_ns: u64) -> bool {
+        if !self.rests {
+            self.rests = true;
+            if now_ns.saturating_sub(self.since_ns) > SPAN_NS {
+                (self.since_ns, self.times) = (now_ns, 0);
+            }
+            self.times += 1;
+        }
+        self.times < OFTEN
+    }
+
+    /// It has brought a multi-packet that others did.
+    pub(super) fn brought(&mut self, ticket: u64) {
+        self.awaited.retain(|(awaited, _)| *awaited != ticket);
+    }
+
+    /// When it has failed unless it brings what others did, in ns.
+    fn failed_ns(&self) -> Option<u64> {
+        self.awaited.iter().map(|(_, failed_ns)| *failed_ns).min()
+    }
+
+    /// It is quarantined, or back: nothing is awaited.
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl EngineSlot {
+    /// When it will be late or have failed unless it brings what it has, in ns.
+    pub(in crate::pipeline) fn next_deadline_ns(&self) -> Option<u64> {
+        if !self.is_up() {
+            return None;
+        }
+        let late_ns = self.in_flight.front().map(|entry| entry.deadlines.late_ns);
+        late_ns.into_iter().chain(self.lateness.failed_ns()).min()
+    }
+
+    pub(super) fn has_failed(&self, now_ns: u64) -> bool {
+        let oldest_ns = self.in_flight.front().map(|entry| entry.deadlines.failed_ns);
+        let failed_ns = oldest_ns.into_iter().chain(self.lateness.failed_ns()).min();
+        self.is_up() && failed_ns.is_some_and(|failed_ns| failed_ns < now_ns)
+    }
+
+    /// The packets of the oldest multi-packet, if the engine is late with it and their input was kept.
+    pub(in crate::pipeline) fn late(&self, now_ns: u64) -> Option<&[Prepared]> {
+        let oldest = self.in_flight.front().filter(|entry| entry.deadlines.late_ns < now_ns)?;
+        (self.is_up() && !oldest.kept.is_empty()).then_some(&oldest.kept)
+    }
+
+    /// Has others do the oldest multi-packet, which the engine is late with; what it brings of it then is thrown away, and until it has brought
+    /// all that it has, it gets nothing new. `Err` if it was late too often.
+    pub(in crate::pipeline) fn give_to_others(
+        &mut self,
+        now_ns: u64,
+        retry: &mut Retry,
+    ) -> Result<(), String> {
+        let mut unsent = Retry::default();
+        self.withdraw_backlog(&mut unsent);
+        let oldest = self.in_flight.pop_front();
+        if let Some(oldest) = oldest {
+            self.counters.retried_packets += oldest.kept.len() as u64;
+            self.lateness.awaited.push((oldest.ticket, oldest.deadlines.failed_ns));
+            retry.put(oldest.place, oldest.kept, oldest.templates);
+        }
+        retry.append(unsent);
+        if self.lateness.rest(now_ns) { Ok(()) } else { Err("it was late again and again".to_owned()) }
+    }
+
+    /// No other can do the oldest multi-packet: it is waited for until the engine has failed.
+    pub(in crate::pipeline) fn wait_for_oldest(&mut self) {
+        if let Some(oldest) = self.in_flight.front_mut() {
+            oldest.deadlines.late_ns = oldest.deadlines.failed_ns;
+        }
+    }
+
+    /// Whether it was late and has now brought all that it had, so that it may be given something again.
+    pub(in crate::pipeline) fn ends_rest(&mut self) -> bool {
+        let ends = self.lateness.rests && self.lateness.awaited.is_empty() && self.in_flight.is_empty();
+        self.lateness.rests &= !ends;
+        ends
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn deadlines_follow_the_prediction_and_have_a_floor() {
+        let deadlines = |predicted_ns| Timeouts::default().deadlines(1_000, predicted_ns, 0);
+        assert_eq!(deadlines(0), Deadlines { late_ns: 10_001_000, failed_ns: 500_001_000 });
+        assert_eq!(deadlines(1_000_000), Deadlines { late_ns: 14_001_000, failed_ns: 510_001_000 });
+        let model = Timeouts::default().deadlines(0, 0, 60_000_000_000);
+        assert_eq!(model, Deadlines { late_ns: 60_010_000_000, failed_ns: 60_500_000_000 });
+        let never = Timeouts::both(u64::MAX).deadlines(7, 7, 7);
+        assert_eq!(never, Deadlines { late_ns: u64::MAX, failed_ns: u64::MAX });
+    }
+
+    /// Late once for each of these times, in ms, and back each time; how often that was allowed.
+    fn allowed(times_ms: impl Iterator<Item = u64>) -> usize {
+        let mut lateness = Lateness::default();
+        let once = |ms: u64| {
+            let is_allowed = lateness.rest(ms * 1_000_000);
+            lateness.rests = false;
+            is_allowed
+        };
+        times_ms.map(once).take_while(|is_allowed| *is_allowed).count()
+    }
+
+    #[test]
+    fn an_engine_that_is_late_ten_times_within_a_second_has_failed() {
+        assert_eq!(allowed((0..100).map(|at| 5_000 + at * 50)), 9);
+        assert_eq!(allowed((0..100).map(|at| 5_000 + at * 150)), 100);
+    }
+
+    #[test]
+    fn multi_packets_that_are_late_together_count_once() {
+        let mut lateness = Lateness::default();
+        assert!((0..100).all(|at| lateness.rest(5_000_000_000 + at)));
+    }
+}
