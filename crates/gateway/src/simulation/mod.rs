@@ -2,8 +2,8 @@
 //!
 //! Two gateways of up to three workers each, made as `convoy run` makes them but for their threads, ports and clock, carry the traffic of
 //! hosts over a network that loses, delays, doubles, reorders, damages and repeats packets, whose paths become narrow and whose NAT moves
-//! one of them. Engines err, hang, vanish, are slow, answer late and twice; ports refuse packets; frames run out; SAs are negotiated,
-//! or not for a while, expire and are taken away; gateways stop, are killed, lose power and start again with what their state file holds.
+//! one of them. Tunnels have ESP or AH, tunnel or transport mode. Engines err, hang, vanish, are slow, answer late and twice; ports refuse packets; frames run out; SAs are negotiated,
+//! or not for a while, expire and are taken away; reloads take tunnels away and bring them back; gateways stop, are killed, lose power and start again with what their state file holds.
 //!
 //! What must hold, at any time:
 //! - a host gets what another host sent to it, byte for byte, once, and in order by a link that keeps order (`hosts.rs`,
@@ -106,6 +106,7 @@ fn seeds() {
             Err(failure) => panic!("{failure}"),
         }
     }
+    assert!(count < SEEDS || total.reloads > 0, "no seed reloads");
     println!("{count} seeds from {first}: {total:?}");
 }
 

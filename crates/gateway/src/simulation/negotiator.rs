@@ -9,7 +9,7 @@ use convoy_ipsec::{
 use rand::{Rng, RngCore};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::scenario::{Scenario, address, selector};
+use super::scenario::{Scenario, address};
 use super::site::{Running, negotiated};
 use super::wire::Wire;
 
@@ -83,8 +83,8 @@ impl Negotiator {
     /// The policies of a site.
     pub(super) fn policies(&self, site: usize, scenario: &Scenario) -> Vec<Policy> {
         let policy = |of: &Negotiated| {
-            let is_v6 = scenario.tunnels[of.tunnel].is_v6_inside;
-            let network = |site| selector(site, of.tunnel, is_v6).parse().expect("a network");
+            let tunnel = &scenario.tunnels[of.tunnel];
+            let network = |site| tunnel.selector(site, of.tunnel).parse().expect("a network");
             Policy {
                 name: format!("t{}", of.tunnel),
                 priority: 100,
@@ -198,6 +198,8 @@ impl Negotiator {
         let hard = Limits { packets: tunnel.hard_packets, ..Limits::default() };
         let soft = Limits { packets: tunnel.hard_packets.map(|packets| packets / 2), ..Limits::default() };
         SaConfig {
+            protocol: tunnel.protocol,
+            mode: tunnel.mode,
             encap,
             esn: tunnel.esn,
             replay_window: tunnel.replay_window,

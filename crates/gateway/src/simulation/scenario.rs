@@ -2,17 +2,17 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use convoy_ipsec::{Proposal, Transform};
+use convoy_ipsec::{Mode, Proposal, SaProtocol, Transform};
 use convoy_scheduler::CostModel;
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::engine::Character;
-use super::hosts::{Flow, LEAST_BYTES};
+use super::hosts::{Flow, LEAST_BYTES, host};
 use crate::config::Config;
 
-/// The proposals that tunnels have: every kind of IV and of job.
+/// The proposals that tunnels with ESP have: every kind of IV and of job.
 const PROPOSALS: [&str; 7] = [
     "aes128gcm16",
     "aes256gcm16",
@@ -22,6 +22,8 @@ const PROPOSALS: [&str; 7] = [
     "aes128ctr-sha1",
     "aes256-sha512",
 ];
+/// Those with AH.
+const AH_PROPOSALS: [&str; 2] = ["sha256", "sha512"];
 const POLICIES: [&str; 4] = ["finishing-time", "round-robin", "first-capable", "least-loaded"];
 /// What a port sends whole, in bytes.
 pub(super) const MTU: usize = 1500;
@@ -32,6 +34,9 @@ const STATIC_SPI: u32 = 0x1000;
 #[derive(Clone, Debug)]
 pub(super) struct Tunnel {
     pub(super) is_static: bool,
+    pub(super) protocol: SaProtocol,
+    /// In transport mode the gateways themselves are the hosts.
+    pub(super) mode: Mode,
     pub(super) is_encapsulated: bool,
     pub(super) is_v6_outside: bool,
     pub(super) is_v6_inside: bool,
@@ -59,6 +64,8 @@ pub(super) struct Faults {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
     pub(super) restart: f64,
+    /// A tunnel with static keys goes by a reload, and comes back by another.
+    pub(super) reload: f64,
     pub(super) rekey: f64,
     pub(super) refuse: f64,
     pub(super) path_mtu: f64,
@@ -112,7 +119,8 @@ impl Scenario {
         };
         let workers = *[1, 1, 2, 3].choose(dice).expect("not empty");
         let count = dice.random_range(2..=4);
-        let tunnels: Vec<Tunnel> = (0..count).map(|at| tunnel(at, dice)).collect();
+        let mut tunnels: Vec<Tunnel> = (0..count).map(|at| tunnel(at, dice)).collect();
+        keep_one_transport(&mut tunnels);
         let engines = engines(dice);
         let window = dice.random_range(1..64);
         // The largest multi-packet must find frames for its copies while the window is full and a burst waits.
@@ -127,6 +135,7 @@ impl Scenario {
         };
         let rates = Rates {
             restart: rarely(dice, 0.5, 0.006),
+            reload: rarely(dice, 0.5, 0.02),
             rekey: rarely(dice, 0.6, 0.02),
             refuse: rarely(dice, 0.4, 0.05),
             path_mtu: rarely(dice, 0.3, 0.004),
@@ -171,12 +180,14 @@ impl Scenario {
         for (at, tunnel) in self.tunnels.iter().enumerate().filter(|(_, tunnel)| tunnel.is_static) {
             let (local, remote) =
                 (address(site, tunnel.is_v6_outside), address(1 - site, tunnel.is_v6_outside));
-            let network = |site: usize| selector(site, at, tunnel.is_v6_inside);
+            let network = |site: usize| tunnel.selector(site, at);
+            let protocol = if tunnel.protocol == SaProtocol::Ah { "ah" } else { "esp" };
+            let mode = if tunnel.mode == Mode::Transport { "transport" } else { "tunnel" };
             let [own, other] = [site, 1 - site].map(|site| hex::encode(key(at, site, tunnel.transform)));
             let encap = if tunnel.is_encapsulated { "udp" } else { "none" };
             let esn = if tunnel.esn { "-esn" } else { "" };
             text += &format!(
-                "[[tunnel]]\nname = \"t{at}\"\nlocal = \"{local}\"\nremote = \"{remote}\"\nlocal_ts = [\"{}\"]\nremote_ts = [\"{}\"]\n\
+                "[[tunnel]]\nname = \"t{at}\"\nprotocol = \"{protocol}\"\nmode = \"{mode}\"\nlocal = \"{local}\"\nremote = \"{remote}\"\nlocal_ts = [\"{}\"]\nremote_ts = [\"{}\"]\n\
                  esp_proposal = \"{}{esn}\"\nencap = \"{encap}\"\nreplay_window = {}\n[tunnel.manual]\nspi_in = {}\nspi_out = {}\n\
                  key_in = \"{own}\"\nkey_out = \"{other}\"\n",
                 network(site),
@@ -198,7 +209,8 @@ impl Scenario {
                 flows.push(Flow {
                     site,
                     tunnel,
-                    is_v6: of.is_v6_inside,
+                    ends: [site, 1 - site].map(|site| of.host(site, tunnel)),
+                    is_transport: of.mode == Mode::Transport,
                     traffic_class: dice.random_range(0..64) << 2,
                     path_bytes: MTU,
                     queue: dice.random_range(0..usize::from(self.workers)),
@@ -215,18 +227,52 @@ impl Scenario {
     }
 }
 
-/// The network of a tunnel behind a site.
-pub(super) fn selector(site: usize, tunnel: usize, is_v6: bool) -> String {
-    let site = site + 1;
-    if is_v6 { format!("fd00:{site:x}:{tunnel:x}::/48") } else { format!("10.{site}.{tunnel}.0/24") }
+impl Tunnel {
+    /// What it protects at a site; it has this number.
+    pub(super) fn selector(&self, site: usize, number: usize) -> String {
+        if self.mode == Mode::Transport {
+            return address(site, self.is_v6_outside).to_string();
+        }
+        let site = site + 1;
+        if self.is_v6_inside {
+            format!("fd00:{site:x}:{number:x}::/48")
+        } else {
+            format!("10.{site}.{number}.0/24")
+        }
+    }
+
+    /// The host that uses it at a site.
+    fn host(&self, site: usize, number: usize) -> IpAddr {
+        match self.mode {
+            Mode::Transport => address(site, self.is_v6_outside),
+            Mode::Tunnel => host(site, number, self.is_v6_inside),
+        }
+    }
+}
+
+/// Between two addresses there can be one SA in transport mode for all traffic.
+fn keep_one_transport(tunnels: &mut [Tunnel]) {
+    for is_v6 in [false, true] {
+        let is_one = |tunnel: &&mut Tunnel| tunnel.mode == Mode::Transport && tunnel.is_v6_outside == is_v6;
+        tunnels.iter_mut().filter(is_one).skip(1).for_each(|tunnel| tunnel.mode = Mode::Tunnel);
+    }
 }
 
 fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
-    let proposal = PROPOSALS.choose(dice).expect("not empty");
-    let is_encapsulated = dice.random_bool(0.5);
+    let protocol = if dice.random_bool(0.25) { SaProtocol::Ah } else { SaProtocol::Esp };
+    let mode = if dice.random_bool(0.3) { Mode::Transport } else { Mode::Tunnel };
+    let proposal = match protocol {
+        SaProtocol::Esp => PROPOSALS.choose(dice),
+        SaProtocol::Ah => AH_PROPOSALS.choose(dice),
+    };
+    let proposal = proposal.expect("not empty");
+    let is_plain = protocol == SaProtocol::Esp && mode == Mode::Tunnel;
+    let is_encapsulated = is_plain && dice.random_bool(0.5);
     Tunnel {
         // The first is static and the second is not, so that both are always there.
         is_static: at == 0 || at > 1 && dice.random_bool(0.5),
+        protocol,
+        mode,
         is_encapsulated,
         is_v6_outside: !is_encapsulated && dice.random_bool(0.3),
         is_v6_inside: dice.random_bool(0.3),

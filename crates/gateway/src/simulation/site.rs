@@ -1,6 +1,6 @@
 //! A whole gateway, from one start to its end.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
@@ -89,6 +89,8 @@ impl Balance {
 pub(super) struct Running {
     pub(super) time: VirtualTime,
     pub(super) started_ns: u64,
+    /// The wall clock at the start, in ns.
+    wall_ns: u64,
     pub(super) threads: Vec<WorkerThread>,
     pub(super) inside: Vec<End>,
     pub(super) outside: Vec<End>,
@@ -149,7 +151,7 @@ impl Running {
         let log: Arc<Mutex<Vec<String>>> = Arc::default();
         let lines = Arc::clone(&log);
         let tell: Tell = Arc::new(move |line| lines.lock().expect("one thread").push(line));
-        Self { time, started_ns: now_ns, threads, inside, outside, made: 0, notes, state, tell, log }
+        Self { time, started_ns: now_ns, wall_ns, threads, inside, outside, made: 0, notes, state, tell, log }
     }
 
     pub(super) fn set_time(&self, now_ns: u64) {
@@ -167,6 +169,29 @@ impl Running {
     pub(super) fn keep(&mut self, is_writable: bool) {
         for grant in self.state.keep(self.time.now_ns(), is_writable) {
             self.threads[grant.worker].extend_numbers(grant.generation, grant.reserved);
+        }
+    }
+
+    /// Whether SAs that were let go still have packets inside.
+    pub(super) fn is_retiring(&mut self) -> bool {
+        self.threads.iter_mut().any(|thread| thread.worker_mut().pipeline().is_retiring())
+    }
+
+    /// What a reload does.
+    pub(super) fn reload(&mut self, config: Config) {
+        let config = Arc::new(config);
+        self.threads.iter().for_each(|thread| self.state.note(&thread.numbers()));
+        let missing: HashSet<String> =
+            self.threads.iter().flat_map(|thread| thread.missing(&config)).collect();
+        let new = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name)).cloned();
+        let now_ns = self.time.now_ns();
+        let beginnings = self.state.begin(&new.collect::<Vec<_>>(), self.wall_ns + now_ns, now_ns);
+        for thread in &mut self.threads {
+            thread.let_go(&config);
+        }
+        for thread in &mut self.threads {
+            let refused = thread.take_up(&config, &beginnings).refused;
+            assert!(refused.is_empty(), "{refused:?}");
         }
     }
 

@@ -3,10 +3,12 @@
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
 
-use convoy_packet::protocol::{ESP, UDP};
+use convoy_packet::protocol::{AH, ESP, UDP};
 
-/// ESP's header, in bytes.
+/// SPI and sequence number, in bytes.
 const ESP_BYTES: usize = 8;
+/// Where AH has its SPI (RFC 4302 section 2), in bytes.
+const AH_SPI: usize = 4;
 
 /// IPv6's fragment header (RFC 8200 section 4.5).
 const FRAGMENT: u8 = 44;
@@ -14,7 +16,7 @@ const FRAGMENT: u8 = 44;
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// ESP, or its first fragment: the SPI, and where its header stands.
+    /// ESP or AH, or its first fragment: the SPI, and where that stands, with the sequence number behind it.
     Esp {
         spi: u32,
         at: usize,
@@ -37,8 +39,9 @@ pub(super) fn look(packet: &[u8]) -> Seen {
         _ => (20, packet[9], half(6) & 0x1fff),
     };
     let at = match protocol {
-        ESP | UDP if offset > 0 => return Seen::Piece,
+        AH | ESP | UDP if offset > 0 => return Seen::Piece,
         ESP => head,
+        AH => head + AH_SPI,
         UDP if packet.len() == head + 9 => return Seen::Keepalive,
         UDP => head + 8,
         other => panic!("protocol {other} left a gateway on its protected side"),

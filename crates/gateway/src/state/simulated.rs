@@ -3,6 +3,7 @@
 use std::sync::mpsc::{Receiver, Sender, channel};
 
 use super::Beginnings;
+use super::Report;
 use super::file::Records;
 use super::keeper::{Grant, take_in};
 use super::marks::Marks;
@@ -57,6 +58,11 @@ impl SimulatedState {
         let noted = tunnels.iter().filter_map(begin).collect();
         self.write(true);
         Beginnings::Noted(noted)
+    }
+
+    /// Takes in how far SAs have come, before they begin again.
+    pub(crate) fn note(&mut self, report: &Report) {
+        report.progress.iter().for_each(|progress| self.marks.note_received(progress));
     }
 
     /// A worker's way to this.

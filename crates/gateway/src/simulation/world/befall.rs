@@ -8,6 +8,8 @@ use super::{Event, World};
 
 /// How long packets may take to leave a gateway that stops, in ns.
 const DRAIN_NS: u64 = 5_000_000_000;
+/// After so long a reload is tried again, in ns.
+const RETRY_NS: u64 = 100_000_000;
 
 impl World<'_> {
     /// What an operator, the machine and the network do in this round.
@@ -16,6 +18,9 @@ impl World<'_> {
         let site = self.dice.random_range(0..2);
         if self.dice.random_bool(rates.restart) {
             self.end(site);
+        }
+        if self.dice.random_bool(rates.reload) {
+            self.reload(site);
         }
         if self.dice.random_bool(rates.rekey) && self.negotiator.len() > 0 {
             let tunnel = self.dice.random_range(0..self.negotiator.len());
@@ -52,6 +57,33 @@ impl World<'_> {
             let site = &mut self.sites[site];
             site.is_disk_writable = !site.is_disk_writable;
         }
+    }
+
+    /// Has a reload take a tunnel with static keys away; another brings it back.
+    fn reload(&mut self, site: usize) {
+        let of = &mut self.sites[site];
+        let Some(running) = &mut of.running else { return };
+        if of.stops_ns.is_some() || running.is_retiring() {
+            return;
+        }
+        let mut config = of.config.clone();
+        let gone = config.tunnels.remove(self.dice.random_range(0..config.tunnels.len())).name;
+        running.reload(config);
+        self.figures.reloads += 1;
+        self.journal.note(format_args!("site {site}: a reload takes {gone} away"));
+        let after_ns = self.dice.random_range(1_000_000..3_000_000_000);
+        self.schedule(after_ns, Event::Restore { site });
+    }
+
+    /// Has a reload bring back what others have taken away, once nothing of that is under way any more.
+    pub(super) fn restore(&mut self, site: usize) {
+        let of = &mut self.sites[site];
+        let Some(running) = of.running.as_mut().filter(|_| of.stops_ns.is_none()) else { return };
+        if running.is_retiring() {
+            return self.schedule(RETRY_NS, Event::Restore { site });
+        }
+        running.reload(of.config.clone());
+        self.journal.note(format_args!("site {site}: a reload brings all tunnels back"));
     }
 
     fn withdraw(&mut self, site: usize) {

@@ -24,10 +24,24 @@ use crate::costs::Costs;
 use crate::state::SimulatedDisk;
 
 enum Event {
-    Arrival { site: usize, packet: Vec<u8> },
-    Negotiation { site: usize, tunnel: usize, generation: usize, step: Step },
+    Arrival {
+        site: usize,
+        packet: Vec<u8>,
+    },
+    Negotiation {
+        site: usize,
+        tunnel: usize,
+        generation: usize,
+        step: Step,
+    },
     Follow,
-    Boot { site: usize },
+    Boot {
+        site: usize,
+    },
+    /// A reload brings back what another has taken away.
+    Restore {
+        site: usize,
+    },
 }
 
 /// One end, whether its gateway runs or not.
@@ -71,6 +85,7 @@ pub(super) struct Figures {
     pub(super) wire_packets: u64,
     pub(super) starts: u64,
     pub(super) kills: u64,
+    pub(super) reloads: u64,
     pub(super) negotiations: u64,
     pub(super) quarantines: u64,
     pub(super) moves: u64,
@@ -83,6 +98,7 @@ impl std::ops::AddAssign for Figures {
         self.wire_packets += other.wire_packets;
         self.starts += other.starts;
         self.kills += other.kills;
+        self.reloads += other.reloads;
         self.negotiations += other.negotiations;
         self.quarantines += other.quarantines;
         self.moves += other.moves;
@@ -218,6 +234,7 @@ impl<'a> World<'a> {
                 }
             }
             Event::Boot { site } => self.boot(site),
+            Event::Restore { site } => self.restore(site),
         }
     }
 
