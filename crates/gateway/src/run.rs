@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use convoy_ipsec::{Directory, SaProtocol, Transform};
-use convoy_port::{PortError, PortKind};
+use convoy_port::PortError;
 use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
@@ -329,8 +329,13 @@ impl Gateway {
             memory: Some(MemoryRow::now()),
             ..Snapshot::merge(answers.into_iter().flatten().collect())
         };
-        let tun = PortKind::Tun.to_string();
-        for port in snapshot.ports.iter_mut().filter(|port| port.kind == tun) {
+        let is_routed = |name: &str| {
+            self.config
+                .ports
+                .iter()
+                .any(|port| port.name == name && port.settings.routed_interface().is_some())
+        };
+        for port in snapshot.ports.iter_mut().filter(|port| is_routed(&port.name)) {
             port.mtu_reason.clone_from(&self.inner_mtu.reason);
         }
         snapshot

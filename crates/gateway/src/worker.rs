@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_ipsec::{DropReason, LifetimeEvent};
-use convoy_packet::{Frame, FramePool, FrameSize};
-use convoy_port::{Port, PortError, PortKind};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
+use convoy_port::{Port, PortError, PortTraits};
 use convoy_scheduler::Input;
 
 use crate::busy_poll::BusyPoll;
@@ -44,6 +45,7 @@ pub struct Worker {
     pipeline: Pipeline,
     inside: Vec<Box<dyn Port>>,
     outside: Vec<Box<dyn Port>>,
+    ways_out: WaysOut,
     watch: Watch,
     busy_poll: BusyPoll,
     /// Packets on their way to each port of the side, kept while the port has no room.
@@ -68,6 +70,7 @@ impl Worker {
         let queues = |ports: &[Box<dyn Port>]| ports.iter().map(|_| Vec::with_capacity(BURST)).collect();
         Self {
             leaving: [queues(&inside), queues(&outside)],
+            ways_out: WaysOut::of(&outside),
             watch: Watch::new(&inside, &outside),
             busy_poll: BusyPoll::default(),
             pipeline,
@@ -244,10 +247,11 @@ impl Worker {
         let [to_inside, to_outside] = &mut self.leaving;
         // Whatever leaves inside leaves by the first port there.
         let first = &self.inside[..self.inside.len().min(1)];
-        let unencrypted = queue_all(&mut departures.to_outside, &self.outside, to_outside, pool)
-            + queue_all(&mut departures.bypass_out, &self.outside, to_outside, pool)
-            + queue_all(&mut departures.to_inside, first, &mut to_inside[..first.len()], pool)
-            + queue_all(&mut departures.bypass_in, first, &mut to_inside[..first.len()], pool);
+        let (ways, only) = (self.ways_out, WaysOut::default());
+        let unencrypted = queue_all(&mut departures.to_outside, ways, &self.outside, to_outside, pool)
+            + queue_all(&mut departures.bypass_out, ways, &self.outside, to_outside, pool)
+            + queue_all(&mut departures.to_inside, only, first, &mut to_inside[..first.len()], pool)
+            + queue_all(&mut departures.bypass_in, only, first, &mut to_inside[..first.len()], pool);
         let mut unheard = 0;
         if let Some(daemon) = &self.daemon {
             unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
@@ -315,6 +319,7 @@ impl Worker {
 /// sealed.
 fn queue_all(
     frames: &mut Vec<Frame>,
+    ways: WaysOut,
     ports: &[Box<dyn Port>],
     leaving: &mut [Vec<Frame>],
     pool: &mut FramePool,
@@ -330,7 +335,7 @@ fn queue_all(
     }
     let mut unencrypted = 0;
     for frame in frames.drain(..) {
-        let port = choose_outside(ports, &frame);
+        let port = ways.choose(&frame);
         unencrypted += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
     }
     unencrypted
@@ -352,21 +357,35 @@ fn queue(
     u64::from(is_unsealed)
 }
 
-/// The port by which an outer packet leaves: an `af_xdp` port, which carries all; else ESP in UDP by a `udp` port, protocols 50 and 51
-/// by a `raw` one; where there is no such port, by the first.
-fn choose_outside(ports: &[Box<dyn Port>], frame: &Frame) -> usize {
-    const UDP: u8 = 17;
-    if ports.len() < 2 {
-        return 0;
+/// The ports by which outer packets leave, by their places among those outside. A port that carries all of them comes first; else ESP in
+/// UDP leaves by one that carries that, protocols 50 and 51 by one that carries those; where there is no such port, by the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WaysOut {
+    udp: usize,
+    native: usize,
+}
+
+impl WaysOut {
+    fn of(ports: &[Box<dyn Port>]) -> Self {
+        let first = |carries: &dyn Fn(&PortTraits) -> bool| {
+            ports.iter().position(|port| carries(port.description().kind.traits()))
+        };
+        let all = first(&|port| port.carries_udp && port.carries_native);
+        Self {
+            udp: all.or_else(|| first(&|port| port.carries_udp)).unwrap_or(0),
+            native: all.or_else(|| first(&|port| port.carries_native)).unwrap_or(0),
+        }
     }
-    let protocol = match frame.first().map(|byte| byte >> 4) {
-        Some(4) => frame.get(9),
-        Some(6) => frame.get(6),
-        _ => None,
-    };
-    let at = |kind| ports.iter().position(|port| port.description().kind == kind);
-    let kind = if protocol == Some(&UDP) { PortKind::Udp } else { PortKind::Raw };
-    at(PortKind::AfXdp).or_else(|| at(kind)).unwrap_or(0)
+
+    /// The port of a packet.
+    fn choose(self, frame: &Frame) -> usize {
+        let protocol = match frame.first().map(|byte| byte >> 4) {
+            Some(4) => frame.get(ipv4::PROTOCOL_AT),
+            Some(6) => frame.get(ipv6::NEXT_HEADER_AT),
+            _ => None,
+        };
+        if protocol == Some(&UDP) { self.udp } else { self.native }
+    }
 }
 
 #[cfg(test)]

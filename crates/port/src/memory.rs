@@ -3,7 +3,20 @@
 use convoy_packet::{Frame, FramePool, Offload};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, PortTraits, Queues, Side};
+
+/// What holds for both ends of every link.
+pub(crate) const TRAITS: PortTraits = PortTraits {
+    side: Side::AsNamed,
+    carries_udp: true,
+    carries_native: true,
+    carries_ike: true,
+    queues: Queues::EachWorker,
+    hears_reports: false,
+    is_engine: false,
+    why_alone: None,
+    system_calls: &[],
+};
 
 /// One end of a link. Frames change hands; nothing is copied. A frame that came from the other end's pool goes back
 /// there when it is given back.

@@ -35,6 +35,14 @@ macro_rules! registry {
                     Self::Memory => "memory",
                 }
             }
+
+            /// What holds for all of the kind.
+            pub const fn traits(self) -> &'static PortTraits {
+                match self {
+                    $(Self::$kind => &$settings::TRAITS,)*
+                    Self::Memory => &crate::memory::TRAITS,
+                }
+            }
         }
 
         /// The settings of a port, by its kind.
@@ -49,7 +57,7 @@ macro_rules! registry {
 
             /// What holds for all of its kind.
             pub const fn traits(&self) -> &'static PortTraits {
-                match self { $(Self::$kind(_) => &$settings::TRAITS,)* }
+                self.kind().traits()
             }
 
             /// The kernel's interface that it makes or takes.

@@ -13,6 +13,7 @@ use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Multibuffer, Software};
 use convoy_ipsec::MappingChange;
+use convoy_packet::protocol::{AH, ESP};
 use convoy_packet::{IpHeader, Offload};
 use convoy_port::{PortCounters, PortDescription, PortKind, memory};
 use convoy_scheduler::CostModel;
@@ -31,6 +32,53 @@ fn what_is_to_be_sealed_in_flight_never_reaches_a_port_that_does_not() {
     let sealed = frame(&mut pool);
     assert_eq!(queue(sealed, Some(&port), Some(&mut leaving), &mut pool), 0);
     assert_eq!(leaving.len(), 1);
+}
+
+/// A port of some kind, over which nothing passes.
+struct Still(PortDescription);
+
+impl Port for Still {
+    fn description(&self) -> &PortDescription {
+        &self.0
+    }
+
+    fn receive(&mut self, _: &mut FramePool, _: usize, _: &mut Vec<Frame>) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn send(&mut self, _: &mut FramePool, _: &mut Vec<Frame>) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::default()
+    }
+}
+
+#[test]
+fn an_outer_packet_leaves_by_a_port_that_carries_it() {
+    let mut pool = FramePool::new(1, 0);
+    let mut places = |kinds: &[PortKind]| {
+        let of = |kind: &PortKind| -> Box<dyn Port> {
+            Box::new(Still(PortDescription { name: kind.to_string(), kind: *kind, mtu: 1_500 }))
+        };
+        let ways = WaysOut::of(&kinds.iter().map(of).collect::<Vec<_>>());
+        [("192.0.2.1", UDP), ("192.0.2.1", ESP), ("2001:db8::1", UDP), ("2001:db8::1", AH)].map(
+            |(address, protocol)| {
+                let address = address.parse().expect("an address");
+                let mut packet = [0; 60];
+                IpHeader::new(protocol, address, address).write(&mut packet);
+                let frame = pool.take_filled(&packet, 0).expect("a frame");
+                let place = ways.choose(&frame);
+                pool.give_back(frame);
+                place
+            },
+        )
+    };
+    assert_eq!(places(&[PortKind::Udp, PortKind::Raw]), [0, 1, 0, 1]);
+    assert_eq!(places(&[PortKind::Raw, PortKind::Udp]), [1, 0, 1, 0]);
+    assert_eq!(places(&[PortKind::Udp, PortKind::AfXdp]), [1; 4], "one that carries all comes first");
+    assert_eq!(places(&[PortKind::Udp]), [0; 4]);
 }
 
 /// Refuses what it is told so many times, then takes it.
