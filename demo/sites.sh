@@ -1,5 +1,5 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp, raw, af_xdp or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
+# PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
 # tunnel) and EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
@@ -75,7 +75,7 @@ conf() { # site
   if [ "${PORT:-udp}" = card ]; then
     outside="address = [\"$(outer "$1")/24\"]"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
   fi
-  [ "${PORT:-udp}" != af_xdp ] || outside="$outside"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
+  [[ "${PORT:-udp}" != af_* ]] || outside="$outside"$'\n'"interface = \"v$(tr 12 ab <<<"$1")\""
   for t in $(seq 0 $last); do addresses="$addresses, \"10.$1.$t.1/24\""; done
   (umask 077; cat >"$work/site-$1.toml" <<CONF
 [gateway]

@@ -70,11 +70,15 @@ for port in udp raw; do
     run "path MTU discovery over $port, IPv$outer: hosts behind, routers between, forged ICMP" tests/path-mtu.sh "$convoy" $port $outer
   done
 done
-for outer in 4 6; do run "the tunnel over af_xdp, IPv$outer, tun inside" tests/outer.sh "$convoy" af_xdp $outer; done
-for encap in udp none; do
-  for outer in 4 6; do run "af_xdp on both sides, IPv$outer, encap $encap" tests/af-xdp.sh "$convoy" $outer $encap; done
+for port in af_xdp af_packet; do
+  for outer in 4 6; do
+    run "the tunnel over $port, IPv$outer, tun inside" tests/outer.sh "$convoy" $port $outer
+    for encap in udp none; do
+      run "$port on both sides, IPv$outer, encap $encap" tests/link.sh "$convoy" $port $outer $encap
+    done
+  done
+  run "$port on both sides, IPv4, two workers" env WORKERS=2 tests/link.sh "$convoy" $port 4 udp
 done
-run "af_xdp on both sides, IPv4, two workers" env WORKERS=2 tests/af-xdp.sh "$convoy" 4 udp
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
 while [ ${#names[@]} -gt 0 ]; do finish; done
 echo "system tests: $passed passed, $failed failed"

@@ -62,7 +62,7 @@ fn context(port: &PortConfig, config: &Config) -> Context {
         inner_mtu: inner_mtu(config).bytes,
         ike_port: config.charon.as_ref().map(|_| IKE_PORT),
         reports: reports(config, port),
-        networks: routes(config).into_iter().map(|route| route.prefix).collect(),
+        networks: networks(config),
         is_only_outside: config.ports.iter().filter(|port| port.is_outside).count() == 1,
         mark: mark(config),
     }
@@ -103,11 +103,9 @@ fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
     port.addresses.iter().map(|(address, _)| *address).filter(is_heard_here).collect()
 }
 
-/// Whether the inside port takes packets for networks that it is told when it is opened, and these have changed.
-pub(crate) fn networks_changed(old: &Config, new: &Config) -> bool {
-    let prefixes = |config| routes(config).into_iter().map(|route| route.prefix).collect::<Vec<Prefix>>();
-    old.ports.iter().any(|port| !port.is_outside && port.settings.forwards())
-        && prefixes(old) != prefixes(new)
+/// The networks behind the tunnels, packets to which a port inside is to take from the kernel.
+pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
+    routes(config).into_iter().map(|route| route.prefix).collect()
 }
 
 /// The mark of the gateway's own packets; without an interface inside nothing is routed, and nothing needs telling apart.

@@ -374,11 +374,19 @@ impl Gateway {
         refused.dedup();
         self.config.tunnels.clone_from(&config.tunnels);
         self.config.bypass.clone_from(&config.bypass);
+        notes.extend(self.take_networks());
         notes.extend(self.route().err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         tracing::info!("reload: {report}");
         report
+    }
+
+    /// Has the ports inside take packets to the networks that are behind the tunnels now; what went wrong there.
+    fn take_networks(&self) -> HashSet<String> {
+        let networks = ports::networks(&self.config);
+        let answers = self.handles.tell(move |thread| thread.take_networks(&networks));
+        answers.into_iter().flatten().flatten().collect()
     }
 
     /// Where the tunnels begin that a reload to this configuration would install, and what keeps those with static keys from it.
@@ -474,7 +482,6 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("[[engine]]", old.engines != new.engines),
         ("[[bus]]", old.buses != new.buses),
         ("[[port]]", old.ports != new.ports),
-        ("the networks that the inside port takes", ports::networks_changed(old, new)),
     ];
     changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }

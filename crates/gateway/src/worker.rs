@@ -8,7 +8,7 @@ use std::time::Duration;
 use convoy_ipsec::{DropReason, LifetimeEvent};
 use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
-use convoy_port::{Port, PortError, PortTraits};
+use convoy_port::{Port, PortError, PortTraits, Prefix};
 use convoy_scheduler::Input;
 
 use crate::busy_poll::BusyPoll;
@@ -131,6 +131,16 @@ impl Worker {
             Side::Inside => &self.inside,
             Side::Outside => &self.outside,
         }
+    }
+
+    /// Has the ports inside take packets to these networks from now on, where they are told which; what went wrong there.
+    pub(crate) fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
+        let refused = |port: &mut Box<dyn Port>| {
+            let error = port.set_networks(networks).err()?;
+            let name = &port.description().name;
+            Some(format!("port {name} cannot take the networks of new tunnels until a restart: {error}"))
+        };
+        self.inside.iter_mut().filter_map(refused).collect()
     }
 
     /// Takes what happened since the last call.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime};
 use convoy_engine::EngineDescription;
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaNumber, SaView, TunnelId};
-use convoy_port::PortError;
+use convoy_port::{PortError, Prefix};
 
 use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
@@ -302,6 +302,11 @@ impl WorkerThread {
         let done = self.install_new(config, beginnings);
         crate::run::wipe_stack();
         done
+    }
+
+    /// Has the ports inside take packets to these networks; what went wrong there.
+    pub(crate) fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
+        self.worker.take_networks(networks)
     }
 
     /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
 
-use crate::PortKind;
+use crate::{PortKind, Prefix};
 
 /// What a port says of itself.
 #[derive(Clone, Debug)]
@@ -105,6 +105,15 @@ pub trait Port: Send {
     /// makes one readable, or what [waits](Self::has_waiting) is left.
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         None
+    }
+
+    /// Has it take packets to these networks behind the tunnels from now on, if it is inside and is told which. Queues of one port share what they
+    /// are told. It needs no privileges.
+    ///
+    /// # Errors
+    /// What the system refused.
+    fn set_networks(&mut self, _networks: &[Prefix]) -> std::io::Result<()> {
+        Ok(())
     }
 
     /// Whether packets that it took from the system wait inside it, for frames or for room in a burst.

@@ -3,28 +3,32 @@
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
 //! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP and
 //! UDP header of what it received from the sender's address and strips them from what it sends; `raw`
-//! does so with the IP header; `card` and `af_xdp` take the Ethernet header off and put it on. Offloads
+//! does so with the IP header; `card`, `af_xdp` and `af_packet` take the Ethernet header off and put it on. Offloads
 //! (virtio headers, GSO, GRO, UDP segmentation) stay inside the port: the frames it hands out fit the MTU
 //! and have whole checksums.
 
+mod af_packet;
 mod af_xdp;
 mod backend;
 mod card;
 mod config;
 mod fragments;
 mod interface;
+mod link;
 pub mod memory;
 mod path_mtu;
 mod pcap;
 mod raw;
 mod registry;
 pub mod route;
+mod super_packet;
 mod sys;
 mod taken;
 mod tun;
 mod udp;
 
-pub use af_xdp::{AfXdp, AfXdpConfig, AfXdpSettings, AfXdpTakes};
+pub use af_packet::AfPacketSettings;
+pub use af_xdp::AfXdpSettings;
 pub use backend::{Context, Device, Opened, PortTraits, Queues, Side};
 pub use card::CardSettings;
 #[cfg(feature = "card")]

@@ -4,6 +4,7 @@ use std::fmt;
 
 use convoy_settings::Checker;
 
+use crate::af_packet::AfPacketSettings;
 use crate::af_xdp::AfXdpSettings;
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
 use crate::card::CardSettings;
@@ -119,6 +120,8 @@ registry! {
     Raw "raw" => RawSettings,
     /// An Ethernet interface, by AF_XDP.
     AfXdp "af_xdp" => AfXdpSettings,
+    /// An Ethernet interface, by packet sockets.
+    AfPacket "af_packet" => AfPacketSettings,
     /// A capture is read, another is written.
     Pcap "pcap" => PcapSettings,
     /// The card: Ethernet on an interface, ESP encrypted and decrypted inline.

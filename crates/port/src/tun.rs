@@ -1,14 +1,10 @@
 //! A Linux TUN interface: the plaintext side as the kernel's IP stack sees it.
 //!
 //! The library tun-rs makes the device and sets its offloads. A super-packet of TCP or UDP, of 64 KiB at most, is read in one call and cut into
-//! packets that fit the MTU (`split.rs`). What leaves is written in as few calls, as super-packets made of the frames
-//! where they lie (`coalesce.rs`). tun-rs can do both as well, by way of buffers of its own: a copy more each way.
+//! packets that fit the MTU. What leaves is written in as few calls, as super-packets made of the frames
+//! where they lie (`super_packet/`). tun-rs can do both as well, by way of buffers of its own: a copy more each way.
 
-mod coalesce;
-mod flow;
-mod offload;
 mod settings;
-mod split;
 
 use std::io::IoSlice;
 use std::net::IpAddr;
@@ -19,14 +15,10 @@ use nix::errno::Errno;
 use nix::sys::uio::writev;
 use tun_rs::{DeviceBuilder, SyncDevice};
 
+use crate::super_packet::{Coalescer, Cut, Group, HEADER_BYTES, Joins, MOST_PACKETS, Next, OffloadHeader};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
-use coalesce::{Coalescer, Group, MOST_PACKETS};
-use offload::{HEADER_BYTES, OffloadHeader};
 pub use settings::TunSettings;
-use split::{Cut, Next};
 
-/// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
-const TAILROOM: usize = 320;
 /// Packets that are grouped at once.
 const BURST: usize = 128;
 /// Longest interface name that Linux takes.
@@ -57,8 +49,8 @@ pub struct Tun {
     len: usize,
     cut: Cut,
     coalescer: Coalescer,
-    /// Whether the kernel takes super-packets of UDP (Linux 6.2).
-    joins_udp: bool,
+    /// The kernel takes super-packets of UDP since Linux 6.2.
+    joins: Joins,
 }
 
 impl Tun {
@@ -120,7 +112,7 @@ impl Tun {
         Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
             counters: PortCounters::default(),
-            joins_udp: device.udp_gso(),
+            joins: if device.udp_gso() { Joins::TcpAndUdp } else { Joins::Tcp },
             device,
             super_packet: vec![0; HEADER_BYTES + usize::from(u16::MAX)],
             len: 0,
@@ -260,7 +252,7 @@ impl Port for Tun {
         let count = burst.len().min(BURST);
         // Out of the port, so that it can write while it looks at the groups.
         let mut coalescer = std::mem::take(&mut self.coalescer);
-        coalescer.group(&burst[..count], self.joins_udp);
+        coalescer.group(&burst[..count], self.joins);
         for group in coalescer.groups() {
             self.write(&coalescer, group, &burst[..count]);
         }
@@ -283,6 +275,3 @@ impl Port for Tun {
         self.counters
     }
 }
-
-#[cfg(test)]
-mod tests;

@@ -131,6 +131,9 @@ const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::
 /// Requests to terminals and sockets.
 const REQUESTS: [u64; 4] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD];
 
+/// Commands of bpf(2) where a port asks for the call: entries of maps that are open come and go, and nothing is made.
+const BPF_COMMANDS: [u64; 2] = [2, 3];
+
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
 /// Gives up, for all threads, every system call but those of a gateway at work, and `more` for its ports and engines: no program is run,
@@ -195,6 +198,9 @@ fn allowed(more: &[i64]) -> Result<Rules, seccompiler::BackendError> {
     let families = FAMILIES.into_iter().map(|family| equal(0, family as u64));
     rules.insert(libc::SYS_socket, families.collect::<Result<_, _>>()?);
     rules.insert(libc::SYS_socketpair, vec![equal(0, libc::AF_UNIX as u64)?]);
+    if let Some(rule) = rules.get_mut(&libc::SYS_bpf) {
+        *rule = BPF_COMMANDS.into_iter().map(|command| equal(0, command)).collect::<Result<_, _>>()?;
+    }
     let requests = REQUESTS.into_iter().map(|request| equal(1, request));
     rules.insert(libc::SYS_ioctl, requests.collect::<Result<_, _>>()?);
     // A thread's name, and one for memory that the allocator gives.
@@ -223,5 +229,11 @@ mod tests {
         assert!(!rules(&[]).contains_key(&libc::SYS_ioprio_get));
         assert!(rules(&[libc::SYS_ioprio_get])[&libc::SYS_ioprio_get].is_empty(), "without conditions");
         assert!(rules(&[libc::SYS_ioprio_get]).contains_key(&libc::SYS_read));
+        assert!(!rules(&[]).contains_key(&libc::SYS_bpf));
+        assert_eq!(
+            rules(&[libc::SYS_bpf])[&libc::SYS_bpf].len(),
+            BPF_COMMANDS.len(),
+            "its commands are conditions"
+        );
     }
 }

@@ -1,22 +1,25 @@
-//! bpf(2): maps, an XDP program, and its link to an interface.
+//! bpf(2): maps, programs, and their links to an interface.
 
 #![allow(unsafe_code)]
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 /// `enum bpf_cmd`.
 mod command {
     pub(super) const MAP_CREATE: i32 = 0;
     pub(super) const MAP_UPDATE_ELEM: i32 = 2;
+    pub(super) const MAP_DELETE_ELEM: i32 = 3;
     pub(super) const PROG_LOAD: i32 = 5;
     #[cfg(test)]
     pub(super) const PROG_TEST_RUN: i32 = 10;
     pub(super) const LINK_CREATE: i32 = 28;
 }
-/// `BPF_PROG_TYPE_XDP` and, as what it is attached, `BPF_XDP`.
-const PROGRAM_XDP: u32 = 6;
+/// As what programs are attached: `BPF_XDP`, and `BPF_TCX_INGRESS` of Linux 6.6.
 const ATTACH_XDP: u32 = 37;
+const ATTACH_INGRESS: u32 = 46;
+/// `BPF_F_BEFORE`: before all programs that are there.
+const BEFORE: u32 = 1 << 3;
 /// What a verifier's complaint may be long, in bytes.
 const LOG_BYTES: usize = 64 << 10;
 
@@ -40,7 +43,18 @@ pub(crate) enum MapKind {
     Sockets = 17,
 }
 
-/// How a program is attached: by the interface's driver, or behind it, where every interface can do so.
+/// The kinds of program that are used here (`enum bpf_prog_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramKind {
+    /// At a socket.
+    SocketFilter = 1,
+    /// Where frames come in to the kernel's network stack.
+    Ingress = 3,
+    /// At an interface's driver, or right behind it.
+    Xdp = 6,
+}
+
+/// How an XDP program is attached: by the interface's driver, or behind it, where every interface can do so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XdpMode {
     /// `XDP_FLAGS_DRV_MODE`.
@@ -91,6 +105,10 @@ struct LinkCreate {
     interface: u32,
     attach: u32,
     flags: u32,
+    /// Beside which program: none.
+    relative: u32,
+    padding: u32,
+    revision: u64,
 }
 
 #[cfg(test)]
@@ -164,6 +182,21 @@ impl Map {
         unsafe { bpf(command::MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
     }
 
+    /// Removes an entry, if it is there.
+    pub(crate) fn remove(&self, key: &[u8]) -> io::Result<()> {
+        assert_eq!(key.len(), self.key_bytes, "a key is as long as the map's");
+        let mut attributes = MapUpdate {
+            map: number(self.as_fd()),
+            key: key.as_ptr().expose_provenance() as u64,
+            ..MapUpdate::default()
+        };
+        // SAFETY: the key lives until the call returns, and has the length that the map was made with.
+        match unsafe { bpf(command::MAP_DELETE_ELEM, &mut attributes) } {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+
     /// Lets packets of a queue go to a socket.
     pub(crate) fn set_socket(&self, queue: u32, socket: BorrowedFd<'_>) -> io::Result<()> {
         self.set(&queue.to_ne_bytes(), number(socket))
@@ -175,21 +208,20 @@ impl Map {
     }
 
     fn as_fd(&self) -> BorrowedFd<'_> {
-        use std::os::fd::AsFd;
         self.descriptor.as_fd()
     }
 }
 
-/// An XDP program that the kernel has verified.
-pub(crate) struct XdpProgram(OwnedFd);
+/// A program that the kernel has verified.
+pub(crate) struct Program(OwnedFd);
 
-impl XdpProgram {
+impl Program {
     /// Loads a program. The maps that it names are kept by it.
     ///
     /// # Errors
     /// What the system refused, with the end of what the verifier said.
-    pub(crate) fn load(instructions: &[Instruction]) -> io::Result<Self> {
-        let error = match Self::try_load(instructions, &mut []) {
+    pub(crate) fn load(kind: ProgramKind, instructions: &[Instruction]) -> io::Result<Self> {
+        let error = match Self::try_load(kind, instructions, &mut []) {
             Ok(loaded) => return Ok(loaded),
             Err(error) => error,
         };
@@ -198,19 +230,19 @@ impl XdpProgram {
             return Err(error);
         }
         let mut log = vec![0; LOG_BYTES];
-        let again = Self::try_load(instructions, &mut log);
+        let again = Self::try_load(kind, instructions, &mut log);
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
         let words = String::from_utf8_lossy(&log[..end]);
         let last = words.trim_end().rsplit('\n').take(3).collect::<Vec<_>>().join("; ");
         again.map_err(|_| io::Error::new(error.kind(), format!("{error}: {last}")))
     }
 
-    fn try_load(instructions: &[Instruction], log: &mut [u8]) -> io::Result<Self> {
+    fn try_load(kind: ProgramKind, instructions: &[Instruction], log: &mut [u8]) -> io::Result<Self> {
         let licence = c"Dual MIT/GPL";
         let mut name = [0; 16];
         name[..6].copy_from_slice(b"convoy");
         let mut attributes = ProgramLoad {
-            kind: PROGRAM_XDP,
+            kind: kind as u32,
             instructions: instructions.len() as u32,
             first: instructions.as_ptr().expose_provenance() as u64,
             licence: licence.as_ptr().expose_provenance() as u64,
@@ -224,14 +256,20 @@ impl XdpProgram {
         unsafe { bpf_descriptor(command::PROG_LOAD, &mut attributes) }.map(Self)
     }
 
-    /// Attaches it to an interface for as long as the result is kept, or this process lives.
-    pub(crate) fn attach(&self, interface: u32, mode: XdpMode) -> io::Result<OwnedFd> {
-        let mut attributes = LinkCreate {
-            program: self.0.as_raw_fd() as u32,
-            interface,
-            attach: ATTACH_XDP,
-            flags: mode as u32,
-        };
+    /// Attaches an XDP program to an interface for as long as the result is kept, or this process lives.
+    pub(crate) fn attach_xdp(&self, interface: u32, mode: XdpMode) -> io::Result<OwnedFd> {
+        self.attach(interface, ATTACH_XDP, mode as u32)
+    }
+
+    /// Attaches a program to an interface's ingress, before all others there, for as long as the result is kept, or this process lives. It needs
+    /// Linux 6.6.
+    pub(crate) fn attach_ingress(&self, interface: u32) -> io::Result<OwnedFd> {
+        self.attach(interface, ATTACH_INGRESS, BEFORE)
+    }
+
+    fn attach(&self, interface: u32, attach: u32, flags: u32) -> io::Result<OwnedFd> {
+        let program = self.0.as_raw_fd() as u32;
+        let mut attributes = LinkCreate { program, interface, attach, flags, ..LinkCreate::default() };
         // SAFETY: a link's attributes, without pointers.
         unsafe { bpf_descriptor(command::LINK_CREATE, &mut attributes) }
     }
@@ -249,5 +287,11 @@ impl XdpProgram {
         // SAFETY: the frame lives until the call returns, and is as long as is told.
         unsafe { bpf(command::PROG_TEST_RUN, &mut attributes)? };
         Ok(attributes.verdict)
+    }
+}
+
+impl AsFd for Program {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

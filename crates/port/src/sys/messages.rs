@@ -30,6 +30,8 @@ fn empty_header() -> mmsghdr {
 pub(crate) struct Sender {
     headers: Vec<mmsghdr>,
     slices: Vec<iovec>,
+    /// Parts of each message.
+    counts: Vec<usize>,
 }
 
 // SAFETY: the pointers inside are written anew in each `send` and not looked at after it.
@@ -51,23 +53,60 @@ impl Sender {
                 iovec { iov_base: bytes.as_ptr().cast_mut().cast(), iov_len: bytes.len() }
             }));
         }
-        let mut slices = self.slices.as_mut_slice();
-        for message in messages {
-            let (own, rest) = slices.split_at_mut(message.frames.len());
-            slices = rest;
-            let mut header = empty_header();
+        self.begin_messages(messages.iter().map(|message| message.frames.len()));
+        for (header, message) in self.headers.iter_mut().zip(messages) {
             header.msg_hdr.msg_name = message.to.as_ptr().cast_mut().cast();
             header.msg_hdr.msg_namelen = message.to.len() as libc::socklen_t;
-            header.msg_hdr.msg_iov = own.as_mut_ptr();
-            header.msg_hdr.msg_iovlen = own.len() as _;
             if message.control.len() > 0 {
                 header.msg_hdr.msg_control = message.control.as_ptr().cast_mut().cast();
                 header.msg_hdr.msg_controllen = message.control.len() as _;
             }
-            self.headers.push(header);
         }
         // SAFETY: every pointer is into `frames`, `messages` or `self.slices`, which are borrowed until the call returns,
-        // with its length beside it; the kernel only reads what they point at, and writes `msg_len` in `headers`.
+        // with its length beside it.
+        unsafe { self.transmit(socket) }
+    }
+
+    /// Sends messages that are made of these parts, which come in the order of their messages, each with its message's number, to whom the
+    /// socket is bound to; the rest is as in [`send`](Self::send).
+    pub(crate) fn send_parts<'a>(
+        &mut self,
+        socket: BorrowedFd<'_>,
+        parts: impl Iterator<Item = (usize, &'a [u8])>,
+    ) -> io::Result<usize> {
+        self.slices.clear();
+        self.headers.clear();
+        let mut counts = std::mem::take(&mut self.counts);
+        counts.clear();
+        for (message, part) in parts {
+            counts.resize(message + 1, 0);
+            counts[message] += 1;
+            self.slices.push(iovec { iov_base: part.as_ptr().cast_mut().cast(), iov_len: part.len() });
+        }
+        self.begin_messages(counts.iter().copied());
+        self.counts = counts;
+        // SAFETY: every pointer is into what the parts are borrowed from, or `self.slices`, for longer than this call, with its length
+        // beside it.
+        unsafe { self.transmit(socket) }
+    }
+
+    /// A header for each message, with so many of the slices each.
+    fn begin_messages(&mut self, counts: impl Iterator<Item = usize>) {
+        let mut slices = self.slices.as_mut_slice();
+        for count in counts {
+            let (own, rest) = slices.split_at_mut(count);
+            slices = rest;
+            let mut header = empty_header();
+            header.msg_hdr.msg_iov = own.as_mut_ptr();
+            header.msg_hdr.msg_iovlen = own.len() as _;
+            self.headers.push(header);
+        }
+    }
+
+    /// # Safety
+    /// What the headers and slices point to can be read until the call returns, as far as the lengths beside them say.
+    unsafe fn transmit(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
+        // SAFETY: the kernel only reads what the headers point at, which the caller answers for, and writes `msg_len` in `headers`.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -157,6 +196,14 @@ impl Incoming {
             self.controls[at].set_len(header.msg_controllen as _);
         }
         Ok(self.count)
+    }
+
+    /// The bytes of one of the messages that the last call received, to be changed; `None` also of one that was cut.
+    pub(crate) fn bytes_mut(&mut self, at: usize) -> Option<&mut [u8]> {
+        let header = self.headers[..self.count].get(at)?;
+        let (start, len) = (at * self.stride, header.msg_len as usize);
+        let is_cut = header.msg_hdr.msg_flags & libc::MSG_TRUNC != 0 || len > self.message_bytes;
+        (!is_cut).then(|| &mut self.memory[start..start + len])
     }
 
     /// One of the messages that the last call received.

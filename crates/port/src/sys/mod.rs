@@ -2,25 +2,25 @@
 //!
 //! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses, ancillary data) is laid out by
 //! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`], [`option`],
-//! [`bpf`], [`xdp`], [`ring`] and `packet`.
+//! [`bpf`], [`xdp`], [`ring`] and [`packet`].
 
 mod bpf;
 mod control;
 mod messages;
 mod name;
 mod option;
-#[cfg(feature = "card")]
 mod packet;
 mod ring;
 mod xdp;
 
-pub(crate) use bpf::{Instruction, Map, MapKind, XdpMode, XdpProgram};
+pub(crate) use bpf::{Instruction, Map, MapKind, Program, ProgramKind, XdpMode};
 pub(crate) use control::{Control, number};
 pub(crate) use messages::{Incoming, Message, Outgoing, Sender};
 pub(crate) use name::Name;
 pub(crate) use option::{borrow, mtu_of_refusal, receive_beside, set_dont_fragment};
-#[cfg(feature = "card")]
 pub(crate) use packet::{
-    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, ignore_outgoing, interface_mtu, take_all,
+    OFFLOAD_HEADER_BYTES, begin_offload_headers, bind, filter, ignore_outgoing, share, take_lost,
 };
+#[cfg(feature = "card")]
+pub(crate) use packet::{interface_mtu, take_all};
 pub(crate) use xdp::{LONGEST_FRAME, XdpSocket};

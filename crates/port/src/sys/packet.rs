@@ -9,11 +9,15 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 pub(crate) const OFFLOAD_HEADER_BYTES: usize = 10;
 
 fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
+    set_at(socket, libc::SOL_PACKET, option, value)
+}
+
+fn set_at<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
     // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::SOL_PACKET,
+            level,
             option,
             (&raw const *value).cast(),
             size_of::<T>() as libc::socklen_t,
@@ -32,7 +36,46 @@ pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_IGNORE_OUTGOING, &1_i32)
 }
 
+/// Reads an option that is made of integers.
+fn get<T>(socket: BorrowedFd<'_>, option: i32, value: &mut T) -> io::Result<()> {
+    let mut len = size_of::<T>() as libc::socklen_t;
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    let result = unsafe {
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw mut *value).cast(), &raw mut len)
+    };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Has the socket receive those frames alone of which a program says so.
+pub(crate) fn filter(socket: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Result<()> {
+    set_at(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
+}
+
+/// The flags of `PACKET_FANOUT`: the kernel chooses a group's number; no member gets what this host sends.
+const FANOUT_UNIQUE: u32 = 0x2000;
+const FANOUT_IGNORES_OUTGOING: u32 = 0x4000;
+
+/// Makes the sockets share what comes: all frames of one flow to one of them. They must be bound.
+pub(crate) fn share(sockets: &[BorrowedFd<'_>]) -> io::Result<()> {
+    let hash = libc::PACKET_FANOUT_HASH | FANOUT_IGNORES_OUTGOING;
+    let Some((first, others)) = sockets.split_first().filter(|(_, others)| !others.is_empty()) else {
+        return Ok(());
+    };
+    set(*first, libc::PACKET_FANOUT, &((hash | FANOUT_UNIQUE) << 16))?;
+    let mut chosen = 0_u32;
+    get(*first, libc::PACKET_FANOUT, &mut chosen)?;
+    let group = (hash << 16) | (chosen & 0xffff);
+    others.iter().try_for_each(|socket| set(*socket, libc::PACKET_FANOUT, &group))
+}
+
+/// Frames that found no room at the socket since the last call.
+pub(crate) fn take_lost(socket: BorrowedFd<'_>) -> u64 {
+    let mut counted = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+    get(socket, libc::PACKET_STATISTICS, &mut counted).map_or(0, |()| counted.tp_drops.into())
+}
+
 /// Has the interface take frames to any address, for as long as the socket is open.
+#[cfg(feature = "card")]
 pub(crate) fn take_all(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
     let request = libc::packet_mreq {
         mr_ifindex: interface as i32,
@@ -66,6 +109,7 @@ pub(crate) fn bind(socket: BorrowedFd<'_>, interface: u32) -> io::Result<()> {
 }
 
 /// The MTU of an interface, in bytes.
+#[cfg(feature = "card")]
 pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<usize> {
     // SAFETY: it is made of integers, for which zeros are values.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -103,7 +103,9 @@ fn unknown_words_list_what_is_known() {
     );
     let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
     assert!(
-        text.contains("port.kind: unknown \"infiniband\"; there are tun, udp, raw, af_xdp, pcap, card"),
+        text.contains(
+            "port.kind: unknown \"infiniband\"; there are tun, udp, raw, af_xdp, af_packet, pcap, card"
+        ),
         "{text}"
     );
     let text = errors(&changed("aes128gcm16", "aes128gcm15"));

@@ -147,21 +147,23 @@ fn a_port_must_have_what_its_kind_needs() {
 }
 
 #[test]
-fn an_af_xdp_port_has_an_interface_its_addresses_and_a_side() {
+fn a_port_at_an_interface_has_that_its_addresses_and_a_side() {
     let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
-    let with = |rest: &str| changed(udp, &format!("kind = \"af_xdp\"\n{rest}"));
-    let whole = "interface = \"eth1\"\naddress = [\"192.0.2.1\"]";
-    let config = Config::parse("test.toml", &with(whole)).expect("good");
-    let port = config.ports.iter().find(|port| port.is_outside).expect("by its name");
-    assert_eq!((port.settings.interface(), port.settings.udp_port()), (Some("eth1"), Some(4500)));
-    let text = errors(&with("address = [\"192.0.2.1\"]"));
-    assert!(text.contains("an af_xdp port needs interface = \"eth1\""), "{text}");
-    let text = errors(&with("interface = \"eth1\"\naddress = [\"192.0.2.1/24\"]"));
-    assert!(text.contains("write 192.0.2.1 alone"), "{text}");
-    let text = errors(&with("interface = \"eth1\"\naddress = [\"0.0.0.0\"]"));
-    assert!(text.contains("list the address itself"), "{text}");
-    let text = errors(&with(&format!("{whole}\nudp_port = 500")));
-    assert!(text.contains("port 500 is for IKE"), "{text}");
+    for kind in ["af_xdp", "af_packet"] {
+        let with = |rest: &str| changed(udp, &format!("kind = \"{kind}\"\n{rest}"));
+        let whole = "interface = \"eth1\"\naddress = [\"192.0.2.1\"]";
+        let config = Config::parse("test.toml", &with(whole)).expect("good");
+        let port = config.ports.iter().find(|port| port.is_outside).expect("by its name");
+        assert_eq!((port.settings.interface(), port.settings.udp_port()), (Some("eth1"), Some(4500)));
+        let holds = |rest: &str, what: &str| {
+            let text = errors(&with(rest));
+            assert!(text.contains(what), "{text}");
+        };
+        holds("address = [\"192.0.2.1\"]", &format!("an {kind} port needs interface = \"eth1\""));
+        holds("interface = \"eth1\"\naddress = [\"192.0.2.1/24\"]", "write 192.0.2.1 alone");
+        holds("interface = \"eth1\"\naddress = [\"0.0.0.0\"]", "list the address itself");
+        holds(&format!("{whole}\nudp_port = 500"), "port 500 is for IKE");
+    }
 }
 
 #[test]
@@ -194,7 +196,7 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     holds(&format!("{card}\ngateway = \"fd00::1\""), "port.gateway: \"fd00::1\" is not an IPv4 address");
     holds(
         &format!("{udp}\ninterface = \"eth1\""),
-        "port.interface: it is only for kind = \"af_xdp\" or \"card\"",
+        "port.interface: it is only for kind = \"af_xdp\" or \"af_packet\" or \"card\"",
     );
     let second = format!("{udp}\n[[port]]\nname = \"line\"\n{card}");
     holds(&second, "port: a card port must be the only outside port");

@@ -3,9 +3,7 @@
 use convoy_packet::{Frame, FramePool, IpHeader, checksum, ip, ipv4, protocol, tcp, udp};
 use proptest::prelude::*;
 
-use super::coalesce::Coalescer;
-use super::offload::OffloadHeader;
-use super::split::{Cut, Next};
+use super::{Coalescer, Cut, Joins, Next, OffloadHeader};
 
 /// What a packet is made from.
 #[derive(Clone, Debug)]
@@ -106,7 +104,7 @@ fn round_trip(packets: &[Vec<u8>]) -> Vec<(Vec<usize>, Vec<Vec<u8>>)> {
     let burst: Vec<Frame> =
         packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
     let mut coalescer = Coalescer::default();
-    coalescer.group(&burst, true);
+    coalescer.group(&burst, Joins::TcpAndUdp);
     let mut written = Vec::new();
     for group in coalescer.groups() {
         let places: Vec<usize> = coalescer.packets(group).collect();
@@ -245,6 +243,23 @@ fn sketches() -> impl Strategy<Value = Sketch> {
     )
 }
 
+#[test]
+fn datagrams_without_a_checksum_are_joined_only_where_that_is_asked_for() {
+    let (mut pool, mut maker) = (FramePool::new(3, 0), Maker::default());
+    let burst: Vec<Frame> = (0..3)
+        .map(|_| {
+            let mut packet = maker.packet(&Sketch { is_tcp: false, ..PLAIN });
+            packet[26..28].fill(0);
+            pool.take_filled(&packet, 0).expect("a frame")
+        })
+        .collect();
+    let mut coalescer = Coalescer::default();
+    for (joins, groups) in [(Joins::Tcp, 3), (Joins::TcpAndUdp, 3), (Joins::WithoutChecksum, 1)] {
+        coalescer.group(&burst, joins);
+        assert_eq!(coalescer.groups().len(), groups, "{joins:?}");
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_joined_comes_apart_byte_for_byte_and_a_flow_keeps_its_order(
@@ -303,7 +318,7 @@ proptest! {
         let mut pool = FramePool::new(32, 0);
         let burst: Vec<Frame> = packets.iter().map(|packet| pool.take_filled(packet, 0).expect("a frame")).collect();
         let mut coalescer = Coalescer::default();
-        coalescer.group(&burst, true);
+        coalescer.group(&burst, Joins::TcpAndUdp);
         prop_assert_eq!(coalescer.groups().iter().map(super::Group::len).sum::<usize>(), burst.len());
     }
 }

@@ -11,17 +11,17 @@ use super::flow::{Flow, Joint, flow_of};
 use super::offload::{OffloadHeader, Segments};
 
 /// Segments that every kernel takes in one super-packet of UDP.
-pub(super) const MOST_PACKETS: usize = 64;
+pub(crate) const MOST_PACKETS: usize = 64;
 /// What a length field can tell.
 const MOST_BYTES: usize = u16::MAX as usize;
 /// Room for the headers of a super-packet: of IP without options, and the longest of TCP.
-pub(super) const HEADERS_BYTES: usize = 100;
+pub(crate) const HEADERS_BYTES: usize = 100;
 /// In the chain of a group: the last.
 const END: usize = usize::MAX;
 
 /// Packets of one burst that leave together, in their order.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Group {
+pub(crate) struct Group {
     first: usize,
     last: usize,
     packets: usize,
@@ -36,23 +36,34 @@ pub(super) struct Group {
     is_checked: bool,
 }
 
+/// What is joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Joins {
+    /// Segments of TCP.
+    Tcp,
+    /// Datagrams of UDP, too.
+    TcpAndUdp,
+    /// Also datagrams without a checksum, as ESP in UDP over IPv4 comes: joined, they get one (RFC 3948 section 2.1 lets receivers expect neither).
+    WithoutChecksum,
+}
+
 /// Groups the packets of bursts. Keeps its room between calls.
 #[derive(Default)]
-pub(super) struct Coalescer {
+pub(crate) struct Coalescer {
     groups: Vec<Group>,
     /// For each packet the next of its group.
     next: Vec<usize>,
 }
 
 impl Coalescer {
-    /// Groups a burst; UDP only with `with_udp`. Groups are in the order of their first packets.
-    pub(super) fn group(&mut self, burst: &[Frame], with_udp: bool) {
+    /// Groups a burst. Groups are in the order of their first packets.
+    pub(crate) fn group(&mut self, burst: &[Frame], joins: Joins) {
         self.groups.clear();
         self.next.clear();
         self.next.resize(burst.len(), END);
         for (index, packet) in burst.iter().enumerate() {
             let (flow, joint) = flow_of(packet);
-            let joint = joint.filter(|joint| with_udp || joint.protocol == protocol::TCP);
+            let joint = joint.filter(|joint| joint.needs <= joins);
             if !self.join(burst, index, flow, joint) {
                 self.begin(index, flow, joint);
             }
@@ -60,12 +71,12 @@ impl Coalescer {
     }
 
     /// The groups of the burst.
-    pub(super) fn groups(&self) -> &[Group] {
+    pub(crate) fn groups(&self) -> &[Group] {
         &self.groups
     }
 
     /// The places of a group's packets in the burst.
-    pub(super) fn packets(&self, group: &Group) -> impl Iterator<Item = usize> {
+    pub(crate) fn packets(&self, group: &Group) -> impl Iterator<Item = usize> {
         let mut at = group.first;
         std::iter::from_fn(move || {
             let here = (at != END).then_some(at)?;
@@ -124,19 +135,24 @@ impl Coalescer {
 }
 
 impl Group {
+    /// The place of its first packet in the burst.
+    pub(crate) fn first(&self) -> usize {
+        self.first
+    }
+
     /// Packets in it.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.packets
     }
 
     /// Length of each packet's headers, if there are several.
-    pub(super) fn header_len(&self) -> usize {
+    pub(crate) fn header_len(&self) -> usize {
         self.joint.filter(|_| self.packets > 1).map_or(0, |joint| joint.header_len)
     }
 
     /// The offload header of the group, and the headers of the super-packet, whose length it returns too. With one packet there is nothing
     /// to be done: it leaves as it is.
-    pub(super) fn headers(&self, burst: &[Frame]) -> (OffloadHeader, [u8; HEADERS_BYTES], usize) {
+    pub(crate) fn headers(&self, burst: &[Frame]) -> (OffloadHeader, [u8; HEADERS_BYTES], usize) {
         let mut headers = [0; HEADERS_BYTES];
         let Some(joint) = self.joint.filter(|_| self.packets > 1) else {
             return (OffloadHeader::default(), headers, 0);

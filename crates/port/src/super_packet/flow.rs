@@ -2,31 +2,35 @@
 
 use convoy_packet::{checksum, ip, ipv4, ipv6, protocol, tcp, udp};
 
+use super::Joins;
+
 /// The flags of a segment that may be joined with others.
 const JOINED_FLAGS: u8 = tcp::ACK | tcp::PSH | tcp::ECE;
 const DONT_FRAGMENT: u16 = 0x4000;
 
 /// Addresses, ports and protocol, mixed into a number: packets of one flow have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Flow(u64);
+pub(crate) struct Flow(u64);
 
 /// A packet that may be joined with others of its flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Joint {
+pub(crate) struct Joint {
     /// TCP or UDP.
-    pub(super) protocol: u8,
+    pub(crate) protocol: u8,
+    /// What has to be joined for it to be.
+    pub(crate) needs: Joins,
     /// Where the transport header starts.
-    pub(super) transport: usize,
+    pub(crate) transport: usize,
     /// Length of all headers in bytes.
-    pub(super) header_len: usize,
+    pub(crate) header_len: usize,
     /// Length of what is behind them in bytes, more than none.
-    pub(super) payload_len: usize,
+    pub(crate) payload_len: usize,
     /// Whether nothing may be joined behind it.
-    pub(super) is_end: bool,
+    pub(crate) is_end: bool,
 }
 
 /// The flow of a TCP segment or UDP datagram, and what joining needs of it, if it may be joined. No flow of anything else, nor of fragments.
-pub(super) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
+pub(crate) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
     match whole(packet) {
         Some((protocol, transport)) => {
             let flow = Flow::of(packet, protocol, transport);
@@ -71,28 +75,29 @@ impl Flow {
 impl Joint {
     fn of(packet: &[u8], protocol: u8, transport: usize) -> Option<Self> {
         let body = &packet[transport..];
-        let (len, is_end) = if protocol == protocol::TCP {
+        let (len, is_end, needs) = if protocol == protocol::TCP {
             let len = tcp::header_len(body).filter(|len| *len <= body.len())?;
             let flags = body[tcp::FLAGS_AT];
             // Without ACK, or with a flag that is a segment's own.
             if flags & tcp::ACK == 0 || flags & !JOINED_FLAGS != 0 {
                 return None;
             }
-            (len, flags & tcp::PSH != 0)
+            (len, flags & tcp::PSH != 0, Joins::Tcp)
         } else {
             // One without a checksum would come out with one.
             let has_checksum = body.len() > udp::HEADER_BYTES && body[6..8] != [0, 0];
+            let needs = if has_checksum { Joins::TcpAndUdp } else { Joins::WithoutChecksum };
             let says = u16::from_be_bytes([*body.get(4)?, *body.get(5)?]);
-            (has_checksum && usize::from(says) == body.len()).then_some((udp::HEADER_BYTES, false))?
+            (usize::from(says) == body.len()).then_some((udp::HEADER_BYTES, false, needs))?
         };
         let payload_len = body.len() - len;
         let header_len = transport + len;
-        (payload_len > 0).then_some(Self { protocol, transport, header_len, payload_len, is_end })
+        (payload_len > 0).then_some(Self { protocol, needs, transport, header_len, payload_len, is_end })
     }
 
     /// Whether `packet` is what comes behind `packets` packets with `payload` bytes together, of which the first is `first`, and all but
     /// its length, its place and PSH is the same.
-    pub(super) fn is_continued_by(
+    pub(crate) fn is_continued_by(
         &self,
         first: &[u8],
         other: &Self,
@@ -100,8 +105,7 @@ impl Joint {
         packets: usize,
         payload: usize,
     ) -> bool {
-        (self.protocol, self.transport, self.header_len)
-            == (other.protocol, other.transport, other.header_len)
+        (self.needs, self.transport, self.header_len) == (other.needs, other.transport, other.header_len)
             && other.payload_len <= self.payload_len
             && is_same_ip(first, packet, packets)
             && self.is_same_transport(first, packet, payload)
@@ -126,11 +130,14 @@ impl Joint {
     }
 
     /// Whether the receiver would find the checksums of IP and transport right: joined, they are made anew.
-    pub(super) fn has_right_checksums(&self, packet: &[u8]) -> bool {
+    pub(crate) fn has_right_checksums(&self, packet: &[u8]) -> bool {
         let body = &packet[self.transport..];
-        let pseudo = checksum::pseudo_header(packet, self.protocol, body.len());
+        let is_right = || {
+            let pseudo = checksum::pseudo_header(packet, self.protocol, body.len());
+            checksum::of(body, pseudo) == 0
+        };
         (ip::is_v6(packet) || checksum::of(&packet[..ipv4::HEADER_BYTES], 0) == 0)
-            && checksum::of(body, pseudo) == 0
+            && (self.needs == Joins::WithoutChecksum || is_right())
     }
 }
 

@@ -13,7 +13,7 @@ const OF_THE_FIRST: u8 = tcp::CWR;
 
 /// What is left to be cut off a packet or super-packet.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Cut {
+pub(crate) struct Cut {
     /// `None` of a packet that is handed out as it is.
     segments: Option<Segments>,
     /// Where the transport header starts, and where the payload does.
@@ -30,7 +30,7 @@ pub(super) struct Cut {
 
 /// What became of the next segment.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// It is in a frame.
     Frame(Frame),
     /// No frame was free; it stays.
@@ -41,7 +41,7 @@ pub(super) enum Next {
 
 impl Cut {
     /// Looks at what was read, and completes the checksum of a packet that is whole. `None` if it is malformed.
-    pub(super) fn of(header: &OffloadHeader, packet: &mut [u8]) -> Option<Self> {
+    pub(crate) fn of(header: &OffloadHeader, packet: &mut [u8]) -> Option<Self> {
         let end = packet.len();
         let Some(segments) = header.segments else {
             if let Some((start, offset)) = header.checksum {
@@ -69,12 +69,12 @@ impl Cut {
     }
 
     /// Whether nothing is left.
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.at >= self.end
     }
 
     /// Cuts the next segment off `packet`.
-    pub(super) fn next(&mut self, packet: &[u8], pool: &mut FramePool) -> Next {
+    pub(crate) fn next(&mut self, packet: &[u8], pool: &mut FramePool) -> Next {
         let bytes = self.segment_bytes.min(self.end - self.at);
         let len = self.payload + bytes;
         let Some(size) = pool.size_for(len, TAILROOM) else {

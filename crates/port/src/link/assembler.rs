@@ -1,4 +1,7 @@
 //! Puts a program for the kernel's machine together, instruction by instruction (RFC 9669).
+//!
+//! A program at a driver reads a frame where it lies, once it has looked how long that is; one behind the driver reads it by instructions of their own, which end
+//! the program with 0 where the frame ends before.
 
 use std::collections::HashMap;
 
@@ -12,8 +15,11 @@ pub(super) const R3: u8 = 3;
 pub(super) const R4: u8 = 4;
 pub(super) const R5: u8 = 5;
 pub(super) const CONTEXT: u8 = 6;
+/// The first byte of the frame, and where it ends, where it is read as it lies.
 pub(super) const DATA: u8 = 7;
 pub(super) const END: u8 = 8;
+/// The transport header: its address, or its place in the frame.
+pub(super) const TRANSPORT: u8 = 9;
 pub(super) const STACK: u8 = 10;
 
 /// Places that are jumped to.
@@ -38,14 +44,27 @@ pub(super) enum Size {
     Word = 0x00,
 }
 
-#[derive(Default)]
+/// How a program reads the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reads {
+    /// As it lies, by addresses.
+    InPlace,
+    /// By instructions for that (RFC 9669 section 5.4), which overwrite registers 0 to 5.
+    ByInstruction,
+}
+
 pub(super) struct Assembler {
+    pub(super) reads: Reads,
     code: Vec<Instruction>,
     labels: HashMap<Label, usize>,
     jumps: Vec<(usize, Label)>,
 }
 
 impl Assembler {
+    pub(super) fn new(reads: Reads) -> Self {
+        Self { reads, code: Vec::new(), labels: HashMap::new(), jumps: Vec::new() }
+    }
+
     pub(super) fn add(&mut self, code: u8, to: u8, from: u8, offset: i16, value: i32) {
         self.code.push(Instruction { code, registers: from << 4 | to, offset, value });
     }
@@ -68,6 +87,47 @@ impl Assembler {
     /// `to = *(from + offset)`.
     pub(super) fn load(&mut self, size: Size, to: u8, from: u8, offset: i16) {
         self.add(0x61 | size as u8, to, from, offset, 0);
+    }
+
+    /// Register 5 becomes what stands in the frame, in the order of its bytes there. Where it lies, it must be [needed](Self::need) before.
+    pub(super) fn field(&mut self, size: Size, offset: i16) {
+        match self.reads {
+            Reads::InPlace => self.load(size, R5, DATA, offset),
+            Reads::ByInstruction => self.fetch(0x20, 0, size, offset),
+        }
+    }
+
+    /// The same from the transport header on.
+    pub(super) fn transport_field(&mut self, size: Size, offset: i16) {
+        match self.reads {
+            Reads::InPlace => self.load(size, R5, TRANSPORT, offset),
+            Reads::ByInstruction => self.fetch(0x40, TRANSPORT, size, offset),
+        }
+    }
+
+    /// These instructions turn what they read into the host's order.
+    fn fetch(&mut self, mode: u8, base: u8, size: Size, offset: i16) {
+        self.add(mode | size as u8, 0, base, 0, offset.into());
+        match size {
+            Size::Byte => {}
+            Size::Half => self.swap_order(R0, 16),
+            Size::Word => self.swap_order(R0, 32),
+        }
+        self.copy(R5, R0);
+    }
+
+    /// Turns so many bits of the host's order into the network's, or the other way round.
+    pub(super) fn swap_order(&mut self, register: u8, bits: i32) {
+        self.add(0xdc, register, 0, 0, bits);
+    }
+
+    /// The transport header stands so many bytes from the frame's start.
+    pub(super) fn transport_at(&mut self, bytes: i32) {
+        match self.reads {
+            Reads::InPlace => self.copy(TRANSPORT, DATA),
+            Reads::ByInstruction => self.set(TRANSPORT, 0),
+        }
+        self.advance(TRANSPORT, bytes);
     }
 
     /// A word onto the stack.
@@ -104,8 +164,11 @@ impl Assembler {
         self.jump(0x56, register, 0, value as i32, to);
     }
 
-    /// Passes the frame if it has not so many bytes from `start` on.
+    /// Passes the frame if it has not so many bytes from `start` on: what lies there can be read then.
     pub(super) fn need(&mut self, start: u8, bytes: i32) {
+        if self.reads == Reads::ByInstruction {
+            return;
+        }
         self.copy(R4, start);
         self.advance(R4, bytes);
         self.jump(0x2d, R4, END, 0, Label::Pass);

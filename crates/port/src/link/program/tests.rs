@@ -3,18 +3,39 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use convoy_packet::IpHeader;
 
 use super::*;
-use crate::sys::{Map, MapKind, XdpProgram};
+use crate::Prefix;
+use crate::sys::{Program, ProgramKind};
 
 /// `XDP_TX`, which a frame that is taken gets in these tests: without a socket in the map a redirect is a pass.
 const TAKEN: i32 = 3;
-const HOST: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+/// The address of the loopback interface, at which the kernel runs a program to be tested.
+const HOST: MacAddress = MacAddress([0; 6]);
 const OURS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const OURS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xffff, 1);
 const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
-fn load(takes: &Takes<'_>) -> XdpProgram {
-    let code = classify(takes, |asm| asm.set(R0, TAKEN));
-    XdpProgram::load(&code).expect("the verifier accepts it; loading needs root")
+/// The program of a port at a driver and at an interface's ingress: they take the same. That of a socket is as the latter, but for its
+/// verdicts.
+struct Programs {
+    xdp: Program,
+    ingress: Program,
+}
+
+fn load(takes: &LinkTakes, networks: &Networks) -> Programs {
+    let xdp = Hook::Xdp { sockets: 0, station: HOST };
+    let xdp = classify(takes, networks, xdp, |asm| asm.set(R0, TAKEN));
+    let load = |kind, code: &[Instruction]| {
+        Program::load(kind, code).expect("the verifier accepts it; loading needs root")
+    };
+    load(ProgramKind::SocketFilter, &program(takes, networks, Hook::Socket));
+    let ingress = load(ProgramKind::Ingress, &program(takes, networks, Hook::Ingress));
+    Programs { xdp: load(ProgramKind::Xdp, &xdp), ingress }
+}
+
+fn load_protected(addresses: &[IpAddr]) -> Programs {
+    let addresses = addresses.to_vec();
+    let takes = LinkTakes::Protected { addresses, udp_port: 4500, holds_port: false };
+    load(&takes, &Networks::of(&takes).expect("maps need root"))
 }
 
 /// A frame as a driver hands it to the program: padded to 60 bytes.
@@ -42,18 +63,31 @@ fn datagram(port: u16, payload: &[u8]) -> Vec<u8> {
     datagram
 }
 
-fn is_taken(program: &XdpProgram, frame: &[u8]) -> bool {
-    match program.test(frame).expect("a test run needs root") as i32 {
+fn is_taken(programs: &Programs, frame: &[u8]) -> bool {
+    let verdict = |program: &Program| program.test(frame).expect("a test run needs root") as i32;
+    let at_driver = match verdict(&programs.xdp) {
         TAKEN => true,
-        PASS => false,
+        XDP_PASS => false,
         other => panic!("a verdict of {other}"),
+    };
+    // The kernel runs a program behind the driver over whole IP headers alone, in a test.
+    if frame.len() < ethernet::HEADER_BYTES + ipv6::HEADER_BYTES {
+        return at_driver;
     }
+    let at_ingress = match verdict(&programs.ingress) {
+        TCX_DROP => true,
+        // The other where the frame ends too early.
+        TCX_NEXT | NOTHING => false,
+        other => panic!("a verdict of {other}"),
+    };
+    assert_eq!(at_driver, at_ingress, "{frame:x?}");
+    at_driver
 }
 
 #[test]
 fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
     let addresses = [OURS_V4.into(), Ipv4Addr::new(203, 0, 113, 200).into(), OURS_V6.into()];
-    let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
+    let program = load_protected(&addresses);
     for address in addresses {
         for protocol in [ESP, AH] {
             assert!(is_taken(&program, &frame(HOST, header(protocol, address), &[1; 40])), "{address}");
@@ -75,7 +109,7 @@ fn of_what_comes_outside_esp_and_ah_to_the_ports_addresses_are_taken() {
 #[test]
 fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
-    let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
+    let program = load_protected(&addresses);
     for address in addresses {
         let taken = |datagram: &[u8]| is_taken(&program, &frame(HOST, header(UDP, address), datagram));
         assert!(taken(&datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1])));
@@ -90,7 +124,7 @@ fn of_udp_only_esp_to_its_port_is_taken_and_ike_and_keep_alives_are_the_kernels(
 #[test]
 fn fragments_of_esp_are_taken_and_those_of_udp_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
-    let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
+    let program = load_protected(&addresses);
     let esp_in_udp = datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]);
     for (bits, is_first) in [(0x2000_u16, true), (0x0010, false), (0x2010, false)] {
         for (protocol, payload) in [(ESP, &[1; 40][..]), (UDP, &esp_in_udp)] {
@@ -110,7 +144,7 @@ fn fragments_of_esp_are_taken_and_those_of_udp_are_the_kernels() {
 #[test]
 fn options_of_ipv4_move_the_udp_header() {
     let addresses = [OURS_V4.into()];
-    let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
+    let program = load_protected(&addresses);
     let mut with_options =
         frame(HOST, header(UDP, OURS_V4.into()), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
     assert!(is_taken(&program, &with_options));
@@ -122,13 +156,11 @@ fn options_of_ipv4_move_the_udp_header() {
 
 #[test]
 fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
-    let v4 = Map::new(MapKind::LongestPrefix, 8, 8).expect("maps need root");
-    let v6 = Map::new(MapKind::LongestPrefix, 20, 8).expect("maps need root");
-    v4.set(&[&24_u32.to_ne_bytes()[..], &[10, 2, 0, 0]].concat(), 0).expect("room");
-    v4.set(&[&32_u32.to_ne_bytes()[..], &[198, 51, 100, 7]].concat(), 0).expect("room");
-    let network = Ipv6Addr::new(0xfd00, 2, 0, 0, 0, 0, 0, 0).octets();
-    v6.set(&[&64_u32.to_ne_bytes()[..], &network].concat(), 0).expect("room");
-    let program = load(&Takes::Plaintext { mac: HOST, maps: [v4.number(), v6.number()] });
+    let prefix = |address: &str, bits| Prefix { address: address.parse().expect("an address"), bits };
+    let [v4, host, v6] = [prefix("10.2.0.0", 24), prefix("198.51.100.7", 32), prefix("fd00:2::", 64)];
+    let takes = LinkTakes::Plaintext { networks: vec![v4, host, v6] };
+    let networks = Networks::of(&takes).expect("maps need root");
+    let program = load(&takes, &networks);
     for (address, taken) in [
         ("10.2.0.1", true),
         ("10.2.0.255", true),
@@ -145,12 +177,28 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
     let mut arp = frame(HOST, header(UDP, "10.2.0.1".parse().expect("an address")), &[7; 40]);
     arp[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
     assert!(!is_taken(&program, &arp));
+    // A reload changes what is taken.
+    networks.set(&[host, prefix("10.3.0.0", 16), prefix("fd00:3::", 64)]).expect("room");
+    for (address, taken) in [
+        ("10.2.0.1", false),
+        ("10.3.9.9", true),
+        ("198.51.100.7", true),
+        ("fd00:2::1", false),
+        ("fd00:3::1", true),
+    ] {
+        let to: IpAddr = address.parse().expect("an address");
+        assert_eq!(
+            is_taken(&program, &frame(HOST, header(UDP, to), &[7; 40])),
+            taken,
+            "{address} after a reload"
+        );
+    }
 }
 
 #[test]
 fn stumps_are_the_kernels() {
     let addresses = [OURS_V4.into(), OURS_V6.into()];
-    let program = load(&Takes::Protected { addresses: &addresses, udp_port: 4500 });
+    let program = load_protected(&addresses);
     for address in addresses {
         let whole = frame(HOST, header(UDP, address), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
         // The kernel runs a program over no fewer bytes than an Ethernet header.
@@ -165,7 +213,7 @@ fn stumps_are_the_kernels() {
 #[test]
 fn a_port_of_either_family_alone_loads_and_takes_its_own() {
     for (ours, other) in [(IpAddr::from(OURS_V4), IpAddr::from(OURS_V6)), (OURS_V6.into(), OURS_V4.into())] {
-        let program = load(&Takes::Protected { addresses: &[ours], udp_port: 4500 });
+        let program = load_protected(&[ours]);
         assert!(is_taken(&program, &frame(HOST, header(ESP, ours), &[1; 40])));
         assert!(!is_taken(&program, &frame(HOST, header(ESP, other), &[1; 40])));
     }

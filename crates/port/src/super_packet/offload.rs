@@ -1,8 +1,8 @@
-//! The header that stands before each packet of a TUN device with offloads (`struct virtio_net_hdr`, in the host's byte order): what the
-//! kernel left undone, or is to do.
+//! The header that stands before each packet of a TUN device or packet socket with offloads (`struct virtio_net_hdr`, in the host's byte
+//! order): what the kernel left undone, or is to do.
 
 /// Length of the header, in bytes.
-pub(super) const HEADER_BYTES: usize = 10;
+pub(crate) const HEADER_BYTES: usize = 10;
 
 /// The transport checksum has only the pseudo header's sum.
 const NEEDS_CHECKSUM: u8 = 1;
@@ -11,7 +11,7 @@ const WITH_ECN: u8 = 0x80;
 
 /// What a super-packet is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Segments {
+pub(crate) enum Segments {
     /// TCP over IPv4.
     TcpV4,
     /// TCP over IPv6.
@@ -24,7 +24,7 @@ impl Segments {
     const ALL: [(Self, u8); 3] = [(Self::TcpV4, 1), (Self::TcpV6, 4), (Self::Udp, 5)];
 
     /// Where the checksum stands in the transport header.
-    pub(super) const fn checksum_at(self) -> usize {
+    pub(crate) const fn checksum_at(self) -> usize {
         match self {
             Self::TcpV4 | Self::TcpV6 => 16,
             Self::Udp => 6,
@@ -34,20 +34,20 @@ impl Segments {
 
 /// The header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct OffloadHeader {
+pub(crate) struct OffloadHeader {
     /// What it is made of, if it is a super-packet.
-    pub(super) segments: Option<Segments>,
+    pub(crate) segments: Option<Segments>,
     /// Length of all headers in bytes; a hint.
-    pub(super) header_len: u16,
+    pub(crate) header_len: u16,
     /// Payload of each segment but the last, in bytes.
-    pub(super) segment_bytes: u16,
+    pub(crate) segment_bytes: u16,
     /// From where on a checksum is to be computed, and where behind that it goes.
-    pub(super) checksum: Option<(u16, u16)>,
+    pub(crate) checksum: Option<(u16, u16)>,
 }
 
 impl OffloadHeader {
     /// Reads it; `None` if the kernel speaks of an offload that it was not asked for.
-    pub(super) fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
         let word = |at: usize| u16::from_ne_bytes([bytes[at], bytes[at + 1]]);
         let segments = match bytes[1] & !WITH_ECN {
             0 => None,
@@ -57,8 +57,26 @@ impl OffloadHeader {
         Some(Self { segments, header_len: word(2), segment_bytes: word(4), checksum })
     }
 
+    /// The same header with a link's header of so many bytes between it and the packet.
+    pub(crate) fn before_link(self, link_bytes: u16) -> Self {
+        Self {
+            header_len: if self.segments.is_some() { self.header_len + link_bytes } else { self.header_len },
+            checksum: self.checksum.map(|(start, offset)| (start + link_bytes, offset)),
+            ..self
+        }
+    }
+
+    /// The same header once a link's header of so many bytes is gone; `None` if a checksum was to begin inside that.
+    pub(crate) fn behind_link(self, link_bytes: u16) -> Option<Self> {
+        let checksum = match self.checksum {
+            Some((start, offset)) => Some((start.checked_sub(link_bytes)?, offset)),
+            None => None,
+        };
+        Some(Self { header_len: self.header_len.saturating_sub(link_bytes), checksum, ..self })
+    }
+
     /// As it stands before a packet.
-    pub(super) fn write(&self) -> [u8; HEADER_BYTES] {
+    pub(crate) fn write(&self) -> [u8; HEADER_BYTES] {
         let mut bytes = [0; HEADER_BYTES];
         let number = |segments| Segments::ALL.into_iter().find(|(kind, _)| *kind == segments);
         bytes[1] = self.segments.and_then(number).map_or(0, |(_, number)| number);
@@ -99,6 +117,10 @@ mod tests {
             let segments = Segments::ALL.get(kind).map(|(segments, _)| *segments);
             let header = OffloadHeader { segments, header_len: words[0], segment_bytes: words[1], checksum };
             prop_assert_eq!(OffloadHeader::read(&header.write()), Some(header));
+            if words[0] < 60_000 && checksum.is_none_or(|(start, _)| start < 60_000) {
+                let behind = header.before_link(14).behind_link(14).expect("it begins behind the link's header");
+                prop_assert_eq!((behind.segments, behind.checksum), (header.segments, header.checksum));
+            }
         }
     }
 }

@@ -1,17 +1,23 @@
 #!/usr/bin/env bash
-# Two gateways over AF_XDP on both sides, without any forwarding by their kernels: hosts behind them, routers between, another neighbour
-# on the way, what stays with the kernel, and what tshark decrypts of it. Needs root.
-# usage: af-xdp.sh CONVOY OUTER ENCAP    where OUTER is 4 or 6, and ENCAP udp or none; WORKERS as wished
+# Two gateways at Ethernet interfaces on both sides: hosts behind them, routers between, another neighbour on the way, a network that a reload
+# adds, what stays with the kernel, and what tshark decrypts of it. The kernels beside af_xdp forward nothing; those beside af_packet do, and must
+# still get none of the gateway's packets. Needs root.
+# usage: link.sh CONVOY PORT OUTER ENCAP    where PORT is af_xdp or af_packet, OUTER 4 or 6, and ENCAP udp or none; WORKERS as wished
 set -euo pipefail
-convoy=$(realpath "$1") OUTER=$2 encap=$3
+convoy=$(realpath "$1") PORT=$2 OUTER=$3 encap=$4
 here=$(dirname "$(realpath "$0")")
 source "$here/hosts.sh"
 sites
 serve
 outer_a=192.0.2.1 outer_b=198.51.100.1
 [ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
-# A veth hands over what a host's kernel has left for its hardware to do: checksums.
-for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
+# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting of TCP, which af_packet does itself.
+forwarding=1
+if [ "$PORT" = af_xdp ]; then
+  forwarding=0
+  for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
+fi
+for ns in $ga $gb; do in_ns $ns sysctl -qw net.ipv4.ip_forward=$forwarding net.ipv6.conf.all.forwarding=$forwarding; done
 key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
 declare -A started
 gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out key_in key_out
@@ -22,12 +28,12 @@ state = "$work/$1.state"
 workers = ${WORKERS:-1}
 [[port]]
 name = "inside"
-kind = "af_xdp"
+kind = "$PORT"
 interface = "lan0"
 address = ["10.$2.0.1", "fd00:$2::1"]
 [[port]]
 name = "outside"
-kind = "af_xdp"
+kind = "$PORT"
 interface = "wan0"
 address = ["$4"]
 [[tunnel]]
@@ -45,9 +51,8 @@ key_in = "$8"
 key_out = "$9"
 CONF
   )
-  [ "$(in_ns "$1" sysctl -n net.ipv4.ip_forward)" = 0 ] || fail "the kernel of $1 forwards packets, so this is no test"
   # Each worker has a queue of each interface.
-  for device in lan0 wan0; do in_ns "$1" ethtool -L $device rx "${WORKERS:-1}" tx "${WORKERS:-1}" 2>/dev/null || true; done
+  [ "$PORT" != af_xdp ] || for device in lan0 wan0; do in_ns "$1" ethtool -L $device rx "${WORKERS:-1}" tx "${WORKERS:-1}" 2>/dev/null || true; done
   in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
   running+=($!)
   wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
@@ -63,7 +68,9 @@ print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
 gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
 gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
 
-# Between the routers everybody can look.
+# Between the routers everybody can look; what af_packet has joined is cut before it gets there.
+in_ns $near ethtool -K far tx-udp-segmentation off
+in_ns $far ethtool -K near tx-udp-segmentation off
 in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
 running+=("$capture")
 wait_for "nothing is captured" grep -q listening "$work/capture.log"
@@ -84,7 +91,17 @@ plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr =
 # Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
 fetch_all
 
-# All of that but the first packets went by the rings.
+# What the gateway takes, the kernel neither forwards nor refuses.
+for ns in $ga $gb; do
+  for counter in IpForwDatagrams Ip6OutForwDatagrams; do
+    packets=$(in_ns $ns nstat -asz $counter | awk -v of=$counter '$1 == of { print $2 }')
+    [ "$packets" = 0 ] || fail "the kernel of $ns has forwarded packets: $packets of $counter"
+  done
+done
+refused=$(tshark -r "$work/outside.pcap" -Y 'icmp.type == 3 || icmpv6.type == 1' 2>/dev/null | wc -l)
+[ "$refused" = 0 ] || fail "the kernels have refused $refused packets of the tunnel"
+
+# All of that but the first packets went by the interface.
 for ns in $ga $gb; do
   for port in inside outside; do
     sent=$(of_port $ns $port sent_packets) by_kernel=$(of_port $ns $port sent_by_kernel)
@@ -92,6 +109,22 @@ for ns in $ga $gb; do
     echo "$ns $port: $sent packets sent, $by_kernel of them by the kernel; $(of_port $ns $port received_packets) received, $(of_port $ns $port receive_dropped) dropped"
   done
 done
+
+# A network that a reload adds is taken from the kernel.
+ip -n $hb addr add 10.12.0.10/24 dev eth0
+ip -n $gb route add 10.12.0.0/24 dev lan0
+! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers before the reload"
+sed -i 's|^remote_ts = \[|&"10.12.0.0/24", |' "$work/$ga.toml"
+sed -i 's|^local_ts = \[|&"10.12.0.0/24", |' "$work/$gb.toml"
+for ns in $ga $gb; do
+  "$convoy" reload --control "$work/$ns.sock" | tee "$work/reload.log"
+  ! grep -q restart "$work/reload.log" || fail "a reload leaves something to a restart"
+done
+wait_for "no answer of a network that a reload added" in_ns $ha ping -c 1 -W 1 10.12.0.10
+IN="ip netns exec $ha" pings "$work/ping.log" 5 10.12.0.10 || fail "pings to 10.12.0.10 after the reload: $(tail -3 "$work/ping.log")"
+sed -i 's|"10.12.0.0/24", ||' "$work/$ga.toml" "$work/$gb.toml"
+for ns in $ga $gb; do "$convoy" reload --control "$work/$ns.sock" >/dev/null; done
+! in_ns $ha ping -c 1 -W 1 10.12.0.10 >/dev/null || fail "10.12.0.10 answers after a reload without it"
 
 # The kernel has the rest: its own addresses answer, on either side.
 for address in 192.0.2.1 2001:db8:1::1; do
@@ -129,4 +162,4 @@ done
 gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
 gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
 wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
-echo "af_xdp over IPv$OUTER, encap $encap: 30 requests decrypted by tshark, 20,000,000 bytes over HTTP the same, other neighbours found, restarted"
+echo "$PORT over IPv$OUTER, encap $encap: 30 requests decrypted by tshark, 20,000,000 bytes over HTTP the same, other neighbours found, restarted"

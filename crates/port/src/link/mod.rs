@@ -1,0 +1,306 @@
+//! What the ports at an Ethernet interface of the kernel's have in common, `af_xdp` and `af_packet`.
+//!
+//! A program for the kernel's own machine says which frames are the gateway's ([`program`]); ARP, IKE, ssh and all else stay with the kernel.
+//! Where packets go on the link is the kernel's to know ([`next_hops`]), and what it does not know yet it sends itself.
+
+mod assembler;
+mod networks;
+mod next_hops;
+mod program;
+mod questions;
+mod settings;
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::os::fd::BorrowedFd;
+
+use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
+
+use crate::fragments::{Ends, FragmentSender};
+use crate::path_mtu::PathMtus;
+use crate::udp::reports::Reports;
+use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
+pub(crate) use networks::Networks;
+use next_hops::{NextHops, Way};
+pub(crate) use program::{Hook, program};
+pub(crate) use questions::Interface;
+pub(crate) use settings::{LinkKeys, LinkSettings, traits};
+
+/// Calls of `receive` that bring something between two looks at routes and neighbours. A call that brings nothing looks as well.
+const CALLS: u32 = 64;
+
+/// What a port takes from the kernel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum LinkTakes {
+    /// Outside: ESP and AH to these addresses, and ESP in UDP to this port of theirs.
+    Protected {
+        /// The tunnels' local addresses.
+        addresses: Vec<IpAddr>,
+        /// The port of UDP.
+        udp_port: u16,
+        /// Whether the port is bound, so that the kernel does not refuse what comes there beside ESP.
+        holds_port: bool,
+    },
+    /// Inside: packets that are sent to this host and go on to these networks.
+    Plaintext {
+        /// The networks behind the tunnels.
+        networks: Vec<Prefix>,
+    },
+}
+
+/// What a port at an interface is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct LinkConfig {
+    /// As configured.
+    pub(crate) name: String,
+    /// `af_xdp` or `af_packet`.
+    pub(crate) kind: PortKind,
+    /// The kernel's interface.
+    pub(crate) interface: String,
+    /// What it takes.
+    pub(crate) takes: LinkTakes,
+    /// The largest packet, in bytes; the interface's MTU if it is less, or if this is missing.
+    pub(crate) mtu: Option<usize>,
+    /// One for each worker.
+    pub(crate) queues: usize,
+    /// The addresses at which it hears what ICMP says of paths.
+    pub(crate) reports: Vec<IpAddr>,
+    /// The mark of packets that leave by the kernel (`SO_MARK`), and of its rules.
+    pub(crate) mark: Option<u32>,
+}
+
+impl LinkConfig {
+    /// What failed while the port was opened.
+    pub(crate) fn failed(&self, action: &str, source: io::Error) -> PortError {
+        let action = format!("{action} {}", self.interface);
+        PortError::Io { port: self.name.clone(), action, source }
+    }
+
+    /// The kernel's number of the interface.
+    pub(crate) fn interface_number(&self) -> Result<u32, PortError> {
+        nix::net::if_::if_nametoindex(self.interface.as_str())
+            .map_err(|error| self.failed("find the interface", error.into()))
+    }
+
+    /// Sockets at the UDP port, of which nothing is read: keep-alives come there, which the kernel would answer as refused. Where another
+    /// program has the port, it is bound as well.
+    pub(crate) fn held_sockets(&self) -> Vec<UdpSocket> {
+        match &self.takes {
+            LinkTakes::Protected { addresses, udp_port, holds_port: true } => {
+                addresses.iter().filter_map(|address| UdpSocket::bind((*address, *udp_port)).ok()).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+/// What one queue of a port has, whatever its frames come and go by.
+pub(crate) struct Link {
+    pub(crate) description: PortDescription,
+    pub(crate) counters: PortCounters,
+    pub(crate) path_mtus: PathMtus,
+    next_hops: NextHops,
+    /// For packets whose way is the kernel's to find.
+    kernel: FragmentSender,
+    sent_by_kernel: u64,
+    is_outside: bool,
+    reports: Reports,
+    /// Calls of `receive` since the last look at routes and neighbours.
+    calls: u32,
+}
+
+impl Link {
+    /// Opens the sockets of one queue, of which the first hears what ICMP says.
+    pub(crate) fn open(config: &LinkConfig, number: u32, queue: usize) -> Result<Self, PortError> {
+        let ends: Vec<IpAddr> = match &config.takes {
+            LinkTakes::Protected { addresses, .. } => addresses.clone(),
+            // A reload may add networks of either family.
+            LinkTakes::Plaintext { .. } => {
+                vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
+            }
+        };
+        let reports = if queue == 0 { &config.reports[..] } else { &[] };
+        let next_hops = NextHops::open(number, config.mark);
+        let next_hops = next_hops.map_err(|error| config.failed("ask the kernel about", error))?;
+        let sockets = |error| config.failed("open sockets for", error);
+        let mtu = config.mtu.unwrap_or(usize::MAX).min(next_hops.interface().mtu);
+        Ok(Self {
+            description: PortDescription { name: config.name.clone(), kind: config.kind, mtu },
+            counters: PortCounters::default(),
+            path_mtus: PathMtus::default(),
+            next_hops,
+            // A kernel may be without IPv6.
+            kernel: FragmentSender::open(&ends, config.mark)
+                .or_else(|_| FragmentSender::open(&ends[..1], config.mark))
+                .map_err(sockets)?,
+            sent_by_kernel: 0,
+            is_outside: matches!(config.takes, LinkTakes::Protected { .. }),
+            reports: Reports::open(reports).map_err(sockets)?,
+            calls: 0,
+        })
+    }
+
+    pub(crate) fn failed(&self, action: &str, source: io::Error) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
+    }
+
+    /// The interface as the kernel last said it.
+    pub(crate) fn interface(&self) -> Interface {
+        self.next_hops.interface()
+    }
+
+    /// Packets that the kernel has sent for the port.
+    pub(crate) fn sent_by_kernel(&self) -> u64 {
+        self.sent_by_kernel
+    }
+
+    /// What becomes readable when the kernel has something to say of routes, neighbours or paths.
+    pub(crate) fn readable_fds(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.next_hops.as_fd()).chain(self.reports.sockets())
+    }
+
+    /// Whether reports were received that were not handed out.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.reports.has_waiting()
+    }
+
+    /// Reads what the kernel says of routes and neighbours and, up to `limit` frames in `burst`, what ICMP says of paths, if it is time.
+    pub(crate) fn look(
+        &mut self,
+        was_idle: bool,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<(), PortError> {
+        self.calls += 1;
+        if was_idle || self.calls >= CALLS {
+            self.calls = 0;
+            let calls = self.next_hops.follow().map_err(|source| self.failed("follow routes", source))?;
+            self.counters.system_calls += calls;
+        }
+        let reports = self.reports.receive(was_idle, &mut self.counters, pool, limit, burst);
+        reports.map_err(|source| self.failed("receive ICMP", source))
+    }
+
+    /// Counts a frame that was received, as a packet.
+    pub(crate) fn count_received(&mut self, bytes: usize) {
+        self.counters.received_packets += 1;
+        self.counters.received_bytes += bytes as u64;
+    }
+
+    /// Counts a packet that has left.
+    pub(crate) fn count_sent(&mut self, bytes: usize) {
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += bytes as u64;
+    }
+
+    /// To which address on the link a packet leaves. `None` of one that is done with, and counted: the kernel sent it, or it cannot leave. One
+    /// that the device cannot take leaves by the kernel, too.
+    pub(crate) fn next_hop(&mut self, frame: &mut Frame, device_takes_it: bool) -> Option<MacAddress> {
+        let Some(destination) = destination(frame) else {
+            self.counters.send_dropped += 1;
+            return None;
+        };
+        let (bytes, most) = (frame.len(), self.interface().mtu);
+        if bytes > most {
+            self.path_mtus.exceeded(destination, bytes, || u16::try_from(most).ok());
+            self.counters.send_dropped += 1;
+            return None;
+        }
+        if self.is_outside && destination.is_ipv6() {
+            udp::complete_checksum(frame);
+        }
+        match self.next_hops.way(destination) {
+            Way::Link(mac) if device_takes_it => Some(mac),
+            _ => {
+                self.send_by_kernel(frame, destination);
+                None
+            }
+        }
+    }
+
+    /// The kernel finds out how to reach what it does not know, and says so.
+    fn send_by_kernel(&mut self, packet: &[u8], destination: IpAddr) {
+        self.counters.system_calls += 1;
+        let sent = if self.is_outside {
+            source(packet).map_or(Ok(()), |source| self.kernel.send(packet, Ends { source, destination }))
+        } else {
+            self.kernel.send_routed(packet, destination)
+        };
+        match sent {
+            Ok(()) => {
+                self.sent_by_kernel += 1;
+                self.count_sent(packet.len());
+            }
+            Err(_) => self.counters.send_dropped += 1,
+        }
+    }
+
+    /// The Ethernet header of a packet to this address.
+    pub(crate) fn header(&self, to: MacAddress, packet: &[u8]) -> [u8; ethernet::HEADER_BYTES] {
+        let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
+        let ethertype = if is_v6 { ethernet::IPV6 } else { ethernet::IPV4 };
+        ethernet::header(to, self.interface().mac, ethertype)
+    }
+}
+
+/// The length of the IP packet at the start of some bytes: a short frame is padded. `None` if it is not whole.
+pub(crate) fn packet_len(bytes: &[u8]) -> Option<usize> {
+    let len = match bytes.first()? >> 4 {
+        4 => Ipv4::parse_quoted(bytes).ok()?.total_length().into(),
+        6 => ipv6::HEADER_BYTES + usize::from(Ipv6::parse_quoted(bytes).ok()?.payload_length()),
+        _ => return None,
+    };
+    (len <= bytes.len()).then_some(len)
+}
+
+fn destination(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(Ipv4::parse_quoted(packet).ok()?.destination().into()),
+        _ => Some(Ipv6::parse_quoted(packet).ok()?.destination().into()),
+    }
+}
+
+fn source(packet: &[u8]) -> Option<IpAddr> {
+    match packet.first()? >> 4 {
+        4 => Some(Ipv4::parse_quoted(packet).ok()?.source().into()),
+        _ => Some(Ipv6::parse_quoted(packet).ok()?.source().into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::IpHeader;
+
+    use super::*;
+
+    fn received(address: &str, payload: usize, more: usize) -> Vec<u8> {
+        let address: IpAddr = address.parse().expect("an address");
+        let header = IpHeader::new(50, address, address);
+        let mut packet = vec![7; header.header_len() + payload];
+        header.write(&mut packet);
+        [packet, vec![0; more]].concat()
+    }
+
+    #[test]
+    fn what_pads_a_short_frame_is_no_part_of_its_packet() {
+        for (address, header) in [("192.0.2.1", 20), ("2001:db8::1", 40)] {
+            for (payload, more) in [(8, 18), (8, 0), (100, 4)] {
+                let bytes = received(address, payload, more);
+                assert_eq!(packet_len(&bytes), Some(header + payload), "{address}");
+                assert_eq!(destination(&bytes), address.parse().ok());
+                assert_eq!(source(&bytes), address.parse().ok());
+            }
+        }
+    }
+
+    #[test]
+    fn a_stump_is_no_packet() {
+        for address in ["192.0.2.1", "2001:db8::1"] {
+            let whole = received(address, 8, 0);
+            for len in 0..whole.len() {
+                assert_eq!(packet_len(&whole[..len]), None, "{address}, {len} bytes");
+            }
+        }
+    }
+}

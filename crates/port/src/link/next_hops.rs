@@ -1,0 +1,204 @@
+//! Where packets go on the link, from the kernel's routes and neighbours, which are asked by netlink and followed as they change.
+//!
+//! Nothing is resolved here. A packet whose next hop the kernel does not know yet, or not for sure any more, leaves by the kernel, which then
+//! finds it out and says so; so does one that leaves by another interface.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+
+use convoy_packet::MacAddress;
+use rtnetlink::MulticastGroup;
+use rtnetlink::packet_route::RouteNetlinkMessage;
+use rtnetlink::packet_route::neighbour::NeighbourMessage;
+use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+use super::questions::{Interface, MESSAGE_BYTES, Neighbour, Questions, address_of, known, messages};
+
+/// What may change the way of a packet.
+const GROUPS: [MulticastGroup; 6] = [
+    MulticastGroup::Link,
+    MulticastGroup::Neigh,
+    MulticastGroup::Ipv4Route,
+    MulticastGroup::Ipv6Route,
+    MulticastGroup::Ipv4Rule,
+    MulticastGroup::Ipv6Rule,
+];
+/// Destinations that are remembered; with more, all are asked for again.
+const DESTINATIONS: usize = 4096;
+/// Messages that are read at a time.
+const MESSAGES: usize = 64;
+
+/// How a packet leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// To this address on the link.
+    Link(MacAddress),
+    /// By the kernel.
+    Kernel,
+}
+
+struct Destination {
+    /// The next hop, if it is on this link.
+    next_hop: Option<IpAddr>,
+    neighbour: Option<Neighbour>,
+}
+
+/// The ways of packets by one interface.
+pub(super) struct NextHops {
+    interface: Interface,
+    mark: Option<u32>,
+    questions: Questions,
+    changes: Socket,
+    destinations: HashMap<IpAddr, Destination>,
+    /// The last destination whose address on the link is known: most packets of a burst go there.
+    last: Option<(IpAddr, MacAddress)>,
+    buffer: Vec<u8>,
+}
+
+impl NextHops {
+    /// Begins to follow the kernel; `mark` is what the port's packets have, for rules that ask for it.
+    ///
+    /// # Errors
+    /// What the system refused.
+    pub(super) fn open(number: u32, mark: Option<u32>) -> io::Result<Self> {
+        let mut changes = Socket::new(NETLINK_ROUTE)?;
+        changes.set_non_blocking(true)?;
+        let groups = GROUPS.iter().fold(0, |groups, group| groups | 1 << (*group as u32 - 1));
+        changes.bind(&SocketAddr::new(0, groups))?;
+        let mut questions = Questions::open()?;
+        let interface = questions.interface(number)?;
+        Ok(Self {
+            interface,
+            mark,
+            questions,
+            changes,
+            destinations: HashMap::new(),
+            last: None,
+            buffer: Vec::with_capacity(MESSAGE_BYTES),
+        })
+    }
+
+    /// The interface as it was last said.
+    pub(super) fn interface(&self) -> Interface {
+        self.interface
+    }
+
+    /// How a packet to this destination leaves.
+    #[inline]
+    pub(super) fn way(&mut self, destination: IpAddr) -> Way {
+        match self.last {
+            Some((last, mac)) if last == destination => Way::Link(mac),
+            _ => self.look_up(destination),
+        }
+    }
+
+    fn look_up(&mut self, destination: IpAddr) -> Way {
+        if !self.destinations.contains_key(&destination) {
+            if self.destinations.len() >= DESTINATIONS {
+                self.destinations.clear();
+            }
+            let next_hop = self.questions.next_hop(destination, self.mark, self.interface.number);
+            let neighbour =
+                next_hop.and_then(|address| self.questions.neighbour(address, self.interface.number));
+            let found = Destination { next_hop, neighbour };
+            self.destinations.insert(destination, found);
+        }
+        let found = self.destinations.get_mut(&destination).expect("it was put there");
+        // The kernel is asked once whether it is still there.
+        let is_doubtful =
+            found.neighbour.as_mut().is_some_and(|neighbour| std::mem::take(&mut neighbour.is_doubtful));
+        match found.neighbour {
+            Some(Neighbour { mac, .. }) if !is_doubtful => {
+                self.last = Some((destination, mac));
+                Way::Link(mac)
+            }
+            _ => Way::Kernel,
+        }
+    }
+
+    /// Reads what has changed; the number of system calls.
+    ///
+    /// # Errors
+    /// The kernel says nothing any more.
+    pub(super) fn follow(&mut self) -> io::Result<u64> {
+        for call in 1..=MESSAGES {
+            self.buffer.clear();
+            match self.changes.recv(&mut self.buffer, libc::MSG_DONTWAIT) {
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(call as u64),
+                Err(error) if error.raw_os_error() == Some(libc::EINTR) => continue,
+                // Some were lost: all may have changed.
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => {
+                    self.forget();
+                    self.interface = self.questions.interface(self.interface.number)?;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            }
+            let said: Vec<RouteNetlinkMessage> = messages(&self.buffer).collect();
+            said.into_iter().try_for_each(|message| self.hear(message))?;
+        }
+        Ok(MESSAGES as u64)
+    }
+
+    /// What becomes readable when something changes.
+    pub(super) fn as_fd(&self) -> BorrowedFd<'_> {
+        crate::sys::borrow(self, self.changes.as_raw_fd())
+    }
+
+    fn hear(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
+        use RouteNetlinkMessage as Message;
+        match message {
+            Message::NewNeighbour(neighbour) => {
+                let now = known(&neighbour);
+                self.learn(&neighbour, now);
+            }
+            Message::DelNeighbour(neighbour) => self.learn(&neighbour, None),
+            Message::NewLink(link) | Message::DelLink(link) => {
+                self.forget();
+                if link.header.index == self.interface.number {
+                    self.interface = self.questions.interface(self.interface.number)?;
+                }
+            }
+            Message::NewRoute(_) | Message::DelRoute(_) | Message::NewRule(_) | Message::DelRule(_) => {
+                self.forget();
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self) {
+        self.destinations.clear();
+        self.last = None;
+    }
+
+    fn learn(&mut self, neighbour: &NeighbourMessage, now: Option<Neighbour>) {
+        if neighbour.header.ifindex != self.interface.number {
+            return;
+        }
+        let Some(address) = address_of(neighbour) else { return };
+        self.last = None;
+        for destination in self.destinations.values_mut().filter(|it| it.next_hop == Some(address)) {
+            destination.neighbour = now;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_this_host_is_the_kernels() {
+        const LOOPBACK: u32 = 1;
+        let mut hops = NextHops::open(LOOPBACK, None).expect("every host has it");
+        for _ in 0..2 {
+            assert_eq!(hops.way([127, 0, 0, 9].into()), Way::Kernel);
+        }
+        assert!(hops.interface().mtu > 1500);
+        assert!(hops.follow().is_ok());
+    }
+}

@@ -1,0 +1,274 @@
+//! The program of a port: which frames are the gateway's. It is put together here, by [`super::assembler`],
+//! since it depends on the port's addresses and is short; a library would need an object file and a compiler for it.
+
+use std::net::IpAddr;
+
+use convoy_packet::protocol::{AH, ESP, FRAGMENT, UDP};
+use convoy_packet::{MacAddress, ethernet, ipv4, ipv6};
+
+use super::assembler::{
+    Assembler, CONTEXT, DATA, END, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
+};
+use super::{LinkTakes, Networks};
+use crate::sys::Instruction;
+
+/// Where in the kernel a program stands, and so what it does with a frame that it takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Hook {
+    /// At the driver, or right behind it: the frame goes to the socket that a map, by its descriptor, has for its queue, or to the kernel where
+    /// it has none. Packets inside are those to this address.
+    Xdp {
+        /// The map.
+        sockets: i32,
+        /// The interface's own address.
+        station: MacAddress,
+    },
+    /// At a packet socket: the socket has the frame, too.
+    Socket,
+    /// Where frames come in to the kernel's network stack, behind all packet sockets: the stack does not get the frame.
+    Ingress,
+}
+
+/// `XDP_PASS`: the kernel gets the frame.
+const XDP_PASS: i32 = 2;
+/// A filter's words: all of the frame, or nothing of it.
+const ALL: i32 = -1;
+const NOTHING: i32 = 0;
+/// `TCX_DROP`, and `TCX_NEXT`: other programs say what becomes of the frame.
+const TCX_DROP: i32 = 2;
+const TCX_NEXT: i32 = -1;
+/// Where fields of `struct xdp_md` stand.
+const XDP_DATA: i16 = 0;
+const XDP_END: i16 = 4;
+const XDP_QUEUE: i16 = 16;
+/// Where fields of `struct __sk_buff` stand.
+const SKB_PACKET_TYPE: i16 = 4;
+const SKB_VLAN_PRESENT: i16 = 20;
+/// `PACKET_HOST`: to this host's own address on the link.
+const TO_THIS_HOST: u32 = 0;
+/// Numbers of the kernel's functions.
+const LOOK_UP: i32 = 1;
+const REDIRECT: i32 = 51;
+/// Where fields stand in a frame.
+const IP: i16 = ethernet::HEADER_BYTES as i16;
+const ETHERTYPE: i16 = ethernet::ETHERTYPE_AT as i16;
+const V4_END: i32 = (ethernet::HEADER_BYTES + ipv4::HEADER_BYTES) as i32;
+const V6_END: i32 = (ethernet::HEADER_BYTES + ipv6::HEADER_BYTES) as i32;
+/// More fragments, and the offset, of an IPv4 header's sixteen bits.
+const FRAGMENT_BITS: u16 = 0x3fff;
+/// A UDP header and the SPI behind it, in bytes; a keep-alive is shorter.
+const ESP_IN_UDP: i32 = 12;
+
+/// Sixteen bits of a frame as a load finds them.
+fn half(value: u16) -> u32 {
+    u32::from(value.to_be())
+}
+
+/// Thirty-two bits of a frame as a load finds them.
+fn word(bytes: [u8; 4]) -> u32 {
+    u32::from_ne_bytes(bytes)
+}
+
+fn words(bytes: [u8; 16]) -> [u32; 4] {
+    let (four, _) = bytes.as_chunks::<4>();
+    [0, 1, 2, 3].map(|at| word(four[at]))
+}
+
+impl Hook {
+    /// Takes what this hook knows of a frame beside its bytes, and passes those that are no packets to this host.
+    fn begin(self, asm: &mut Assembler, takes: &LinkTakes) {
+        asm.copy(CONTEXT, R1);
+        match self {
+            Self::Xdp { station: MacAddress([a, b, c, d, e, f]), .. } => {
+                asm.load(Size::Word, DATA, CONTEXT, XDP_DATA);
+                asm.load(Size::Word, END, CONTEXT, XDP_END);
+                asm.need(DATA, V4_END);
+                if matches!(takes, LinkTakes::Plaintext { .. }) {
+                    asm.field(Size::Word, 0);
+                    asm.unless_equal(R5, word([a, b, c, d]), Label::Pass);
+                    asm.field(Size::Half, 4);
+                    asm.unless_equal(R5, half(u16::from_be_bytes([e, f])), Label::Pass);
+                }
+            }
+            Self::Socket | Self::Ingress => {
+                asm.load(Size::Word, R5, CONTEXT, SKB_PACKET_TYPE);
+                asm.unless_equal(R5, TO_THIS_HOST, Label::Pass);
+                // A tag is taken out of the frame, and names another interface.
+                asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_PRESENT);
+                asm.unless_equal(R5, 0, Label::Pass);
+            }
+        }
+    }
+
+    const fn reads(self) -> Reads {
+        match self {
+            Self::Xdp { .. } => Reads::InPlace,
+            Self::Socket | Self::Ingress => Reads::ByInstruction,
+        }
+    }
+
+    /// The verdict, in register 0, of a frame that is the kernel's.
+    const fn pass(self) -> i32 {
+        match self {
+            Self::Xdp { .. } => XDP_PASS,
+            Self::Socket => NOTHING,
+            Self::Ingress => TCX_NEXT,
+        }
+    }
+
+    /// Does what is done with a frame that is the gateway's, and leaves the verdict in register 0.
+    fn take(self, asm: &mut Assembler) {
+        match self {
+            Self::Xdp { sockets, .. } => {
+                asm.map(R1, sockets);
+                asm.load(Size::Word, R2, CONTEXT, XDP_QUEUE);
+                asm.set(R3, XDP_PASS);
+                asm.call(REDIRECT);
+            }
+            Self::Socket => asm.set(R0, ALL),
+            Self::Ingress => asm.set(R0, TCX_DROP),
+        }
+    }
+}
+
+/// The program of a port for a place in the kernel. `networks` are those of a port inside.
+pub(crate) fn program(takes: &LinkTakes, networks: &Networks, hook: Hook) -> Vec<Instruction> {
+    classify(takes, networks, hook, |asm| hook.take(asm))
+}
+
+/// A program that does `take`, which leaves a verdict in register 0, with what is the gateway's.
+fn classify(
+    takes: &LinkTakes,
+    networks: &Networks,
+    hook: Hook,
+    take: impl FnOnce(&mut Assembler),
+) -> Vec<Instruction> {
+    let mut asm = Assembler::new(hook.reads());
+    hook.begin(&mut asm, takes);
+    asm.field(Size::Half, ETHERTYPE);
+    asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
+    asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
+    asm.goto(Label::Pass);
+    match takes {
+        LinkTakes::Protected { addresses, udp_port, .. } => protected(&mut asm, addresses, *udp_port),
+        LinkTakes::Plaintext { .. } => plaintext(&mut asm, networks.numbers()),
+    }
+    asm.here(Label::Pass);
+    asm.set(R0, hook.pass());
+    asm.add(0x95, 0, 0, 0, 0);
+    asm.here(Label::Take);
+    take(&mut asm);
+    asm.add(0x95, 0, 0, 0, 0);
+    asm.finish()
+}
+
+fn protected(asm: &mut Assembler, addresses: &[IpAddr], udp_port: u16) {
+    // The kernel refuses instructions that are never reached.
+    for is_v4 in [true, false] {
+        let addresses: Vec<IpAddr> = addresses.iter().copied().filter(|it| it.is_ipv4() == is_v4).collect();
+        asm.here(if is_v4 { Label::V4 } else { Label::V6 });
+        match (addresses.is_empty(), is_v4) {
+            (true, _) => asm.goto(Label::Pass),
+            (_, true) => protected_v4(asm, &addresses),
+            (_, false) => protected_v6(asm, &addresses),
+        }
+    }
+    asm.here(Label::Udp);
+    asm.need(TRANSPORT, ESP_IN_UDP);
+    asm.transport_field(Size::Half, 2);
+    asm.unless_equal(R5, half(udp_port), Label::Pass);
+    // The length in the host's order: less is a keep-alive, whatever pads the frame.
+    asm.transport_field(Size::Half, 4);
+    asm.swap_order(R5, 16);
+    asm.jump(0xa5, R5, 0, ESP_IN_UDP, Label::Pass);
+    asm.transport_field(Size::Word, 8);
+    // The marker of IKE (RFC 3948 section 2.2).
+    asm.if_equal(R5, 0, Label::Pass);
+    asm.goto(Label::Take);
+}
+
+/// Takes a packet whose protocol is in register 5 if that is ESP or AH.
+fn take_ipsec(asm: &mut Assembler) {
+    for protocol in [ESP, AH] {
+        asm.if_equal(R5, protocol.into(), Label::Take);
+    }
+}
+
+fn protected_v4(asm: &mut Assembler, addresses: &[IpAddr]) {
+    asm.field(Size::Word, IP + 16);
+    for address in addresses {
+        if let IpAddr::V4(address) = address {
+            asm.if_equal(R5, word(address.octets()), Label::V4Ours);
+        }
+    }
+    asm.goto(Label::Pass);
+    asm.here(Label::V4Ours);
+    asm.field(Size::Byte, IP + 9);
+    take_ipsec(asm);
+    asm.unless_equal(R5, UDP.into(), Label::Pass);
+    // Of a datagram in fragments only the first tells its port, and the kernel needs all of IKE's.
+    asm.field(Size::Half, IP + 6);
+    asm.add(0x57, R5, 0, 0, half(FRAGMENT_BITS) as i32);
+    asm.unless_equal(R5, 0, Label::Pass);
+    // The header's length is the lower half of its first byte, in words.
+    asm.field(Size::Byte, IP);
+    asm.add(0x57, R5, 0, 0, 0x0f);
+    asm.add(0x67, R5, 0, 0, 2);
+    asm.transport_at(i32::from(IP));
+    asm.add(0x0f, TRANSPORT, R5, 0, 0);
+    asm.goto(Label::Udp);
+}
+
+fn protected_v6(asm: &mut Assembler, addresses: &[IpAddr]) {
+    asm.need(DATA, V6_END);
+    for (at, address) in addresses.iter().enumerate() {
+        let IpAddr::V6(address) = address else { continue };
+        for (place, value) in (IP + 24..).step_by(4).zip(words(address.octets())) {
+            asm.field(Size::Word, place);
+            asm.unless_equal(R5, value, Label::Next(at));
+        }
+        asm.goto(Label::V6Ours);
+        asm.here(Label::Next(at));
+    }
+    asm.goto(Label::Pass);
+    asm.here(Label::V6Ours);
+    asm.field(Size::Byte, IP + 6);
+    take_ipsec(asm);
+    asm.transport_at(V6_END);
+    asm.if_equal(R5, UDP.into(), Label::Udp);
+    asm.unless_equal(R5, FRAGMENT.into(), Label::Pass);
+    asm.need(TRANSPORT, 1);
+    asm.transport_field(Size::Byte, 0);
+    take_ipsec(asm);
+    asm.goto(Label::Pass);
+}
+
+fn plaintext(asm: &mut Assembler, [v4, v6]: [i32; 2]) {
+    /// A key is the length of the prefix and the address.
+    const V4_KEY: i16 = -8;
+    const V6_KEY: i16 = -20;
+    let look_up = |asm: &mut Assembler, map: i32, key: i16, bits: i32| {
+        asm.set(R5, bits);
+        asm.store(R5, key);
+        asm.map(R1, map);
+        asm.copy(R2, STACK);
+        asm.advance(R2, key.into());
+        asm.call(LOOK_UP);
+        asm.jump(0x55, R0, 0, 0, Label::Take);
+        asm.goto(Label::Pass);
+    };
+    asm.here(Label::V4);
+    asm.field(Size::Word, IP + 16);
+    asm.store(R5, V4_KEY + 4);
+    look_up(asm, v4, V4_KEY, 32);
+    asm.here(Label::V6);
+    asm.need(DATA, V6_END);
+    for word in 0..4 {
+        asm.field(Size::Word, IP + 24 + 4 * word);
+        asm.store(R5, V6_KEY + 4 + 4 * word);
+    }
+    look_up(asm, v6, V6_KEY, 128);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,239 @@
+//! Questions to the kernel about routes, neighbours and interfaces (rtnetlink), which it answers within the call that asks.
+
+use std::io;
+use std::net::IpAddr;
+
+use convoy_packet::MacAddress;
+use rtnetlink::packet_core::{NLM_F_REQUEST, NetlinkMessage, NetlinkPayload};
+use rtnetlink::packet_route::link::{LinkAttribute, LinkMessage};
+use rtnetlink::packet_route::neighbour::{
+    NeighbourAddress, NeighbourAttribute, NeighbourMessage, NeighbourState,
+};
+use rtnetlink::packet_route::route::{RouteAddress, RouteAttribute, RouteMessage, RouteType};
+use rtnetlink::packet_route::{AddressFamily, RouteNetlinkMessage};
+use rtnetlink::sys::{Socket, SocketAddr, protocols::NETLINK_ROUTE};
+
+/// Room for what the kernel says at once, in bytes.
+pub(super) const MESSAGE_BYTES: usize = 32 << 10;
+
+/// An interface, as the kernel says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interface {
+    pub(crate) number: u32,
+    pub(crate) mac: MacAddress,
+    pub(crate) mtu: usize,
+}
+
+/// A neighbour, as the kernel says it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Neighbour {
+    pub(super) mac: MacAddress,
+    /// Whether the kernel should be given a packet, so that it asks whether the neighbour is still there.
+    pub(super) is_doubtful: bool,
+}
+
+/// A socket for questions.
+pub(super) struct Questions {
+    socket: Socket,
+    sequence: u32,
+    buffer: Vec<u8>,
+}
+
+impl Questions {
+    pub(super) fn open() -> io::Result<Self> {
+        let mut socket = Socket::new(NETLINK_ROUTE)?;
+        socket.bind_auto()?;
+        socket.connect(&SocketAddr::new(0, 0))?;
+        Ok(Self { socket, sequence: 0, buffer: Vec::with_capacity(MESSAGE_BYTES) })
+    }
+
+    /// The next hop of packets with this mark to a destination, if they leave by this interface, and for an address of their own family.
+    pub(super) fn next_hop(
+        &mut self,
+        destination: IpAddr,
+        mark: Option<u32>,
+        interface: u32,
+    ) -> Option<IpAddr> {
+        let mut question = RouteMessage::default();
+        question.header.address_family = family(destination);
+        question.header.destination_prefix_length = if destination.is_ipv4() { 32 } else { 128 };
+        question.attributes.push(RouteAttribute::Destination(match destination {
+            IpAddr::V4(address) => RouteAddress::Inet(address),
+            IpAddr::V6(address) => RouteAddress::Inet6(address),
+        }));
+        question.attributes.extend(mark.map(RouteAttribute::Mark));
+        let RouteNetlinkMessage::NewRoute(route) = self.question(RouteNetlinkMessage::GetRoute(question))?
+        else {
+            return None;
+        };
+        let is_here = route.attributes.contains(&RouteAttribute::Oif(interface));
+        if route.header.kind != RouteType::Unicast || !is_here {
+            return None;
+        }
+        let gateway = route.attributes.iter().find_map(|attribute| match attribute {
+            RouteAttribute::Gateway(RouteAddress::Inet(address)) => Some(IpAddr::V4(*address)),
+            RouteAttribute::Gateway(RouteAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
+            _ => None,
+        });
+        // One by a gateway of the other family leaves by the kernel.
+        let is_other = route.attributes.iter().any(|attribute| matches!(attribute, RouteAttribute::Via(_)));
+        if is_other { None } else { Some(gateway.unwrap_or(destination)) }
+    }
+
+    /// What the kernel knows of a neighbour at an interface.
+    pub(super) fn neighbour(&mut self, next_hop: IpAddr, interface: u32) -> Option<Neighbour> {
+        let mut question = NeighbourMessage::default();
+        question.header.family = family(next_hop);
+        question.header.ifindex = interface;
+        question.attributes.push(NeighbourAttribute::Destination(match next_hop {
+            IpAddr::V4(address) => NeighbourAddress::Inet(address),
+            IpAddr::V6(address) => NeighbourAddress::Inet6(address),
+        }));
+        match self.question(RouteNetlinkMessage::GetNeighbour(question))? {
+            RouteNetlinkMessage::NewNeighbour(neighbour) => known(&neighbour),
+            _ => None,
+        }
+    }
+
+    /// An Ethernet interface by its number.
+    ///
+    /// # Errors
+    /// There is none, or it is no Ethernet.
+    pub(super) fn interface(&mut self, number: u32) -> io::Result<Interface> {
+        let mut question = LinkMessage::default();
+        question.header.index = number;
+        let Some(RouteNetlinkMessage::NewLink(link)) = self.question(RouteNetlinkMessage::GetLink(question))
+        else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, "the interface is gone"));
+        };
+        let (mut mac, mut mtu) = (None, 0);
+        for attribute in link.attributes {
+            match attribute {
+                LinkAttribute::Mtu(bytes) => mtu = bytes as usize,
+                LinkAttribute::Address(bytes) => mac = <[u8; 6]>::try_from(bytes.as_slice()).ok(),
+                _ => {}
+            }
+        }
+        let no_ethernet = || io::Error::new(io::ErrorKind::Unsupported, "the interface is not an Ethernet");
+        Ok(Interface { number, mac: MacAddress(mac.ok_or_else(no_ethernet)?), mtu })
+    }
+
+    /// `None` of a refusal, such as that there is no route.
+    fn question(&mut self, question: RouteNetlinkMessage) -> Option<RouteNetlinkMessage> {
+        self.sequence = self.sequence.wrapping_add(1);
+        let mut message = NetlinkMessage::from(question);
+        message.header.flags = NLM_F_REQUEST;
+        message.header.sequence_number = self.sequence;
+        message.finalize();
+        self.buffer.clear();
+        self.buffer.resize(message.buffer_len(), 0);
+        message.serialize(&mut self.buffer);
+        self.socket.send(&self.buffer, 0).ok()?;
+        self.buffer.clear();
+        self.socket.recv(&mut self.buffer, libc::MSG_DONTWAIT).ok()?;
+        messages(&self.buffer).next()
+    }
+}
+
+fn family(address: IpAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::Inet } else { AddressFamily::Inet6 }
+}
+
+/// The messages in what was read at once, without refusals and what cannot be read.
+pub(super) fn messages(bytes: &[u8]) -> impl Iterator<Item = RouteNetlinkMessage> {
+    let mut rest = bytes;
+    std::iter::from_fn(move || {
+        let message = NetlinkMessage::<RouteNetlinkMessage>::deserialize(rest).ok();
+        let length = rest.first_chunk::<4>().map_or(0, |length| u32::from_ne_bytes(*length) as usize);
+        if length < 16 || length > rest.len() {
+            return None;
+        }
+        rest = &rest[length.next_multiple_of(4).min(rest.len())..];
+        Some(message)
+    })
+    .filter_map(|message| match message?.payload {
+        NetlinkPayload::InnerMessage(message) => Some(message),
+        _ => None,
+    })
+}
+
+/// The address of a neighbour of which the kernel says something.
+pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
+    neighbour.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => Some(IpAddr::V4(*address)),
+        NeighbourAttribute::Destination(NeighbourAddress::Inet6(address)) => Some(IpAddr::V6(*address)),
+        _ => None,
+    })
+}
+
+/// A neighbour of which the kernel says something; `None` if it does not know its address on the link.
+pub(super) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
+    let is_doubtful = match neighbour.header.state {
+        NeighbourState::Reachable | NeighbourState::Permanent => false,
+        // It asks already.
+        NeighbourState::Delay | NeighbourState::Probe => false,
+        NeighbourState::Stale => true,
+        _ => return None,
+    };
+    neighbour.attributes.iter().find_map(|attribute| match attribute {
+        NeighbourAttribute::LinkLayerAddress(bytes) => {
+            let mac = <[u8; 6]>::try_from(bytes.as_slice()).ok()?;
+            Some(Neighbour { mac: MacAddress(mac), is_doubtful })
+        }
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn neighbour(state: NeighbourState, last: u8) -> NeighbourMessage {
+        let mut message = NeighbourMessage::default();
+        message.header.family = AddressFamily::Inet;
+        message.header.state = state;
+        message.attributes = vec![
+            NeighbourAttribute::Destination(NeighbourAddress::Inet([192, 0, 2, last].into())),
+            NeighbourAttribute::LinkLayerAddress(vec![2, 0, 0, 0, 0, last]),
+        ];
+        message
+    }
+
+    #[test]
+    fn all_messages_that_were_read_at_once_are_heard() {
+        let mut bytes = Vec::new();
+        for last in 1..=3 {
+            let said = RouteNetlinkMessage::NewNeighbour(neighbour(NeighbourState::Reachable, last));
+            let mut message = NetlinkMessage::from(said);
+            message.finalize();
+            let at = bytes.len();
+            bytes.resize(at + message.buffer_len(), 0);
+            message.serialize(&mut bytes[at..]);
+        }
+        let heard: Vec<Option<IpAddr>> = messages(&bytes)
+            .map(|message| match message {
+                RouteNetlinkMessage::NewNeighbour(neighbour) => address_of(&neighbour),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(heard, [1, 2, 3].map(|last| Some(IpAddr::from([192, 0, 2, last]))));
+        assert_eq!(messages(&bytes[..bytes.len() - 1]).count(), 2, "the last is cut off");
+        assert_eq!(messages(&[]).count(), 0);
+    }
+
+    #[test]
+    fn a_neighbour_that_the_kernel_doubts_is_known_and_one_that_it_has_given_up_is_not() {
+        let sure = Neighbour { mac: MacAddress([2, 0, 0, 0, 0, 9]), is_doubtful: false };
+        for (state, expected) in [
+            (NeighbourState::Reachable, Some(sure)),
+            (NeighbourState::Permanent, Some(sure)),
+            (NeighbourState::Probe, Some(sure)),
+            (NeighbourState::Stale, Some(Neighbour { is_doubtful: true, ..sure })),
+            (NeighbourState::Incomplete, None),
+            (NeighbourState::Failed, None),
+            (NeighbourState::Noarp, None),
+        ] {
+            assert_eq!(known(&neighbour(state, 9)), expected, "{state:?}");
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Super-packets of the kernel: the segments of one TCP connection, or the datagrams of one UDP flow, as one packet of up to 64 KiB with a
+//! header that says how it is to be cut (`struct virtio_net_hdr`).
+//!
+//! What is read is cut into packets that fit the MTU ([`Cut`]); what leaves is grouped into what the kernel would cut back into the same
+//! packets ([`Coalescer`]). TUN devices and packet sockets have the same header.
+
+mod coalesce;
+mod flow;
+mod offload;
+mod split;
+
+pub(crate) use coalesce::{Coalescer, Group, HEADERS_BYTES, Joins, MOST_PACKETS};
+pub(crate) use offload::{HEADER_BYTES, OffloadHeader};
+pub(crate) use split::{Cut, Next};
+
+/// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
+const TAILROOM: usize = 320;
+
+#[cfg(test)]
+mod tests;
