@@ -4,7 +4,9 @@ use std::net::{IpAddr, SocketAddr};
 
 use convoy_packet::protocol::UDP;
 use convoy_packet::udp::{self, HEADER_BYTES};
-use convoy_packet::{Frame, HEADROOM_BYTES, IpHeader, Ipv4, Ipv6, Udp, checksum, ipv6};
+use convoy_packet::{
+    Frame, HEADROOM_BYTES, IpHeader, IpTemplate, IpVariables, Ipv4, Ipv6, Udp, checksum, ipv6,
+};
 
 /// The longest datagram that an IPv4 packet carries, in bytes.
 const LONGEST_BYTES: usize = u16::MAX as usize - convoy_packet::ipv4::HEADER_BYTES;
@@ -20,29 +22,46 @@ pub(super) struct Arrival {
     pub(super) hops: u8,
 }
 
-/// Writes the headers before a datagram. An IPv4 datagram gets the UDP checksum 0 (the kernel has checked the real one,
-/// RFC 3948 section 2.1), an IPv6 one a valid checksum. `None` if the addresses are of two families.
-pub(super) fn wrap(frame: &mut Frame, arrival: &Arrival) -> Option<()> {
-    const _: () = assert!(ipv6::HEADER_BYTES + HEADER_BYTES <= HEADROOM_BYTES);
-    let (from, to) = (arrival.from.ip(), arrival.to.ip());
-    let len = frame.len() + HEADER_BYTES;
-    if from.is_ipv4() != to.is_ipv4() || len > LONGEST_BYTES {
-        return None;
+/// The headers of what arrives from one place at another: they are made once for many datagrams.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wrapper {
+    arrival: Arrival,
+    ip: IpTemplate,
+}
+
+impl Wrapper {
+    /// `None` if the addresses are of two families.
+    pub(super) fn of(arrival: &Arrival) -> Option<Self> {
+        let (from, to) = (arrival.from.ip(), arrival.to.ip());
+        let header = IpHeader { hop_limit: arrival.hops, ..IpHeader::new(UDP, from, to) };
+        let is_one_family = from.is_ipv4() == to.is_ipv4();
+        is_one_family.then(|| Self { arrival: *arrival, ip: IpTemplate::new(&header) })
     }
-    let ip = IpHeader {
-        traffic_class: arrival.traffic_class,
-        hop_limit: arrival.hops,
-        ..IpHeader::new(UDP, from, to)
-    };
-    let at = ip.header_len();
-    frame.prepend(at + HEADER_BYTES).ok()?;
-    ip.write(frame);
-    udp::write(&mut frame[at..], arrival.from.port(), arrival.to.port());
-    if from.is_ipv6() {
-        let pseudo = checksum::pseudo_header(frame, UDP, len);
-        udp::fill_checksum(&mut frame[at..], pseudo);
+
+    /// Whether it is that of this arrival.
+    pub(super) fn is_of(&self, arrival: &Arrival) -> bool {
+        self.arrival == *arrival
     }
-    Some(())
+
+    /// Writes the headers before a datagram. An IPv4 datagram gets the UDP checksum 0 (the kernel has checked the real one,
+    /// RFC 3948 section 2.1), an IPv6 one a valid checksum. `None` if it is too long.
+    pub(super) fn wrap(&self, frame: &mut Frame) -> Option<()> {
+        const _: () = assert!(ipv6::HEADER_BYTES + HEADER_BYTES <= HEADROOM_BYTES);
+        let len = frame.len() + HEADER_BYTES;
+        if len > LONGEST_BYTES {
+            return None;
+        }
+        let at = self.ip.header_len();
+        frame.prepend(at + HEADER_BYTES).ok()?;
+        let Arrival { from, to, traffic_class, .. } = self.arrival;
+        self.ip.write(frame, IpVariables { traffic_class, ..IpVariables::default() });
+        udp::write(&mut frame[at..], from.port(), to.port());
+        if self.ip.is_v6() {
+            let pseudo = checksum::pseudo_header(frame, UDP, len);
+            udp::fill_checksum(&mut frame[at..], pseudo);
+        }
+        Some(())
+    }
 }
 
 /// What is read off a packet's headers before they are left out.
@@ -90,7 +109,7 @@ mod tests {
     fn wrapped(payload: &[u8], arrival: &Arrival) -> Vec<u8> {
         let mut pool = FramePool::new(1, 1);
         let mut frame = pool.take_filled(payload, 0).expect("a frame");
-        wrap(&mut frame, arrival).expect("one family");
+        Wrapper::of(arrival).expect("one family").wrap(&mut frame).expect("short");
         frame.to_vec()
     }
 

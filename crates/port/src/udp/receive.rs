@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 use convoy_packet::{Frame, FramePool};
 
 use super::endpoint::Endpoint;
-use super::header::{Arrival, wrap};
+use super::header::{Arrival, Wrapper};
 use crate::PortCounters;
 use crate::sys::{Control, Incoming, Message, number};
 
@@ -25,12 +25,21 @@ pub(super) struct Receiver {
     next: usize,
     count: usize,
     at: usize,
+    /// That of the last message: most come from one peer.
+    wrapper: Option<Wrapper>,
 }
 
 impl Receiver {
     pub(super) fn new() -> Self {
         let local = SocketAddr::from(([0, 0, 0, 0], 0));
-        Self { incoming: Incoming::new(MESSAGES, MESSAGE_BYTES), local, next: 0, count: 0, at: 0 }
+        Self {
+            incoming: Incoming::new(MESSAGES, MESSAGE_BYTES),
+            local,
+            next: 0,
+            count: 0,
+            at: 0,
+            wrapper: None,
+        }
     }
 
     /// Receives from a socket once all was handed out. Returns whether the socket may have more.
@@ -57,11 +66,16 @@ impl Receiver {
     ) -> bool {
         while self.next < self.count {
             let Some(message) = self.incoming.message(self.next) else { break };
-            let Some((arrival, segment)) = describe(&message, self.local) else {
+            let described = describe(&message, self.local).and_then(|(arrival, segment)| {
+                let last = self.wrapper.filter(|wrapper| wrapper.is_of(&arrival));
+                Some((last.or_else(|| Wrapper::of(&arrival))?, segment))
+            });
+            let Some((wrapper, segment)) = described else {
                 counters.receive_dropped += 1;
                 self.next += 1;
                 continue;
             };
+            self.wrapper = Some(wrapper);
             loop {
                 if burst.len() >= limit {
                     return false;
@@ -72,7 +86,7 @@ impl Receiver {
                     None => counters.receive_dropped += 1,
                     Some(size) => {
                         let Some(frame) = pool.take(size) else { return false };
-                        push(frame, payload, &arrival, counters, pool, burst);
+                        push(frame, payload, &wrapper, counters, pool, burst);
                     }
                 }
                 self.at = end;
@@ -90,12 +104,12 @@ impl Receiver {
 fn push(
     mut frame: Frame,
     payload: &[u8],
-    arrival: &Arrival,
+    wrapper: &Wrapper,
     counters: &mut PortCounters,
     pool: &mut FramePool,
     burst: &mut Vec<Frame>,
 ) {
-    if frame.fill(payload).is_ok() && wrap(&mut frame, arrival).is_some() {
+    if frame.fill(payload).is_ok() && wrapper.wrap(&mut frame).is_some() {
         counters.received_packets += 1;
         counters.received_bytes += frame.len() as u64;
         burst.push(frame);

@@ -6,7 +6,7 @@ use convoy_packet::{FrameSize, Layout};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::header::{Arrival, head, wrap};
+use super::header::{Arrival, Wrapper, head};
 use super::*;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
@@ -40,7 +40,8 @@ fn packet(
     traffic_class: u8,
 ) -> Frame {
     let mut frame = pool.take_filled(payload, 0).expect("a frame");
-    wrap(&mut frame, &Arrival { from, to, traffic_class, hops: 64 }).expect("one family");
+    let arrival = Arrival { from, to, traffic_class, hops: 64 };
+    Wrapper::of(&arrival).expect("one family").wrap(&mut frame).expect("short");
     frame
 }
 
