@@ -5,6 +5,7 @@ mod support;
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -20,6 +21,10 @@ const BYTES: usize = 20_000_000;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 fn open(namespace: &Namespace, address: &str) -> Tun {
+    open_queues(namespace, address, 1).remove(0)
+}
+
+fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> {
     namespace.inside(|| {
         // For IPv6 addresses that are there at once.
         std::fs::write("/proc/sys/net/ipv6/conf/default/accept_dad", "0").expect("root may set it");
@@ -31,9 +36,9 @@ fn open(namespace: &Namespace, address: &str) -> Tun {
                 if address.contains(':') { 64 } else { 24 },
             )],
             mtu: 1_400,
-            queues: 1,
+            queues,
         };
-        Tun::open(&config).expect("a tun needs root and /dev/net/tun").remove(0)
+        Tun::open(&config).expect("a tun needs root and /dev/net/tun")
     })
 }
 
@@ -129,6 +134,67 @@ fn udp_is_cut_and_joined_on_its_way_between_interfaces() {
         assert!(received == content, "what arrives is what was sent, in its order");
         let (reads, writes) = (a.counters().system_calls, b.counters().system_calls);
         assert!(reads < 10 && writes < 10, "{DATAGRAMS} datagrams took {reads} reads and {writes} writes");
+    }
+}
+
+/// Forwards between two queues as a worker does, until nobody needs it any more.
+fn work(a: &mut Tun, b: &mut Tun, is_over: &AtomicBool) {
+    let mut pool = FramePool::new(512, 8);
+    while !is_over.load(Ordering::Relaxed) {
+        let moved = [forward(a, b, &mut pool), forward(b, a, &mut pool)];
+        if moved == [false; 2] {
+            thread::sleep(Duration::from_micros(50));
+        }
+    }
+}
+
+#[test]
+fn two_queues_share_the_flows_and_lose_nothing() {
+    // So many that they hardly ever fall to one queue: once in 2 to the power of 15.
+    const FLOWS: u8 = 16;
+    const BYTES_A_FLOW: usize = 500_000;
+    let content =
+        |flow: u8| -> Vec<u8> { (0..BYTES_A_FLOW).map(|at| (at * 7 + at / 251) as u8 ^ flow).collect() };
+    let (left, right) = (Namespace::new(), Namespace::new());
+    let mut a = open_queues(&left, "10.7.0.1", 2);
+    let mut b = open_queues(&right, "10.7.0.2", 2);
+    let at: SocketAddr = "10.7.0.2:7000".parse().expect("an address");
+    let listener = right.inside(|| TcpListener::bind(at).expect("the address is there"));
+    let is_over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for (a, b) in a.iter_mut().zip(&mut b) {
+            scope.spawn(|| work(a, b, &is_over));
+        }
+        let clients: Vec<_> = (0..FLOWS)
+            .map(|flow| {
+                let mut stream = left.inside(|| TcpStream::connect_timeout(&at, TIMEOUT).expect("an answer"));
+                scope.spawn(move || stream.write_all(&[&[flow], &content(flow)[..]].concat()))
+            })
+            .collect();
+        let servers: Vec<_> = (0..FLOWS)
+            .map(|_| {
+                let (mut stream, _) = listener.accept().expect("a connection");
+                stream.set_read_timeout(Some(TIMEOUT)).expect("a timeout");
+                scope.spawn(move || {
+                    let mut received = Vec::new();
+                    stream.read_to_end(&mut received).map(|_| received)
+                })
+            })
+            .collect();
+        for client in clients {
+            client.join().expect("no panic").expect("it is taken");
+        }
+        for server in servers {
+            let received = server.join().expect("no panic").expect("it ends well");
+            assert!(received[1..] == content(received[0]), "what arrives is what was sent");
+        }
+        is_over.store(true, Ordering::Relaxed);
+    });
+    for queues in [&a, &b] {
+        let counters: Vec<_> = queues.iter().map(Port::counters).collect();
+        println!("{counters:?}");
+        assert!(counters.iter().all(|counted| counted.received_packets > 0), "each queue has flows");
+        assert!(counters.iter().all(|counted| counted.receive_dropped + counted.send_dropped == 0));
     }
 }
 
