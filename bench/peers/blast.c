@@ -1,5 +1,5 @@
 // Small datagrams at a rate, and how many of them come.
-// usage: blast send ADDRESS PORT BYTES PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS
+// usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS
 // Each packet is a call of its own, as an application's are. It prints how many packets it sent or received.
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { MESSAGES = 64, LONGEST = 2048 };
+enum { MESSAGES = 64, LONGEST = 2048, SIZES = 64 };
 
 static double now(void) {
     struct timespec time;
@@ -28,13 +28,22 @@ static int open_socket(void) {
     return descriptor;
 }
 
-static long send_packets(const char *to, int port, int bytes, double rate, double seconds) {
+// The sizes are sent in turn, in bytes.
+static long send_packets(const char *to, int port, char *sizes, double rate, double seconds) {
     static char packet[LONGEST];
+    int bytes[SIZES], count = 0;
+    for (char *word = strtok(sizes, ","); word; word = strtok(NULL, ",")) {
+        if (count == SIZES || atoi(word) < 1 || atoi(word) > LONGEST) {
+            fprintf(stderr, "%s: up to %d sizes of 1 to %d bytes\n", word, SIZES, LONGEST);
+            exit(1);
+        }
+        bytes[count++] = atoi(word);
+    }
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
     int descriptor = open_socket();
-    if (bytes > LONGEST || inet_pton(AF_INET, to, &address.sin_addr) != 1 ||
+    if (count == 0 || inet_pton(AF_INET, to, &address.sin_addr) != 1 ||
         connect(descriptor, (struct sockaddr *)&address, sizeof address) < 0) {
-        fprintf(stderr, "cannot send %d bytes to %s\n", bytes, to);
+        fprintf(stderr, "cannot send to %s\n", to);
         exit(1);
     }
     long sent = 0, due = 0;
@@ -53,7 +62,7 @@ static long send_packets(const char *to, int port, int bytes, double rate, doubl
             struct timespec pause = {0, gap * 1e9};
             if (gap > 0) nanosleep(&pause, NULL);
         }
-        for (; sent < due; sent++) send(descriptor, packet, bytes, 0);
+        for (; sent < due; sent++) send(descriptor, packet, bytes[sent % count], 0);
     }
     return sent;
 }
@@ -87,10 +96,10 @@ static long receive_packets(int port, double seconds) {
 
 int main(int count, char **words) {
     if (count == 7 && strcmp(words[1], "send") == 0)
-        printf("%ld\n", send_packets(words[2], atoi(words[3]), atoi(words[4]), atof(words[5]), atof(words[6])));
+        printf("%ld\n", send_packets(words[2], atoi(words[3]), words[4], atof(words[5]), atof(words[6])));
     else if (count == 4 && strcmp(words[1], "receive") == 0)
         printf("%ld\n", receive_packets(atoi(words[2]), atof(words[3])));
     else
-        return fprintf(stderr, "usage: blast send ADDRESS PORT BYTES PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS\n"), 2;
+        return fprintf(stderr, "usage: blast send ADDRESS PORT BYTES[,BYTES...] PACKETS_A_SECOND SECONDS | blast receive PORT SECONDS\n"), 2;
     return 0;
 }

@@ -4,7 +4,7 @@ import pathlib
 import socket
 import subprocess
 
-from sites import INNER, OUTER, Sites, hex_key, inside, run
+from sites import INNER, LINKS, OUTER, Sites, hex_key, inside, run
 
 ESP_PROPOSAL = "aes128gcm16"
 
@@ -19,7 +19,8 @@ class Convoy:
         keys = [hex_key(20), hex_key(20)]
         for site in (0, 1):
             path = sites.folder / f"site-{site}.toml"
-            encap = "udp" if self.port == "udp" else "none"
+            encap = "none" if self.port == "raw" else "udp"
+            interface = f'interface = "{LINKS[site]}"' if self.port.startswith("af_") else ""
             path.write_text(f"""
 [gateway]
 control = "{sites.folder}/site-{site}.sock"
@@ -36,6 +37,7 @@ address = ["{INNER[site]}/32"]
 [[port]]
 name = "outside"
 kind = "{self.port}"
+{interface}
 address = ["{OUTER[site]}"]
 [[tunnel]]
 name = "peer"

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 
 from kinds import Convoy, StrongSwan, WireGuard
 from sites import INNER, Sites, inside, run
@@ -27,6 +28,8 @@ LOSS = 0.005
 RATES = (10_000, 640_000)
 SEARCH_STEPS = 7
 STEADY_RATE = 40_000
+# What one kind takes in one round, about.
+STEP_SECONDS = 27
 
 MEASURES = {
     "tcp1_gbit": "TCP, one flow, Gbit/s",
@@ -46,13 +49,13 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     every = {
         "convoy udp": Convoy(options.convoy, "udp"),
         "convoy raw": Convoy(options.convoy, "raw"),
+        "convoy af_xdp": Convoy(options.convoy, "af_xdp"),
+        "convoy af_packet": Convoy(options.convoy, "af_packet"),
         "wireguard-go": WireGuard([str(bin_folder / "wireguard"), "-f"]),
         "gotatun": WireGuard([str(bin_folder / "gotatun"), "--foreground", "--disable-drop-privileges"]),
         "boringtun": WireGuard([str(bin_folder / "boringtun-cli"), "--foreground", "--disable-drop-privileges"]),
     }
     every["strongSwan kernel-libipsec"] = StrongSwan()
-    for window in options.windows:
-        every[f"convoy udp window {window}"] = Convoy(options.convoy, "udp", scheduler=f"window = {window}")
     if options.before:
         every["convoy udp before"] = Convoy(options.before, "udp")
         every["convoy raw before"] = Convoy(options.before, "raw")
@@ -65,7 +68,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
 
 def tcp(sites: Sites, flows: int) -> tuple[float, float]:
     """Gbit/s, and ns of CPU a byte."""
-    server = subprocess.Popen(inside(1, "iperf3", "-s", "-1", "-B", INNER[1]), stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(inside(1, "iperf3", "-s", "-1", "-B", INNER[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         sites.wait("iperf3", lambda: "5201" in run("ip", "netns", "exec", "convoy-peers-b", "ss", "-Hltn"))
         before = sites.cpu_seconds()
@@ -78,17 +81,25 @@ def tcp(sites: Sites, flows: int) -> tuple[float, float]:
     return received["bits_per_second"] / 1e9, spent * 1e9 / max(received["bytes"], 1)
 
 
-def udp(sites: Sites, blast: str, rate: float) -> tuple[int, int, float]:
-    """Packets sent and received, and us of CPU a received packet."""
+def udp(
+    sites: Sites, blast: str, rate: float, seconds: float = UDP_SECONDS, payloads: Sequence[str] = (str(PAYLOAD),)
+) -> tuple[int, int, float]:
+    """Packets sent and received, and us of CPU a received packet. The payloads, in bytes, are sent in turn."""
     receiver = subprocess.Popen(
-        inside(1, blast, "receive", str(UDP_PORT), str(UDP_SECONDS + 0.4)), stdout=subprocess.PIPE, text=True
+        inside(1, blast, "receive", str(UDP_PORT), str(seconds + 0.4)), stdout=subprocess.PIPE, text=True
     )
     receiver.stdout.readline()
     before = sites.cpu_seconds()
-    sent = int(run(*inside(0, blast, "send", INNER[1], str(UDP_PORT), str(PAYLOAD), str(rate), str(UDP_SECONDS))))
+    sent = int(run(*inside(0, blast, "send", INNER[1], str(UDP_PORT), ",".join(payloads), str(rate), str(seconds))))
     received = int(receiver.communicate()[0])
     spent = sites.cpu_seconds() - before
     return sent, received, spent * 1e6 / max(received, 1)
+
+
+def sent_packets(convoy: str, folder: pathlib.Path, site: int, port: str) -> int:
+    """What a gateway of convoy has sent by one of its ports."""
+    rows = json.loads(run(convoy, "show", "port", "--json", "--control", f"{folder}/site-{site}.sock"))
+    return next(row["sent_packets"] for row in rows if row["name"] == port)
 
 
 def highest_rate(sites: Sites, blast: str) -> tuple[float, float]:
@@ -146,7 +157,6 @@ def main() -> None:
     parser.add_argument("--convoy", required=True, help="the program")
     parser.add_argument("--before", help="another convoy to compare with")
     parser.add_argument("--only", help="kinds, separated by commas")
-    parser.add_argument("--windows", type=lambda text: [int(one) for one in text.split(",")], default=[], help="windows of convoy to compare")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
@@ -161,8 +171,8 @@ def main() -> None:
         steps = [(round_number, name) for round_number in range(options.rounds) for name in chosen]
         began = time.monotonic()
         for done, (round_number, name) in enumerate(steps):
-            left = (time.monotonic() - began) / done * (len(steps) - done) if done else 0
-            print(f"[{done + 1}/{len(steps)}] round {round_number + 1}: {name}, {left:.0f} s left", file=sys.stderr, flush=True)
+            left = (time.monotonic() - began) / done * (len(steps) - done) if done else len(steps) * STEP_SECONDS
+            print(f"[{done + 1}/{len(steps)}] round {round_number + 1}: {name}, about {left:.0f} s left", file=sys.stderr, flush=True)
             folder = pathlib.Path(work) / str(done)
             folder.mkdir()
             results[name].append(measure(chosen[name], folder, blast))

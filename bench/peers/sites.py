@@ -11,6 +11,8 @@ import time
 NAMESPACES = ("convoy-peers-a", "convoy-peers-b")
 OUTER = ("192.0.2.1", "192.0.2.2")
 INNER = ("10.1.0.1", "10.2.0.1")
+# The veth between them.
+LINKS = ("va", "vb")
 
 
 def run(*command: str, check: bool = True) -> str:
@@ -34,8 +36,8 @@ class Sites:
         self.remove()
         for name in NAMESPACES:
             run("ip", "netns", "add", name)
-        run("ip", "link", "add", "va", "netns", NAMESPACES[0], "type", "veth", "peer", "name", "vb", "netns", NAMESPACES[1])
-        for site, device in enumerate(("va", "vb")):
+        run("ip", "link", "add", LINKS[0], "netns", NAMESPACES[0], "type", "veth", "peer", "name", LINKS[1], "netns", NAMESPACES[1])
+        for site, device in enumerate(LINKS):
             self.ip(site, "link", "set", "lo", "up")
             self.ip(site, "link", "set", device, "up")
             self.ip(site, "addr", "add", f"{OUTER[site]}/24", "dev", device)
