@@ -68,9 +68,8 @@ print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
 gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
 gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
 
-# Between the routers everybody can look; what af_packet has joined is cut before it gets there.
-in_ns $near ethtool -K far tx-udp-segmentation off
-in_ns $far ethtool -K near tx-udp-segmentation off
+# Between the routers everybody can look; what af_packet leaves to be cut and summed is done before it gets there.
+for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
 in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
 running+=("$capture")
 wait_for "nothing is captured" grep -q listening "$work/capture.log"
@@ -80,12 +79,15 @@ for address in 10.2.0.10 fd00:2::10; do
   done
 done
 kill "$capture"; wait "$capture" 2>/dev/null || true
+for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx on >/dev/null; done
 family=IPv$OUTER
 sa() { printf 'uat:esp_sa:"%s","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$family" "$@"; }
 decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
   -o "$(sa $outer_a $outer_b 0x5b000002 "$key_ab")" -o "$(sa $outer_b $outer_a 0x5a000001 "$key_ba")" \
   -Y 'esp && (icmp.type == 8 || icmpv6.type == 128)' 2>/dev/null | wc -l)
 plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr == fd00::/16) && !esp' 2>/dev/null | wc -l)
+wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checksum.status == "Bad"' 2>/dev/null | wc -l)
+[ "$wrong" = 0 ] || fail "$wrong packets of the tunnel have a wrong UDP checksum"
 [ "$decrypted" = 30 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 30 requests, and sees $plain packets without the keys"
 
 # Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
