@@ -60,7 +60,9 @@ mod time;
 mod traffic;
 
 #[cfg(feature = "figures")]
-pub use figures::{ClaimVerdict, FigureError, FigureOptions, FiguresMade, Paper, make_figures};
+pub use figures::{
+    ClaimVerdict, Drawing, DrawingForm, FigureError, FigureOptions, FiguresMade, Paper, make_figures,
+};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{

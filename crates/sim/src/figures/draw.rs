@@ -51,24 +51,33 @@ impl Picture for Figure {
     }
 }
 
-/// Draws a figure as `stem.svg` and `stem.png`.
+/// Draws a figure as SVG.
 ///
 /// # Errors
-/// [`FigureError::Drawing`] says which file could not be written.
-pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError> {
+/// What the library says.
+pub(super) fn svg(figure: &impl Picture) -> Result<String, String> {
     // Known for good: the file is a part of the program.
     let _ = plotters::style::register_font(
         FONT,
         FontStyle::Normal,
         include_bytes!("../../assets/DejaVuSans-subset.ttf"),
     );
-    let (width, height) = figure.size();
-    let failed = |path: &Path, what: String| FigureError::Drawing(path.to_owned(), what);
-    let svg = stem.with_extension("svg");
     // The library writes SVGs when it drops them, and loses what went wrong.
     let mut text = String::new();
-    figure.draw(SVGBackend::with_string(&mut text, (width, height)), 1).map_err(|what| failed(&svg, what))?;
-    std::fs::write(&svg, text).map_err(|error| failed(&svg, error.to_string()))?;
+    figure.draw(SVGBackend::with_string(&mut text, figure.size()), 1)?;
+    Ok(text)
+}
+
+/// Draws a figure as `stem.svg` and `stem.png`.
+///
+/// # Errors
+/// [`FigureError::Drawing`] says which file could not be written.
+pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError> {
+    let (width, height) = figure.size();
+    let failed = |path: &Path, what: String| FigureError::Drawing(path.to_owned(), what);
+    let svg_path = stem.with_extension("svg");
+    let text = svg(figure).map_err(|what| failed(&svg_path, what))?;
+    std::fs::write(&svg_path, text).map_err(|error| failed(&svg_path, error.to_string()))?;
     let png = stem.with_extension("png");
     let size = (width * PNG_SCALE, height * PNG_SCALE);
     let mut pixels = vec![0; BYTES_PER_PIXEL * size.0 as usize * size.1 as usize];

@@ -7,6 +7,7 @@ mod chart;
 mod chart_draw;
 mod claims;
 mod draw;
+mod drawing;
 mod grip;
 mod ixp425;
 mod marks;
@@ -15,6 +16,8 @@ mod plan;
 mod plots;
 mod runs;
 mod written;
+
+pub use drawing::{Drawing, DrawingForm};
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,0 +1,78 @@
+//! Figures of what was measured, drawn as those of the papers are.
+
+use super::chart::{Body, Chart, Curve, Plot, PlotForm};
+use super::draw::svg;
+
+/// How a figure is drawn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DrawingForm {
+    /// Curves over a number.
+    Curves,
+    /// Bars in groups of these names, one for each series; the place of a group is its number on the axis.
+    Groups(Vec<String>),
+    /// Bars of these names, in which the series stand on top of each other.
+    Stacks(Vec<String>),
+}
+
+/// A figure as numbers.
+#[derive(Clone, Debug)]
+pub struct Drawing {
+    /// Its number.
+    pub number: u32,
+    /// What it shows.
+    pub title: String,
+    /// Quantity and unit.
+    pub x: &'static str,
+    /// Quantity and unit.
+    pub y: &'static str,
+    /// How it is drawn.
+    pub form: DrawingForm,
+    /// Names, and their points.
+    pub series: Vec<(String, Vec<(f64, f64)>)>,
+}
+
+impl Drawing {
+    /// The figure as SVG.
+    ///
+    /// # Errors
+    /// What the library that draws it says.
+    pub fn svg(&self) -> Result<String, String> {
+        let xs = self.series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
+        let form = match &self.form {
+            DrawingForm::Curves => PlotForm::Curves(xs.fold(0.0, f64::max) * 1.05),
+            DrawingForm::Groups(names) => PlotForm::Groups(names.clone()),
+            DrawingForm::Stacks(names) => PlotForm::Stacks(names.clone()),
+        };
+        let series = self.series.iter().map(|(name, points)| Curve::new(name, points.iter().copied()));
+        let plot = Plot { x: self.x, y: self.y, form, series: series.collect() };
+        let (title, note) = (self.title.clone(), String::new());
+        svg(&Chart { number: self.number, title, note, body: Body::Plot(plot) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_is_drawn_with_its_names_and_its_axes() {
+        let names = vec!["64".to_owned(), "1450".to_owned()];
+        for form in [DrawingForm::Curves, DrawingForm::Groups(names.clone()), DrawingForm::Stacks(names)] {
+            let drawing = Drawing {
+                number: 8,
+                title: "Forwarding".to_owned(),
+                x: "packet length / bytes",
+                y: "throughput / Mbit/s",
+                form,
+                series: vec![
+                    ("none".to_owned(), vec![(0.0, 10.0), (1.0, 70.0)]),
+                    ("packet I/O".to_owned(), vec![(0.0, 20.0), (1.0, 90.0)]),
+                ],
+            };
+            let svg = drawing.svg().expect("it is drawn");
+            for said in ["<svg", "Figure 8. Forwarding", "packet I/O", "throughput / Mbit/s"] {
+                assert!(svg.contains(said), "{said}");
+            }
+        }
+    }
+}
