@@ -1,4 +1,6 @@
-//! An in-process link between two ports; for tests and the demo.
+//! An in-process link between two ports, with faults where a test wants them; for tests, the demo and measures.
+
+mod faults;
 
 use convoy_packet::{Frame, FramePool, Offload};
 use rtrb::{Consumer, Producer, RingBuffer};
@@ -18,6 +20,9 @@ pub(crate) const TRAITS: PortTraits = PortTraits {
     system_calls: &[],
 };
 
+use faults::Wire;
+pub use faults::{FaultCounts, Faults, Now};
+
 /// One end of a link. Frames change hands; nothing is copied. A frame that came from the other end's pool goes back
 /// there when it is given back.
 pub struct Memory {
@@ -25,6 +30,10 @@ pub struct Memory {
     counters: PortCounters,
     to_peer: Producer<Frame>,
     from_peer: Consumer<Frame>,
+    /// When a packet leaves, for the faults at the other end.
+    now: Option<Now>,
+    /// The faults of what this end receives.
+    wire: Option<Wire>,
 }
 
 /// Two ports with a link of `capacity` packets each way between them; `mtu` is in bytes.
@@ -36,8 +45,46 @@ pub fn link(name_a: &str, name_b: &str, capacity: usize, mtu: usize) -> (Memory,
         counters: PortCounters::default(),
         to_peer,
         from_peer,
+        now: None,
+        wire: None,
     };
     (end(name_a, to_b, from_b), end(name_b, to_a, from_a))
+}
+
+/// As [`link`], with faults each way: of what `b` receives, and of what `a` receives. `now` reads the clock by which packets take their
+/// time.
+pub fn faulty_link(
+    name_a: &str,
+    name_b: &str,
+    capacity: usize,
+    mtu: usize,
+    [to_b, to_a]: [Faults; 2],
+    now: &Now,
+) -> (Memory, Memory) {
+    let (a, b) = link(name_a, name_b, capacity, mtu);
+    let with = |end: Memory, faults| Memory {
+        now: Some(now.clone()),
+        wire: Some(Wire::new(faults, now.clone())),
+        ..end
+    };
+    (with(a, to_a), with(b, to_b))
+}
+
+impl Memory {
+    /// What the link has done to packets on their way to this end.
+    pub fn fault_counts(&self) -> FaultCounts {
+        self.wire.as_ref().map(Wire::counts).unwrap_or_default()
+    }
+
+    fn take(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) {
+        let Some(wire) = &mut self.wire else {
+            return burst.extend((0..limit).map_while(|_| self.from_peer.pop().ok()));
+        };
+        while let Ok(frame) = self.from_peer.pop() {
+            wire.enter(frame, pool);
+        }
+        wire.leave(limit, burst);
+    }
 }
 
 impl Port for Memory {
@@ -47,12 +94,12 @@ impl Port for Memory {
 
     fn receive(
         &mut self,
-        _pool: &mut FramePool,
+        pool: &mut FramePool,
         limit: usize,
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
         let before = burst.len();
-        burst.extend((0..limit).map_while(|_| self.from_peer.pop().ok()));
+        self.take(pool, limit, burst);
         // What the other end's devices did to it is not known on a wire.
         burst[before..].iter_mut().for_each(|frame| frame.set_offload(Offload::None));
         let received = &burst[before..];
@@ -63,6 +110,10 @@ impl Port for Memory {
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
         let count = burst.len().min(self.to_peer.slots());
+        if let Some(now) = &self.now {
+            let now_ns = now();
+            burst[..count].iter_mut().for_each(|frame| frame.set_received_ns(now_ns));
+        }
         for frame in burst.drain(..count) {
             if frame.len() > self.description.mtu {
                 self.counters.send_dropped += 1;
@@ -80,7 +131,8 @@ impl Port for Memory {
     }
 
     fn is_ended(&self) -> bool {
-        self.from_peer.is_abandoned() && self.from_peer.is_empty()
+        let is_wire_empty = self.wire.as_ref().is_none_or(Wire::is_empty);
+        self.from_peer.is_abandoned() && self.from_peer.is_empty() && is_wire_empty
     }
 
     fn counters(&self) -> PortCounters {
@@ -90,6 +142,9 @@ impl Port for Memory {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use super::*;
     use convoy_packet::FrameSize;
 
@@ -108,6 +163,66 @@ mod tests {
         drop(burst);
         assert_eq!(pool_a.available(FrameSize::Small), 8);
         assert_eq!(pool_b.available(FrameSize::Small), 8);
+    }
+
+    /// Sends numbered packets a microsecond apart, and returns which arrive when, in us.
+    fn across(faults: Faults, packets: u8) -> (Vec<(u64, u8)>, FaultCounts) {
+        let time = Arc::new(AtomicU64::new(0));
+        let clock = time.clone();
+        let now: Now = Arc::new(move || clock.load(Ordering::Relaxed));
+        let (mut a, mut b) = faulty_link("a", "b", 8, 1500, [faults, Faults::default()], &now);
+        let (mut pool, mut burst, mut arrived) = (FramePool::new(512, 0), Vec::new(), Vec::new());
+        for us in 0..20_000u64 {
+            time.store(us * 1000, Ordering::Relaxed);
+            if us < u64::from(packets) {
+                burst.push(pool.take_filled(&[us as u8; 30], 0).expect("a frame"));
+                a.send(&mut pool, &mut burst).expect("memory does not fail");
+            }
+            b.receive(&mut pool, 64, &mut burst).expect("memory does not fail");
+            arrived.extend(burst.iter().map(|frame| (us, frame[0])));
+            pool.give_back_burst(&mut burst);
+        }
+        assert_eq!(pool.available(FrameSize::Small), 512, "every frame comes home");
+        (arrived, b.fault_counts())
+    }
+
+    #[test]
+    fn a_link_has_its_delay_and_its_rate_and_loses_what_its_queue_has_no_room_for() {
+        let (arrived, _) = across(Faults { delay_ns: 7_000, ..Faults::default() }, 3);
+        assert_eq!(arrived, [(7, 0), (8, 1), (9, 2)]);
+        // Every 4 us one leaves, and two others wait.
+        let slow = Faults { packets_per_second: 250_000.0, queue_packets: 2, ..Faults::default() };
+        let (arrived, counts) = across(slow, 40);
+        assert_eq!(arrived[..3], [(4, 0), (8, 1), (12, 2)]);
+        assert!(arrived.windows(2).all(|pair| pair[1].0 == pair[0].0 + 4));
+        assert_eq!(counts.overflowed + arrived.len() as u64, 40);
+        assert!((10..=13).contains(&arrived.len()), "{}", arrived.len());
+    }
+
+    #[test]
+    fn a_link_loses_doubles_and_holds_back_so_many_as_it_counts() {
+        let faults =
+            Faults { loss: 0.1, duplication: 0.2, reordering: 0.1, overtaken_by: 3, ..Faults::default() };
+        let (arrived, counts) = across(faults, 200);
+        let FaultCounts { lost, duplicated, overtaken, overflowed } = counts;
+        assert!(lost > 5 && duplicated > 10 && overtaken > 5 && overflowed == 0, "{counts:?}");
+        assert_eq!(arrived.len() as u64, 200 - lost + duplicated);
+        assert_eq!(across(faults, 200).0, arrived, "a seed repeats itself");
+    }
+
+    #[test]
+    fn so_many_packets_overtake_as_the_link_says() {
+        let faults = Faults { reordering: 0.05, overtaken_by: 4, ..Faults::default() };
+        let (arrived, counts) = across(faults, 200);
+        let numbers: Vec<u8> = arrived.iter().map(|(_, number)| *number).collect();
+        let is_late = |at: &usize| numbers[..*at].iter().any(|earlier| *earlier > numbers[*at]);
+        let late: Vec<usize> = (0..numbers.len()).filter(is_late).collect();
+        assert_eq!(late.len() as u64, counts.overtaken);
+        // Near the end fewer follow.
+        for at in late.into_iter().filter(|at| numbers[*at] < 190) {
+            let overtook = numbers[..at].iter().filter(|earlier| **earlier > numbers[at]).count();
+            assert!((4..=8).contains(&overtook), "{overtook} overtook {}", numbers[at]);
+        }
     }
 
     #[test]
