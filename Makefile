@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy-%/linke
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -155,6 +155,11 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 	@scripts/install.sh secgw
 	bench/secgw/install.sh target/secgw
 	CARGO="$(CARGO)" python3 bench/secgw/secgw.py --secgw target/secgw --json target/bench/secgw.json
+
+bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root)
+	@scripts/install.sh peers
+	bench/peers/install.sh target/peers
+	python3 bench/outside/outside.py --bin target/peers --convoy $(CONVOY) --json target/bench/outside.json
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

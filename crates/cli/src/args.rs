@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::bench::BenchArgs;
 use crate::hdtv::HdtvArgs;
 use crate::sim::SimArgs;
 
@@ -38,6 +39,8 @@ pub(crate) enum Command {
     Sim(SimArgs),
     /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries
     Hdtv(HdtvArgs),
+    /// Measure gateways: the highest rates that they carry, latency, loss
+    Bench(BenchArgs),
 }
 
 #[derive(Args)]

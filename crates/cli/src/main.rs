@@ -4,6 +4,7 @@
 mod output;
 
 mod args;
+mod bench;
 mod check;
 mod control;
 mod demo;
@@ -11,6 +12,7 @@ mod engines;
 mod hdtv;
 mod helper;
 mod log;
+mod progress;
 mod replay;
 mod run;
 mod show;
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
     };
     log::init(log_format);
     let result = match cli.command {
+        Command::Bench(args) => bench::run(&args),
         Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::demo(&args),
         Command::Engines(args) => engines::run(&args),

@@ -15,7 +15,7 @@ pub(crate) fn new_table(header: &[&str]) -> Table {
 
 /// A column: its header, and what it says of a row.
 pub(crate) struct Column<'a, R> {
-    header: &'static str,
+    header: String,
     kind: Kind,
     cell: Box<dyn Fn(&R) -> String + 'a>,
 }
@@ -29,24 +29,24 @@ enum Kind {
 }
 
 /// A column of words, which is wrapped where the table would be too wide.
-pub(crate) fn words<'a, R>(header: &'static str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header, kind: Kind::Words, cell: Box::new(cell) }
+pub(crate) fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { header: header.into(), kind: Kind::Words, cell: Box::new(cell) }
 }
 
 /// A column of short words.
-pub(crate) fn word<'a, R>(header: &'static str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header, kind: Kind::Word, cell: Box::new(cell) }
+pub(crate) fn word<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { header: header.into(), kind: Kind::Word, cell: Box::new(cell) }
 }
 
 /// A column of numbers, which stand at its right edge.
-pub(crate) fn number<'a, R>(header: &'static str, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
-    Column { header, kind: Kind::Number, cell: Box::new(cell) }
+pub(crate) fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
+    Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
 }
 
 /// A table of rows, without lines. With a width its words are wrapped to stay within so many characters.
 pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
     let mut table = Table::new();
-    table.load_preset(NOTHING).set_header(columns.iter().map(|column| column.header));
+    table.load_preset(NOTHING).set_header(columns.iter().map(|column| &column.header));
     if let Some(width) = width {
         // The gap behind the last column is trimmed.
         table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width + GAP);

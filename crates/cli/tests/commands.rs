@@ -72,7 +72,7 @@ fn wrong_usage_is_2_and_help_is_0() {
     assert!(text(&unknown.stderr).contains("show"), "the nearest command is named");
     let help = convoy(&["--help"]);
     assert_eq!(help.status.code(), Some(0));
-    for command in ["demo", "engines", "run", "show", "check", "replay"] {
+    for command in ["demo", "engines", "run", "show", "check", "replay", "bench"] {
         assert!(text(&help.stdout).contains(command), "{command}");
     }
 }

@@ -3,8 +3,8 @@
 use convoy_sim::{FigureOptions, FiguresMade, Paper, make_figures, parallel};
 
 use super::args::{FiguresArgs, PaperName};
-use super::progress::Progress;
 use crate::Failure;
+use crate::progress::Progress;
 use crate::table::new_table;
 
 pub(super) fn run(args: &FiguresArgs) -> Result<(), Failure> {

@@ -5,7 +5,6 @@ mod figures;
 mod ndr;
 mod plan;
 mod policies;
-mod progress;
 mod run;
 mod sweep;
 mod traffic;

@@ -7,10 +7,10 @@ use convoy_gateway::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trac
 use serde::Serialize;
 
 use super::args::PlanArgs;
-use super::progress::Progress;
 use crate::Failure;
 use crate::check::load;
 use crate::output::warn_of;
+use crate::progress::Progress;
 use crate::table::new_table;
 
 /// What is printed for machines.

@@ -3,8 +3,8 @@
 use convoy_sim::{Sweep, SweepError, parallel};
 
 use super::args::SweepArgs;
-use super::progress::Progress;
 use crate::Failure;
+use crate::progress::Progress;
 
 pub(super) fn run(args: &SweepArgs) -> Result<(), Failure> {
     let sweep = Sweep::load(&args.file).map_err(failure)?;

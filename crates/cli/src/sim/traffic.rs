@@ -7,10 +7,10 @@ use convoy_sim::{
 };
 
 use super::args::{Length, RunArgs, SaBy};
-use super::progress::Progress;
 use super::{failure, policies};
 use crate::Failure;
 use crate::check::load;
+use crate::progress::Progress;
 
 /// Packets between two looks at the clock.
 const STRIDE: u64 = 1 << 16;

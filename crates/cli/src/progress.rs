@@ -9,20 +9,20 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 const TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Shows itself once two seconds have passed; goes away when it is dropped.
-pub(super) struct Progress {
+pub(crate) struct Progress {
     bar: ProgressBar,
     began: Instant,
 }
 
 impl Progress {
     /// Of `total` things if that is known; `unit` is their plural.
-    pub(super) fn new(total: Option<u64>, unit: &str) -> Self {
+    pub(crate) fn new(total: Option<u64>, unit: &str) -> Self {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let template = match total {
             Some(_) => {
                 format!("[{{elapsed}}] {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, {{eta}} left")
             }
-            None => format!("[{{elapsed}}] {{spinner}} {{human_pos}} {unit}"),
+            None => format!("[{{elapsed}}] {{spinner}} {{human_pos}} {unit} {{msg}}"),
         };
         if let Ok(style) = ProgressStyle::with_template(&template) {
             bar.set_style(style);
@@ -30,8 +30,13 @@ impl Progress {
         Self { bar, began: Instant::now() }
     }
 
+    /// What is under way, beside the count.
+    pub(crate) fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
     /// So many are done.
-    pub(super) fn set(&self, done: u64) {
+    pub(crate) fn set(&self, done: u64) {
         if self.bar.is_hidden() && self.began.elapsed() > TIMEOUT && std::io::stderr().is_terminal() {
             self.bar.set_draw_target(ProgressDrawTarget::stderr());
         }

@@ -1,0 +1,253 @@
+//! `convoy bench inside`.
+
+use std::collections::BTreeMap;
+
+use convoy_measure::{
+    Blocks, Busy, Lengths, Machine, MeasureError, Placement, Service, Turnaround, blocks, turnaround,
+    utilisation,
+};
+use convoy_sim::{Drawing, DrawingForm};
+use serde::Serialize;
+
+use super::args::InsideArgs;
+use super::page::Page;
+use super::{failure, print_machine};
+use crate::Failure;
+use crate::progress::Progress;
+use crate::table::{Column, number, table_of, word};
+
+/// Packets of a burst.
+const BURST: usize = 32;
+/// Parts of what one core does, by its blocks, at which it is watched.
+const LOADS: [f64; 8] = [0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5];
+/// Of packets that come alone.
+const TURNAROUND: [u16; 6] = [64, 256, 512, 1024, 1280, 1450];
+
+/// One service.
+#[derive(Serialize)]
+struct Inside {
+    /// Where the time goes, by length.
+    blocks: Vec<Blocks>,
+    /// How busy the worker is under loads, by length.
+    utilisation: Vec<(Lengths, Vec<Busy>)>,
+    /// How long cryptography takes; nothing where there is none.
+    turnaround: Option<Turnaround>,
+    /// What is the bottleneck.
+    verdicts: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Told {
+    machine: Machine,
+    placement: Placement,
+    burst: usize,
+    services: BTreeMap<String, Inside>,
+}
+
+pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
+    let placement = Placement::here();
+    let progress = Progress::new(None, "steps");
+    let mut done = 0;
+    let mut services = BTreeMap::new();
+    for (name, service) in args.services() {
+        let mut observe = |what: &str| {
+            done += 1;
+            progress.say(&format!("{name}: {what}"));
+            progress.set(done);
+        };
+        services.insert(name.clone(), measure(args, &service, &placement, &mut observe).map_err(failure)?);
+    }
+    drop(progress);
+    let told = Told { machine: Machine::here(), placement, burst: BURST, services };
+    page(&told).write(args.html.as_deref())?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&told);
+    }
+    Ok(())
+}
+
+fn measure(
+    args: &InsideArgs,
+    service: &Service,
+    placement: &Placement,
+    observe: &mut dyn FnMut(&str),
+) -> Result<Inside, MeasureError> {
+    let mut inside =
+        Inside { blocks: Vec::new(), utilisation: Vec::new(), turnaround: None, verdicts: Vec::new() };
+    for lengths in &args.lengths {
+        observe("blocks");
+        let measured = blocks(service, *lengths, BURST)?;
+        observe("utilisation");
+        let most = 1e9 / measured.sum_ns();
+        let rates = LOADS.map(|part| most * part);
+        inside.utilisation.push((*lengths, utilisation(service, placement, *lengths, &rates, args.trial)?));
+        inside.verdicts.push(measured.verdict());
+        inside.blocks.push(measured);
+    }
+    if let Service::Ipsec(proposal) = service {
+        observe("turnaround");
+        inside.turnaround = Some(turnaround(proposal, &TURNAROUND)?);
+    }
+    Ok(inside)
+}
+
+fn print(told: &Told) {
+    print_machine(&told.machine);
+    println!("One worker between two wires of system calls (UDP on loopback), packets that it sends out.");
+    for (name, inside) in &told.services {
+        println!("\n{name}: time of a packet by functional block, in ns; bursts of {BURST}, medians");
+        let Some(first) = inside.blocks.first() else { continue };
+        let mut columns: Vec<Column<'_, Blocks>> =
+            vec![word("bytes", |blocks: &Blocks| blocks.lengths.to_string())];
+        columns.extend(first.blocks.iter().map(|block| {
+            let name = block.name;
+            number(name.words(), move |blocks: &Blocks| format!("{:.0}", blocks.of(name)))
+        }));
+        columns.push(number("all", |blocks: &Blocks| format!("{:.0}", blocks.sum_ns())));
+        columns.push(number("n", |blocks: &Blocks| blocks.bursts.to_string()));
+        println!("{}", table_of(&columns, &inside.blocks, None));
+        println!(
+            "A stamp takes {:.0} ns, which was subtracted for each block of a burst and each call of an engine.",
+            first.stamp_ns
+        );
+        print_memory(inside);
+        print_utilisation(inside);
+        if let Some(turnaround) = &inside.turnaround {
+            print_turnaround(turnaround);
+        }
+        println!();
+        inside.verdicts.iter().for_each(|verdict| println!("{verdict}"));
+    }
+}
+
+fn print_memory(inside: &Inside) {
+    let bytes = |value: f64| format!("{value:.0}");
+    let columns = [
+        word("bytes", |blocks: &Blocks| blocks.lengths.to_string()),
+        number("receive", move |blocks: &Blocks| bytes(blocks.memory.receive)),
+        number("cryptography", move |blocks: &Blocks| bytes(blocks.memory.crypto)),
+        number("transmit", move |blocks: &Blocks| bytes(blocks.memory.transmit)),
+        number("all", move |blocks: &Blocks| bytes(blocks.memory.bytes())),
+        number("memory allows, kpps", |blocks: &Blocks| {
+            format!("{:.0}", blocks.memory.most_packets_per_second() / 1e3)
+        }),
+        number("one core copies, GB/s", |blocks: &Blocks| format!("{:.1}", blocks.memory.bandwidth / 1e9)),
+    ];
+    println!("\nBytes that a packet moves through memory, read and written, by block:");
+    println!("{}", table_of(&columns, &inside.blocks, None));
+}
+
+fn print_utilisation(inside: &Inside) {
+    println!("\nThe worker's utilisation and the packets that arrive, by load:");
+    for (lengths, points) in &inside.utilisation {
+        let points = points.iter().map(|busy| {
+            let Busy { packets_per_second, utilisation, kernel, success } = busy;
+            format!(
+                "{:.0} kpps: {:.0} % busy, {:.0} % in the kernel, {:.1} % arrive",
+                packets_per_second / 1000.0,
+                utilisation * 100.0,
+                kernel * 100.0,
+                success * 100.0
+            )
+        });
+        println!("  {lengths} bytes: {}", points.collect::<Vec<_>>().join("; "));
+    }
+}
+
+fn print_turnaround(turnaround: &Turnaround) {
+    let points = turnaround.points.iter().map(|(length, ns)| format!("{length} bytes {ns:.0} ns"));
+    println!("\nCryptography of a packet that comes alone: {}", points.collect::<Vec<_>>().join(", "));
+    let calibrated = turnaround
+        .calibrated_mbps
+        .map_or_else(String::new, |mbps| format!("; by calibration, {mbps:.0} Mbit/s"));
+    println!("The engine's rate by the slope: {:.0} Mbit/s{calibrated}.", turnaround.slope_mbps);
+}
+
+/// Figures 12 to 15 of the paper, each service with its own.
+fn page(told: &Told) -> Page<'_> {
+    let mut figures = Vec::new();
+    let mut verdicts = Vec::new();
+    for (name, inside) in &told.services {
+        figures.extend(busy_figures(name, inside));
+        figures.push(block_figure(name, inside));
+        verdicts.extend(inside.verdicts.iter().map(|verdict| format!("{name}: {verdict}")));
+    }
+    figures.push(turnaround_figure(told));
+    Page {
+        title: "convoy from inside",
+        machine: &told.machine,
+        facts: vec![
+            "One worker between two wires of system calls (UDP on loopback); packets that it sends out, lengths of plaintext IP packets."
+                .to_owned(),
+            format!("Blocks: medians over some 2,000 bursts of {BURST} packets, without what the stamps take."),
+        ],
+        figures,
+        verdicts,
+    }
+}
+
+fn busy_figures(name: &str, inside: &Inside) -> [(Drawing, String); 2] {
+    let series = |point: fn(&Busy) -> (f64, f64)| {
+        let of = |(lengths, points): &(Lengths, Vec<Busy>)| {
+            (format!("{lengths} bytes"), points.iter().map(point).collect())
+        };
+        inside.utilisation.iter().map(of).collect()
+    };
+    let load = Drawing {
+        number: 12,
+        title: format!("The worker's utilisation by load: {name}"),
+        x: "load / 1000 packets a second",
+        y: "utilisation / %",
+        form: DrawingForm::Curves,
+        series: series(|busy| (busy.packets_per_second / 1e3, busy.utilisation * 100.0)),
+    };
+    let success = Drawing {
+        number: 13,
+        title: format!("Packets that arrive by the worker's utilisation: {name}"),
+        x: "utilisation / %",
+        y: "packets that arrive / %",
+        form: DrawingForm::Curves,
+        series: series(|busy| (busy.utilisation * 100.0, busy.success * 100.0)),
+    };
+    let note = "A worker is busy in rounds that moved something; what it waits for in system calls is in it."
+        .to_owned();
+    [(load, note.clone()), (success, note)]
+}
+
+fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
+    let names = inside.blocks.iter().map(|blocks| blocks.lengths.to_string()).collect();
+    let blocks = inside.blocks.first().map(|first| first.blocks.as_slice()).unwrap_or_default();
+    let series = blocks.iter().map(|block| {
+        let points = (0..).map(f64::from).zip(inside.blocks.iter().map(|blocks| blocks.of(block.name)));
+        (block.name.words().to_owned(), points.collect())
+    });
+    let drawing = Drawing {
+        number: 15,
+        title: format!("A packet's time by functional block: {name}"),
+        x: "packet length / bytes",
+        y: "time / ns",
+        form: DrawingForm::Stacks(names),
+        series: series.collect(),
+    };
+    (drawing, "From the bottom in the order of a packet.".to_owned())
+}
+
+fn turnaround_figure(told: &Told) -> (Drawing, String) {
+    let of = |(name, inside): (&String, &Inside)| {
+        let turnaround = inside.turnaround.as_ref()?;
+        let points = turnaround.points.iter().map(|(length, ns)| (f64::from(*length), ns / 1e3));
+        Some((name.clone(), points.collect()))
+    };
+    let drawing = Drawing {
+        number: 14,
+        title: "Turnaround of cryptography for a packet that comes alone".to_owned(),
+        x: "packet length / bytes",
+        y: "time / us",
+        form: DrawingForm::Curves,
+        series: told.services.iter().filter_map(of).collect(),
+    };
+    (drawing, "The slope is the engine's rate.".to_owned())
+}

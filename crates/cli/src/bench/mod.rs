@@ -1,0 +1,42 @@
+//! `convoy bench`: measures gateways.
+
+mod args;
+mod inside;
+mod page;
+mod schemes;
+mod throughput;
+mod throughput_text;
+
+use convoy_measure::{Machine, MeasureError};
+
+pub(crate) use args::BenchArgs;
+use args::BenchCommand;
+
+use crate::Failure;
+
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    match &args.command {
+        BenchCommand::Throughput(args) => throughput::run(args),
+        BenchCommand::Schemes(args) => schemes::run(args),
+        BenchCommand::Inside(args) => inside::run(args),
+    }
+}
+
+/// What was asked for and cannot be is wrong usage; all else is a failure.
+fn failure(error: MeasureError) -> Failure {
+    match error {
+        MeasureError::Invalid(what) => Failure::Config(format!("convoy: {what}")),
+        other => Failure::Failed(other.to_string()),
+    }
+}
+
+/// The first lines of a report.
+fn print_machine(machine: &Machine) {
+    let Machine { processor, cores, kernel, convoy, is_release } = machine;
+    println!("{processor}, {cores} cores for this process, Linux {kernel}, convoy {convoy}");
+    if !is_release {
+        println!(
+            "This program was built without optimisation: the figures say nothing about a release build."
+        );
+    }
+}

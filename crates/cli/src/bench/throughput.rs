@@ -1,0 +1,190 @@
+//! `convoy bench throughput`.
+
+use convoy_measure::{
+    DeviceUnderTest, End, EndSpec, Flow, LengthReport, Machine, MeasureError, Placement, Plan, Service,
+    Tester, Time, test,
+};
+use convoy_sim::{Drawing, DrawingForm};
+use serde::Serialize;
+
+use super::args::ThroughputArgs;
+use super::page::Page;
+use super::throughput_text::print;
+use super::{failure, print_machine};
+use crate::Failure;
+use crate::progress::Progress;
+
+/// What is measured.
+#[derive(Serialize)]
+pub(super) struct Told {
+    pub(super) machine: Machine,
+    /// The device, in words.
+    pub(super) device: String,
+    /// What packet lengths are of.
+    pub(super) lengths_are: &'static str,
+    pub(super) placement: Option<Placement>,
+    pub(super) trial_s: f64,
+    pub(super) trials_judge: f64,
+    pub(super) may_exceed: f64,
+    pub(super) resolution: f64,
+    /// Lengths that the device cannot carry.
+    pub(super) left_out: Vec<String>,
+    /// Each time that the test was held, by length.
+    pub(super) rounds: Vec<Vec<LengthReport>>,
+}
+
+const LENGTHS_ARE: &str = "whole plaintext IP packets, in bytes; what ESP and other tunnels add comes on top";
+
+/// What lies between the tester's ends, and how it is called.
+struct Device {
+    under_test: Box<dyn DeviceUnderTest>,
+    name: String,
+    placement: Option<Placement>,
+    mtu: Option<usize>,
+}
+
+fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
+    if let Some(link) = &args.link {
+        let name = "a link in memory, whose properties are known".to_owned();
+        return Ok(Device { under_test: Box::new(link.start()?), name, placement: None, mtu: None });
+    }
+    if let (Some(near), Some(far)) = (&args.near, &args.far) {
+        return outside(near, far);
+    }
+    let pair = args.pair();
+    let what = match &pair.service {
+        Service::Forward => "forwarding".to_owned(),
+        Service::Ipsec(proposal) => format!("ESP in tunnel mode, {proposal}, tunnels: {}", pair.tunnels),
+    };
+    let name = format!("two gateways in this process, joined in memory: {what}");
+    Ok(Device { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement), mtu: None })
+}
+
+fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
+    let flow = Flow { from: near.address(), to: far.address(), hosts: 1 };
+    let ends = [End::new(near.open(flow.to)?)?, End::new(far.open(flow.from)?)?];
+    let tester = Tester::new(ends, flow, Time::machine());
+    let name = format!("whatever lies between {} and {}", flow.from, flow.to);
+    let mtu = Some(tester.mtu());
+    Ok(Device { under_test: Box::new(tester), name, placement: None, mtu })
+}
+
+pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
+    let plan = args.plan().map_err(|what| Failure::Config(format!("convoy: {what}")))?;
+    let mut device = device(args).map_err(failure)?;
+    let fits = |length: u16| device.mtu.is_none_or(|mtu| usize::from(length) <= mtu);
+    let (lengths, left_out): (Vec<_>, Vec<_>) =
+        plan.lengths.iter().copied().partition(|lengths| fits(lengths.longest()));
+    let left_out = left_out.iter().map(ToString::to_string).collect();
+    let progress = Progress::new(None, "trials");
+    let mut held = 0;
+    let mut rounds = Vec::new();
+    for _ in 0..args.rounds {
+        let mut round = Vec::new();
+        for lengths in &lengths {
+            let mut observe = |step: &str| {
+                held += 1;
+                progress.say(&format!("{lengths} bytes: {step}"));
+                progress.set(held);
+            };
+            round.push(test(device.under_test.as_mut(), &plan, *lengths, &mut observe).map_err(failure)?);
+        }
+        rounds.push(round);
+    }
+    drop(progress);
+    told(&plan, device, left_out, rounds, args)
+}
+
+fn told(
+    plan: &Plan,
+    device: Device,
+    left_out: Vec<String>,
+    rounds: Vec<Vec<LengthReport>>,
+    args: &ThroughputArgs,
+) -> Result<(), Failure> {
+    let told = Told {
+        machine: Machine::here(),
+        device: device.name,
+        lengths_are: LENGTHS_ARE,
+        placement: device.placement,
+        trial_s: plan.ndr.trial_s,
+        trials_judge: plan.ndr.sum_s / plan.ndr.trial_s,
+        may_exceed: plan.ndr.exceed_ratio,
+        resolution: plan.ndr.width,
+        left_out,
+        rounds,
+    };
+    page(&told).write(args.html.as_deref())?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print_machine(&told.machine);
+        print(&told);
+    }
+    Ok(())
+}
+
+/// Rates by length, and of the last round latency at half of the rate, and loss against load.
+fn page(told: &Told) -> Page<'_> {
+    let last = told.rounds.last().map(Vec::as_slice).unwrap_or_default();
+    let names: Vec<String> = last.iter().map(|report| report.lengths.to_string()).collect();
+    let by_length = |of: &dyn Fn(&LengthReport) -> Option<f64>| -> Vec<(f64, f64)> {
+        let points = last.iter().enumerate().map(|(at, report)| (at as f64, of(report).unwrap_or(0.0)));
+        points.collect()
+    };
+    let mbps = |rate: Option<f64>, report: &LengthReport| rate.map(|rate| report.mbps(rate));
+    let rates = vec![
+        ("NDR".to_owned(), by_length(&|report| mbps(report.ndr.packets_per_second, report))),
+        ("PDR".to_owned(), by_length(&|report| mbps(report.pdr.packets_per_second, report))),
+    ];
+    let bars = |number, title: &str, y, series| Drawing {
+        number,
+        title: title.to_owned(),
+        x: "packet length / bytes",
+        y,
+        form: DrawingForm::Groups(names.clone()),
+        series,
+    };
+    let loss = last.iter().map(|report| {
+        let points = report.loss.iter().map(|at| (at.packets_per_second / 1e3, at.loss_ratio * 100.0));
+        (report.lengths.to_string(), points.collect())
+    });
+    let loss = Drawing {
+        number: 2,
+        title: "Loss against load".to_owned(),
+        x: "load / 1000 packets a second",
+        y: "lost / %",
+        form: DrawingForm::Curves,
+        series: loss.collect(),
+    };
+    let latency = |quantile: fn(&convoy_measure::Latency) -> f64| {
+        by_length(&|report| report.latency.iter().find(|at| at.part == 0.5).map(|at| quantile(&at.latency)))
+    };
+    let latency = vec![
+        ("p50".to_owned(), latency(|latency| latency.p50_us)),
+        ("p99".to_owned(), latency(|latency| latency.p99_us)),
+    ];
+    let note = format!("The last of {} rounds, each way.", told.rounds.len());
+    Page {
+        title: "Throughput, latency and loss",
+        machine: &told.machine,
+        facts: vec![
+            format!("Device: {}.", told.device),
+            format!("Lengths: {}.", told.lengths_are),
+            format!(
+                "A rate is judged by {:.0} trials of {} s, of which {:.0} % may lose more; resolution {} %.",
+                told.trials_judge,
+                told.trial_s,
+                told.may_exceed * 100.0,
+                told.resolution * 100.0
+            ),
+        ],
+        figures: vec![
+            (bars(1, "The highest rates", "throughput / Mbit/s", rates), note.clone()),
+            (loss, note.clone()),
+            (bars(3, "Latency at half of the rate", "latency / us", latency), note),
+        ],
+        verdicts: Vec::new(),
+    }
+}

@@ -1,0 +1,184 @@
+//! What became of a stream's packets: loss, duplication and reordering, by their numbers.
+
+use serde::Serialize;
+
+/// How packets arrived out of order (RFC 4737).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Reordering {
+    /// Packets that came after one with a greater number (section 3.3).
+    pub packets: u64,
+    /// Of these, how far behind the earliest packet with a greater number they came, in packets that arrived (section 4.2): the mean.
+    pub mean_extent: f64,
+    /// The greatest.
+    pub greatest_extent: u64,
+}
+
+/// The packets of one stream that have arrived. What it needs of memory is taken at the beginning.
+pub struct Account {
+    /// A bit for each number.
+    seen: Vec<u64>,
+    packets: u64,
+    received: u64,
+    duplicated: u64,
+    next_expected: u64,
+    reordered: u64,
+    extents: u64,
+    greatest_extent: u64,
+    /// Arrivals with a greater number than all before: the number, and how many packets had arrived. Those that are older than
+    /// [`RECORDS`] are forgotten.
+    records: Box<[(u64, u64)]>,
+    recorded: u64,
+}
+
+/// Records that are kept. A packet that comes later than this many others with rising numbers has the extent of the oldest.
+const RECORDS: usize = 4096;
+
+impl Account {
+    /// Of so many packets, numbered from 0.
+    pub fn new(packets: u64) -> Self {
+        Self {
+            seen: vec![0; packets.div_ceil(64) as usize],
+            packets,
+            received: 0,
+            duplicated: 0,
+            next_expected: 0,
+            reordered: 0,
+            extents: 0,
+            greatest_extent: 0,
+            records: vec![(0, 0); RECORDS].into(),
+            recorded: 0,
+        }
+    }
+
+    /// Takes down that a packet arrived. Returns whether it is the first with its number; a number out of range is none of ours.
+    #[inline]
+    pub fn arrive(&mut self, sequence: u64) -> bool {
+        if sequence >= self.packets {
+            return false;
+        }
+        let (word, bit) = ((sequence / 64) as usize, 1 << (sequence % 64));
+        if self.seen[word] & bit != 0 {
+            self.duplicated += 1;
+            return false;
+        }
+        self.seen[word] |= bit;
+        if sequence >= self.next_expected {
+            self.next_expected = sequence + 1;
+            self.records[(self.recorded % RECORDS as u64) as usize] = (sequence, self.received);
+            self.recorded += 1;
+        } else {
+            self.reorder(sequence);
+        }
+        self.received += 1;
+        true
+    }
+
+    /// The earliest arrival with a greater number is a record, since all before it have smaller ones; records rise in both.
+    fn reorder(&mut self, sequence: u64) {
+        let record = |nth: u64| self.records[(nth % RECORDS as u64) as usize];
+        let (mut low, mut high) = (self.recorded.saturating_sub(RECORDS as u64), self.recorded - 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if record(middle).0 > sequence {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        let extent = self.received - record(low).1;
+        self.reordered += 1;
+        self.extents += extent;
+        self.greatest_extent = self.greatest_extent.max(extent);
+    }
+
+    /// Different packets that arrived.
+    pub fn received(&self) -> u64 {
+        self.received
+    }
+
+    /// Arrivals of packets that had arrived before.
+    pub fn duplicated(&self) -> u64 {
+        self.duplicated
+    }
+
+    /// How they were reordered; duplicates do not count.
+    pub fn reordering(&self) -> Reordering {
+        let mean_extent = if self.reordered == 0 { 0.0 } else { self.extents as f64 / self.reordered as f64 };
+        Reordering { packets: self.reordered, mean_extent, greatest_extent: self.greatest_extent }
+    }
+
+    /// Of the packets in a range of numbers: how many did not arrive, and the last of these.
+    pub fn missing(&self, range: std::ops::Range<u64>) -> (u64, Option<u64>) {
+        let is_missing = |sequence: &u64| self.seen[(sequence / 64) as usize] & (1 << (sequence % 64)) == 0;
+        let range = range.start..range.end.min(self.packets);
+        let last = range.clone().rev().find(is_missing);
+        (range.filter(is_missing).count() as u64, last)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn account(packets: u64, arrivals: &[u64]) -> Account {
+        let mut account = Account::new(packets);
+        arrivals.iter().for_each(|sequence| {
+            account.arrive(*sequence);
+        });
+        account
+    }
+
+    #[test]
+    fn the_extent_counts_arrivals_since_the_earliest_with_a_greater_number() {
+        let one = account(8, &[0, 1, 2, 4, 5, 6, 7, 3]);
+        assert_eq!(one.reordering(), Reordering { packets: 1, mean_extent: 4.0, greatest_extent: 4 });
+        let two = account(8, &[0, 2, 3, 1, 5, 4, 6, 7]);
+        assert_eq!(two.reordering(), Reordering { packets: 2, mean_extent: 1.5, greatest_extent: 2 });
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_range_and_by_its_last() {
+        let account = account(200, &(0..200).filter(|at| at % 10 != 3).collect::<Vec<_>>());
+        assert_eq!(account.missing(0..200), (20, Some(193)));
+        assert_eq!(account.missing(0..100), (10, Some(93)));
+        assert_eq!(account.missing(4..13), (0, None));
+        assert_eq!(account.reordering(), Reordering::default(), "loss is no reordering");
+    }
+
+    #[test]
+    fn a_packet_of_another_number_is_none_of_the_stream() {
+        let mut account = Account::new(4);
+        assert!(!account.arrive(4) && account.arrive(3) && !account.arrive(3));
+        assert_eq!((account.received(), account.duplicated()), (1, 1));
+    }
+
+    proptest! {
+        /// Against the definitions, written plainly.
+        #[test]
+        fn counts_are_those_of_the_definitions(arrivals in prop::collection::vec(0u64..60, 0..200)) {
+            let account = account(60, &arrivals);
+            let mut firsts: Vec<u64> = Vec::new();
+            for sequence in &arrivals {
+                if !firsts.contains(sequence) {
+                    firsts.push(*sequence);
+                }
+            }
+            prop_assert_eq!(account.received(), firsts.len() as u64);
+            prop_assert_eq!(account.duplicated(), (arrivals.len() - firsts.len()) as u64);
+            prop_assert_eq!(account.missing(0..60).0, 60 - firsts.len() as u64);
+            let extents: Vec<u64> = (0..firsts.len())
+                .filter_map(|at| {
+                    let earliest = firsts[..at].iter().position(|other| *other > firsts[at]);
+                    earliest.map(|earliest| (at - earliest) as u64)
+                })
+                .collect();
+            let found = account.reordering();
+            prop_assert_eq!(found.packets, extents.len() as u64);
+            prop_assert_eq!(found.greatest_extent, extents.iter().copied().max().unwrap_or(0));
+            let sum = extents.iter().sum::<u64>() as f64;
+            prop_assert!((found.mean_extent * extents.len() as f64 - sum).abs() < 1e-6);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Two gateways of this process between the tester's ends, joined by a `memory` link.
+
+mod one;
+mod relay;
+mod running;
+mod sites;
+
+use convoy_gateway::assemble;
+use convoy_gateway::clock::{Clock, Environment, VirtualTime};
+use convoy_gateway::config::Config;
+use convoy_gateway::costs::Costs;
+use convoy_gateway::state::Beginnings;
+use convoy_gateway::worker::Worker;
+use convoy_port::Port;
+use convoy_port::memory::{self, Memory};
+use serde::Serialize;
+
+pub use one::Scheme;
+use relay::Relay;
+use running::Running;
+pub use running::Utilisation;
+pub use sites::Service;
+pub(crate) use sites::site;
+
+use crate::cores::{self, Pinned};
+use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial};
+use crate::flow::Flow;
+use crate::tester::{End, Tester, Time};
+
+/// Packets that each link holds, each way: as many as a network card's ring has by default.
+const LINK_PACKETS: usize = 1024;
+/// The MTU of links, in bytes.
+const LINK_MTU: usize = 9200;
+/// Of simulated random numbers.
+const SEED: u64 = 1;
+
+/// Where the parts run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Placement {
+    /// The tester's core.
+    pub tester: usize,
+    /// The core of the first gateway.
+    pub first: usize,
+    /// The core of the second gateway; none if it works in the tester's thread, in turns with it.
+    pub second: Option<usize>,
+    /// The core of engines that have one of their own; shared with others where the machine has too few.
+    pub engine: usize,
+    /// The core of packet I/O that has a thread of its own; likewise.
+    pub io: usize,
+}
+
+impl Placement {
+    /// What these cores allow. With one core everything takes turns on it.
+    pub fn on(cores: &[usize]) -> Self {
+        let core = |at: usize| cores.get(at).copied();
+        let tester = core(0).unwrap_or(0);
+        let first = core(1).unwrap_or(tester);
+        let engine = core(3).or(core(2)).unwrap_or(tester);
+        Self { tester, first, second: core(2), engine, io: core(4).or(core(2)).unwrap_or(tester) }
+    }
+
+    /// What this machine allows.
+    pub fn here() -> Self {
+        Self::on(&cores::allowed())
+    }
+
+    /// Whether what a scheme puts apart has a core to itself, with the gateway and the tester on theirs.
+    pub fn has_cores_apart(&self) -> bool {
+        let mut all = [self.tester, self.first, self.engine, self.io];
+        all.sort_unstable();
+        all.windows(2).all(|pair| pair[0] != pair[1])
+    }
+}
+
+/// How two gateways are made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pair {
+    /// What they do.
+    pub service: Service,
+    /// Tunnels between them, each for one host; one SA a way each.
+    pub tunnels: u16,
+    /// The `[[engine]]` tables of both; without, each takes what is useful on this machine.
+    pub engine: String,
+    /// Where they run.
+    pub placement: Placement,
+}
+
+impl Pair {
+    /// With what the machine has.
+    pub fn of(service: Service) -> Self {
+        Self { service, tunnels: 1, engine: String::new(), placement: Placement::here() }
+    }
+
+    fn configs(&self) -> Result<[Config; 2], MeasureError> {
+        let of = |number| site(&self.service, self.tunnels, &self.engine, number);
+        Ok([of(1)?, of(2)?])
+    }
+
+    /// Sets both up on threads of their own, with a tester at their outer ends.
+    ///
+    /// # Errors
+    /// [`MeasureError`] says what there is not.
+    pub fn start(&self) -> Result<Gateways, MeasureError> {
+        let mut costs = Costs::new();
+        let ([first, second], ends) = self.assemble(&mut costs, &mut || Clock::start().into())?;
+        let placement = &self.placement;
+        let running = vec![Running::start(first, placement.first)?];
+        let mut gateways = Gateways::new(self.tester(ends, Time::machine())?, running, placement.tester);
+        match placement.second {
+            Some(core) => gateways.running.push(Running::start(second, core)?),
+            None => return Ok(gateways.with_turns(vec![second])),
+        }
+        Ok(gateways)
+    }
+
+    /// Sets both up in the tester's thread and in virtual time, so that every run does the same.
+    ///
+    /// # Errors
+    /// [`MeasureError`] says what there is not.
+    pub fn simulated(&self) -> Result<Gateways, MeasureError> {
+        let time = VirtualTime::new();
+        let mut environment = || Environment::simulated(&time, SEED);
+        let (workers, ends) = self.assemble(&mut Costs::without_cache(), &mut environment)?;
+        let tester = self.tester(ends, Time::Virtual(time.clone()))?;
+        Ok(Gateways::new(tester, Vec::new(), self.placement.tester).with_turns(workers.into()))
+    }
+}
+
+/// From a host at the first site to hosts at the second.
+pub(crate) fn flow(hosts: u16) -> Flow {
+    let address = |text: &str| text.parse().expect("an address and a port");
+    Flow { from: address("10.1.0.9:9000"), to: address("10.2.0.1:9000"), hosts }
+}
+
+fn worker(
+    config: &Config,
+    costs: &mut Costs,
+    environment: Environment,
+    inside: Box<dyn Port>,
+    outside: Box<dyn Port>,
+) -> Result<Worker, MeasureError> {
+    let failed = |error: assemble::AssembleError| MeasureError::Gateway(error.to_string());
+    let engines = assemble::engines(config, costs).map_err(failed)?.pop().unwrap_or_default();
+    let beginnings = &Beginnings::Fresh;
+    let (pipeline, _) =
+        assemble::pipeline(config, 0, engines, costs, environment, beginnings).map_err(failed)?;
+    Ok(Worker::new(pipeline, vec![inside], vec![outside]))
+}
+
+impl Pair {
+    fn assemble(
+        &self,
+        costs: &mut Costs,
+        environment: &mut dyn FnMut() -> Environment,
+    ) -> Result<([Worker; 2], [Memory; 2]), MeasureError> {
+        let (near, inside_first) = memory::link("near", "inside", LINK_PACKETS, LINK_MTU);
+        let (outside_first, outside_second) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
+        let (inside_second, far) = memory::link("inside", "far", LINK_PACKETS, LINK_MTU);
+        let mut worker = |config: &Config, inside: Memory, outside: Memory| {
+            worker(config, costs, environment(), Box::new(inside), Box::new(outside))
+        };
+        let [first, second] = self.configs()?;
+        let workers =
+            [worker(&first, inside_first, outside_first)?, worker(&second, inside_second, outside_second)?];
+        Ok((workers, [near, far]))
+    }
+
+    fn tester(&self, [near, far]: [Memory; 2], time: Time) -> Result<Tester, MeasureError> {
+        Ok(Tester::new([End::new(Box::new(near))?, End::new(Box::new(far))?], flow(self.tunnels), time))
+    }
+}
+
+/// Two gateways under test.
+pub struct Gateways {
+    tester: Tester,
+    running: Vec<Running>,
+    /// Where the tester runs, and what takes turns with it.
+    tester_core: usize,
+    /// Packet I/O that has a thread of its own; it ends after the gateway.
+    relay: Option<Relay>,
+}
+
+impl Gateways {
+    fn new(tester: Tester, running: Vec<Running>, tester_core: usize) -> Self {
+        Self { tester, running, tester_core, relay: None }
+    }
+
+    /// Lets gateways work in the tester's thread.
+    fn with_turns(self, mut workers: Vec<Worker>) -> Self {
+        let drive = move || {
+            for worker in &mut workers {
+                worker.round(true)?;
+            }
+            Ok(())
+        };
+        Self { tester: self.tester.driving(drive), ..self }
+    }
+
+    /// How busy the first gateway was since the last call, where it has a thread of its own.
+    pub fn utilisation(&mut self) -> Option<Utilisation> {
+        self.running.first_mut().map(Running::utilisation)
+    }
+}
+
+impl DeviceUnderTest for Gateways {
+    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+        let _pinned = (!self.running.is_empty()).then(|| Pinned::to(self.tester_core));
+        let outcome = self.tester.trial(trial)?;
+        self.running.iter().try_for_each(Running::check)?;
+        if self.relay.as_ref().is_some_and(Relay::has_ended) {
+            return Err(MeasureError::Gateway("its packet I/O has ended".to_owned()));
+        }
+        Ok(outcome)
+    }
+}

@@ -1,0 +1,77 @@
+//! One gateway between two wires of system calls, by one of the IXP425 paper's four schemes (figure 6).
+
+use convoy_gateway::clock::Clock;
+use convoy_gateway::costs::Costs;
+use convoy_port::{Port, memory};
+use serde::Serialize;
+
+use super::relay::Relay;
+use super::running::Running;
+use super::sites::{Service, site};
+use super::{Gateways, LINK_MTU, LINK_PACKETS, Placement, flow, worker};
+use crate::device::MeasureError;
+use crate::sockets::UdpEnd;
+use crate::tester::{End, Reads, Tester, Time};
+
+/// What a gateway's worker leaves to others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Scheme {
+    /// Packet I/O has a thread of its own; else the worker makes the system calls.
+    pub is_io_apart: bool,
+    /// Cryptography has an engine on a core of its own; else the worker does it.
+    pub is_crypto_apart: bool,
+}
+
+impl Scheme {
+    /// The four, in the paper's order.
+    pub const ALL: [Self; 4] = [
+        Self { is_io_apart: false, is_crypto_apart: false },
+        Self { is_io_apart: true, is_crypto_apart: false },
+        Self { is_io_apart: false, is_crypto_apart: true },
+        Self { is_io_apart: true, is_crypto_apart: true },
+    ];
+
+    /// What is off the worker's core.
+    pub fn name(&self) -> &'static str {
+        match (self.is_io_apart, self.is_crypto_apart) {
+            (false, false) => "none",
+            (true, false) => "packet I/O",
+            (false, true) => "cryptography",
+            (true, true) => "both",
+        }
+    }
+
+    /// The engines of a gateway by this scheme. The worker's own may be either, whichever is there and faster.
+    fn engines(&self, core: usize) -> String {
+        let apart = format!("[[engine]]\nname = \"apart\"\nkind = \"multibuffer\"\ncore = {core}\n");
+        // Without engines in the configuration the gateway takes what calibration finds useful on the worker's core.
+        if self.is_crypto_apart { apart } else { String::new() }
+    }
+
+    /// Sets a gateway up by this scheme, between the ends of a tester.
+    ///
+    /// # Errors
+    /// [`MeasureError`] says what there is not: an engine on a core of its own that can do a cipher, for example.
+    pub fn start(&self, service: &Service, placement: &Placement) -> Result<Gateways, MeasureError> {
+        let config = site(service, 1, &self.engines(placement.engine), 1)?;
+        let [near, inside] = UdpEnd::wire()?;
+        let [far, outside] = UdpEnd::wire()?;
+        let (inside, outside, relay) = if self.is_io_apart {
+            let (inside_ring, worker_inside) = memory::link("inside", "inside", LINK_PACKETS, LINK_MTU);
+            let (outside_ring, worker_outside) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
+            let boxed =
+                |wire: UdpEnd, ring| (Box::new(wire) as Box<dyn Port>, Box::new(ring) as Box<dyn Port>);
+            let joints = vec![boxed(inside, inside_ring), boxed(outside, outside_ring)];
+            let relay = Relay::start(joints, placement.io)?;
+            (Box::new(worker_inside) as Box<dyn Port>, Box::new(worker_outside) as Box<dyn Port>, Some(relay))
+        } else {
+            (Box::new(inside) as Box<dyn Port>, Box::new(outside) as Box<dyn Port>, None)
+        };
+        let worker = worker(&config, &mut Costs::new(), Clock::start().into(), inside, outside)?;
+        let reads = if *service == Service::Forward { Reads::Stamps } else { Reads::EspNumbers };
+        let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?.reading(reads)];
+        let tester = Tester::new(ends, flow(1), Time::machine());
+        let running = vec![Running::start(worker, placement.first)?];
+        Ok(Gateways { relay, ..Gateways::new(tester, running, placement.tester) })
+    }
+}

@@ -1,0 +1,92 @@
+//! Packet I/O on a thread of its own: it moves packets between a gateway's wires and the rings of its worker.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+
+use convoy_packet::{Frame, FramePool};
+use convoy_port::{Port, PortError};
+
+use crate::cores;
+use crate::device::MeasureError;
+
+/// Packets moved at a time.
+const BURST: usize = 64;
+/// Frames for what is received: small ones and jumbo ones.
+const FRAMES: (usize, usize) = (8192, 1024);
+/// Rounds between two looks at whether to stop.
+const ROUNDS: u32 = 256;
+
+/// One wire, and the ring's end that stands for it.
+pub(super) type Joint = (Box<dyn Port>, Box<dyn Port>);
+
+/// A thread that moves packets; it stops when it is dropped.
+pub(super) struct Relay {
+    is_stopping: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Relay {
+    /// Starts it on a core.
+    ///
+    /// # Errors
+    /// [`MeasureError`] if there is no memory for frames, or no thread.
+    pub(super) fn start(mut joints: Vec<Joint>, core: usize) -> Result<Self, MeasureError> {
+        let pool = FramePool::in_region(FRAMES.0, FRAMES.1, 0);
+        let mut pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
+        let is_stopping = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&is_stopping);
+        let work = move || {
+            cores::pin(core);
+            let mut burst = Vec::with_capacity(BURST);
+            while !stop.load(Ordering::Relaxed) {
+                for _ in 0..ROUNDS {
+                    if round(&mut joints, &mut pool, &mut burst).is_err() {
+                        return;
+                    }
+                }
+            }
+        };
+        let thread = std::thread::Builder::new()
+            .name("packet-io".to_owned())
+            .spawn(work)
+            .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
+        Ok(Self { is_stopping, thread: Some(thread) })
+    }
+
+    /// Whether it failed: a port did, or it panicked.
+    pub(super) fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_some_and(JoinHandle::is_finished)
+    }
+}
+
+fn pass(
+    from: &mut dyn Port,
+    to: &mut dyn Port,
+    pool: &mut FramePool,
+    burst: &mut Vec<Frame>,
+) -> Result<(), PortError> {
+    from.receive(pool, BURST, burst)?;
+    to.send(pool, burst)?;
+    // What has no room is lost, as in a network card's ring.
+    pool.give_back_burst(burst);
+    Ok(())
+}
+
+fn round(joints: &mut [Joint], pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<(), PortError> {
+    for (wire, ring) in joints {
+        pass(wire.as_mut(), ring.as_mut(), pool, burst)?;
+        pass(ring.as_mut(), wire.as_mut(), pool, burst)?;
+    }
+    Ok(())
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A gateway on a thread of its own, which never sleeps, and how busy it is.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use convoy_gateway::worker::Worker;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::{TimeVal, TimeValLike};
+use serde::Serialize;
+
+use crate::cores;
+use crate::device::MeasureError;
+
+/// Rounds between two looks at whether to stop, and between two tellings of how busy it was.
+const ROUNDS: u32 = 1024;
+
+/// What part of a time a gateway's thread had something to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Utilisation {
+    /// In rounds that moved something, in ns.
+    pub busy_ns: u64,
+    /// In rounds that found nothing, in ns.
+    pub idle_ns: u64,
+    /// Rounds that moved something.
+    pub busy_rounds: u64,
+    /// What its thread has run outside the kernel, and in it, as the kernel counts, in ns.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub kernel_ns: u64,
+}
+
+impl Utilisation {
+    /// The part of the thread's time in the kernel, from 0 to 1.
+    pub fn kernel(&self) -> f64 {
+        self.kernel_ns as f64 / (self.user_ns + self.kernel_ns).max(1) as f64
+    }
+
+    /// The part, from 0 to 1.
+    pub fn part(&self) -> f64 {
+        self.busy_ns as f64 / (self.busy_ns + self.idle_ns).max(1) as f64
+    }
+}
+
+#[derive(Default)]
+struct Shared {
+    is_stopping: AtomicBool,
+    utilisation: Mutex<Utilisation>,
+}
+
+/// A gateway under way; it stops when it is dropped.
+pub(super) struct Running {
+    shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+    told: Utilisation,
+}
+
+impl Running {
+    /// Starts it on a core.
+    ///
+    /// # Errors
+    /// [`MeasureError::Io`] if the system gives no thread.
+    pub(super) fn start(worker: Worker, core: usize) -> Result<Self, MeasureError> {
+        let shared = Arc::new(Shared::default());
+        let of_thread = Arc::clone(&shared);
+        let thread = std::thread::Builder::new()
+            .name("gateway".to_owned())
+            .spawn(move || {
+                cores::pin(core);
+                work(worker, &of_thread);
+            })
+            .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
+        Ok(Self { shared, thread: Some(thread), told: Utilisation::default() })
+    }
+
+    /// How busy it was since the last call.
+    pub(super) fn utilisation(&mut self) -> Utilisation {
+        let now = *self.shared.utilisation.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut self.told, now);
+        Utilisation {
+            busy_ns: now.busy_ns - before.busy_ns,
+            idle_ns: now.idle_ns - before.idle_ns,
+            busy_rounds: now.busy_rounds - before.busy_rounds,
+            user_ns: now.user_ns.saturating_sub(before.user_ns),
+            kernel_ns: now.kernel_ns.saturating_sub(before.kernel_ns),
+        }
+    }
+
+    /// Whether it still works.
+    ///
+    /// # Errors
+    /// [`MeasureError::Gateway`] if it failed: its port did, or it panicked.
+    pub(super) fn check(&self) -> Result<(), MeasureError> {
+        if self.thread.as_ref().is_some_and(JoinHandle::is_finished) {
+            return Err(MeasureError::Gateway("its thread has ended".to_owned()));
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.shared.is_stopping.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // One that panicked has said so.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Each round's end is the next one's beginning, so that the clock is read once a round.
+fn work(mut worker: Worker, shared: &Shared) {
+    let mut sums = Utilisation::default();
+    let mut last = Instant::now();
+    while !shared.is_stopping.load(Ordering::Relaxed) {
+        for _ in 0..ROUNDS {
+            let Ok(moved) = worker.round(true) else { return };
+            let now = Instant::now();
+            let taken_ns = (now - last).as_nanos() as u64;
+            last = now;
+            if moved {
+                sums.busy_ns += taken_ns;
+                sums.busy_rounds += 1;
+            } else {
+                sums.idle_ns += taken_ns;
+                std::hint::spin_loop();
+            }
+        }
+        (sums.user_ns, sums.kernel_ns) = thread_ns();
+        *shared.utilisation.lock().unwrap_or_else(PoisonError::into_inner) = sums;
+    }
+}
+
+/// What this thread has run outside the kernel and in it, in ns.
+fn thread_ns() -> (u64, u64) {
+    let ns = |time: TimeVal| time.num_microseconds().unsigned_abs() * 1000;
+    getrusage(UsageWho::RUSAGE_THREAD)
+        .map_or((0, 0), |usage| (ns(usage.user_time()), ns(usage.system_time())))
+}

@@ -1,0 +1,84 @@
+//! The configurations of two gateways that join two sites: what an operator would write.
+
+use std::fmt::Write as _;
+
+use convoy_gateway::config::Config;
+use convoy_ipsec::Proposal;
+
+use crate::device::MeasureError;
+
+/// The longest packet of a test fits with its outer headers, in bytes.
+const MTU: u16 = 9200;
+
+/// What two gateways do with packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Service {
+    /// Policy leaves packets as they are.
+    Forward,
+    /// ESP in tunnel mode with this proposal, as `aes128gcm16`.
+    Ipsec(String),
+}
+
+/// The keys of one tunnel, in hexadecimal; fixed, since nothing leaves the process.
+fn key(from: u8, tunnel: u16, bytes: usize) -> String {
+    let begin = format!("{from:02x}{tunnel:04x}");
+    (3..bytes).fold(begin, |mut text, at| {
+        let _ = write!(text, "{:02x}", (at * 37 + 11) as u8);
+        text
+    })
+}
+
+/// The configuration of site 1 or 2, with a tunnel for each of so many hosts behind the second; `engine` is its `[[engine]]` tables.
+pub(crate) fn site(service: &Service, tunnels: u16, engine: &str, site: u8) -> Result<Config, MeasureError> {
+    let mut text = format!("[gateway]\nmtu = {MTU}\nallow_weak = true\n{engine}\n");
+    match service {
+        Service::Forward => {
+            text += "[[bypass]]\nlocal_ts = \"0.0.0.0/0\"\nremote_ts = \"0.0.0.0/0\"\n";
+        }
+        Service::Ipsec(proposal) => {
+            let parsed: Proposal = proposal
+                .parse()
+                .map_err(|error| MeasureError::Invalid(format!("{proposal} is no ESP proposal: {error}")))?;
+            let key_bytes = parsed.transform.key_material_len();
+            (0..tunnels).for_each(|at| tunnel(&mut text, site, at, proposal, key_bytes));
+        }
+    }
+    Config::parse("measured.toml", &text).map_err(|errors| MeasureError::Gateway(errors.to_string()))
+}
+
+fn tunnel(text: &mut String, site: u8, tunnel: u16, proposal: &str, key_bytes: usize) {
+    let peer = 3 - site;
+    let host = |of: u8| {
+        if of == 1 {
+            "10.1.0.0/16".to_owned()
+        } else {
+            format!("{}/32", std::net::Ipv4Addr::from(0x0a02_0001 + u32::from(tunnel)))
+        }
+    };
+    let spi = |of: u8| 0x10_0000 * u32::from(of) + u32::from(tunnel);
+    let _ = write!(
+        text,
+        r#"
+[[tunnel]]
+name = "tunnel-{tunnel}"
+local = "192.0.2.{site}"
+remote = "192.0.2.{peer}"
+local_ts = ["{}"]
+remote_ts = ["{}"]
+esp_proposal = "{proposal}"
+encap = "none"
+replay_window = 4096
+[tunnel.manual]
+spi_in = {}
+spi_out = {}
+key_in = "{}"
+key_out = "{}"
+"#,
+        host(site),
+        host(peer),
+        spi(site),
+        spi(peer),
+        key(peer, tunnel, key_bytes),
+        key(site, tunnel, key_bytes),
+    );
+}

@@ -1,0 +1,110 @@
+//! An engine on the caller's core whose work is timed: each call that does cryptography stands between two stamps of the clock.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Waker;
+use std::time::Instant;
+
+use convoy_engine::{
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
+    Refused,
+};
+use convoy_ipsec::{KeyMaterial, Prepared, SaIndex};
+
+/// What engines have taken.
+#[derive(Clone, Default)]
+pub(super) struct Taken(Arc<Sums>);
+
+#[derive(Default)]
+struct Sums {
+    ns: AtomicU64,
+    calls: AtomicU64,
+}
+
+impl Taken {
+    /// So far, in ns, and how many calls that were.
+    pub(super) fn read(&self) -> (u64, u64) {
+        (self.0.ns.load(Ordering::Relaxed), self.0.calls.load(Ordering::Relaxed))
+    }
+
+    fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let began = Instant::now();
+        let done = work();
+        self.0.ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        self.0.calls.fetch_add(1, Ordering::Relaxed);
+        done
+    }
+}
+
+/// The engine.
+pub(super) struct Stamped {
+    engine: Box<dyn Engine>,
+    taken: Taken,
+}
+
+impl Stamped {
+    pub(super) fn new(engine: Box<dyn Engine>, taken: &Taken) -> Self {
+        Self { engine, taken: taken.clone() }
+    }
+}
+
+impl InPlace for Stamped {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        let engine = &mut self.engine;
+        self.taken.time(|| {
+            // It was there when the worker asked for it.
+            if let Some(in_place) = engine.in_place() {
+                in_place.process(packets);
+            }
+        });
+    }
+}
+
+impl EngineControl for Stamped {
+    fn description(&self) -> &EngineDescription {
+        self.engine.description()
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.engine.remove_key(sa);
+    }
+}
+
+impl EngineQueue for Stamped {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        let engine = &mut self.engine;
+        self.taken.time(|| engine.submit(multi_packet))
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        if self.engine.gathered() == 0 {
+            return self.engine.poll(completions);
+        }
+        let engine = &mut self.engine;
+        self.taken.time(|| engine.poll(completions));
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        self.engine.in_place().is_some().then_some(self as &mut dyn InPlace)
+    }
+
+    fn gathered(&self) -> usize {
+        self.engine.gathered()
+    }
+
+    fn wake_by(&mut self, waker: &Waker) -> bool {
+        self.engine.wake_by(waker)
+    }
+
+    fn has_completions(&self) -> bool {
+        self.engine.has_completions()
+    }
+}

@@ -1,0 +1,103 @@
+use proptest::prelude::*;
+
+use super::*;
+
+/// Loses all that exceeds its capacity; a few packets beside at some trials.
+struct Ideal {
+    capacity: f64,
+    most_sent: f64,
+    /// Of how many trials one is disturbed.
+    disturbed: Option<u64>,
+    held: u64,
+}
+
+impl Ideal {
+    fn new(capacity: f64) -> Self {
+        Self { capacity, most_sent: f64::INFINITY, disturbed: None, held: 0 }
+    }
+}
+
+impl DeviceUnderTest for Ideal {
+    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+        let Phase { packets_per_second, seconds } = trial.phases[0];
+        self.held += 1;
+        let rate = packets_per_second.min(self.most_sent);
+        let sent = (rate * seconds).round() as u64;
+        let lost = (((rate - self.capacity) * seconds).max(0.0)).ceil() as u64;
+        let lost = lost + u64::from(self.disturbed.is_some_and(|one_in| self.held.is_multiple_of(one_in)));
+        let lost = lost.min(sent);
+        let received_per_second = (sent - lost) as f64 / seconds;
+        Ok(Outcome {
+            sent,
+            received: sent - lost,
+            sent_per_second: rate,
+            received_per_second,
+            ..Outcome::default()
+        })
+    }
+}
+
+fn goal(loss_ratio: f64) -> Goal {
+    Goal { loss_ratio, width: 0.005, trial_s: 1.0, sum_s: 1.0, exceed_ratio: 0.0 }
+}
+
+const SHAPE: Shape = Shape { lengths: Lengths::All(64), ways: Ways::One };
+const RATES: Rates = Rates { least: 100.0, most: 1e7 };
+
+fn of(device: &mut Ideal, goals: &[Goal]) -> Searched {
+    search(device, SHAPE, RATES, goals, &mut |_| ()).expect("it holds any trial")
+}
+
+proptest! {
+    #[test]
+    fn rates_are_found_within_the_resolution(log in 4.0f64..6.9) {
+        let capacity = 10f64.powf(log);
+        let searched = of(&mut Ideal::new(capacity), &[goal(0.0), goal(0.005)]);
+        for (found, ratio) in searched.found.iter().zip([0.0, 0.005]) {
+            let highest = capacity / (1.0 - ratio);
+            let rate = found.packets_per_second.expect("some rate passes");
+            prop_assert!(rate <= highest * 1.0001 && rate >= highest * 0.99, "{rate} of {highest}");
+            prop_assert!(found.fails_at.expect("some fails") >= highest * 0.999);
+            prop_assert!(!found.is_limited_by_tester);
+        }
+        prop_assert!(searched.trials.len() < 60, "{} trials", searched.trials.len());
+    }
+}
+
+#[test]
+fn what_is_faster_than_the_line_or_the_tester_is_said_to_be_limited_by_it() {
+    let found = of(&mut Ideal::new(1e9), &[goal(0.0)]).found[0];
+    assert_eq!((found.packets_per_second, found.fails_at), (Some(RATES.most), None));
+    assert!(found.is_limited_by_tester);
+    let slow_tester = &mut Ideal { most_sent: 1e6, ..Ideal::new(1e9) };
+    let found = of(slow_tester, &[goal(0.0)]).found[0];
+    assert_eq!(found.packets_per_second, Some(990_000.0));
+    assert!(found.is_limited_by_tester);
+}
+
+#[test]
+fn what_loses_at_every_rate_has_none() {
+    let found = of(&mut Ideal::new(0.0), &[goal(0.0)]).found[0];
+    assert_eq!((found.packets_per_second, found.fails_at), (None, Some(RATES.least)));
+}
+
+#[test]
+fn a_few_disturbed_trials_change_nothing_where_half_of_the_time_may_exceed() {
+    let patient = Goal { sum_s: 5.0, exceed_ratio: 0.5, ..goal(0.0) };
+    let disturbed = || Ideal { disturbed: Some(4), ..Ideal::new(1e6) };
+    let rate = of(&mut disturbed(), &[patient]).found[0].packets_per_second.expect("some passes");
+    assert!((990_000.0..=1_000_000.0).contains(&rate), "{rate}");
+}
+
+#[test]
+fn goals_that_make_no_sense_are_refused() {
+    for wrong in [
+        goal(1.0),
+        Goal { width: 0.0, ..goal(0.0) },
+        Goal { trial_s: 0.0, ..goal(0.0) },
+        Goal { sum_s: 0.5, ..goal(0.0) },
+    ] {
+        let refused = search(&mut Ideal::new(1e6), SHAPE, RATES, &[wrong], &mut |_| ());
+        assert!(matches!(refused, Err(MeasureError::Invalid(_))), "{wrong:?}");
+    }
+}

@@ -1,0 +1,215 @@
+//! UDP sockets as ports: whose datagrams are the packets themselves, for a tester among hosts; or carry whole IP packets, as a wire does.
+
+use std::io::{IoSlice, IoSliceMut};
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::AsRawFd;
+
+use convoy_packet::{Frame, FramePool};
+use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, setsockopt, sockopt};
+
+use crate::device::MeasureError;
+use crate::stamp::HEADER_LENGTH;
+
+/// Datagrams of a system call.
+const MESSAGES: usize = 64;
+/// The longest datagram, in bytes.
+const LONGEST: usize = 9216;
+/// What the kernel keeps of received packets, in bytes, so that the tester itself loses nothing.
+const RECEIVE_BUFFER: usize = 32 << 20;
+/// The same for a gateway, which has what a network card's ring holds: some 1,400 short packets, or 450 of 1450 bytes (the kernel takes twice
+/// the value, and counts its own structures). A longer queue would let short trials pass at rates that the gateway cannot keep.
+const GATEWAY_BUFFER: usize = 512 << 10;
+
+/// A socket that is connected to the other end.
+pub(crate) struct UdpEnd {
+    description: PortDescription,
+    counters: PortCounters,
+    socket: UdpSocket,
+    /// Bytes of each packet that the kernel makes: the headers of IPv4 and UDP, or none.
+    headers: usize,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl UdpEnd {
+    pub(crate) fn open(at: SocketAddrV4, peer: SocketAddrV4) -> Result<Self, MeasureError> {
+        let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
+        let socket = UdpSocket::bind(at).map_err(failed(format!("bind a UDP socket to {at}")))?;
+        Self::connected(socket, peer, usize::from(HEADER_LENGTH), RECEIVE_BUFFER)
+    }
+
+    /// Two sockets on loopback that send whole IP packets to each other: a wire whose ports make real system calls, and need no
+    /// privileges. The first is the tester's end, the second the gateway's.
+    pub(crate) fn wire() -> Result<[Self; 2], MeasureError> {
+        let bind = || {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let SocketAddr::V4(address) = socket.local_addr()? else { unreachable!("it was bound to IPv4") };
+            Ok((socket, address))
+        };
+        let failed =
+            |source: std::io::Error| MeasureError::Io { action: "bind to loopback".to_owned(), source };
+        let ((tester, tester_at), (gateway, gateway_at)) = (bind().map_err(failed)?, bind().map_err(failed)?);
+        Ok([
+            Self::connected(tester, gateway_at, 0, RECEIVE_BUFFER)?,
+            Self::connected(gateway, tester_at, 0, GATEWAY_BUFFER)?,
+        ])
+    }
+
+    fn connected(
+        socket: UdpSocket,
+        peer: SocketAddrV4,
+        headers: usize,
+        buffer: usize,
+    ) -> Result<Self, MeasureError> {
+        let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
+        // Where it may not force it, the kernel's limit holds.
+        let _ = setsockopt(&socket, sockopt::RcvBufForce, &buffer)
+            .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &buffer));
+        socket.connect(peer).map_err(failed(format!("find a way to {peer}")))?;
+        socket.set_nonblocking(true).map_err(failed("make a socket non-blocking".to_owned()))?;
+        let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu)
+            .map_err(|errno| failed(format!("ask for the MTU to {peer}"))(errno.into()))?;
+        Ok(Self {
+            description: PortDescription {
+                name: format!("to {peer}"),
+                kind: PortKind::Udp,
+                mtu: usize::try_from(mtu).unwrap_or(0).min(LONGEST),
+            },
+            counters: PortCounters::default(),
+            socket,
+            headers,
+            buffers: vec![vec![0; LONGEST]; MESSAGES],
+        })
+    }
+
+    fn failed(&self, action: &str, errno: Errno) -> PortError {
+        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source: errno.into() }
+    }
+
+    fn read(&mut self, limit: usize) -> Result<Vec<usize>, PortError> {
+        let headers = self.headers;
+        let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
+            .buffers
+            .iter_mut()
+            .take(limit)
+            .map(|buffer| [IoSliceMut::new(&mut buffer[headers..])])
+            .collect();
+        let flags = MsgFlags::MSG_DONTWAIT;
+        // These point into the slices, so that they cannot outlive the call.
+        let mut messages = MultiHeaders::<SockaddrIn>::preallocate(slices.len(), None);
+        let read = recvmmsg(self.socket.as_raw_fd(), &mut messages, slices.iter_mut(), flags, None);
+        let lengths = read.map(|read| read.map(|message| message.bytes).collect());
+        match lengths {
+            Ok(lengths) => Ok(lengths),
+            // What ICMP said of an earlier packet is no failure of the socket.
+            Err(
+                Errno::EAGAIN | Errno::EINTR | Errno::ECONNREFUSED | Errno::EHOSTUNREACH | Errno::ENETUNREACH,
+            ) => Ok(Vec::new()),
+            Err(errno) => Err(self.failed("receive", errno)),
+        }
+    }
+}
+
+impl Port for UdpEnd {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        self.counters.system_calls += 1;
+        let (headers, lengths) = (self.headers, self.read(limit.min(MESSAGES))?);
+        for (buffer, length) in self.buffers.iter_mut().zip(&lengths) {
+            if headers > 0 {
+                // What a stamp's reader looks at.
+                buffer[0] = 0x45;
+            }
+            match pool.take_filled(&buffer[..headers + length], 0) {
+                Some(frame) => {
+                    self.counters.received_packets += 1;
+                    self.counters.received_bytes += (headers + length) as u64;
+                    burst.push(frame);
+                }
+                None => self.counters.receive_dropped += 1,
+            }
+        }
+        Ok(lengths.len())
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let (headers, count) = (self.headers, burst.len().min(MESSAGES));
+        let slices: Vec<[IoSlice<'_>; 1]> = burst[..count]
+            .iter()
+            .map(|frame| [IoSlice::new(frame.get(headers..).unwrap_or_default())])
+            .collect();
+        // The socket is connected.
+        let addresses = [None; MESSAGES];
+        self.counters.system_calls += 1;
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let mut messages = MultiHeaders::<SockaddrIn>::preallocate(count, None);
+        let sent = sendmmsg(self.socket.as_raw_fd(), &mut messages, &slices, addresses, [], flags);
+        let sent = match sent.map(Iterator::count) {
+            Ok(sent) => sent,
+            // The tester drops what has no room, as a wire does.
+            Err(
+                Errno::EAGAIN
+                | Errno::ENOBUFS
+                | Errno::EINTR
+                | Errno::ECONNREFUSED
+                | Errno::EHOSTUNREACH
+                | Errno::ENETUNREACH
+                | Errno::EPERM,
+            ) => 0,
+            Err(errno) => return Err(self.failed("send", errno)),
+        };
+        for frame in burst.drain(..sent) {
+            self.counters.sent_packets += 1;
+            self.counters.sent_bytes += frame.len() as u64;
+            pool.give_back(frame);
+        }
+        Ok(sent)
+    }
+
+    fn counters(&self) -> PortCounters {
+        self.counters
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stamp::Stamp;
+
+    #[test]
+    fn packets_pass_from_socket_to_socket_with_their_stamps() {
+        let address = |text: &str| text.parse().expect("an address");
+        let (here, there) = (address("127.0.0.1:39017"), address("127.0.0.2:39017"));
+        let mut near = UdpEnd::open(here, there).expect("loopback");
+        let mut far = UdpEnd::open(there, here).expect("loopback");
+        let mut pool = FramePool::new(256, 0);
+        let mut burst: Vec<Frame> = Vec::new();
+        for sequence in 0..3 {
+            let mut frame = pool.take_filled(&[0x45; 64], 0).expect("a frame");
+            Stamp { stream: 1, sequence, sent_ns: 5 }.write(&mut frame);
+            burst.push(frame);
+        }
+        assert_eq!(near.send(&mut pool, &mut burst).expect("it sends"), 3);
+        let mut received = Vec::new();
+        for _ in 0..1000 {
+            far.receive(&mut pool, 64, &mut received).expect("it receives");
+            if received.len() == 3 {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        let numbers: Vec<u64> =
+            received.iter().filter_map(|frame| Stamp::read(frame)).map(|stamp| stamp.sequence).collect();
+        assert_eq!(numbers, [0, 1, 2]);
+        assert!(received.iter().all(|frame| frame.len() == 64));
+    }
+}

@@ -1,0 +1,348 @@
+//! The tester: it sends a trial's packets by one port and counts them at another.
+
+use convoy_gateway::clock::{Clock, VirtualTime};
+use convoy_packet::{Frame, FramePool};
+use convoy_port::Port;
+
+use crate::account::{Account, Reordering};
+use crate::device::{DeviceUnderTest, MeasureError, Outcome, PhaseCounts, Trial};
+use crate::flow::{Flow, Packets};
+use crate::latency::Times;
+use crate::schedule::Schedule;
+use crate::stamp::Stamp;
+
+/// Packets sent or received at a time.
+const BURST: usize = 32;
+/// Room behind each packet, in bytes.
+const TAIL: usize = 64;
+/// A tester that could not send for longer than this, a time slice of the kernel's, and owes more than a burst does not make up for it in one
+/// go, in ns.
+const MOST_LATE_NS: u64 = 4_000_000;
+/// The trial is over once nothing has arrived for so long after the last packet was sent, or everything has.
+const QUIET_NS: u64 = 200_000_000;
+/// It is over at any rate so long after (RFC 2544, section 23, waits two seconds).
+const MOST_WAIT_NS: u64 = 2_000_000_000;
+/// Packets of a trial, each way: what is kept of each is a bit.
+const MOST_PACKETS: u64 = 4_000_000_000;
+/// What a round takes of virtual time, in ns.
+const ROUND_NS: u64 = 1_000;
+
+/// How a tester tells the packets apart that come to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// By their stamps.
+    Stamps,
+    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are encrypted, so that times are not known.
+    EspNumbers,
+}
+
+/// Where packets are sent and received.
+pub struct End {
+    /// The device's port on this side is its other end.
+    pub port: Box<dyn Port>,
+    /// Frames for what is sent, and for what a port copies.
+    pub pool: FramePool,
+    /// How what comes is told apart.
+    pub reads: Reads,
+}
+
+impl End {
+    /// An end with so many frames that trials do not run out of them before the device's queues are full.
+    ///
+    /// # Errors
+    /// [`MeasureError::Invalid`] if the process has no memory for frames.
+    pub fn new(port: Box<dyn Port>) -> Result<Self, MeasureError> {
+        const FRAMES: (usize, usize) = (16_384, 2_048);
+        let pool = FramePool::in_region(FRAMES.0, FRAMES.1, 0);
+        let pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
+        Ok(Self { port, pool, reads: Reads::Stamps })
+    }
+
+    /// The same end where ESP comes.
+    #[must_use]
+    pub fn reading(self, reads: Reads) -> Self {
+        Self { reads, ..self }
+    }
+}
+
+/// How time passes for a tester.
+pub enum Time {
+    /// As the machine's clock says.
+    Machine(Clock),
+    /// By a microsecond or more in each round, so that a slow or busy machine changes nothing.
+    Virtual(VirtualTime),
+}
+
+impl Time {
+    /// The machine's.
+    pub fn machine() -> Self {
+        Self::Machine(Clock::start())
+    }
+
+    #[inline]
+    fn now_ns(&self) -> u64 {
+        match self {
+            Self::Machine(clock) => clock.now_ns(),
+            Self::Virtual(time) => time.now_ns(),
+        }
+    }
+
+    /// Passes a round in which something moved last at this time. The longer that is ago the longer a round takes, so that waiting for the end
+    /// of a trial takes few rounds, and times are still exact to a part in 256.
+    fn pass_round(&self, moved_ns: u64) {
+        if let Self::Virtual(time) = self {
+            let now_ns = time.now_ns();
+            time.advance_to(now_ns + ROUND_NS.max((now_ns - moved_ns) / 256));
+        }
+    }
+}
+
+/// What is done in each round beside the tester's own part.
+type Drive = Box<dyn FnMut() -> Result<(), MeasureError>>;
+
+/// Two ends with a device between them.
+pub struct Tester {
+    ends: [End; 2],
+    flow: Flow,
+    time: Time,
+    trials: u32,
+    drive: Drive,
+    burst: Vec<Frame>,
+}
+
+/// One way of a trial under way.
+struct Stream {
+    id: u32,
+    packets: Packets,
+    sent: u64,
+    account: Account,
+    times: Times,
+    foreign: u64,
+    /// When the first packet was due; later where the tester fell behind.
+    begin_ns: u64,
+    first_begin_ns: u64,
+    received_while_sending: u64,
+    /// The first number of ESP that came: an SA counts on from trial to trial.
+    first_number: Option<u64>,
+}
+
+impl Stream {
+    #[inline]
+    fn arrive(&mut self, reads: Reads, packet: &[u8], now_ns: u64, is_sending: bool) {
+        let (sequence, sent_ns) = match reads {
+            Reads::Stamps => match Stamp::read(packet).filter(|stamp| stamp.stream == self.id) {
+                Some(Stamp { sequence, sent_ns, .. }) => (Some(sequence), Some(sent_ns)),
+                None => (None, None),
+            },
+            Reads::EspNumbers => {
+                let number = esp_number(packet);
+                let first = self.first_number.or(number);
+                self.first_number = first;
+                (number.zip(first).and_then(|(number, first)| number.checked_sub(first)), None)
+            }
+        };
+        let Some(sequence) = sequence else {
+            self.foreign += 1;
+            return;
+        };
+        if self.account.arrive(sequence) {
+            self.received_while_sending += u64::from(is_sending);
+            if let Some(sent_ns) = sent_ns {
+                self.times.record(now_ns.saturating_sub(sent_ns));
+            }
+        }
+    }
+}
+
+/// The lower 32 bits of the number of an ESP packet in IPv4.
+fn esp_number(packet: &[u8]) -> Option<u64> {
+    const ESP: u8 = 50;
+    let is_esp = packet.first() == Some(&0x45) && packet.get(9) == Some(&ESP);
+    let number = packet.get(24..28).filter(|_| is_esp)?;
+    Some(u64::from(u32::from_be_bytes(number.try_into().ok()?)))
+}
+
+impl Tester {
+    /// A tester whose first end sends `flow` and whose second sends it back.
+    pub fn new(ends: [End; 2], flow: Flow, time: Time) -> Self {
+        Self { ends, flow, time, trials: 0, drive: Box::new(|| Ok(())), burst: Vec::with_capacity(BURST) }
+    }
+
+    /// The same tester, which does something in each of its rounds: for a device without threads of its own.
+    #[must_use]
+    pub fn driving(self, drive: impl FnMut() -> Result<(), MeasureError> + 'static) -> Self {
+        Self { drive: Box::new(drive), ..self }
+    }
+
+    /// The longest packet that both of its ports take, in bytes.
+    pub fn mtu(&self) -> usize {
+        self.ends.iter().map(|end| end.port.description().mtu).min().unwrap_or(0)
+    }
+
+    fn streams(&mut self, trial: &Trial, packets: u64) -> Vec<Stream> {
+        self.trials = self.trials.wrapping_add(1);
+        let begin_ns = self.time.now_ns();
+        let stream = |way: usize| Stream {
+            id: (self.trials << 1) | way as u32,
+            packets: Packets::new(if way == 0 { self.flow } else { self.flow.reversed() }, trial.lengths),
+            sent: 0,
+            account: Account::new(packets),
+            times: Times::new(),
+            foreign: 0,
+            begin_ns,
+            first_begin_ns: begin_ns,
+            received_while_sending: 0,
+            first_number: None,
+        };
+        (0..trial.ways.count()).map(stream).collect()
+    }
+
+    /// Sends what is due of one way, a burst at most. What the device's port has no room for is lost, as on a wire.
+    fn send(&mut self, way: usize, stream: &mut Stream, schedule: &Schedule) -> Result<bool, MeasureError> {
+        let now_ns = self.time.now_ns();
+        let mut due = schedule.due(now_ns.saturating_sub(stream.begin_ns));
+        if due == stream.sent {
+            return Ok(false);
+        }
+        let late_ns = now_ns.saturating_sub(stream.begin_ns + schedule.time_of(stream.sent));
+        if late_ns > MOST_LATE_NS && due - stream.sent > BURST as u64 {
+            stream.begin_ns += late_ns;
+            due = schedule.due(now_ns - stream.begin_ns);
+        }
+        let End { port, pool, .. } = &mut self.ends[way];
+        let until = due.min(stream.sent + BURST as u64);
+        for sequence in stream.sent..until {
+            if let Some(mut frame) = pool.take_filled(stream.packets.of(sequence), TAIL) {
+                Stamp { stream: stream.id, sequence, sent_ns: now_ns }.write(&mut frame);
+                self.burst.push(frame);
+            }
+        }
+        stream.sent = until;
+        port.send(pool, &mut self.burst)?;
+        pool.give_back_burst(&mut self.burst);
+        Ok(true)
+    }
+
+    /// Takes what has arrived at an end; `streams` is what goes there.
+    fn receive(
+        &mut self,
+        end: usize,
+        stream: Option<&mut Stream>,
+        is_sending: bool,
+    ) -> Result<bool, MeasureError> {
+        let End { port, pool, reads } = &mut self.ends[end];
+        port.receive(pool, BURST, &mut self.burst)?;
+        if self.burst.is_empty() {
+            return Ok(false);
+        }
+        let now_ns = self.time.now_ns();
+        if let Some(stream) = stream {
+            for frame in &self.burst {
+                stream.arrive(*reads, frame, now_ns, is_sending);
+            }
+        }
+        pool.give_back_burst(&mut self.burst);
+        Ok(true)
+    }
+
+    fn run(&mut self, streams: &mut [Stream], schedule: &Schedule) -> Result<(), MeasureError> {
+        let packets = schedule.packets();
+        let (mut end_ns, mut moved_ns) = (None, self.time.now_ns());
+        loop {
+            let (mut is_sending, mut moved) = (false, false);
+            for (way, stream) in streams.iter_mut().enumerate() {
+                moved |= self.send(way, stream, schedule)?;
+                is_sending |= stream.sent < packets;
+            }
+            (self.drive)()?;
+            for end in [1, 0] {
+                moved |= self.receive(end, streams.get_mut(1 - end), is_sending)?;
+            }
+            let now_ns = self.time.now_ns();
+            if moved {
+                moved_ns = now_ns;
+            }
+            self.time.pass_round(moved_ns);
+            if is_sending {
+                continue;
+            }
+            let end_ns = *end_ns.get_or_insert(now_ns);
+            let quiet_ns = now_ns.saturating_sub(moved_ns);
+            let is_complete = streams.iter().all(|stream| stream.account.received() == packets);
+            // Duplicates may follow what is complete.
+            let is_over = quiet_ns > QUIET_NS || (is_complete && quiet_ns > QUIET_NS / 20);
+            if is_over || now_ns - end_ns > MOST_WAIT_NS {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl DeviceUnderTest for Tester {
+    fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
+        let mtu = self.mtu();
+        if usize::from(trial.lengths.longest()) > mtu {
+            let longest = trial.lengths.longest();
+            let what = format!("packets of {longest} bytes do not fit the device's MTU of {mtu} bytes");
+            return Err(MeasureError::Invalid(what));
+        }
+        let schedule = Schedule::new(&trial.phases);
+        let packets = schedule.packets();
+        if packets > MOST_PACKETS {
+            let what =
+                format!("a trial of {packets} packets; there may be {MOST_PACKETS}: make trials shorter");
+            return Err(MeasureError::Invalid(what));
+        }
+        let mut streams = self.streams(trial, packets);
+        self.run(&mut streams, &schedule)?;
+        Ok(outcome(&streams, &schedule))
+    }
+}
+
+fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
+    let ways = streams.len().max(1) as f64;
+    let mut all = Outcome::default();
+    let mut times = Times::new();
+    let mut extents = 0.0;
+    for stream in streams {
+        let Stream { account, sent, .. } = stream;
+        all.sent += sent;
+        all.received += account.received();
+        all.duplicated += account.duplicated();
+        all.foreign += stream.foreign;
+        let Reordering { packets, mean_extent, greatest_extent } = account.reordering();
+        all.reordering.packets += packets;
+        all.reordering.greatest_extent = all.reordering.greatest_extent.max(greatest_extent);
+        extents += packets as f64 * mean_extent;
+        times.add(&stream.times);
+        let seconds = seconds_of(stream, schedule);
+        all.sent_per_second += *sent as f64 / seconds / ways;
+        all.received_per_second += stream.received_while_sending as f64 / seconds / ways;
+    }
+    all.reordering.mean_extent = extents / all.reordering.packets.max(1) as f64;
+    all.latency = times.latency();
+    all.phases = schedule.ranges().map(|range| phase(streams, schedule, range)).collect();
+    all
+}
+
+/// How long a stream took, in seconds: as it should, and by how much the tester fell behind.
+fn seconds_of(stream: &Stream, schedule: &Schedule) -> f64 {
+    let last = stream.sent.saturating_sub(1);
+    let planned_ns = schedule.time_of(last);
+    let gap_ns = planned_ns - schedule.time_of(last.saturating_sub(1));
+    let late_ns = stream.begin_ns - stream.first_begin_ns;
+    (planned_ns + gap_ns.max(1) + late_ns) as f64 / 1e9
+}
+
+fn phase(streams: &[Stream], schedule: &Schedule, range: std::ops::Range<u64>) -> PhaseCounts {
+    let begin_ns = schedule.time_of(range.start);
+    let mut counts = PhaseCounts::default();
+    for stream in streams {
+        let (lost, last) = stream.account.missing(range.clone());
+        counts.sent += range.end - range.start;
+        counts.lost += lost;
+        let last_s = last.map(|last| (schedule.time_of(last) - begin_ns) as f64 / 1e9);
+        counts.last_lost_s = [counts.last_lost_s, last_s].into_iter().flatten().reduce(f64::max);
+    }
+    counts
+}

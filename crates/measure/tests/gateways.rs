@@ -1,0 +1,77 @@
+//! The tester with two gateways in between: in virtual time, so that a busy machine changes nothing, and on threads.
+
+use convoy_measure::{
+    DeviceUnderTest, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,
+};
+
+fn pair(service: Service) -> Pair {
+    Pair { engine: "[[engine]]\nname = \"software\"\nkind = \"software\"".to_owned(), ..Pair::of(service) }
+}
+
+fn send(device: &mut dyn DeviceUnderTest, rate: f64, packets: u64, lengths: Lengths, ways: Ways) -> Outcome {
+    let phases = vec![Phase::of_packets(packets, rate)];
+    device.trial(&Trial { phases, lengths, ways }).expect("gateways that work")
+}
+
+fn passes(service: &Service, lengths: &[Lengths], ways: Ways) {
+    let mut device = pair(service.clone()).simulated().expect("gateways");
+    for lengths in lengths {
+        let outcome = send(&mut device, 500_000.0, 300, *lengths, ways);
+        let all = 300 * ways.count() as u64;
+        assert_eq!((outcome.sent, outcome.received), (all, all), "{service:?} {lengths} {ways:?}");
+        assert_eq!((outcome.duplicated, outcome.foreign, outcome.reordering.packets), (0, 0, 0));
+    }
+}
+
+#[test]
+fn every_packet_passes_two_gateways_at_every_length_and_both_ways() {
+    let gcm = Service::Ipsec("aes128gcm16".to_owned());
+    passes(&gcm, Lengths::USUAL, Ways::One);
+    passes(&gcm, &[Lengths::Imix, Lengths::All(9000)], Ways::Both);
+    let others = ["aes128-sha1", "des-sha1", "3des-sha1"].map(|name| Service::Ipsec(name.to_owned()));
+    for service in others.iter().chain([&Service::Forward]) {
+        passes(service, &[Lengths::All(64), Lengths::All(1518)], Ways::Both);
+    }
+}
+
+#[test]
+fn packets_of_many_tunnels_pass() {
+    let many = Pair { tunnels: 300, ..pair(Service::Ipsec("aes128gcm16".to_owned())) };
+    let mut device = many.simulated().expect("gateways");
+    let outcome = send(&mut device, 500_000.0, 1_000, Lengths::Imix, Ways::One);
+    assert_eq!(outcome.received, 1_000);
+}
+
+#[test]
+fn gateways_on_threads_carry_a_little_and_say_how_busy_they_were() {
+    let mut device = pair(Service::Ipsec("aes128gcm16".to_owned())).start().expect("gateways");
+    device.utilisation();
+    let outcome = send(&mut device, 2_000.0, 1_000, Lengths::All(512), Ways::One);
+    // A busy machine may lose some, never nearly all.
+    assert!(outcome.received > 500, "{}", outcome.received);
+    assert!(outcome.latency.p50_us > 0.0);
+    let utilisation = device.utilisation().expect("it has a thread of its own");
+    assert!(utilisation.busy_rounds > 0 && (0.0..1.0).contains(&utilisation.part()), "{utilisation:?}");
+}
+
+#[test]
+fn a_proposal_that_is_none_is_named() {
+    let Err(error) = pair(Service::Ipsec("rot13".to_owned())).start() else { panic!("there is none") };
+    assert!(error.to_string().contains("rot13"), "{error}");
+}
+
+#[test]
+fn a_gateway_of_each_scheme_encrypts_what_comes_over_its_wires() {
+    for scheme in Scheme::ALL {
+        for service in [Service::Ipsec("aes128gcm16".to_owned()), Service::Forward] {
+            let mut device = scheme.start(&service, &Placement::here()).expect("a gateway");
+            // Twice, since the second trial's numbers of ESP go on from the first one's.
+            for _ in 0..2 {
+                let outcome = send(&mut device, 2_000.0, 1_000, Lengths::All(1450), Ways::One);
+                assert_eq!((outcome.sent, outcome.duplicated), (1_000, 0));
+                // A busy machine may lose some, never nearly all.
+                assert!(outcome.received > 500, "{scheme:?} {service:?}: {}", outcome.received);
+            }
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The tester against a link whose rate, delay, loss and reordering are known, in virtual time: it finds each.
+
+use std::sync::Arc;
+
+use convoy_gateway::clock::VirtualTime;
+use convoy_measure::{
+    DeviceUnderTest, End, Flow, Goal, Lengths, Outcome, Phase, Rates, Shape, Tester, Time, Trial, Ways,
+    search,
+};
+use convoy_port::memory::{self, Faults, Now};
+
+const MTU: usize = 9000;
+/// Packets of the link's rings, more than arrive between two rounds.
+const RING: usize = 1024;
+
+/// A tester at both ends of a link with faults each way.
+fn tester(there: Faults, back: Faults) -> Tester {
+    let time = VirtualTime::new();
+    let clock = time.clone();
+    let now: Now = Arc::new(move || clock.now_ns());
+    let (near, far) = memory::faulty_link("near", "far", RING, MTU, [there, back], &now);
+    let ends = [near, far].map(|port| End::new(Box::new(port)).expect("memory for frames"));
+    Tester::new(ends, flow(), Time::Virtual(time))
+}
+
+fn flow() -> Flow {
+    let address = |text: &str| text.parse().expect("an address");
+    Flow { from: address("10.1.0.1:9000"), to: address("10.2.0.1:9000"), hosts: 1 }
+}
+
+fn near(found: f64, known: f64) -> bool {
+    (found - known).abs() <= known * 0.01
+}
+
+fn send(tester: &mut Tester, packets_per_second: f64, seconds: f64, ways: Ways) -> Outcome {
+    let phases = vec![Phase { packets_per_second, seconds }];
+    tester.trial(&Trial { phases, lengths: Lengths::All(64), ways }).expect("a link does not fail")
+}
+
+#[test]
+fn delay_is_found_within_a_percent_and_nothing_else() {
+    for delay_ns in [200_000, 1_000_000, 25_000_000] {
+        let mut tester = tester(Faults { delay_ns, ..Faults::default() }, Faults::default());
+        let outcome = send(&mut tester, 50_000.0, 0.2, Ways::One);
+        assert_eq!((outcome.sent, outcome.received, outcome.duplicated), (10_000, 10_000, 0));
+        assert_eq!(outcome.reordering.packets + outcome.foreign, 0);
+        let known_us = delay_ns as f64 / 1000.0;
+        for us in [outcome.latency.least_us, outcome.latency.p50_us, outcome.latency.most_us] {
+            assert!(near(us, known_us), "{us} of {known_us}");
+        }
+    }
+}
+
+#[test]
+fn loss_and_duplication_are_found_within_a_percent() {
+    for part in [0.05, 0.2] {
+        let faults = Faults { loss: part, duplication: part, ..Faults::default() };
+        let outcome = send(&mut tester(faults, Faults::default()), 400_000.0, 1.0, Ways::One);
+        // By chance alone 400,000 packets of which one in twenty is lost differ by less than this from seed to seed.
+        assert!((outcome.loss_ratio() - part).abs() < part * 0.02, "{} of {part}", outcome.loss_ratio());
+        let twice = outcome.duplicated as f64 / outcome.received as f64;
+        assert!((twice - part).abs() < part * 0.02, "{twice} of {part}");
+    }
+}
+
+#[test]
+fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
+    use convoy_packet::FramePool;
+    use convoy_port::Port;
+    // The tester owns its ports; so the same link is driven once more beside it, with the same packets.
+    let faults =
+        Faults { loss: 0.03, duplication: 0.02, reordering: 0.01, overtaken_by: 5, ..Faults::default() };
+    let outcome = send(&mut tester(faults, Faults::default()), 100_000.0, 1.0, Ways::One);
+    let now: Now = Arc::new(|| 0);
+    let (mut a, mut b) = memory::faulty_link("a", "b", RING, MTU, [faults, Faults::default()], &now);
+    let (mut pool, mut burst) = (FramePool::new(64, 0), Vec::new());
+    for _ in 0..100_000 {
+        burst.push(pool.take_filled(&[0; 64], 64).expect("a frame"));
+        a.send(&mut pool, &mut burst).expect("memory does not fail");
+        b.receive(&mut pool, 64, &mut burst).expect("memory does not fail");
+        pool.give_back_burst(&mut burst);
+    }
+    let counts = b.fault_counts();
+    assert_eq!((outcome.lost(), outcome.duplicated), (counts.lost, counts.duplicated));
+    // Those that are held at the very end have nothing behind them that would overtake.
+    let at_the_end = counts.overtaken - outcome.reordering.packets;
+    assert!(at_the_end <= 1, "{} of {}", outcome.reordering.packets, counts.overtaken);
+}
+
+#[test]
+fn reordering_and_its_extent_are_found_within_a_percent() {
+    for (part, overtaken_by) in [(0.02, 3), (0.005, 20)] {
+        let faults = Faults { reordering: part, overtaken_by, ..Faults::default() };
+        let outcome = send(&mut tester(faults, Faults::default()), 500_000.0, 0.8, Ways::One);
+        assert_eq!(outcome.lost(), 0);
+        let found = outcome.reordering;
+        let ratio = found.packets as f64 / outcome.sent as f64;
+        // By chance alone some thousand packets in 400,000 differ by less than this from seed to seed.
+        assert!((ratio - part).abs() < part * 0.06, "{ratio} of {part}");
+        // Those that overtake may be followed by one that was overtaken itself.
+        let extent = f64::from(overtaken_by) * (1.0 + part);
+        assert!((found.mean_extent - extent).abs() < extent * 0.06, "{} of {extent}", found.mean_extent);
+        assert!(found.greatest_extent >= u64::from(overtaken_by));
+    }
+}
+
+#[test]
+fn the_rate_is_found_within_a_percent_one_way_and_both() {
+    let goal = Goal { loss_ratio: 0.0, width: 0.004, trial_s: 0.2, sum_s: 0.2, exceed_ratio: 0.0 };
+    let goals = [goal, Goal { loss_ratio: 0.005, ..goal }];
+    for (rate, ways) in [(37_000.0, Ways::One), (290_000.0, Ways::One), (83_000.0, Ways::Both)] {
+        let faults = Faults { packets_per_second: rate, queue_packets: 8, ..Faults::default() };
+        // The way back is no bottleneck.
+        let back = Faults { packets_per_second: rate * 3.0, ..faults };
+        let shape = Shape { lengths: Lengths::All(64), ways };
+        let rates = Rates { least: 1000.0, most: 900_000.0 };
+        let mut device = tester(faults, back);
+        let searched = search(&mut device, shape, rates, &goals, &mut |_| ()).expect("a link does not fail");
+        // Half of both ways' packets meet the bottleneck.
+        let lossy = if ways == Ways::Both { rate / (1.0 - 0.01) } else { rate / (1.0 - 0.005) };
+        for (found, known) in searched.found.iter().zip([rate, lossy]) {
+            let found = found.packets_per_second.expect("some rate passes");
+            assert!(near(found, known), "{found} of {known}, {ways:?}");
+        }
+        assert!(searched.most_received_per_second > rate * 0.98);
+    }
+}
+
+#[test]
+fn an_overloaded_link_recovers_once_its_queue_is_empty() {
+    let queue_packets = 4_000;
+    let faults = Faults { packets_per_second: 100_000.0, queue_packets, ..Faults::default() };
+    let mut tester = tester(faults, Faults::default());
+    let phase = |packets_per_second, seconds| Phase { packets_per_second, seconds };
+    let phases = vec![phase(110_000.0, 1.0), phase(50_000.0, 0.5)];
+    let trial = Trial { phases, lengths: Lengths::All(64), ways: Ways::One };
+    let outcome = tester.trial(&trial).expect("a link does not fail");
+    let [over, after] = outcome.phases[..] else { panic!("two phases") };
+    // A tenth more comes than leaves, and the queue takes 4000 of these.
+    assert!(near(over.lost as f64, 10_000.0 - queue_packets as f64), "{}", over.lost);
+    // The first packet may still find the queue full.
+    assert!(after.lost <= 1, "{after:?}");
+    // The longest wait is that of a full queue.
+    assert!(near(outcome.latency.most_us, queue_packets as f64 * 10.0), "{}", outcome.latency.most_us);
+}
