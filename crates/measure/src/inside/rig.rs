@@ -12,6 +12,7 @@ use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortError};
 use convoy_scheduler::Input;
 
+use super::median;
 use super::stamped::{Stamped, Taken};
 use crate::device::MeasureError;
 use crate::flow::Packets;
@@ -19,8 +20,9 @@ use crate::gateways::{Service, flow, site};
 use crate::lengths::Lengths;
 use crate::sockets::UdpEnd;
 
-/// Pairs of stamps by which their own cost is measured.
-const STAMPS: usize = 10_001;
+/// Stamps of a run by which their own cost is measured, and runs.
+const STAMPS: usize = 100;
+const RUNS: usize = 101;
 /// How long a wire may take to deliver what was sent, in calls.
 const PATIENCE: usize = 1_000_000;
 
@@ -155,12 +157,15 @@ impl Rig {
     }
 }
 
-/// What a stamp takes, in ns.
+/// What a stamp takes, in ns: the median over runs that are too short for a busy machine to interrupt many of them.
 fn stamp_ns() -> f64 {
-    let began = Instant::now();
-    let mut last = began;
-    for _ in 0..STAMPS {
-        last = std::hint::black_box(Instant::now());
-    }
-    ns(began, last) / STAMPS as f64
+    let run = |_| {
+        let began = Instant::now();
+        let mut last = began;
+        for _ in 0..STAMPS {
+            last = std::hint::black_box(Instant::now());
+        }
+        ns(began, last) / STAMPS as f64
+    };
+    median((0..RUNS).map(run).collect())
 }
