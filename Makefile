@@ -7,9 +7,9 @@ CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
 # DPDK's devices come with a program that is built where DPDK is; install.sh has tried to get it by then.
 DPDK = $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && echo dpdk)
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
-FEATURES ?= card
+FEATURES ?= card $(DPDK)
 # Tests, lints and documentation are of everything at once, the card included: with one set of features, nothing is compiled twice.
-EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy-%/linked)
+EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \

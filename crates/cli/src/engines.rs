@@ -35,6 +35,13 @@ fn print(engine: &EngineOverview) {
     if let Some(left_out) = &engine.left_out {
         println!("  not supported: {left_out}");
     }
+    for device in &engine.devices {
+        println!("  device {}: {}", device.device, device.summary);
+        match &device.why_not {
+            Some(why_not) => println!("    not usable: {why_not}"),
+            None => println!("    says that it does: {}", device.algorithms.join(", ")),
+        }
+    }
     if !engine.costs.is_empty() {
         let mut table = new_table(&["algorithm", "t_init ns", "t_block ns (16 bytes)"]);
         for cost in &engine.costs {

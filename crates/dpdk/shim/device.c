@@ -1,4 +1,5 @@
 /* Crypto devices: what they say of themselves, and their sessions. */
+#define _GNU_SOURCE
 #include "internal.h"
 #include <errno.h>
 #include <stdio.h>
@@ -168,4 +169,8 @@ void *convoy_dpdk_session(struct convoy_device *device, const struct convoy_sess
   return rte_cryptodev_sym_session_create(device->id, first, device->sessions);
 }
 
-void convoy_dpdk_session_free(struct convoy_device *device, void *session) { rte_cryptodev_sym_session_free(device->id, session); }
+void convoy_dpdk_session_free(struct convoy_device *device, void *session) {
+  /* Not every driver wipes a session. The caller makes no other meanwhile, so it is still nobody's. The workers' sessions of a scheduler stay
+     as they are until they are used again. */
+  if (rte_cryptodev_sym_session_free(device->id, session) == 0) explicit_bzero(session, device->sessions->elt_size);
+}

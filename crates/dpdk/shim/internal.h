@@ -15,7 +15,7 @@ struct convoy_device {
 struct convoy_private {
   uint8_t nonce[CONVOY_NONCE]; /* the first: every session says so */
   uint8_t aad[CONVOY_AAD];
-  uint8_t digest[CONVOY_DIGEST];
+  uint8_t digest[64]; /* as long as a whole hash, whatever a driver writes of it */
   uint64_t cookie;
   uint32_t slot;
   uint32_t is_out;

@@ -4,10 +4,10 @@
 #include <stdint.h>
 #include <stdbool.h>
 
-/* Room for a nonce, for additional data and for a digest, in bytes. */
+/* Room for a nonce, for additional data and for the longest ICV, in bytes. */
 #define CONVOY_NONCE 16
 #define CONVOY_AAD 16
-#define CONVOY_DIGEST 64
+#define CONVOY_DIGEST 32
 
 /* As in src/algorithm.rs. */
 enum convoy_cipher { CIPHER_NULL, CIPHER_GCM, CIPHER_GMAC, CIPHER_CHACHA, CIPHER_CBC, CIPHER_CTR, CIPHER_3DES, CIPHER_DES };
@@ -40,7 +40,6 @@ struct convoy_job {
   uint32_t packet_len, cipher_start, cipher_len, auth_start, auth_len;
   uint32_t digest_at; /* in the packet, or DIGEST_ASIDE: in the operation */
   uint8_t kind;       /* enum convoy_kind */
-  uint8_t nonce_len, aad_len;
   uint8_t nonce[CONVOY_NONCE], aad[CONVOY_AAD], digest[CONVOY_DIGEST];
 };
 #define DIGEST_ASIDE UINT32_MAX

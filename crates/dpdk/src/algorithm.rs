@@ -42,6 +42,15 @@ impl Cipher {
         matches!(self, Self::Gcm | Self::ChaCha20Poly1305)
     }
 
+    /// What it ciphers is a multiple of this, in bytes.
+    pub const fn block_len(self) -> usize {
+        match self {
+            Self::Cbc => 16,
+            Self::TripleDes | Self::Des => 8,
+            _ => 1,
+        }
+    }
+
     /// The nonce or IV as a device takes it, in bytes.
     pub const fn nonce_len(self) -> usize {
         match self {

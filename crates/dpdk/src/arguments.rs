@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-/// EAL's memory without huge pages, in MiB: sessions, operations and rings of some devices.
-const MIB_WITHOUT_HUGE_PAGES: &str = "256";
+/// EAL's memory without huge pages, in MiB: sessions, operations and rings of some devices. Pages that nothing has touched take no memory.
+const MIB_WITHOUT_HUGE_PAGES: &str = "512";
 
 /// Whether a device's name is a PCI address (`0000:1a:01.0`).
 pub fn is_pci_address(name: &str) -> bool {
@@ -81,6 +81,6 @@ mod tests {
             with_vdevs.contains(&"--no-pci".to_owned()) && with_vdevs.contains(&"--in-memory".to_owned())
         );
         let with_pci = arguments(["0000:1a:01.0", "crypto_null0", "0000:1a:01.0"], false).join(" ");
-        assert!(with_pci.ends_with("--no-huge -m 256 -a 0000:1a:01.0"), "{with_pci}");
+        assert!(with_pci.ends_with("--no-huge -m 512 -a 0000:1a:01.0"), "{with_pci}");
     }
 }

@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use convoy_dpdk::{
-    Batch, Cipher, Device, Eal, Ended, Hash, Icv, Job, Queue, Session, SessionKeys, Suite, default_arguments,
+    Batch, Cipher, DIGEST_BYTES, Device, Eal, Ended, Hash, Icv, Job, Queue, Session, SessionKeys, Suite,
+    default_arguments,
 };
 use convoy_packet::{Frame, FramePool, FrameSize};
 
@@ -178,7 +179,13 @@ fn what_a_full_queue_does_not_take_waits_and_is_done() {
     let mut frames = Vec::new();
     pool.take_burst(FrameSize::Small, FRAMES, &mut frames);
     frames.iter_mut().for_each(|frame| frame.fill(&[7; 64]).expect("fits"));
-    let job = Job { cipher: (0, 64), auth: (0, 0), icv: Icv::Aside([0; 64]), nonce: [0; 16], aad: [0; 12] };
+    let job = Job {
+        cipher: (0, 64),
+        auth: (0, 0),
+        icv: Icv::Aside([0; DIGEST_BYTES]),
+        nonce: [0; 16],
+        aad: [0; 12],
+    };
     queue.submit(Frames(frames), |_, _| Some((job, &session)));
     assert!(queue.at_device() <= DEPTH as usize, "{}", queue.at_device());
     let back = wait(&mut queue);
@@ -210,7 +217,13 @@ fn a_device_that_stops_brings_nothing_and_keeps_its_frames() {
     let mut queue = device.queue().expect("one is free");
     let mut pool = FramePool::new(8, 0);
     let frames = (0..8).map(|_| pool.take_filled(&[1; 64], 0).expect("a frame")).collect();
-    let job = Job { cipher: (0, 64), auth: (0, 0), icv: Icv::Aside([0; 64]), nonce: [0; 16], aad: [0; 12] };
+    let job = Job {
+        cipher: (0, 64),
+        auth: (0, 0),
+        icv: Icv::Aside([0; DIGEST_BYTES]),
+        nonce: [0; 16],
+        aad: [0; 12],
+    };
     queue.submit(Frames(frames), |_, _| Some((job, &session)));
     device.stop();
     for _ in 0..100 {

@@ -40,6 +40,21 @@ pub struct Found {
     pub left_out: Option<&'static str>,
     /// What it can do.
     pub transforms: Vec<Transform>,
+    /// The devices among which a configuration chooses; none where there is no choice.
+    pub devices: Vec<FoundDevice>,
+}
+
+/// A device of a kind of engine that has several.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FoundDevice {
+    /// As the configuration names it.
+    pub name: String,
+    /// What it is, in one line.
+    pub summary: String,
+    /// What it says that it can do.
+    pub transforms: Vec<Transform>,
+    /// Why it cannot be an engine, if it cannot.
+    pub why_not: Option<String>,
 }
 
 /// Why a kind of engine is not there.
@@ -105,6 +120,11 @@ pub trait EngineBackend: Default {
     /// # Errors
     /// [`Missing`] says why there is none, and how to get it.
     fn find() -> Result<Found, Missing>;
+
+    /// The version of what does the work, where it is there; without starting anything for it.
+    fn version() -> Option<String> {
+        Self::find().ok().map(|found| found.version)
+    }
 
     /// Opens what needs privileges, such as a device, and returns how to make engines of this name over it: one for each worker. For more than
     /// one worker it is asked only if it works on its caller's core or [is shareable](Self::is_shareable).

@@ -3,6 +3,7 @@
 mod backend;
 mod calibrate;
 mod card;
+mod cryptodev;
 mod fault;
 mod interface;
 mod model;
@@ -11,7 +12,9 @@ mod on_core;
 mod registry;
 mod software;
 
-pub use backend::{AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, Made, Missing};
+pub use backend::{
+    AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, Missing,
+};
 pub use calibrate::{
     CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig, fingerprint,
     sample_packet,
@@ -19,6 +22,9 @@ pub use calibrate::{
 pub use card::CardEngineSettings;
 #[cfg(feature = "card")]
 pub use card::{Card, CardInFlight};
+#[cfg(feature = "dpdk")]
+pub use cryptodev::{Cryptodev, dpdk_arguments};
+pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
     Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,

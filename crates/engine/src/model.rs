@@ -99,6 +99,7 @@ impl Model {
         let description = EngineDescription {
             name,
             kind: EngineKind::Model,
+            device: None,
             placement: Placement::Lookaside,
             transforms: transforms(),
             depth: timing.depth,

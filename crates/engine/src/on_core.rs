@@ -13,6 +13,8 @@ use crate::{
     Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
     Placement, Refused, Takes,
 };
+#[cfg(feature = "dpdk")]
+pub(crate) use random::Random;
 pub(crate) use thread::Processor;
 use thread::{DEPTH, Order, Thread};
 
@@ -67,6 +69,7 @@ impl OnCore {
         move |transforms| EngineDescription {
             name,
             kind,
+            device: None,
             placement: Placement::Lookaside,
             transforms,
             depth: DEPTH,

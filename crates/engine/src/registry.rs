@@ -7,6 +7,7 @@ use convoy_settings::Checker;
 
 use crate::backend::{AutoSelect, EngineBackend, EngineContext, EngineStart, EngineTraits, Found, Missing};
 use crate::card::CardEngineSettings;
+use crate::cryptodev::CryptodevSettings;
 use crate::model::ModelSettings;
 use crate::multibuffer::MultibufferSettings;
 use crate::software::SoftwareSettings;
@@ -36,6 +37,11 @@ macro_rules! registry {
             /// Its settings where the configuration says nothing.
             pub fn default_settings(self) -> EngineSettings {
                 match self { $(Self::$kind => EngineSettings::$kind($settings::default()),)* }
+            }
+
+            /// The version of what does its work, where it is there.
+            pub(crate) fn version(self) -> Option<String> {
+                match self { $(Self::$kind => $settings::version(),)* }
             }
 
             fn search(self) -> Result<Found, Missing> {
@@ -95,6 +101,8 @@ registry! {
     Multibuffer "multibuffer" => MultibufferSettings,
     /// Real ciphers with the modelled timing of an accelerator on a shared bus.
     Model "model" => ModelSettings,
+    /// A crypto device of DPDK's.
+    Cryptodev "cryptodev" => CryptodevSettings,
     /// The verilated model of the GRIP card; real RTL, the card's cycles as its time.
     Card "card" => CardEngineSettings,
 }
@@ -106,6 +114,14 @@ impl fmt::Display for EngineKind {
 }
 
 impl EngineSettings {
+    /// DPDK's name of the device that it uses, if it uses one.
+    pub fn dpdk_device(&self) -> Option<&str> {
+        match self {
+            Self::Cryptodev(settings) => Some(&settings.device),
+            _ => None,
+        }
+    }
+
     /// Whether such an engine works on its caller's core.
     pub fn is_inline(&self) -> bool {
         self.placement() == Placement::Inline

@@ -38,6 +38,7 @@ impl Software {
         let description = EngineDescription {
             name: name.into(),
             kind: EngineKind::Software,
+            device: None,
             placement: Placement::Inline,
             transforms: transforms(),
             depth: 0,

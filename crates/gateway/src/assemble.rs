@@ -31,6 +31,9 @@ pub enum AssembleError {
         /// Why, and what to do.
         reason: String,
     },
+    /// DPDK does not start.
+    #[error("{0}")]
+    Dpdk(String),
     /// The scheduler or an engine refused.
     #[error(transparent)]
     Stage(#[from] crate::pipeline::StageError),
@@ -84,6 +87,7 @@ impl OpenEngines {
     /// # Errors
     /// [`AssembleError::Engine`] if one is not there.
     pub fn configured(config: &Config) -> Result<Self, AssembleError> {
+        start_dpdk(config)?;
         Self::of(&config.engines, config.workers)
     }
 
@@ -96,6 +100,16 @@ impl OpenEngines {
         }
         Ok(Self(all))
     }
+}
+
+/// Starts DPDK, if the configuration has any use of it, while the process has its privileges.
+///
+/// # Errors
+/// [`AssembleError::Dpdk`] if it does not start.
+pub(crate) fn start_dpdk(config: &Config) -> Result<(), AssembleError> {
+    let devices: Vec<&str> =
+        config.engines.iter().filter_map(|engine| engine.settings.dpdk_device()).collect();
+    convoy_engine::start_dpdk(config.dpdk.as_deref(), &devices).map_err(AssembleError::Dpdk)
 }
 
 fn missing(name: &str, reason: String) -> AssembleError {

@@ -57,7 +57,8 @@ pub(crate) struct MeasuredCost {
 
 /// Whether what is measured of one engine holds for the other.
 fn is_alike(one: &EngineDescription, other: &EngineDescription) -> bool {
-    let what = |engine: &EngineDescription| (engine.kind, engine.placement, engine.is_model);
+    let what =
+        |engine: &EngineDescription| (engine.kind, engine.device.clone(), engine.placement, engine.is_model);
     what(one) == what(other)
 }
 
@@ -132,7 +133,7 @@ impl Costs {
         CostModels { known: self.known.clone(), stated: self.stated.clone(), wanted: None }
     }
 
-    /// Says how to make an engine that is measured in place of `engine` and of all of its kind and placement, unless its cost is stated.
+    /// Says how to make an engine that is measured in place of `engine` and of all of its kind, device and placement, unless its cost is stated.
     pub(crate) fn measure_by(
         &mut self,
         engine: &EngineDescription,

@@ -1,6 +1,6 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
-use convoy_engine::{CalibrationCache, EngineError, IdleEngine, available};
+use convoy_engine::{CalibrationCache, EngineError, FoundDevice, IdleEngine, available};
 use convoy_ipsec::Transform;
 use serde::Serialize;
 
@@ -23,8 +23,34 @@ pub struct EngineOverview {
     pub left_out: Option<String>,
     /// What it can do, in swanctl's words.
     pub algorithms: Vec<String>,
+    /// The devices among which a configuration chooses.
+    pub devices: Vec<DeviceOverview>,
     /// Measured costs; only if calibration was asked for, and never of models.
     pub costs: Vec<CostRow>,
+}
+
+/// A device that an engine may be made over.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceOverview {
+    /// As the configuration names it.
+    pub device: String,
+    /// What it is.
+    pub summary: String,
+    /// What it says that it can do, in swanctl's words.
+    pub algorithms: Vec<String>,
+    /// Why it cannot be an engine, if it cannot.
+    pub why_not: Option<String>,
+}
+
+impl DeviceOverview {
+    fn of(found: &FoundDevice) -> Self {
+        Self {
+            device: found.name.clone(),
+            summary: found.summary.clone(),
+            algorithms: found.transforms.iter().map(ToString::to_string).collect(),
+            why_not: found.why_not.clone(),
+        }
+    }
 }
 
 /// What one algorithm costs.
@@ -72,6 +98,8 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
             remedy: missing.map(|missing| missing.remedy.clone()),
             left_out: found.and_then(|found| found.left_out).map(str::to_owned),
             algorithms: finding.transforms().iter().map(ToString::to_string).collect(),
+            devices: found
+                .map_or_else(Vec::new, |found| found.devices.iter().map(DeviceOverview::of).collect()),
             costs,
         });
     }

@@ -194,6 +194,7 @@ impl Gateway {
             tell(error.to_string());
         }
         privileges::give_up(account.as_ref())?;
+        privileges::give_up_in_dpdk()?;
         let mut gateway = Self::over(config, (ports, engines), charon, state, costs, tell)?;
         wipe_stack();
         gateway.helper = Some(helper);

@@ -3,13 +3,13 @@
 use std::ffi::{CStr, CString};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::eal::{Eal, last_words};
 use super::ffi::*;
 use super::queue::{Batch, Queue};
 use super::session::{Session, SessionKeys};
-use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash};
+use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash, is_pci_address};
 
 /// More queue pairs than a process has workers.
 const MOST_QUEUES: usize = 64;
@@ -33,12 +33,22 @@ unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// DPDK's number of a device.
+/// DPDK's number of a device. Drivers name what they find on PCI after its address, with what it is behind it (`0000:1a:01.0_qat_sym`), and one
+/// address may have several.
 pub(super) fn find(name: &str) -> Option<i32> {
-    let name = CString::new(name).ok()?;
+    let text = CString::new(name).ok()?;
     // SAFETY: the string ends with a zero.
-    let id = unsafe { convoy_dpdk_find(name.as_ptr()) };
-    (id >= 0).then_some(id)
+    let id = unsafe { convoy_dpdk_find(text.as_ptr()) };
+    if id >= 0 {
+        return Some(id);
+    }
+    let is_at = |id: &i32| {
+        info(*id).is_some_and(|device| {
+            let more = device.name.strip_prefix(name).and_then(|more| more.strip_prefix('_'));
+            more.is_some() && device.features.is_symmetric()
+        })
+    };
+    if is_pci_address(name) { (0..=i32::from(u8::MAX)).find(is_at) } else { None }
 }
 
 /// What the device of this number says of itself.
@@ -142,7 +152,7 @@ impl Device {
         self.free_queues().push(at);
     }
 
-    fn free_queues(&self) -> std::sync::MutexGuard<'_, Vec<u16>> {
+    fn free_queues(&self) -> MutexGuard<'_, Vec<u16>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,8 +161,13 @@ impl Device {
     /// # Errors
     /// [`DpdkError::Session`] if the device refuses, or has no more of them.
     pub fn session(&'static self, keys: &SessionKeys<'_>) -> Result<Session, DpdkError> {
-        let _one_at_a_time = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = self.sessions();
         Session::new(self, keys)
+    }
+
+    /// Held while a session comes or goes.
+    pub(super) fn sessions(&self) -> MutexGuard<'_, ()> {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Stops the device for good, as its loss would: its queues take and bring nothing more.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString, c_void};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use convoy_packet::Region;
 use nix::errno::Errno;
@@ -99,15 +99,12 @@ impl Eal {
     /// # Errors
     /// [`DpdkError::Device`], with what DPDK said.
     pub fn probe(&self, device: &str) -> Result<(), DpdkError> {
-        let failed = |reason| DpdkError::Device { name: device.to_owned(), reason };
-        let arguments = CString::new(device).map_err(|_| failed("a name has no zero byte".to_owned()))?;
-        let _one_at_a_time = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
-        let _old = last_words(0);
-        // SAFETY: EAL runs, and the string ends with a zero.
-        match unsafe { convoy_dpdk_probe(arguments.as_ptr()) } {
-            0 => Ok(()),
-            error => Err(failed(last_words(error))),
-        }
+        let _one_at_a_time = self.devices();
+        probe(device)
+    }
+
+    fn devices(&self) -> MutexGuard<'_, HashMap<String, &'static Device>> {
+        self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The device of this name, started with all its queue pairs; made by [`probe`](Self::probe) if it is not there. It stays open while
@@ -124,12 +121,12 @@ impl Eal {
         sessions: u32,
     ) -> Result<&'static Device, DpdkError> {
         let bare = name.split(',').next().unwrap_or(name);
-        if device::find(bare).is_none() {
-            self.probe(name)?;
-        }
-        let mut devices = self.devices.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut devices = self.devices();
         if let Some(device) = devices.get(bare) {
             return Ok(device);
+        }
+        if device::find(bare).is_none() {
+            probe(name)?;
         }
         let device: &'static Device = Box::leak(Box::new(Device::open(self, bare, depth, sessions)?));
         devices.insert(bare.to_owned(), device);
@@ -163,6 +160,17 @@ impl Eal {
             return Err(last_words(error));
         }
         is_done.recv().map_err(|_| "EAL's thread ended".to_owned())
+    }
+}
+
+fn probe(device: &str) -> Result<(), DpdkError> {
+    let failed = |reason| DpdkError::Device { name: device.to_owned(), reason };
+    let arguments = CString::new(device).map_err(|_| failed("a name has no zero byte".to_owned()))?;
+    let _old = last_words(0);
+    // SAFETY: EAL runs, as whoever calls this has it, and the string ends with a zero.
+    match unsafe { convoy_dpdk_probe(arguments.as_ptr()) } {
+        0 => Ok(()),
+        error => Err(failed(last_words(error))),
     }
 }
 

@@ -8,8 +8,8 @@ use crate::Sizes;
 pub const NONCE_BYTES: usize = 16;
 /// Room for additional data, in bytes.
 pub(super) const AAD_BYTES: usize = 16;
-/// Room for a digest, in bytes.
-pub const DIGEST_BYTES: usize = 64;
+/// The longest ICV, in bytes.
+pub const DIGEST_BYTES: usize = 32;
 /// A digest that stands in the operation and not in the packet.
 pub(super) const DIGEST_ASIDE: u32 = u32::MAX;
 
@@ -76,8 +76,6 @@ pub(super) struct RawJob {
     pub(super) auth_len: u32,
     pub(super) digest_at: u32,
     pub(super) kind: u8,
-    pub(super) nonce_len: u8,
-    pub(super) aad_len: u8,
     pub(super) nonce: [u8; NONCE_BYTES],
     pub(super) aad: [u8; AAD_BYTES],
     pub(super) digest: [u8; DIGEST_BYTES],

@@ -4,7 +4,6 @@ use std::ffi::c_void;
 
 use super::ffi::*;
 use super::session::Session;
-use crate::Cipher;
 
 /// Where a packet's ICV stands for the device.
 #[derive(Clone, Copy, Debug)]
@@ -60,7 +59,6 @@ impl Job {
         }
         let mut aad = [0; AAD_BYTES];
         aad[..self.aad.len()].copy_from_slice(&self.aad);
-        let suite = &session.suite;
         Some(RawJob {
             packet,
             session: session.raw.as_ptr().cast::<c_void>(),
@@ -71,9 +69,7 @@ impl Job {
             auth_start: self.auth.0 as u32,
             auth_len: self.auth.1 as u32,
             digest_at,
-            kind: u8::from(!matches!(suite.cipher, Cipher::Gcm | Cipher::ChaCha20Poly1305)),
-            nonce_len: suite.cipher.nonce_len() as u8,
-            aad_len: session.aad_len as u8,
+            kind: u8::from(!session.suite.cipher.is_aead()),
             nonce: self.nonce,
             aad,
             digest,

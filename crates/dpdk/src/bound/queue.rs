@@ -230,7 +230,6 @@ impl<B: Batch> Drop for Queue<B> {
     fn drop(&mut self) {
         // What only waits here goes with the queue; what the device has is waited for.
         let mut in_vain = 0;
-        self.sent = self.staged.len();
         self.staged.clear();
         self.sent = 0;
         while self.at_device > 0 && in_vain < LAST_POLLS && !self.device.is_stopped() {

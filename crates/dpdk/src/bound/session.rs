@@ -23,13 +23,12 @@ pub struct SessionKeys<'k> {
     pub hash_key: &'k [u8],
 }
 
-/// The keys of one SA in one direction. The device's own are wiped by DPDK's driver when this is dropped.
+/// The keys of one SA in one direction; wiped when dropped.
 #[derive(Debug)]
 pub struct Session {
     device: &'static Device,
     pub(super) raw: NonNull<c_void>,
     pub(super) suite: Suite,
-    pub(super) aad_len: usize,
 }
 
 // SAFETY: a session is only read once it is made, and is freed by its last owner.
@@ -64,7 +63,7 @@ impl Session {
         // SAFETY: the keys are as long as it says, and are copied.
         let raw = unsafe { convoy_dpdk_session(device.raw.as_ptr(), &raw const config) };
         let raw = NonNull::new(raw).ok_or_else(|| failed(last_words(nix::libc::ENOMEM)))?;
-        Ok(Self { device, raw, suite, aad_len })
+        Ok(Self { device, raw, suite })
     }
 
     /// Whose it is.
@@ -75,7 +74,8 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: it was made by this device, and no job has it: each keeps a count of it.
+        let _one_at_a_time = self.device.sessions();
+        // SAFETY: it was made by this device, and no job has it: each keeps a count of it. While no other is made, nobody has its room.
         unsafe { convoy_dpdk_session_free(self.device.raw.as_ptr(), self.raw.as_ptr()) };
     }
 }

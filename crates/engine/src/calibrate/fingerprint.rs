@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::available;
+use crate::EngineKind;
 
 /// The processor's model, its cores, its flags (hashed), and the version of each engine that is present. Another
 /// fingerprint means that old measurements say nothing.
@@ -26,9 +26,9 @@ fn describe(cpuinfo: &str, cores: usize) -> String {
     for byte in &flags[..4] {
         let _ = write!(text, "{byte:02x}");
     }
-    for finding in available() {
-        if let Ok(found) = finding.found {
-            let _ = write!(text, "; {} {}", finding.kind, found.version);
+    for kind in EngineKind::ALL {
+        if let Some(version) = kind.version() {
+            let _ = write!(text, "; {kind} {version}");
         }
     }
     text

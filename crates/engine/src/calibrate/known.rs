@@ -13,7 +13,7 @@ const UNKNOWN: CostModel = CostModel { t_init: 1_000.0, t_block: 10.0 };
 /// Blocks of a packet of 1450 bytes, by which two models are compared.
 const PACKET_BLOCKS: f64 = 91.0;
 
-/// Kind of engine, placement, transform.
+/// Kind of engine with its device, placement, transform.
 pub(super) type Key = (String, String, String);
 
 /// Cost models by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
@@ -22,7 +22,11 @@ pub(super) type Key = (String, String, String);
 pub struct KnownCosts(pub(super) BTreeMap<Key, CostModel>);
 
 fn key(engine: &EngineDescription, transform: Transform) -> Key {
-    (engine.kind.to_string(), engine.placement.to_string(), transform.to_string())
+    let kind = match &engine.device {
+        Some(device) => format!("{} {device}", engine.kind),
+        None => engine.kind.to_string(),
+    };
+    (kind, engine.placement.to_string(), transform.to_string())
 }
 
 impl KnownCosts {
@@ -117,5 +121,19 @@ mod tests {
         known.set(engine, gcm(KeyBits::B128), model(1.0));
         known.set(engine, gcm(KeyBits::B256), model(2.0));
         assert_eq!(known.estimate(engine, gcm(KeyBits::B192)), model(2.0));
+    }
+
+    #[test]
+    fn what_one_device_costs_says_nothing_of_another() {
+        let software = Software::new("software0");
+        let of = |device: &str| EngineDescription {
+            device: Some(device.to_owned()),
+            ..software.description().clone()
+        };
+        let mut known = KnownCosts::default();
+        known.set(&of("crypto_aesni_mb0"), gcm(KeyBits::B128), model(1.0));
+        assert_eq!(known.of(&of("crypto_aesni_mb0"), gcm(KeyBits::B128)), Some(model(1.0)));
+        assert_eq!(known.of(&of("crypto_openssl0"), gcm(KeyBits::B128)), None);
+        assert_eq!(known.of(software.description(), gcm(KeyBits::B128)), None);
     }
 }

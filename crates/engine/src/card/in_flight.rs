@@ -45,6 +45,7 @@ impl CardInFlight {
         let description = EngineDescription {
             name: port.to_owned(),
             kind: EngineKind::Card,
+            device: None,
             placement: Placement::Inline,
             transforms: Vec::new(),
             depth: 0,

@@ -52,6 +52,7 @@ fn find() -> Result<Found, Missing> {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         left_out: Some("what the functions that were built into it do not do (docs/card.md, \"Slot\")"),
         transforms: card.description().transforms.clone(),
+        devices: Vec::new(),
     })
 }
 

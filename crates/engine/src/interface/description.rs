@@ -43,6 +43,8 @@ pub struct EngineDescription {
     pub name: String,
     /// Its kind.
     pub kind: EngineKind,
+    /// The device behind it, where its kind has several: what one costs says nothing of another.
+    pub device: Option<String>,
     /// Where it works.
     pub placement: Placement,
     /// What it can do.

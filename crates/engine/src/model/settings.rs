@@ -85,7 +85,7 @@ impl EngineBackend for ModelSettings {
 
     fn find() -> Result<Found, Missing> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Found { version, left_out: None, transforms: transforms() })
+        Ok(Found { version, left_out: None, transforms: transforms(), devices: Vec::new() })
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {

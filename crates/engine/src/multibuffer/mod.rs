@@ -42,6 +42,7 @@ impl Multibuffer {
         let description = EngineDescription {
             name: name.to_owned(),
             kind: EngineKind::Multibuffer,
+            device: None,
             placement: Placement::Inline,
             transforms: core.transforms(),
             // Each has a packet at least, so that there is always room for what it gathers.

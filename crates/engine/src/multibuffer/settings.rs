@@ -56,6 +56,7 @@ impl EngineBackend for MultibufferSettings {
             version: library.version(),
             left_out: (!is_all).then_some(WITHOUT_VECTOR_CODE),
             transforms: done_well,
+            devices: Vec::new(),
         })
     }
 

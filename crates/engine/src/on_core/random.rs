@@ -6,7 +6,7 @@ use ring::rand::{SecureRandom, SystemRandom};
 const BYTES: usize = 4_096;
 
 /// Random bytes of the system, each given once.
-pub(in crate::on_core) struct Random {
+pub(crate) struct Random {
     system: SystemRandom,
     bytes: Box<[u8; BYTES]>,
     used: usize,
@@ -23,7 +23,7 @@ impl Random {
     ///
     /// # Panics
     /// If the system has no random bytes: an IV that could be guessed must not leave. The engine's thread ends then, and the engine is quarantined.
-    pub(in crate::on_core) fn fill(&mut self, iv: &mut [u8]) {
+    pub(crate) fn fill(&mut self, iv: &mut [u8]) {
         if self.used + iv.len() > BYTES {
             self.system.fill(&mut self.bytes[..]).expect("the system has random bytes");
             self.used = 0;

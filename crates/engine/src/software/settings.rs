@@ -46,7 +46,7 @@ impl EngineBackend for SoftwareSettings {
 
     fn find() -> Result<Found, Missing> {
         let version = env!("CARGO_PKG_VERSION").to_owned();
-        Ok(Found { version, left_out: None, transforms: transforms() })
+        Ok(Found { version, left_out: None, transforms: transforms(), devices: Vec::new() })
     }
 
     fn open(&self, name: &str) -> Result<EngineStart, String> {

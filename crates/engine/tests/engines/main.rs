@@ -11,6 +11,8 @@ mod card_in_flight;
 mod case;
 mod chained;
 mod contract;
+#[cfg(feature = "dpdk")]
+mod cryptodev;
 mod fault;
 mod hmac;
 mod in_place;

@@ -37,12 +37,55 @@ fn cards() -> Vec<Box<dyn Engine>> {
     Vec::new()
 }
 
+/// Software devices of DPDK's, which are everywhere; NULL does nothing that an SA needs (`crates/dpdk` holds its queues). Tests that
+/// run together have queue pairs of the same devices.
+#[cfg(feature = "dpdk")]
+fn cryptodevs() -> Vec<Box<dyn Engine>> {
+    use convoy_engine::{Cryptodev, CryptodevSettings};
+    let over = |name: &str, settings: CryptodevSettings| -> Box<dyn Engine> {
+        Box::new(Cryptodev::new(name, &settings).expect("make test installs libdpdk-dev"))
+    };
+    // The scheduler has sessions of all devices below it.
+    let of = |device: &str| CryptodevSettings { sas: 64, ..CryptodevSettings::of(device) };
+    vec![
+        over("dpdk-aesni-mb", of("crypto_aesni_mb_suite,max_nb_queue_pairs=32")),
+        Box::new(
+            Cryptodev::on_core("dpdk-aesni-mb-pinned", &of("crypto_aesni_mb_suite"), 0)
+                .expect("a thread can be had"),
+        ),
+        over("dpdk-aesni-gcm", of("crypto_aesni_gcm_suite,max_nb_queue_pairs=32")),
+        over("dpdk-openssl", of("crypto_openssl_suite,max_nb_queue_pairs=32")),
+        over("dpdk-scheduler", of(&scheduler())),
+    ]
+}
+
+/// DPDK's scheduler in fail-over, over two devices.
+#[cfg(feature = "dpdk")]
+fn scheduler() -> String {
+    static WORKERS: std::sync::Once = std::sync::Once::new();
+    let workers = ["crypto_aesni_mb_below", "crypto_openssl_below"];
+    WORKERS.call_once(|| {
+        let eal = convoy_dpdk::Eal::start(&convoy_dpdk::default_arguments([])).expect("DPDK starts");
+        for worker in workers {
+            eal.probe(&format!("{worker},max_nb_queue_pairs=32")).expect("a software device can be made");
+        }
+    });
+    let [first, second] = workers;
+    format!("crypto_scheduler_suite,worker={first},worker={second},mode=fail-over,max_nb_queue_pairs=32")
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn cryptodevs() -> Vec<Box<dyn Engine>> {
+    Vec::new()
+}
+
 pub(crate) fn every_engine() -> Vec<Box<dyn Engine>> {
     let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("software"))];
     engines.push(Box::new(Software::on_core("software-pinned", 0).expect("a thread can be had")));
     engines.extend(models());
     engines.extend(multibuffers());
     engines.extend(cards());
+    engines.extend(cryptodevs());
     engines.push(Box::new(Faulty::new(Box::new(Software::new("never-faulty")), FaultPlan::none())));
     engines
 }

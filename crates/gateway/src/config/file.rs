@@ -61,6 +61,11 @@ tables! {
         worker: u16,
     }
 
+    /// `[dpdk]`.
+    pub(super) Dpdk {
+        arguments: Vec<Text>,
+    }
+
     /// `[[bus]]`.
     pub(super) Bus {
         name: String,
@@ -123,6 +128,7 @@ pub(super) struct File {
     pub(super) gateway: Gateway,
     pub(super) scheduler: Scheduler,
     pub(super) engine: Vec<EngineEntry>,
+    pub(super) dpdk: Dpdk,
     pub(super) bus: Vec<Bus>,
     pub(super) port: Vec<PortEntry>,
     pub(super) tunnel: Vec<Tunnel>,
@@ -131,7 +137,8 @@ pub(super) struct File {
 
 impl File {
     /// What may stand at the top.
-    const TABLES: [&'static str; 7] = ["gateway", "scheduler", "engine", "bus", "port", "tunnel", "bypass"];
+    const TABLES: [&'static str; 8] =
+        ["gateway", "scheduler", "engine", "dpdk", "bus", "port", "tunnel", "bypass"];
 
     /// Every key of every table.
     #[cfg(test)]
@@ -142,6 +149,7 @@ impl File {
             Gateway::KEYS,
             Scheduler::KEYS,
             EngineCommon::KEYS,
+            Dpdk::KEYS,
             Bus::KEYS,
             PortCommon::KEYS,
             Tunnel::KEYS,
@@ -166,6 +174,7 @@ impl File {
                 "gateway" => file.gateway = reader.table("gateway", value).unwrap_or_default(),
                 "scheduler" => file.scheduler = reader.table("scheduler", value).unwrap_or_default(),
                 "engine" => file.engine = reader.list_of_kinds("engine", value),
+                "dpdk" => file.dpdk = reader.table("dpdk", value).unwrap_or_default(),
                 "bus" => file.bus = reader.list("bus", value),
                 "port" => file.port = reader.list_of_kinds("port", value),
                 "tunnel" => file.tunnel = reader.list("tunnel", value),

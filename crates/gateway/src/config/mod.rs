@@ -66,6 +66,8 @@ pub struct Config {
     pub ordered: bool,
     /// Engines, in order; none leaves the choice to the machine ([`crate::choice`]).
     pub engines: Vec<EngineConfig>,
+    /// With what DPDK is started; `None` leaves it to the devices that are named.
+    pub dpdk: Option<Vec<String>>,
     /// Buses that modelled engines share, by name.
     pub buses: HashMap<String, BusSpec>,
     /// Ports, in order.

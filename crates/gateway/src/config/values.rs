@@ -113,6 +113,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         classes,
         ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
         engines,
+        dpdk: dpdk(file),
         buses,
         tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
         ports,
@@ -121,6 +122,12 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     };
     ipv6_fits(c, gateway, &config);
     Some(config)
+}
+
+/// EAL's arguments; what they mean is DPDK's, which says what is wrong with them at start.
+fn dpdk(file: &file::File) -> Option<Vec<String>> {
+    let arguments = file.dpdk.arguments.as_ref()?.get_ref();
+    Some(arguments.iter().map(|argument| argument.get_ref().clone()).collect())
 }
 
 fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {

@@ -19,7 +19,7 @@ pub use measure::{Bench, Measurement, Plan};
 pub use platform::{DemoEngine, Platform};
 pub use report::{DemoEngineReport, LiveView, TrialReport};
 pub use rule::Rule;
-pub use traffic::Traffic;
+pub use traffic::{IMIX, Traffic};
 pub use trial::Trial;
 pub use verdict::{Against, Verdict};
 
@@ -35,7 +35,7 @@ use serde::Serialize;
 use crate::assemble::AssembleError;
 use crate::costs::Costs;
 use sites::TUNNELS;
-use traffic::both_ways;
+use traffic::{both_ways, mixed};
 use trial::run_trial;
 
 /// Packets of one direction before they repeat.
@@ -147,6 +147,9 @@ pub enum DemoError {
         /// What there is.
         known: String,
     },
+    /// The engines of a platform cannot be had.
+    #[error("{0}")]
+    Platform(String),
 }
 
 /// Runs the demo; `show` is called a few times a second with what is going on.
@@ -190,6 +193,12 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
 /// The traffic of `convoy demo` without a capture, both ways.
 pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
     both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
+}
+
+/// UDP packets of these lengths in bytes, IP header included, each as often as its number says, from random hosts of so many tunnels. At most 1,400
+/// bytes, so that nothing is cut, and 256 tunnels.
+pub fn lengths(lengths: &[(usize, u32)], tunnels: usize, seed: u64) -> [Arc<Traffic>; 2] {
+    mixed(Vec::new(), lengths, tunnels, TRAFFIC_PACKETS, seed).map(Arc::new)
 }
 
 fn compare(

@@ -2,11 +2,14 @@
 
 use std::fmt::Write as _;
 
-use convoy_engine::{EngineKind, IdleEngine, Multibuffer, Software};
+use convoy_engine::{EngineDescription, EngineKind, IdleEngine, Multibuffer, Software};
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
 use serde::Serialize;
 
+use super::DemoError;
+use super::sites::TUNNELS;
+use crate::config::Config;
 use crate::costs::Costs;
 
 /// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts than alone.
@@ -46,6 +49,8 @@ pub struct Platform {
     pub about: String,
     /// The algorithms.
     pub proposal: &'static str,
+    /// Tunnels between the gateways; each has an SA a way.
+    pub tunnels: usize,
     /// What the engines cost; empty for the card alone.
     pub engines: Vec<DemoEngine>,
     /// Those of the gateway in question.
@@ -145,7 +150,7 @@ impl Platform {
         site += &(engine("software", "software", "") + &models_text(&models));
         let engines = here.multibuffer().into_iter().chain([here.software()]).chain(models).collect();
         let about = "every engine at hand, and two modelled accelerators on a PCI bus".to_owned();
-        Self { about, proposal: CHAINED, engines, site, peer: here.peer() }
+        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
     /// The processor as the small-packets paper has it, and unlike accelerators on a bus; on every machine.
@@ -155,7 +160,7 @@ impl Platform {
         let site = engine("software", "software", "") + &models_text(&models);
         let engines = [here.software()].into_iter().chain(models).collect();
         let about = "the processor (software), and two unlike modelled accelerators on a PCI bus".to_owned();
-        Self { about, proposal: CHAINED, engines, site, peer: here.peer() }
+        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
     /// A slow engine in the gateway's thread, and a fast one that needs bursts, on a core of its own: both real. `None` where
@@ -168,7 +173,33 @@ impl Platform {
         let _ = write!(site, "{}", engine("multibuffer", "multibuffer", &format!("core = {core}\n")));
         let about = "software in the gateway's thread, multibuffer on a core of its own".to_owned();
         let engines = vec![here.software(), multibuffer];
-        Some(Self { about, proposal: CHAINED, engines, site, peer: here.peer() })
+        Some(Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() })
+    }
+
+    /// The engines of a configuration's `[[engine]]` tables, and those of the peer, in the same words.
+    ///
+    /// # Errors
+    /// What is wrong with the tables.
+    pub fn of(
+        about: &str,
+        (proposal, tunnels): (&'static str, usize),
+        site: &str,
+        peer: &str,
+        costs: &mut Costs,
+    ) -> Result<Self, DemoError> {
+        let wrong = |error: String| DemoError::Platform(error);
+        let config = Config::parse("engines.toml", site).map_err(|error| wrong(error.to_string()))?;
+        let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
+        let here = Measured::new(costs);
+        let mut engines = Vec::new();
+        for engine in crate::assemble::engines(&config, costs)?.into_iter().flatten() {
+            let EngineDescription { name, is_model, .. } = engine.description().clone();
+            let cost =
+                IdleEngine::from(engine).calibrate(transform).map_err(|error| wrong(error.to_string()))?;
+            engines.push(here.engine(&name, is_model, cost));
+        }
+        let (about, site, peer) = (about.to_owned(), site.to_owned(), peer.to_owned());
+        Ok(Self { about, proposal, tunnels, engines, site, peer })
     }
 
     /// The GRIP card's RTL as Verilator runs it, at both ends and nothing else.
@@ -176,7 +207,14 @@ impl Platform {
     pub fn card() -> Self {
         let card = engine("card", "card-model", "");
         let about = "the verilated card".to_owned();
-        Self { about, proposal: "aes128gcm16", engines: Vec::new(), site: card.clone(), peer: card }
+        Self {
+            about,
+            proposal: "aes128gcm16",
+            tunnels: TUNNELS,
+            engines: Vec::new(),
+            site: card.clone(),
+            peer: card,
+        }
     }
 }
 
@@ -205,5 +243,40 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn a_device_of_dpdk_that_fails_half_way_loses_and_doubles_nothing() {
+        use convoy_scheduler::Policy;
+
+        use crate::demo::trial::run_trial;
+        use crate::demo::{Load, Trial, imix};
+
+        let engines = |devices: &[(&str, &str)]| {
+            let more = |device: &str| format!("device = \"{device}\"\n");
+            devices.iter().map(|(name, device)| engine("cryptodev", name, &more(device))).collect::<String>()
+        };
+        let site = engines(&[("dpdk-a", "crypto_aesni_mb_a"), ("dpdk-b", "crypto_openssl_b")]);
+        let site = site + &engine("software", "software", "");
+        let mut costs = Costs::without_cache();
+        let case = ("aes128-sha1", 8);
+        let platform = Platform::of(
+            "devices of DPDK's",
+            case,
+            &site,
+            &engines(&[("peer", "crypto_aesni_mb_p")]),
+            &mut costs,
+        );
+        let platform = platform.expect("software devices are everywhere");
+        let rule = Rule { policy: Policy::RoundRobin, ..Rule::WAIT };
+        // It fails with its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
+        let (window, length) = (1, std::time::Duration::from_secs(6));
+        let (load, fail) = (Load::Saturating, Some("dpdk-a"));
+        let trial = Trial { platform: &platform, rule, window, load, length, fail };
+        let report = run_trial(&trial, &imix(1), &mut costs, &mut |_| {}).expect("memory does not fail");
+        assert!(report.is_perfect && report.sent > 0, "{report:?}");
+        assert!(report.engines.iter().all(|engine| engine.share > 0.0), "{report:?}");
+        assert!(report.events.iter().any(|event| event.contains("dpdk-a")), "{:?}", report.events);
     }
 }

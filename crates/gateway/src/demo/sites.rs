@@ -21,7 +21,7 @@ pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2
         random.fill_bytes(&mut bytes);
         hex::encode(bytes)
     };
-    let keys: Vec<(String, String)> = (0..TUNNELS).map(|_| (key(), key())).collect();
+    let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
     [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
         let mut text = scheduler(rule, window) + engines;
         tunnels(&mut text, site, platform.proposal, &keys);

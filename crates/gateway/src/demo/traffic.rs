@@ -9,7 +9,7 @@ use rand::{Rng, RngCore, SeedableRng};
 
 /// Lengths of the simple IMIX in bytes, IP header included, and how often each comes in twelve packets.
 /// The largest is cut to the demo's inner MTU, so that nothing is fragmented.
-const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
+pub const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
 /// One in so many packets is the next of the capture.
 const CAPTURE_EVERY: usize = 4;
 
@@ -63,6 +63,17 @@ pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
 /// The traffic of both directions: from site 1 to site 2, and back. `capture` are whole IP packets;
 /// those from 10.1/16 and fd00:1::/32 go one way, the others the other.
 pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, seed: u64) -> [Traffic; 2] {
+    mixed(capture, &IMIX, tunnels, count, seed)
+}
+
+/// As [`both_ways`], with lengths in bytes and how often each comes.
+pub(super) fn mixed(
+    capture: Vec<Vec<u8>>,
+    lengths: &[(usize, u32)],
+    tunnels: usize,
+    count: usize,
+    seed: u64,
+) -> [Traffic; 2] {
     let mut random = StdRng::seed_from_u64(seed);
     let (mut there, mut back): (Vec<_>, Vec<_>) =
         capture.into_iter().partition(|packet| is_from_site_1(packet));
@@ -76,7 +87,7 @@ pub(crate) fn both_ways(capture: Vec<Vec<u8>>, tunnels: usize, count: usize, see
                 {
                     return packet;
                 }
-                imix(&mut random, from, tunnels, at)
+                packet(&mut random, lengths, from, tunnels, at)
             })
             .collect();
         Traffic::new(packets, tunnels)
@@ -91,17 +102,17 @@ fn is_from_site_1(packet: &[u8]) -> bool {
     }
 }
 
-/// One UDP packet of the IMIX from a random host of a random tunnel.
-fn imix(random: &mut StdRng, from: u8, tunnels: usize, id: usize) -> Vec<u8> {
-    let mut draw = random.random_range(0..IMIX.iter().map(|(_, weight)| weight).sum());
-    let len = IMIX
+/// One UDP packet of a random length from a random host of a random tunnel.
+fn packet(random: &mut StdRng, lengths: &[(usize, u32)], from: u8, tunnels: usize, id: usize) -> Vec<u8> {
+    let mut draw = random.random_range(0..lengths.iter().map(|(_, weight)| weight).sum());
+    let len = lengths
         .iter()
         .find(|(_, weight)| {
             let found = draw < *weight;
             draw = draw.wrapping_sub(*weight);
             found
         })
-        .map_or(IMIX[0].0, |(len, _)| *len);
+        .map_or(lengths[0].0, |(len, _)| *len);
     let tunnel = random.random_range(0..tunnels) as u8;
     let source = Ipv4Addr::new(10, from, tunnel, random.random_range(1..255));
     let destination = Ipv4Addr::new(10, 3 - from, tunnel, random.random_range(1..255));

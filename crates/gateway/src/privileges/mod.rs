@@ -117,6 +117,22 @@ pub fn give_up(account: Option<&Account>) -> Result<(), PrivilegeError> {
     shut_off()
 }
 
+/// Drops every capability of the thread that DPDK has where it runs: it was started with what the process had then. Its user is the process's.
+///
+/// # Errors
+/// [`PrivilegeError`] if the system or DPDK refuses; the gateway should not go on then.
+pub(crate) fn give_up_in_dpdk() -> Result<(), PrivilegeError> {
+    let (done, is_done) = std::sync::mpsc::sync_channel(1);
+    let in_thread = move || {
+        // Whoever waits for it has gone only if this process ends.
+        let _ = done.send(give_up(None));
+    };
+    let refused = refused("cannot drop the capabilities of DPDK's thread");
+    convoy_engine::in_thread_of_dpdk(in_thread).map_err(|error| refused(&error))?;
+    // Without DPDK nothing was run.
+    is_done.try_recv().unwrap_or(Ok(()))
+}
+
 /// Drops every capability but those for routes, and for a file that is not this process's user's own.
 ///
 /// # Errors
@@ -160,6 +176,26 @@ mod tests {
             (left(), std::thread::spawn(left).join().expect("no panic"))
         });
         assert_eq!(thread.join().expect("no panic"), (0, 0));
+    }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn the_thread_that_dpdk_has_gives_up_its_capabilities_too() {
+        let left = || {
+            let (told, tells) = std::sync::mpsc::channel();
+            let count = move || {
+                let left = caps::read(None, CapSet::Permitted).expect("readable");
+                told.send(left.len()).expect("the test waits");
+            };
+            convoy_engine::in_thread_of_dpdk(count).expect("it runs");
+            tells.recv().expect("it was told")
+        };
+        convoy_engine::start_dpdk(None, &["crypto_null0"]).expect("DPDK starts");
+        let own = caps::read(None, CapSet::Permitted).expect("readable").len();
+        assert!(own > 0 && left() == own, "this test needs root, as only root has something to give up");
+        give_up_in_dpdk().expect("allowed");
+        assert_eq!(left(), 0);
+        assert_eq!(caps::read(None, CapSet::Permitted).expect("readable").len(), own);
     }
 
     #[test]

@@ -333,7 +333,7 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
     let (toml, card) = (block(1), block(2));
     let config = Config::parse("configuration.md", toml).expect("good");
-    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (4, 3, 1));
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (5, 3, 1));
     let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     Config::parse("configuration.md", &changed(udp, card)).expect("good");
     let shown_elsewhere = ["read", "write", "side"];

@@ -1,0 +1,145 @@
+//! A queue pair with the keys of one engine: multi-packets in, the same with their results out.
+
+use std::time::{Duration, Instant};
+
+use convoy_dpdk::{Batch, Device, DpdkError, Ended, Queue};
+use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_packet::Frame;
+
+use super::job::{Arranged, arrange, put_back};
+use super::keys::Keys;
+use crate::software::KeyTable;
+use crate::{MultiPacket, Outcome};
+
+/// How long a device that does its work when it is asked may bring nothing before it counts as hung.
+const PATIENCE: Duration = Duration::from_millis(20);
+
+/// A multi-packet at the device.
+pub(super) struct OnItsWay {
+    multi_packet: MultiPacket,
+    /// By packet.
+    arranged: Vec<Arranged>,
+    /// By packet, as keys may be removed while it is away.
+    icv_lens: Vec<u8>,
+    began: Instant,
+}
+
+impl Batch for OnItsWay {
+    fn count(&self) -> usize {
+        self.multi_packet.packets.len()
+    }
+
+    fn frame(&mut self, at: usize) -> &mut Frame {
+        &mut self.multi_packet.packets[at].frame
+    }
+}
+
+/// What came back.
+pub(super) struct Back {
+    pub(super) multi_packet: MultiPacket,
+    pub(super) outcome: Outcome,
+    pub(super) began: Instant,
+}
+
+/// Queue pair and keys.
+pub(super) struct Core {
+    pub(super) keys: Keys,
+    queue: Queue<OnItsWay>,
+    spare: Vec<(Vec<Arranged>, Vec<u8>)>,
+    /// Packets that were no ESP or AH as a device knows it, and that the reference did.
+    left: u64,
+}
+
+impl Core {
+    pub(super) fn new(name: &str, device: &'static Device) -> Result<Self, DpdkError> {
+        Ok(Self { keys: Keys::new(name, device), queue: device.queue()?, spare: Vec::new(), left: 0 })
+    }
+
+    pub(super) fn device(&self) -> &'static Device {
+        self.queue.device()
+    }
+
+    pub(super) fn in_flight(&self) -> usize {
+        self.queue.in_flight()
+    }
+
+    /// Whether all that was handed over is at the device.
+    pub(super) fn has_room(&self) -> bool {
+        self.queue.at_device() < self.device().depth()
+    }
+
+    /// Packets so far that the reference did.
+    pub(super) fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// Hands a multi-packet over; packets of SAs without keys stay pending.
+    pub(super) fn submit(&mut self, multi_packet: MultiPacket) {
+        let (mut arranged, mut icv_lens) = self.spare.pop().unwrap_or_default();
+        arranged.clear();
+        icv_lens.clear();
+        let keys = &self.keys;
+        let batch = OnItsWay { multi_packet, arranged, icv_lens, began: Instant::now() };
+        self.queue.submit(batch, |batch, at| {
+            let packet = &mut batch.multi_packet.packets[at];
+            let sa = keys.get(packet.sa);
+            batch.icv_lens.push(sa.map_or(0, |sa| sa.suite.icv_len as u8));
+            batch.arranged.push(Arranged::AsItStands);
+            if let CryptoStatus::Refused(_) = packet.status {
+                return None;
+            }
+            packet.status = CryptoStatus::Pending;
+            let sa = sa?;
+            let session = sa.of(packet.direction, packet.job.aad().len())?;
+            let (job, arranged) = arrange(sa, packet)?;
+            batch.arranged[at] = arranged;
+            Some((job, session))
+        });
+    }
+
+    /// Brings what is done; how many packets the device brought.
+    pub(super) fn poll(&mut self, mut back: impl FnMut(Back)) -> usize {
+        let (keys, spare, left) = (&self.keys, &mut self.spare, &mut self.left);
+        self.queue.poll(|batch, ended, digests| {
+            let OnItsWay { mut multi_packet, arranged, icv_lens, began } = batch;
+            let mut outcome = Outcome::Done;
+            for (at, packet) in multi_packet.packets.iter_mut().enumerate() {
+                let direction = packet.direction;
+                put_back(&arranged[at], direction, icv_lens[at].into(), digests.get(at), packet);
+                match ended[at] {
+                    Ended::Done => packet.status = CryptoStatus::Done,
+                    Ended::Mismatch => packet.status = CryptoStatus::IcvMismatch,
+                    Ended::Failed => outcome = Outcome::Failed,
+                    Ended::Left => *left += u64::from(do_left(&keys.reference, direction, packet)),
+                }
+            }
+            spare.push((arranged, icv_lens));
+            back(Back { multi_packet, outcome, began });
+        })
+    }
+
+    /// Polls until all is back, or the device has brought nothing for some time.
+    pub(super) fn finish(&mut self, mut back: impl FnMut(Back)) {
+        let mut last = None;
+        while self.in_flight() > 0 {
+            if self.poll(&mut back) > 0 {
+                last = None;
+                continue;
+            }
+            if last.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+                return;
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Does a packet that no device was given: whether it did.
+#[cold]
+fn do_left(reference: &KeyTable, direction: Direction, packet: &mut Prepared) -> bool {
+    let Some(keys) = reference.get(packet.sa).filter(|_| packet.status == CryptoStatus::Pending) else {
+        return false;
+    };
+    keys.run(direction, std::slice::from_mut(packet));
+    true
+}

@@ -1,0 +1,399 @@
+//! The engine over one queue pair: on the worker's core, at a device, or on a thread of its own.
+
+use std::collections::BTreeSet;
+use std::mem;
+use std::task::Waker;
+use std::time::Instant;
+
+use convoy_dpdk::{Device, Eal, default_arguments};
+use convoy_ipsec::{KeyMaterial, SaIndex, Transform};
+use convoy_packet::FramePool;
+
+use super::core::{Back, Core};
+use super::settings::CryptodevSettings;
+use super::{keys, suite, trial};
+use crate::backend::{Cost, EngineBackend, EngineStart, Made, boxed};
+use crate::interface::{lay_out, open_up, split_time};
+use crate::on_core::{OnCore, Processor, Random};
+use crate::{
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, IdleEngine,
+    MultiPacket, Outcome, Placement, Refused, Takes,
+};
+
+/// Multi-packets that may wait.
+const DEPTH: usize = 32;
+/// Packets that a software device does well with at a time.
+const GATHERS: usize = 32;
+
+/// Opens a device and tries what it says that it does.
+pub(super) fn open_device(settings: &CryptodevSettings) -> Result<(&'static Device, Vec<Transform>), String> {
+    let name = settings.device.as_str();
+    let eal = match Eal::running() {
+        Some(eal) => eal,
+        None => Eal::start(&default_arguments([name])).map_err(|error| error.to_string())?,
+    };
+    let sessions = settings.sas.saturating_mul(keys::SESSIONS_OF_SA);
+    let device = eal.device(name, settings.descriptors, sessions).map_err(|error| error.to_string())?;
+    let (claimed, lacks) = suite::claimed(device.info());
+    let claims = claimed.len();
+    let transforms = trial::tried(device, claimed).map_err(|error| error.to_string())?;
+    match (transforms.is_empty(), claims) {
+        (false, _) => Ok((device, transforms)),
+        (true, 0) => Err(does_nothing(name, &lacks)),
+        (true, _) => {
+            Err(format!("DPDK's device {name} gives wrong results for all that it says that it does"))
+        }
+    }
+}
+
+/// Why a device is no engine.
+pub(super) fn does_nothing(name: &str, lacks: &[String]) -> String {
+    let lacks: BTreeSet<&str> = lacks.iter().map(String::as_str).collect();
+    let lacks: Vec<&str> = lacks.into_iter().collect();
+    format!("DPDK's device {name} does nothing that ESP or AH needs: {}", lacks.join("; "))
+}
+
+pub(super) fn open(settings: &CryptodevSettings, name: &str) -> Result<EngineStart, String> {
+    let (device, transforms) = open_device(settings)?;
+    if device.info().features.is_hardware() && settings.placement() == Placement::Inline {
+        return Err(format!(
+            "{} is hardware under a name of DPDK's software devices; give it a thread of its own, core = 1",
+            settings.device
+        ));
+    }
+    let (settings, name) = (settings.clone(), name.to_owned());
+    Ok(Box::new(move |_, workers| {
+        let over = (device, transforms);
+        let made = match settings.core {
+            None => {
+                (0..workers).map(|_| Cryptodev::over(&name, &settings, over.clone()).map(boxed)).collect()
+            }
+            Some(core) => on_thread(&name, Some(core), workers, over.clone())
+                .map(|engines| engines.into_iter().map(boxed).collect()),
+        };
+        let engines = made.map_err(|error: EngineError| error.to_string())?;
+        let measured = move || match settings.core {
+            None => Cryptodev::over(&name, &settings, over.clone()).map(IdleEngine::new),
+            Some(_) => {
+                let mut engines = on_thread(&name, None, 1, over.clone())?;
+                Ok(IdleEngine::new(engines.pop().expect("as many as workers")))
+            }
+        };
+        Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
+    }))
+}
+
+/// A device, and what it was found to do.
+type Tried = (&'static Device, Vec<Transform>);
+
+/// An engine for each worker, on one thread that asks the device; each worker has a queue pair.
+fn on_thread(
+    name: &str,
+    core: Option<usize>,
+    workers: usize,
+    (device, transforms): Tried,
+) -> Result<Vec<OnCore>, EngineError> {
+    let make = move |name: &str| {
+        make_core(name, device).map(|core| OnThread { core, transforms: transforms.clone() })
+    };
+    let like = OnCore::describe(name, EngineKind::Cryptodev);
+    let describe =
+        |transforms| EngineDescription { device: Some(device.info().name.clone()), ..like(transforms) };
+    OnCore::start(name, core, workers, make, describe)
+}
+
+fn make_core(name: &str, device: &'static Device) -> Result<Core, EngineError> {
+    Core::new(name, device)
+        .map_err(|error| EngineError::Device { engine: name.to_owned(), reason: error.to_string() })
+}
+
+enum Place {
+    Here(Here),
+    AtDevice(AtDevice),
+}
+
+/// The `cryptodev` engine without a thread of its own.
+pub struct Cryptodev {
+    description: EngineDescription,
+    place: Place,
+}
+
+impl Cryptodev {
+    /// One over a device as `settings` say but for their `core`, with a queue pair of its own.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if DPDK or the device does not start, or the device does nothing that an SA needs.
+    pub fn new(name: &str, settings: &CryptodevSettings) -> Result<Self, EngineError> {
+        Self::over(name, settings, opened(name, settings)?)
+    }
+
+    /// One that is asked by a thread pinned to `core`.
+    ///
+    /// # Errors
+    /// Those of [`new`](Self::new), or that the thread cannot be made.
+    pub fn on_core(name: &str, settings: &CryptodevSettings, core: usize) -> Result<OnCore, EngineError> {
+        let mut engines = on_thread(name, Some(core), 1, opened(name, settings)?)?;
+        Ok(engines.pop().expect("as many as workers"))
+    }
+
+    fn over(
+        name: &str,
+        settings: &CryptodevSettings,
+        (device, transforms): Tried,
+    ) -> Result<Self, EngineError> {
+        let core = Box::new(make_core(name, device)?);
+        let placement = settings.placement();
+        let is_inline = placement == Placement::Inline;
+        let place =
+            if is_inline { Place::Here(Here::new(core)) } else { Place::AtDevice(AtDevice::new(core)) };
+        let description = EngineDescription {
+            name: name.to_owned(),
+            kind: EngineKind::Cryptodev,
+            device: Some(device.info().name.clone()),
+            placement,
+            transforms,
+            depth: if is_inline { GATHERS } else { DEPTH },
+            gathers: if is_inline { GATHERS } else { 1 },
+            is_model: false,
+            // A device may fail half way, a software one included: it may be DPDK's scheduler over others.
+            needs_input_kept: true,
+            takes: if is_inline { Takes::MultiPackets } else { Takes::Trains },
+            slack_ns: 0,
+        };
+        Ok(Self { description, place })
+    }
+
+    fn core(&self) -> &Core {
+        match &self.place {
+            Place::Here(here) => &here.core,
+            Place::AtDevice(at_device) => &at_device.core,
+        }
+    }
+
+    fn core_mut(&mut self) -> &mut Core {
+        match &mut self.place {
+            Place::Here(here) => &mut here.core,
+            Place::AtDevice(at_device) => &mut at_device.core,
+        }
+    }
+}
+
+fn opened(name: &str, settings: &CryptodevSettings) -> Result<Tried, EngineError> {
+    open_device(settings).map_err(|reason| EngineError::Device { engine: name.to_owned(), reason })
+}
+
+/// A device that works on the core that asks it.
+struct Here {
+    core: Box<Core>,
+    gathered: Vec<MultiPacket>,
+    /// Packets of `gathered`.
+    packets: usize,
+    done: Vec<Completion>,
+    /// Kept so that none allocates.
+    back: Vec<MultiPacket>,
+    outcomes: Vec<Outcome>,
+}
+
+impl Here {
+    fn new(core: Box<Core>) -> Self {
+        Self {
+            core,
+            gathered: Vec::new(),
+            packets: 0,
+            done: Vec::new(),
+            back: Vec::new(),
+            outcomes: Vec::new(),
+        }
+    }
+
+    fn gather(&mut self, multi_packet: MultiPacket) {
+        self.packets += multi_packet.packets.len();
+        self.gathered.push(multi_packet);
+        if self.packets >= GATHERS {
+            self.begin();
+        }
+    }
+
+    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are of them.
+    fn begin(&mut self) {
+        if self.gathered.is_empty() && self.core.in_flight() == 0 {
+            return;
+        }
+        let began = Instant::now();
+        self.packets = 0;
+        self.gathered.drain(..).for_each(|multi_packet| self.core.submit(multi_packet));
+        self.core.finish(|Back { multi_packet, outcome, .. }| {
+            self.back.push(multi_packet);
+            self.outcomes.push(outcome);
+        });
+        let part = split_time(began.elapsed().as_nanos() as u64, &self.back);
+        let back = self.back.drain(..).zip(self.outcomes.drain(..));
+        self.done.extend(back.map(|(multi_packet, outcome)| {
+            let service_ns = Some(part(&multi_packet));
+            Completion { multi_packet, outcome, service_ns }
+        }));
+    }
+}
+
+/// A device that works by itself.
+struct AtDevice {
+    core: Box<Core>,
+    random: Random,
+    last: Instant,
+}
+
+impl AtDevice {
+    fn new(core: Box<Core>) -> Self {
+        Self { core, random: Random::default(), last: Instant::now() }
+    }
+
+    fn submit(&mut self, mut multi_packet: MultiPacket) {
+        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        lay_out(templates, packets, &mut |iv| self.random.fill(iv));
+        self.core.submit(multi_packet);
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        let last = &mut self.last;
+        self.core.poll(|Back { mut multi_packet, outcome, began }| {
+            let MultiPacket { packets, templates, .. } = &mut multi_packet;
+            if outcome == Outcome::Done {
+                open_up(templates, packets);
+            }
+            // One behind the other: it began when the one before it was done.
+            let now = Instant::now();
+            let service_ns = Some(now.duration_since(began.max(*last)).as_nanos() as u64);
+            *last = now;
+            completions.push(Completion { multi_packet, outcome, service_ns });
+        });
+    }
+}
+
+/// A worker's queue pair on a thread of its own.
+struct OnThread {
+    core: Core,
+    transforms: Vec<Transform>,
+}
+
+impl Processor for OnThread {
+    fn transforms(&self) -> Vec<Transform> {
+        self.transforms.clone()
+    }
+
+    fn install(&mut self, sa: SaIndex, keys: &KeyMaterial) {
+        // An SA that the device refuses has no keys here, and its packets fail.
+        let _ = self.core.keys.install(sa, keys);
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        self.core.keys.remove(sa);
+    }
+
+    fn gathers(&self) -> usize {
+        GATHERS
+    }
+
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
+        for place in &mut *multi_packets {
+            // The device has the packets until they are back, and one that hangs has them for good.
+            let empty = MultiPacket::new(place.ticket, place.sa, place.direction, Vec::new());
+            self.core.submit(mem::replace(place, empty));
+        }
+        let (mut missing, mut is_failed) = (multi_packets.len(), false);
+        self.core.finish(|Back { multi_packet, outcome, .. }| {
+            let place = multi_packets.iter_mut().find(|place| place.ticket == multi_packet.ticket);
+            // What comes back after the thread has given it up is nobody's any more.
+            let Some(place) = place else { return };
+            is_failed |= outcome == Outcome::Failed;
+            missing -= 1;
+            *place = multi_packet;
+        });
+        missing == 0 && !is_failed
+    }
+}
+
+impl EngineControl for Cryptodev {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.description.check_transform(keys.transform())?;
+        self.core_mut().keys.install(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.core_mut().keys.remove(sa);
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let (name, transform) = (self.description.name.clone(), self.description.transforms[0]);
+        let core = self.core_mut();
+        let failed = |reason: &str| Err(EngineError::Device { engine: name, reason: reason.to_owned() });
+        if core.device().is_stopped() {
+            return failed("its device was stopped");
+        }
+        if core.in_flight() > 0 {
+            return failed("its device still has packets of before");
+        }
+        if trial::is_right(core, transform, &mut FramePool::new(4, 0)) {
+            return Ok(());
+        }
+        failed("its device does not give the right answer")
+    }
+}
+
+impl EngineQueue for Cryptodev {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        if self.core().keys.get(multi_packet.sa).is_none() {
+            return Err(self.description.refuse_unkeyed(multi_packet));
+        }
+        match &mut self.place {
+            Place::Here(here) => here.gather(multi_packet),
+            Place::AtDevice(at_device) => {
+                if at_device.core.in_flight() > DEPTH || !at_device.core.has_room() {
+                    let reason = EngineError::NoRoom(self.description.name.clone());
+                    return Err(Box::new(Refused { multi_packet, reason }));
+                }
+                at_device.submit(multi_packet);
+            }
+        }
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        match &mut self.place {
+            Place::Here(here) => {
+                here.begin();
+                completions.append(&mut here.done);
+            }
+            Place::AtDevice(at_device) => at_device.poll(completions),
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        match &self.place {
+            Place::Here(here) => here.gathered.len() + here.core.in_flight() + here.done.len(),
+            Place::AtDevice(at_device) => at_device.core.in_flight(),
+        }
+    }
+
+    fn gathered(&self) -> usize {
+        match &self.place {
+            Place::Here(here) => here.gathered.len(),
+            Place::AtDevice(_) => 0,
+        }
+    }
+
+    fn wake_by(&mut self, _: &Waker) -> bool {
+        // DPDK's crypto devices are polled.
+        self.description.placement == Placement::Inline
+    }
+
+    fn has_completions(&self) -> bool {
+        match &self.place {
+            Place::Here(here) => !here.done.is_empty(),
+            Place::AtDevice(_) => false,
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What DPDK sees on this machine, for `convoy engines`.
+
+use convoy_dpdk::{DeviceInfo, Eal, default_arguments};
+use convoy_ipsec::Transform;
+
+use super::settings::CryptodevSettings;
+use super::{engine, suite};
+use crate::backend::{Found, FoundDevice, Missing};
+
+/// Software devices of this build, which are made to be listed.
+const SOFTWARE: [&str; 5] =
+    ["crypto_aesni_mb0", "crypto_aesni_gcm0", "crypto_chacha20_poly1305", "crypto_openssl0", "crypto_null0"];
+const LEFT_OUT: &str = "what the device has no algorithm for, or not in ESP's lengths";
+
+/// DPDK where it runs, or started to look at all that is there, PCI included.
+fn eal() -> Result<&'static Eal, Missing> {
+    if let Some(eal) = Eal::running() {
+        return Ok(eal);
+    }
+    let mut arguments = default_arguments([]);
+    arguments.retain(|argument| argument != "--no-pci");
+    Eal::start(&arguments).map_err(|error| Missing {
+        reason: error.to_string(),
+        remedy: "a [dpdk] table with arguments says how to start it (docs/accelerators.md)".to_owned(),
+    })
+}
+
+/// DPDK's; a machine on which it does not start has it all the same.
+pub(super) fn version() -> Option<String> {
+    Some(Eal::version())
+}
+
+pub(super) fn find() -> Result<Found, Missing> {
+    let eal = eal()?;
+    let usual = CryptodevSettings::default();
+    let (_, transforms) = engine::open_device(&usual).map_err(|reason| Missing {
+        reason,
+        remedy: "name another device of DPDK's (device = ... in [[engine]])".to_owned(),
+    })?;
+    for device in SOFTWARE {
+        // One that this build has no driver for is not listed.
+        let _ = eal.probe(device);
+    }
+    let is_all = transforms == crate::transforms();
+    Ok(Found {
+        version: format!("{}, {}", Eal::version(), usual.device),
+        left_out: (!is_all).then_some(LEFT_OUT),
+        devices: eal.crypto_devices().iter().map(told).collect(),
+        transforms,
+    })
+}
+
+fn told(device: &DeviceInfo) -> FoundDevice {
+    let (transforms, lacks): (Vec<Transform>, _) = suite::claimed(device);
+    let why_not = transforms.is_empty().then(|| engine::does_nothing(&device.name, &lacks));
+    FoundDevice {
+        name: device.name.clone(),
+        summary: format!(
+            "driver {}, {} queue pairs, {}",
+            device.driver, device.max_queue_pairs, device.features
+        ),
+        transforms,
+        why_not,
+    }
+}

@@ -1,0 +1,131 @@
+//! The `cryptodev` engine in the configuration.
+
+use convoy_settings::{Checker, tables};
+
+use crate::Placement;
+use crate::backend::{AutoSelect, EngineBackend, EngineStart, EngineTraits, Found, Missing};
+
+/// Operations that a queue pair holds, where nothing is said.
+const DESCRIPTORS: u32 = 512;
+/// SAs that a device holds, where nothing is said.
+const SAS: u32 = 1024;
+/// What works on every processor for which Intel's library is, or else on every one.
+const USUAL_DEVICE: &str = if cfg!(target_arch = "x86_64") { "crypto_aesni_mb0" } else { "crypto_openssl0" };
+
+tables! {
+    /// Its own keys.
+    pub CryptodevKeys {
+        device: String => ", which is a crypto device of DPDK's",
+        core: usize => ", which can run on its own thread",
+        descriptors: u32 => ", which is a crypto device of DPDK's",
+        sas: u32 => ", which is a crypto device of DPDK's",
+    }
+}
+
+/// The settings of a `cryptodev` engine.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CryptodevSettings {
+    /// DPDK's name of the device, with its arguments if DPDK is to make it (`crypto_aesni_mb0`), or a PCI address.
+    pub device: String,
+    /// The core of a thread of its own; `None` is the worker's own thread.
+    pub core: Option<usize>,
+    /// Operations that each queue pair holds.
+    pub descriptors: u32,
+    /// SAs for which the device has room.
+    pub sas: u32,
+}
+
+impl Default for CryptodevSettings {
+    fn default() -> Self {
+        Self { device: USUAL_DEVICE.to_owned(), core: None, descriptors: DESCRIPTORS, sas: SAS }
+    }
+}
+
+impl CryptodevSettings {
+    /// One over this device.
+    pub fn of(device: &str) -> Self {
+        Self { device: device.to_owned(), ..Self::default() }
+    }
+
+    /// Whether the device's work is done on the core that asks for it: DPDK's software devices are named after their drivers, and one of them has
+    /// cores of its own.
+    fn is_software(&self) -> bool {
+        self.device.starts_with("crypto_") && !self.device.contains("mode=multi-core")
+    }
+}
+
+impl EngineBackend for CryptodevSettings {
+    type Keys = CryptodevKeys;
+
+    const TRAITS: EngineTraits = EngineTraits {
+        summary: "crypto devices of DPDK's: QAT and other hardware, and software everywhere",
+        is_model: false,
+        auto_select: AutoSelect::Never,
+        system_calls: &[],
+    };
+
+    fn check(keys: &CryptodevKeys, c: &mut Checker<'_>) -> Self {
+        let usual = Self::default();
+        let device = keys.device.as_ref().map_or(usual.device, |device| device.get_ref().clone());
+        if let Some(text) = keys.device.as_ref().filter(|text| text.get_ref().is_empty()) {
+            c.add(
+                &text.span(),
+                "engine.device",
+                "name a device, \"crypto_aesni_mb0\" or \"0000:1a:01.0\"; `convoy engines` lists them",
+            );
+        }
+        let descriptors =
+            c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, (64, 16_384));
+        let sas = c.in_range(keys.sas.as_ref(), "engine.sas", SAS, (1, 1 << 20));
+        Self { device, core: keys.core.as_ref().map(|core| *core.get_ref()), descriptors, sas }
+    }
+
+    fn placement(&self) -> Placement {
+        if self.core.is_none() && self.is_software() { Placement::Inline } else { Placement::Lookaside }
+    }
+
+    fn is_shareable(&self) -> bool {
+        // Each worker has a queue pair of its own.
+        true
+    }
+
+    fn find() -> Result<Found, Missing> {
+        find()
+    }
+
+    fn version() -> Option<String> {
+        version()
+    }
+
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
+        open(self, name)
+    }
+}
+
+/// Why there is none in this build, and what to do.
+#[cfg_attr(feature = "dpdk", expect(dead_code, reason = "it is built in"))]
+pub(super) fn not_built_in() -> String {
+    "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/accelerators.md)".to_owned()
+}
+
+#[cfg(feature = "dpdk")]
+use super::{
+    engine::open,
+    found::{find, version},
+};
+
+#[cfg(not(feature = "dpdk"))]
+fn find() -> Result<Found, Missing> {
+    let remedy = "install DPDK 22.11 or later (Debian: apt-get install libdpdk-dev), and build convoy by make, or with --features dpdk";
+    Err(Missing { reason: "not built in".to_owned(), remedy: remedy.to_owned() })
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn version() -> Option<String> {
+    None
+}
+
+#[cfg(not(feature = "dpdk"))]
+fn open(_: &CryptodevSettings, _: &str) -> Result<EngineStart, String> {
+    Err(not_built_in())
+}
