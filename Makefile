@@ -12,8 +12,8 @@ FEATURES ?= card $(DPDK)
 EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
-.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-outside fuzz install-build install-test install-instructions install-sampling
+.PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,6 +44,14 @@ demo-net: $(CONVOY) ## two gateways in network namespaces: ping, iperf3, tshark 
 demo-card: $(CONVOY) ## two gateways whose cryptography is the simulated card, inline and lookaside; scapy decrypts the outside (root)
 	@scripts/install.sh test
 	demo/card.sh $(CONVOY)
+
+demo-hdtv: $(CONVOY) ## uncompressed HDTV through two gateways for HDTV_SECONDS (60): rate, loss, CPU by function, pictures (root)
+	@scripts/install.sh hdtv
+	demo/hdtv.sh $(CONVOY) $${HDTV_SECONDS:-60}
+
+bench-hdtv: $(CONVOY) ## the highest rate of HDTV without loss for MTUs from 1500 to 9000, plain and protected, window 1 and 32 (root)
+	@scripts/install.sh hdtv
+	demo/hdtv.sh $(CONVOY) sweep
 
 charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon

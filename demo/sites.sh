@@ -1,6 +1,6 @@
 # Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
 # PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
-# tunnel) and EXTRA (more of both configurations) as wished.
+# tunnel), LINK_MTU (of the interfaces between them), INNER_MTU (of the inside) and EXTRA (more of both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -34,6 +34,7 @@ for side in "$a va 1" "$b vb 2"; do
     ip -n "$ns" link set "$dev" up
     continue
   fi
+  [ -z "${LINK_MTU:-}" ] || ip -n "$ns" link set "$dev" mtu "$LINK_MTU"
   ip -n "$ns" link set "$dev" up
   ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
   ip -n "$ns" addr add "2001:db8::$host/64" dev "$dev" nodad
@@ -46,6 +47,7 @@ proposal() { echo "${PROPOSALS[$1]:-aes128gcm16}"; }
 key() { # proposal
   local bytes=20
   [ "$1" != chacha20poly1305 ] || bytes=36
+  [ "$1" != aes128ctr-sha1 ] || bytes=40
   head -c $bytes /dev/urandom | od -An -v -tx1 | tr -d ' \n'
 }
 last=$((${TUNNELS:-1} - 1))
@@ -88,6 +90,7 @@ ${EXTRA:-}
 name = "inside"
 kind = "tun"
 device = "convoy0"
+${INNER_MTU:+mtu = $INNER_MTU}
 address = [$addresses]
 [[port]]
 name = "outside"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|peers|secgw|bench|instructions|sampling|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|hdtv|peers|secgw|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
@@ -10,7 +10,9 @@ declare -A needs=(
   [card-test]="python3-config:python3-dev berkeley-abc:berkeley-abc"
   [test]="ip:iproute2 sysctl:procps pgrep:procps /etc/protocols:netbase tcpdump:tcpdump tshark:tshark editcap:wireshark-common iperf3:iperf3 perf:linux-perf ping:iputils-ping curl:curl python3:python3 ethtool:ethtool /usr/share/doc/libfaketime:libfaketime
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
-    nft:nftables openssl:openssl certutil:libnss3-tools"
+    nft:nftables openssl:openssl certutil:libnss3-tools
+    ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
+  [hdtv]="ip:iproute2 python3:python3 perf:linux-perf"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
@@ -29,6 +31,7 @@ declare -A wants=(
   [card]=""
   [card-test]=""
   [test]=""
+  [hdtv]=""
   [charon]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""

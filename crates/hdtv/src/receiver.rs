@@ -20,7 +20,7 @@ use crate::scatter::{Scatter, listen};
 use crate::usage::CpuSeconds;
 use crate::viewer::{View, Viewer};
 
-/// Frames that wait for a viewer.
+/// Frames that wait for a viewer, at least: it may be late by these, and by as many as the jitter buffer has.
 const FRAMES_TO_VIEW: usize = 4;
 /// Packets gather for so long before they are received together: it takes fewer system calls, and the socket has room for far more.
 const GATHER: Duration = Duration::from_micros(500);
@@ -105,7 +105,7 @@ pub fn receive_video(
     progress: impl FnMut(&ReceiveReport),
 ) -> Result<ReceiveReport, ReceiveError> {
     let viewer = Viewer::new(config.format, config.concealment, view);
-    let (due_tx, due_rx) = sync_channel(FRAMES_TO_VIEW);
+    let (due_tx, due_rx) = sync_channel(frames_to_view(&config));
     let (free_tx, free_rx) = channel();
     let mut reception = Stream::open(config)?;
     thread::scope(|scope| {
@@ -121,6 +121,10 @@ pub fn receive_video(
         report.psnr_db = difference.psnr_db();
         Ok(report)
     })
+}
+
+fn frames_to_view(config: &ReceiveConfig) -> usize {
+    FRAMES_TO_VIEW + (config.delay.as_secs_f64() * config.format.rate.hz()) as usize
 }
 
 fn watch(
@@ -162,7 +166,7 @@ impl Stream {
         // All of a frame's packets take its interval.
         let delay = interval + config.delay;
         let waiting = delay.as_nanos().div_ceil(interval.as_nanos().max(1)) as usize + 2;
-        let frames = waiting + FRAMES_TO_VIEW + 3;
+        let frames = waiting + frames_to_view(&config) + 3;
         let assembler = Assembler::new(
             config.format,
             config.payload_type,

@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Video through a tunnel of two gateways: from convoy to GStreamer, from GStreamer to convoy, and from Y4M of ffmpeg to convoy, all bit for bit.
+# Needs root.
+# usage: hdtv.sh CONVOY
+set -euo pipefail
+convoy=$(realpath "$1")
+LINK_MTU=9300 INNER_MTU=9000 EXTRA='mtu = 9200'
+source "$(dirname "$0")/../demo/sites.sh"
+port=5004
+fail() { echo "$1" >&2; tail -n 20 "$work"/*.log >&2; exit 1; }
+in_a() { ip netns exec $a "$@"; }
+in_b() { ip netns exec $b "$@"; }
+listens() { # namespace: waits until somebody has the port
+  for _ in $(seq 100); do ip netns exec "$1" ss -Hlun "sport = :$port" | grep -q . && return; sleep 0.1; done
+  fail "nothing listens on UDP port $port"
+}
+ends() { for _ in $(seq 300); do kill -0 "$1" 2>/dev/null || return 0; sleep 0.1; done; fail "process $1 did not end"; }
+caps() { # sampling depth width height rate
+  echo "application/x-rtp,media=video,clock-rate=90000,encoding-name=RAW,sampling=$1,depth=(string)$2,width=(string)$3,height=(string)$4,colorimetry=BT709-2,payload=96"
+}
+tenths() { case $1 in UYVY) echo 20 ;; UYVP) echo 25 ;; RGB) echo 30 ;; esac; } # bytes of ten pixels
+# A busy machine may be late: the jitter buffer of a second is so that only the bits count.
+frames=12
+# name, sampling, depth, GStreamer's sampling and pixel format
+formats=(
+  "320x180p25 ycbcr 8 YCbCr-4:2:2 UYVY"
+  "320x180p25 ycbcr 10 YCbCr-4:2:2 UYVP"
+  "320x180p25 rgb 8 RGB RGB"
+  "1280x720p10 ycbcr 8 YCbCr-4:2:2 UYVY"
+)
+for format in "${formats[@]}"; do
+  read -r name sampling depth gst_sampling gst_format <<<"$format"
+  size=${name%p*} rate=${name#*p}
+  width=${size%x*} height=${size#*x}
+  # What is sent, written by convoy itself over the loopback interface's own path: raw frames for GStreamer to send and to compare with.
+  ip netns exec $a "$convoy" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" \
+    --frames $frames --output "$work/sent.raw" --first-timestamp 0 --json >"$work/raw.log" 2>&1 & receiver=$!
+  for _ in $(seq 100); do in_a ss -Hlun "sport = :6004" | grep -q . && break; sleep 0.1; done
+  in_a "$convoy" hdtv send --to 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
+    --frames $frames --first-timestamp 0 --mtu 9000 >"$work/send.log"
+  ends $receiver
+  bytes=$(stat -c %s "$work/sent.raw")
+  [ "$bytes" = $((frames * width * height * $(tenths "$gst_format") / 10)) ] || fail "$name $gst_format: $bytes bytes are not $frames frames"
+
+  # From convoy to GStreamer, through the tunnel.
+  ip netns exec $b gst-launch-1.0 -q udpsrc port=$port buffer-size=20000000 caps="$(caps "$gst_sampling" "$depth" "$width" "$height")" ! \
+    rtpjitterbuffer latency=200 ! rtpvrawdepay ! "video/x-raw,format=$gst_format" ! filesink location="$work/shown.raw" buffer-mode=2 >"$work/gst.log" 2>&1 & gst=$!
+  running+=($gst)
+  listens $b
+  in_a "$convoy" hdtv send --to 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" --source-depth "$depth" \
+    --frames $frames --mtu 9000 >"$work/send.log" || fail "convoy did not send"
+  for _ in $(seq 100); do [ "$(stat -c %s "$work/shown.raw")" -lt "$bytes" ] || break; sleep 0.1; done
+  kill -INT $gst; ends $gst
+  cmp "$work/sent.raw" "$work/shown.raw" || fail "GStreamer shows another $name $gst_format than convoy sent"
+
+  # From GStreamer to convoy. GStreamer does not pace: it sends each frame at once, so that of HDTV a busy machine loses packets.
+  [ "$width" -le 640 ] || { echo "$name $gst_format: $frames frames to GStreamer, bit for bit"; continue; }
+  ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" \
+    --frames $frames --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!
+  listens $b
+  in_a gst-launch-1.0 -q filesrc location="$work/sent.raw" blocksize=$((bytes / frames)) ! \
+    rawvideoparse width="$width" height="$height" format="${gst_format,,}" framerate="$rate/1" colorimetry=bt709 ! \
+    identity sync=true ! rtpvrawpay mtu=8900 pt=96 ! udpsink host=10.2.0.1 port=$port sync=false >"$work/gst.log" 2>&1 || fail "GStreamer did not send"
+  # GStreamer says no goodbye on RTCP's port.
+  sleep 1; kill -TERM $receiver 2>/dev/null || true; ends $receiver
+  cmp "$work/sent.raw" "$work/back.raw" || fail "convoy received another $name $gst_format than GStreamer sent"
+  echo "$name $gst_format: $frames frames to GStreamer and back, bit for bit"
+done
+
+# ffmpeg's Y4M, by an SDP file; what convoy writes, ffmpeg reads.
+for pixels in yuv422p yuv422p10le; do
+  ffmpeg -v error -f lavfi -i testsrc2=size=320x180:rate=25 -frames:v $frames -pix_fmt $pixels -strict -1 -y "$work/in.y4m"
+  rm -f "$work/video.sdp"
+  in_a "$convoy" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 --frames 0 --sdp "$work/video.sdp" >"$work/send.log"
+  ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --sdp "$work/video.sdp" --output "$work/out.y4m" >"$work/receive.log" 2>&1 & receiver=$!
+  listens $b
+  in_a "$convoy" hdtv send --to 10.2.0.1:$port --source "$work/in.y4m" --mtu 9000 >"$work/send.log" || fail "convoy did not send"
+  ends $receiver
+  for file in in out; do ffmpeg -v error -i "$work/$file.y4m" -f framemd5 - | grep -v '^#' >"$work/$file.md5"; done
+  [ "$(wc -l <"$work/out.md5")" = $frames ] || fail "ffmpeg reads $(wc -l <"$work/out.md5") frames of $frames"
+  cmp "$work/in.md5" "$work/out.md5" || fail "ffmpeg reads another video than it wrote, $pixels"
+  grep -q ' 0 lost' "$work/receive.log" || fail "packets were lost"
+  echo "$pixels: $frames frames from ffmpeg to ffmpeg, bit for bit"
+done
+grep -q 'the receiver reported' "$work/send.log" || echo "(no receiver report within so short a stream)"
+
+# Interlaced pictures, and ten bits sent as eight; the receiver knows what the moving test picture should be.
+in_b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --compare --first-timestamp 9 --snapshot "5:$work/received.png" >"$work/receive.log" 2>&1 & receiver=$!
+listens $b
+in_a "$convoy" hdtv send --to 10.2.0.1:$port --format 320x180i50 --first-timestamp 9 --frames 80 --mtu 1400 --snapshot "5:$work/sent.png" >"$work/send.log"
+ends $receiver
+grep -q '^80 of 80 frames bit for bit as sent' "$work/receive.log" || fail "interlaced pictures are others"
+grep -q 'the receiver reported 0 packets lost' "$work/send.log" || fail "the receiver did not report"
+psnr=$(ffmpeg -v info -i "$work/sent.png" -i "$work/received.png" -lavfi psnr -f null - 2>&1 | grep -o 'average:[^ ]*')
+[ "$psnr" = average:inf ] || fail "the snapshots differ: $psnr"
+echo "320x180i50: 80 frames bit for bit, snapshots the same to ffmpeg ($psnr)"
