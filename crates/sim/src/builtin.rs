@@ -5,12 +5,15 @@ use std::path::Path;
 use crate::platform::{Platform, PlatformError};
 
 /// Name and text of each.
-const BUILT_IN: [(&str, &str); 5] = [
+const BUILT_IN: [(&str, &str); 8] = [
+    ("bluefield-3", include_str!("../../../platforms/bluefield-3.toml")),
+    ("connectx-7", include_str!("../../../platforms/connectx-7.toml")),
     ("grip", include_str!("../../../platforms/grip.toml")),
     ("grip-inline", include_str!("../../../platforms/grip-inline.toml")),
     ("ixp425", include_str!("../../../platforms/ixp425.toml")),
     ("pci-accelerators", include_str!("../../../platforms/pci-accelerators.toml")),
     ("pentium3", include_str!("../../../platforms/pentium3.toml")),
+    ("qat-gen4", include_str!("../../../platforms/qat-gen4.toml")),
 ];
 
 impl Platform {

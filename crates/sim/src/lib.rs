@@ -40,6 +40,7 @@
 //! - With prefetch and write buffer, a queue's depth counts what is not done, less one, as without.
 //! - Stages are not in the model: each packet by itself, first come, first served. A platform with stages holds at most
 //!   `frames` packets; with none free the source waits, or the ingress queue fills where there is one.
+//! - Caches of SAs are not in the model: a device with one fetches the SA of a multi-packet before it works on it.
 //! - A packet that finds room in the platform and the ingress queue empty needs no place in it: a queue of 0 packets only drops what
 //!   the platform has no room for.
 
@@ -66,11 +67,12 @@ pub use figures::{
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{
-    BusSpec, CoresSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference,
+    BusSpec, CoresSpec, Place, Platform, PlatformError, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec,
     SchedulerSpec, SourceSpec, StageSpec, Variants,
 };
 pub use report::{
-    BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, StageReport,
+    BusReport, ClassReport, CoresReport, Load, Percentiles, ProcessorReport, Report, SaCacheReport,
+    StageReport,
 };
 pub use setting::{PAPER_PACKETS, Setting};
 pub use simulation::{Simulation, SimulationError};

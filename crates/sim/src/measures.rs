@@ -145,6 +145,7 @@ impl OfProcessor {
             multi_packets: self.multi_packets,
             bytes: self.bytes,
             utilisation: ratio(busy, end),
+            cache: None,
         }
     }
 }

@@ -113,6 +113,20 @@ pub struct ProcessorReport {
     pub bytes: u64,
     /// Time at its core over the whole time, 0 to 1.
     pub utilisation: f64,
+    /// Its cache of SAs, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<SaCacheReport>,
+}
+
+/// What a cache of SAs did; each multi-packet uses it once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SaCacheReport {
+    /// SAs that it holds.
+    pub sas: usize,
+    /// Multi-packets whose SA it held.
+    pub hits: u64,
+    /// Multi-packets whose SA had to be fetched.
+    pub misses: u64,
 }
 
 /// What one bus did.

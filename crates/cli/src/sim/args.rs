@@ -68,10 +68,10 @@ pub(super) struct FiguresArgs {
     /// Folder for the figures, tables and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 20,000 for the others]
+    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 100,000 for accelerators, 20,000 for the others]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
-    /// Packets per run over the parameters that the paper leaves open [default: 30,000 or 3,000, at most --packets]
+    /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000 or 3,000, at most --packets]
     #[arg(long, value_name = "N")]
     pub(super) range_packets: Option<u64>,
     /// Number of threads [default: all cores]
@@ -127,6 +127,8 @@ pub(super) enum PaperName {
     Ixp425,
     /// The two GRIP papers: the MTU sweep (figure 1) and the profile (figure 3)
     Grip,
+    /// ConnectX-7, BlueField-3 and QAT: what was published about them, and the hybrid of card and CPU
+    Accelerators,
 }
 
 /// Which SA a captured packet belongs to.
@@ -149,7 +151,7 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a built-in platform: grip, grip-inline, ixp425, pci-accelerators, pentium3
+    /// A file, or the name of a built-in platform: bluefield-3, connectx-7, grip, grip-inline, ixp425, pci-accelerators, pentium3, qat-gen4
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]

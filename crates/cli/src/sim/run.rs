@@ -2,7 +2,7 @@
 
 use comfy_table::Table;
 use convoy_capture::Unread;
-use convoy_sim::{Arrivals, Capture, Load, Percentiles, Report, Setting};
+use convoy_sim::{Arrivals, Capture, Load, Percentiles, Report, SaCacheReport, Setting};
 use serde::Serialize;
 
 use super::args::{ArrivalArgs, RunArgs, SaBy};
@@ -185,6 +185,15 @@ pub(super) fn print_processors(report: &Report) {
         table.add_row([format!("bus {}", bus.name), none(), none(), none(), none(), utilisation]);
     }
     println!("{}", to_the_right(table));
+    for processor in &report.processors {
+        if let Some(SaCacheReport { sas, hits, misses }) = processor.cache {
+            let missed = misses as f64 / (hits + misses).max(1) as f64 * 100.0;
+            println!(
+                "{}: a cache of {sas} SAs, missed by {missed:.1} % of its multi-packets",
+                processor.name
+            );
+        }
+    }
 }
 
 /// Numbers stand under each other.

@@ -194,6 +194,7 @@ fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
         enc_ratio: engine.t_block_ns * 1e-3,
         prefetch: false,
         write_buffer: false,
+        cache: None,
     }
 }
 
@@ -222,6 +223,8 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         classes: config.classes,
         weights,
         work_conserving: true,
+        // The gateway does not know what a device has in its cache; it corrects its cost models by what it measures.
+        knows_caches: false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Figures 3 to 15 of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*, and what becomes of its
 //! claims: SVG, PNG and CSV for each figure, a table of claims, and a report in one HTML file.
 
+mod accelerators;
 mod axes;
 mod bars;
 mod chart;
@@ -40,6 +41,8 @@ pub enum Paper {
     Ixp425,
     /// *IPsec-Protected Transport of HDTV over IP*, figure 3, and the paper on network security with FPGAs, figure 1.
     Grip,
+    /// ConnectX-7, BlueField-3 and QAT by what was published about them, and the hybrid of card and CPU.
+    Accelerators,
 }
 
 /// What to make.
@@ -141,6 +144,7 @@ pub fn make_figures(
         Paper::SmallPackets => small_packets(options, began, progress),
         Paper::Ixp425 => ixp425::make(options, progress),
         Paper::Grip => grip::make(options, progress),
+        Paper::Accelerators => accelerators::make(options, progress),
     }
 }
 

@@ -70,9 +70,21 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     pub(super) fn enter_window(&mut self, single: Single) {
         let Single { sa, carried } = single;
         let (bytes, class) = (carried.bytes, carried.class);
-        let item = Item { sa, algorithm: 0, class, blocks: bytes.div_ceil(16), bytes, payload: carried };
+        let algorithm = self.missing_from(sa);
+        let item = Item { sa, algorithm, class, blocks: bytes.div_ceil(16), bytes, payload: carried };
         let entered = self.scheduler.push(self.now, item);
         debug_assert!(entered.is_ok(), "the window has room");
+    }
+
+    /// The algorithm of a packet, as the scheduler knows it: the set of known caches from which its SA is missing now. What is moved
+    /// into a cache or out of it while the packet stands in the window is not counted.
+    #[inline]
+    fn missing_from(&self, sa: u32) -> u16 {
+        let bit = |(bit, at): (usize, &usize)| {
+            let holds = self.processors[*at].cache.as_ref().is_none_or(|cache| cache.holds(sa));
+            u16::from(!holds) << bit
+        };
+        self.known_caches.iter().enumerate().map(bit).sum()
     }
 
     /// Sends multi-packets as long as the scheduler has any (docs/simulator.md: rules 1 to 3).
@@ -133,7 +145,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         let transfer =
             processor.way.bus().map_or(0, |bus| self.buses[bus].multi_packet(dispatch.bytes, packets));
         let at = dispatch.engine;
-        processor.enqueue(Job { scheduled: self.now, transfer, dispatch });
+        let processing = processor.processing(&dispatch);
+        processor.enqueue(Job { scheduled: self.now, transfer, processing, dispatch });
         self.advance(at);
     }
 
@@ -220,8 +233,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     /// The first multi-packet of a processor's line is done: it is measured, and the processor goes on.
     #[inline]
     fn complete(&mut self, at: usize) {
-        let Some(Job { scheduled, dispatch, .. }) = self.processors[at].first() else { return };
-        self.scheduler.complete(self.now, at, dispatch.ticket, None);
+        let Some(Job { scheduled, processing, dispatch, .. }) = self.processors[at].first() else { return };
+        self.scheduler.complete(self.now, at, dispatch.ticket, Some(*processing));
         self.measures.served(self.now, at, dispatch.bytes, self.now - *scheduled, &dispatch.items);
         self.observer.served(&Served {
             processor: at,
@@ -229,7 +242,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             scheduled_ticks: *scheduled,
             completed_ticks: self.now,
             predicted_wait_ticks: dispatch.predicted_wait,
-            processing_ticks: dispatch.predicted_processing,
+            processing_ticks: *processing,
             packets: &dispatch.items,
         });
         if !self.has_stages {

@@ -9,6 +9,7 @@ mod flow;
 mod ingress;
 mod parts;
 mod processor;
+mod sa_cache;
 mod source;
 mod stage;
 mod stages;
@@ -24,6 +25,7 @@ use events::Events;
 use ingress::Ingress;
 use parts::{Part, Parts, Slots};
 use processor::Processor;
+use sa_cache::SaCache;
 use source::Source;
 use stage::{Server, Single, Stage};
 
@@ -58,7 +60,7 @@ pub struct Served<'a> {
     pub completed_ticks: u64,
     /// `w` (equation 2), in ticks.
     pub predicted_wait_ticks: u64,
-    /// `p` (equation 7), in ticks.
+    /// `p` (equation 7), in ticks, with the time to fetch its SA if the processor's cache did not hold it.
     pub processing_ticks: u64,
     /// Its packets, in order.
     pub packets: &'a [Carried],
@@ -103,6 +105,8 @@ pub(crate) struct Machine<'a, T, O> {
     only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
+    /// Processors with caches of SAs of which the scheduler knows what they hold; an algorithm's bits are theirs.
+    known_caches: Vec<usize>,
     has_stages: bool,
     stages: Vec<Stage>,
     cores: Vec<Cores>,
@@ -125,7 +129,11 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
     pub(crate) fn new(simulation: &Simulation, traffic: T, observer: &'a mut O) -> Result<Self, Refused> {
         let platform = &simulation.platform;
         let Parts { engines, processors, stages, cores, slots, parts } = Parts::new(platform);
-        let config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
+        let cached = (0..processors.len()).filter(|at| processors[*at].cache.is_some());
+        let cached: Vec<usize> = cached.collect();
+        let mut config = platform.scheduler.config().map_err(|(key, what)| format!("{key}: {what}"))?;
+        // Elsewhere what it predicts is what happens.
+        config.correct = !platform.scheduler.knows_caches && !cached.is_empty();
         let of = |place| {
             let all = platform.stages.iter().enumerate();
             all.filter(|(_, stage)| stage.place == place && stage.enabled)
@@ -161,6 +169,7 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
             is_work_conserving,
             buses: platform.buses.iter().map(Bus::new).collect(),
             processors,
+            known_caches: if platform.scheduler.knows_caches { cached } else { Vec::new() },
             frames: if stages.is_empty() { usize::MAX } else { platform.source.frames },
             has_stages: is_staged,
             stages,
@@ -199,7 +208,10 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         let busy: Vec<u64> = self.processors.iter().map(|processor| processor.busy_ticks).collect();
         let buses = simulation.platform.buses.iter().zip(&self.buses);
         let buses = buses.map(|(spec, bus)| bus.report(&spec.name, self.now)).collect();
-        let report = self.measures.report(&busy, buses, self.source.waited_ticks, self.now);
+        let mut report = self.measures.report(&busy, buses, self.source.waited_ticks, self.now);
+        for (report, processor) in report.processors.iter_mut().zip(&self.processors) {
+            report.cache = processor.cache.as_ref().map(SaCache::report);
+        }
         Ok(self.with_loads_and_stages(report, &simulation.platform))
     }
 

@@ -5,6 +5,7 @@ use convoy_scheduler::{CostModel, EngineModel};
 use super::Carried;
 use super::cores::Cores;
 use super::processor::{Processor, Way};
+use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
 
@@ -96,6 +97,8 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
     let reference = &platform.reference;
     let (t_init, t_block) = (reference.t_init_us * 1e6, 128.0 / reference.block_mbps * 1e6);
     let (mut engines, mut processors) = (Vec::new(), Vec::new());
+    let known_caches = platform.caches().filter(|_| platform.scheduler.knows_caches).count();
+    let mut caches = 0;
     for spec in &platform.processors {
         // Equation 7.
         let cost = CostModel { t_init: t_init * spec.init_ratio, t_block: t_block * spec.enc_ratio };
@@ -103,8 +106,18 @@ fn processors(platform: &Platform) -> (Vec<EngineModel>, Vec<Processor<Carried>>
         for number in 1..=spec.count {
             let name = if spec.count == 1 { spec.name.clone() } else { format!("{}-{number}", spec.name) };
             let is_cpu = spec.kind == ProcessorKind::Cpu;
-            engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs: vec![Some(cost)] });
-            processors.push(Processor::new(way, spec.prefetch, spec.write_buffer, spec.depth));
+            // An algorithm is a set of those caches in which a packet's SA is missing.
+            let mut costs = vec![Some(cost); 1 << known_caches];
+            let cache = spec.cache.as_ref().map(|cache| SaCache::new(cache, cost));
+            if let Some(cache) = &spec.cache {
+                let misses = costs.iter_mut().enumerate().filter(|(missing, _)| missing & (1 << caches) != 0);
+                misses.for_each(|(_, of)| *of = Some(with_miss(cache, cost)));
+                caches += 1;
+            }
+            engines.push(EngineModel { name, is_cpu, depth: spec.depth, costs });
+            let mut processor = Processor::new(way, spec.prefetch, spec.write_buffer, spec.depth);
+            processor.cache = cache;
+            processors.push(processor);
         }
     }
     (engines, processors)

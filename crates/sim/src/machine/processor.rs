@@ -10,13 +10,17 @@ use std::collections::VecDeque;
 
 use convoy_scheduler::Dispatch;
 
+use super::sa_cache::SaCache;
+
 /// A multi-packet on its way.
 pub(crate) struct Job<P> {
     /// When it was scheduled, in ticks.
     pub(crate) scheduled: u64,
     /// One transfer on the bus, in ticks.
     pub(crate) transfer: u64,
-    /// As the scheduler gave it; `predicted_processing` is what it takes.
+    /// What it takes at the core, in ticks.
+    pub(crate) processing: u64,
+    /// As the scheduler gave it.
     pub(crate) dispatch: Dispatch<P>,
 }
 
@@ -79,6 +83,8 @@ pub(crate) struct Processor<P> {
     core: Core,
     input: Input,
     pub(crate) busy_ticks: u64,
+    /// The SAs that it keeps by itself, where that is not all of them.
+    pub(crate) cache: Option<SaCache>,
 }
 
 impl<P> Processor<P> {
@@ -93,6 +99,17 @@ impl<P> Processor<P> {
             core: Core::Empty,
             input: Input::Empty,
             busy_ticks: 0,
+            cache: None,
+        }
+    }
+
+    /// What a multi-packet takes that is put into the queue now, in ticks. Since the queue is first come, first served, its SA is in the
+    /// cache at its turn if it is now.
+    #[inline]
+    pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>) -> u64 {
+        match &mut self.cache {
+            Some(cache) => cache.use_for(dispatch.sa, dispatch.blocks),
+            None => dispatch.predicted_processing,
         }
     }
 
@@ -108,7 +125,7 @@ impl<P> Processor<P> {
             return None;
         }
         let job = self.line.front()?;
-        let times = (job.dispatch.predicted_processing, job.transfer);
+        let times = (job.processing, job.transfer);
         self.core = Core::Busy;
         self.busy_ticks += times.0;
         Some(times)
@@ -130,7 +147,7 @@ impl<P> Processor<P> {
         if is_free && self.input == Input::Loaded {
             (self.input, self.core) = (Input::Empty, Core::Busy);
             let job = self.line.get(usize::from(self.is_writing))?;
-            let processing = job.dispatch.predicted_processing;
+            let processing = job.processing;
             self.busy_ticks += processing;
             return Some(Step::Compute(processing));
         }
@@ -217,7 +234,8 @@ mod tests {
                 predicted_wait: 0,
                 predicted_processing: 100 + ticket,
             };
-            processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, dispatch });
+            let processing = processor.processing(&dispatch);
+            processor.enqueue(Job { scheduled: 0, transfer: 10 + ticket, processing, dispatch });
         }
         processor
     }

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use convoy_scheduler::{ENGINES, Scheduler};
 use toml::de::DeTable;
 
-use super::{Platform, ProcessorKind, StageSpec};
+use super::cache::SAS_MAX;
+use super::{Platform, ProcessorKind, ProcessorSpec, SaCacheSpec, StageSpec};
 
 /// What is wrong with a platform.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -91,6 +92,22 @@ fn positive(table: &'static str, place: Option<usize>, key: &'static str, value:
     Err(problem(table, place, key, format!("{value}; it must be a number {least}")))
 }
 
+/// Caches of which a scheduler may know: each doubles the number of its cost models.
+const KNOWN_CACHES: usize = 8;
+
+fn check_cache(at: usize, processor: &ProcessorSpec) -> Checked {
+    let Some(cache) = &processor.cache else { return Ok(()) };
+    if !(1..=SAS_MAX).contains(&cache.sas) {
+        let what = format!("{} SAs; a cache holds 1 to {SAS_MAX}", cache.sas);
+        return Err(problem("processor", Some(at), "cache", what));
+    }
+    if !(cache.miss_us.is_finite() && cache.miss_us >= 0.0) {
+        let what = format!("miss_us = {}; it must be a number 0 or more", cache.miss_us);
+        return Err(problem("processor", Some(at), "cache", what));
+    }
+    Ok(())
+}
+
 impl Platform {
     /// Checks what is built by hand as well as what was read.
     pub(crate) fn check(&self) -> Checked {
@@ -170,6 +187,7 @@ impl Platform {
             positive("processor", Some(at), "init_ratio", processor.init_ratio, true)?;
             positive("processor", Some(at), "enc_ratio", processor.enc_ratio, true)?;
             self.check_bus("processor", at, processor.bus.as_deref())?;
+            check_cache(at, processor)?;
             if processor.bus.is_none() && (processor.prefetch || processor.write_buffer) {
                 let key = if processor.prefetch { "prefetch" } else { "write_buffer" };
                 return Err(problem("processor", Some(at), key, "it is for a processor with a bus"));
@@ -178,6 +196,13 @@ impl Platform {
         let all: usize = self.processors.iter().map(|processor| processor.count).sum();
         if !(1..=ENGINES).contains(&all) {
             let what = format!("{all} processors; 1 to {ENGINES} are possible");
+            return Err(problem("processor", None, "", what));
+        }
+        let known = if self.scheduler.knows_caches { self.caches().count() } else { 0 };
+        if known > KNOWN_CACHES {
+            let what = format!(
+                "{known} caches of SAs; with scheduler.knows_caches up to {KNOWN_CACHES} are possible"
+            );
             return Err(problem("processor", None, "", what));
         }
         let has_cpu = self.processors.iter().any(|it| it.kind == ProcessorKind::Cpu && it.count > 0);
@@ -221,6 +246,11 @@ impl Platform {
             ),
             _ => Ok(()),
         }
+    }
+
+    /// The caches of all processors, those that there are several of counted each.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &SaCacheSpec> {
+        self.processors.iter().flat_map(|of| std::iter::repeat_n(of.cache.as_ref(), of.count).flatten())
     }
 
     /// The place of the cores of this name.

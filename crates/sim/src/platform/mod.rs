@@ -1,5 +1,6 @@
 //! What a platform is made of, as data: TOML files in `platforms/`, or built by hand.
 
+mod cache;
 mod check;
 mod scheduler;
 mod source;
@@ -10,6 +11,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+pub use cache::SaCacheSpec;
 pub use check::PlatformError;
 pub use scheduler::SchedulerSpec;
 pub use source::SourceSpec;
@@ -116,6 +118,9 @@ pub struct ProcessorSpec {
     /// The last output is moved out during computation (docs/simulator.md: rule 5).
     #[serde(default)]
     pub write_buffer: bool,
+    /// The SAs that it keeps by itself; without, it has all of them at hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<SaCacheSpec>,
 }
 
 fn one() -> usize {

@@ -43,6 +43,14 @@ pub struct SchedulerSpec {
     /// Whether an idle processor gets packets though the window is not full, where none arrives at this very moment:
     /// the gateway does so, the paper does not.
     pub work_conserving: bool,
+    /// Whether the scheduler knows which SAs devices have in their caches, and counts a miss as part of a packet's time. A scheduler that
+    /// does not know corrects its prediction by what it measures, as the gateway's does.
+    #[serde(skip_serializing_if = "is_true")]
+    pub knows_caches: bool,
+}
+
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 impl Default for SchedulerSpec {
@@ -63,6 +71,7 @@ impl Default for SchedulerSpec {
             classes: 1,
             weights: None,
             work_conserving: false,
+            knows_caches: true,
         }
     }
 }

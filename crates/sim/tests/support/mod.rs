@@ -39,6 +39,7 @@ pub(crate) fn processor(name: &str, kind: ProcessorKind, bus: Option<&str>) -> P
         enc_ratio: 1.0,
         prefetch: false,
         write_buffer: false,
+        cache: None,
     }
 }
 

@@ -1,0 +1,36 @@
+//! Accelerators as people buy them: ConnectX-7, BlueField-3 and QAT, what was published about them, and the hybrid of card and CPU by
+//! finishing time.
+
+mod cases;
+mod charts;
+mod claims;
+mod published;
+mod runs;
+
+use super::paper::Paper;
+use super::{FigureError, FigureOptions, FiguresMade};
+use runs::{Runs, keys, platform_of, run};
+
+pub(super) fn make(
+    options: &FigureOptions,
+    progress: &mut dyn FnMut(u64, u64),
+) -> Result<FiguresMade, FigureError> {
+    let paper = Paper {
+        title: "Accelerators as people buy them, simulated",
+        paper: "\"Nvidia ConnectX-7 by numbers\" (CX7 below) and \"Nvidia Bluefield-3 by numbers\" (BF3) of the project fastSwan, and messages of the Linux \
+                kernel's mailing lists about QAT, June 2025",
+        chosen: "platforms/connectx-7.toml, bluefield-3.toml, qat-gen4.toml",
+        cases: cases::all()?,
+        keys: keys(),
+        platform_of,
+        run,
+        runs: Runs,
+        claims: claims::all(),
+        charts: charts::all,
+        csv: Runs::csv,
+    };
+    paper.make(options, progress)
+}
+
+#[cfg(test)]
+mod tests;
