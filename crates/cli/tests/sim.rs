@@ -287,7 +287,9 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
                   local_ts = [\"10.1.0.0/16\"]\nremote_ts = [\"10.2.0.0/16\"]\nesp_proposal = \"aes128gcm16\"\n";
     std::fs::write(&config, format!("{model}{tunnel}")).expect("writable");
     let capture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../demo/traffic.pcap");
-    let told = sim(&["plan", "-c", as_str(&config), "--trace", capture, "--measure", "1", "--json"]);
+    let plan = ["plan", "-c", as_str(&config), "--trace", capture];
+    let cards = ["--card", "connectx-7", "--card", "qat-gen4"];
+    let told = sim(&[&plan[..], &cards, &["--measure", "1", "--json"]].concat());
     assert_eq!(told.status.code(), Some(0), "{}", text(&told.stderr));
     let told: serde_json::Value = serde_json::from_slice(&told.stdout).expect("JSON and nothing else");
     assert!(told["best_window"].as_u64() > Some(4), "a card that takes so long to set up wants bundles");
@@ -299,6 +301,8 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
             .and_then(|outcome| outcome["gain"].as_f64())
     };
     assert!(gain("with another card-model") > Some(1.3), "{told}");
+    assert!(gain("with connectx-7") > Some(1.3) && gain("with qat-gen4") > Some(1.3), "{told}");
+    assert_eq!(told["card_engines"][0]["cache"]["sas"], 2102);
     assert_eq!(told["measured"]["packets"], told["packets"][0]);
     // A plan is made of sizes and addresses, which a snap length leaves.
     let snapped = folder.path().join("snapped.pcapng");
@@ -314,6 +318,8 @@ fn a_plan_says_what_a_window_and_an_engine_bring() {
     );
     let (status, error) = refused(&["plan", "-c", as_str(&config), "--trace", "/nowhere.pcap"]);
     assert!(status == Some(1) && error.contains("/nowhere.pcap"), "{error}");
+    let (status, error) = refused(&[&plan[..], &["--card", "pentium3"]].concat());
+    assert!(status == Some(2) && error.contains("pentium3 has no [[processor]] of kind"), "{error}");
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub(super) struct PlanArgs {
     /// Rate at which packets arrive [default: a packet is always waiting]
     #[arg(long, value_name = "R")]
     pub(super) rate_mbps: Option<f64>,
+    /// Also predict what the accelerators of this platform would bring beside the configured engines: a file or a built-in platform,
+    /// for example connectx-7, bluefield-3 or qat-gen4; can be repeated
+    #[arg(long = "card", value_name = "PLATFORM")]
+    pub(super) cards: Vec<String>,
     /// Also send the capture through the gateway itself this many times and compare the prediction with it
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "30")]
     pub(super) measure: Option<usize>,

@@ -4,6 +4,7 @@ use std::cell::OnceCell;
 
 use convoy_capture::Unread;
 use convoy_gateway::plan::{Machine, Measured, Plan, PlanError, PlanOutcome, Trace, measure, plan};
+use convoy_sim::SaCacheSpec;
 use serde::Serialize;
 
 use super::args::PlanArgs;
@@ -33,8 +34,12 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     if args.rate_mbps.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
         return Err(Failure::Config("--rate-mbps must be a number above 0".to_owned()));
     }
+    let cards = args.cards.iter().map(|card| super::platform(card)).collect::<Result<Vec<_>, _>>()?;
     let trace = Trace::read(&config, &args.trace, args.packets).map_err(failed)?;
-    let machine = Machine::new(&config, &trace).map_err(failed)?;
+    let mut machine = Machine::new(&config, &trace).map_err(failed)?;
+    for card in &cards {
+        machine.try_card(card).map_err(|error| Failure::Config(error.to_string()))?;
+    }
     let progress = OnceCell::new();
     let plan = plan(&machine, &trace, args.rate_mbps, &mut |done, total| {
         progress.get_or_init(|| Progress::new(Some(total as u64), "simulations")).set(done as u64);
@@ -71,7 +76,7 @@ fn print(told: &Told) {
     );
     println!("its cipher, and these engines are calibrated for what the capture needs:");
     let mut engines = new_table(&["engine", "works", "once a multi-packet, ns", "per 16 bytes, ns"]);
-    for engine in &plan.engines {
+    for engine in plan.engines.iter().chain(&plan.card_engines) {
         let place = if engine.is_inline { "on the worker's core" } else { "on its own" };
         let kind = if engine.is_model { " (modelled timing)" } else { "" };
         engines.add_row([
@@ -81,7 +86,19 @@ fn print(told: &Told) {
             format!("{:.1}", engine.t_block_ns),
         ]);
     }
-    println!("{engines}\n\nBy simulation:");
+    println!("{engines}");
+    for engine in &plan.card_engines {
+        if let Some(SaCacheSpec { sas, miss_us }) = engine.cache {
+            println!(
+                "{} keeps {sas} SAs by itself; a multi-packet of another costs it {miss_us} us more.",
+                engine.name
+            );
+        }
+    }
+    if !plan.card_engines.is_empty() {
+        println!("Cards are as their platform files say, which name what is published, fitted and open.");
+    }
+    println!("\nBy simulation:");
     let mut table = new_table(&[
         "setting",
         "packets/s",

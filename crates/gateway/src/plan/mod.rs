@@ -6,6 +6,7 @@
 //! measured by its own pipeline with an engine that does nothing. The rest is [`convoy_sim`].
 
 mod around;
+mod card;
 mod drive;
 mod measure;
 mod platform;
@@ -44,6 +45,9 @@ pub enum PlanError {
     /// An engine could not be measured.
     #[error(transparent)]
     Engine(#[from] convoy_engine::EngineError),
+    /// A platform that should be a card has no accelerator.
+    #[error("{0} has no [[processor]] of kind \"accelerator\" that could be added to this machine")]
+    Card(String),
     /// The simulation was refused.
     #[error(transparent)]
     Simulation(#[from] SimulationError),
@@ -81,13 +85,16 @@ pub struct Plan {
     pub worker_ns: (f64, f64),
     /// What each engine costs.
     pub engines: Vec<EngineCost>,
+    /// What the accelerators of the cards cost that are not there, as their platforms say.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub card_engines: Vec<EngineCost>,
     /// The configuration as it stands.
     pub as_configured: PlanOutcome,
     /// Each window.
     pub windows: Vec<PlanOutcome>,
     /// The smallest window within half a percent of the highest throughput.
     pub best_window: usize,
-    /// An engine more or less, with the best window.
+    /// An engine more or less, and cards that are not there, with the best window.
     pub changes: Vec<PlanOutcome>,
 }
 
@@ -128,6 +135,7 @@ pub fn plan(
         packets: (trace.packets.len() as u64, trace.unprotected),
         worker_ns: machine.worker_ns(machine.window, lookaside),
         engines: machine.engines.clone(),
+        card_engines: machine.card_engines().cloned().collect(),
         as_configured: relative(configured),
         windows,
         best_window,

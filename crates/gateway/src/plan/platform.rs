@@ -6,12 +6,13 @@ use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Plac
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
-    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SchedulerSpec, SourceSpec, StageSpec,
-    Variants,
+    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec,
+    SourceSpec, StageSpec, Variants,
 };
 use serde::Serialize;
 
 use super::around::{Around, AroundWindows};
+use super::card::Card;
 use super::{PlanError, Trace, WINDOWS};
 use crate::assemble;
 use crate::config::Config;
@@ -39,6 +40,9 @@ pub struct EngineCost {
     pub depth: usize,
     /// The modelled bus by which it is reached.
     pub bus: Option<String>,
+    /// The SAs that a card keeps by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<SaCacheSpec>,
 }
 
 /// One worker and its engines.
@@ -50,6 +54,8 @@ pub struct Machine {
     pub window: usize,
     /// What could be added, beside more of what there is.
     spare: Vec<EngineCost>,
+    /// Cards that are not there.
+    cards: Vec<Card>,
     buses: HashMap<String, BusSpec>,
     scheduler: SchedulerConfig,
     around: AroundWindows,
@@ -88,10 +94,25 @@ impl Machine {
             engines,
             window: config.scheduler.window,
             spare,
+            cards: Vec::new(),
             buses: config.buses,
             scheduler: config.scheduler,
             around,
         })
+    }
+
+    /// Also tries what the accelerators of this platform would bring.
+    ///
+    /// # Errors
+    /// [`PlanError::Card`] if it has none.
+    pub fn try_card(&mut self, platform: &Platform) -> Result<(), PlanError> {
+        self.cards.push(Card::of(platform)?);
+        Ok(())
+    }
+
+    /// The accelerators of all cards that are tried.
+    pub fn card_engines(&self) -> impl Iterator<Item = &EngineCost> {
+        self.cards.iter().flat_map(|card| &card.engines)
     }
 
     /// What a worker spends on a packet beside its cipher, before the window and after cryptography, in ns, with this
@@ -123,6 +144,11 @@ impl Machine {
         for engine in more {
             let another = EngineCost { name: format!("another {}", engine.name), ..engine.clone() };
             changes.push((format!("with {}", another.name), with([&self.engines[..], &[another]].concat())));
+        }
+        for card in &self.cards {
+            let mut with = with([&self.engines[..], &card.engines].concat());
+            with.buses.extend(card.buses.iter().map(|bus| (bus.name.clone(), bus.clone())));
+            changes.push((format!("with {}", card.name), with));
         }
         changes
     }
@@ -194,7 +220,7 @@ fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
         enc_ratio: engine.t_block_ns * 1e-3,
         prefetch: false,
         write_buffer: false,
-        cache: None,
+        cache: engine.cache,
     }
 }
 
@@ -253,5 +279,6 @@ fn cost_of(
         t_block_ns: sum.t_block / weights,
         depth: description.depth,
         bus,
+        cache: None,
     }))
 }
