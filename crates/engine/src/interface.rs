@@ -71,7 +71,8 @@ pub trait EngineControl: Send {
     /// [`EngineError::Unsupported`], or [`EngineError::Device`].
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError>;
 
-    /// Forgets and wipes the keys of an SA. No multi-packet of it is in flight. Unknown is no error.
+    /// Forgets and wipes the keys of an SA. Unknown is no error. Multi-packets of it are in flight only if they were given up as too late: what
+    /// becomes of them is not used.
     fn remove_key(&mut self, sa: SaIndex);
 
     /// Has the device of a port take an SA, so that it is done in flight: packets that are submitted for it leave this engine as

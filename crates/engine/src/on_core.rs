@@ -1,8 +1,11 @@
 //! Engines on a thread of their own: a device or a library, fed by a ring for each worker that it serves.
 
 mod random;
+#[cfg(test)]
+mod tests;
 mod thread;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -22,6 +25,8 @@ use thread::{DEPTH, Order, Thread};
 pub struct OnCore {
     description: EngineDescription,
     orders: Producer<Order>,
+    /// Keys for which the ring had no room: its worker waits for no thread. Packets stay behind them.
+    waiting: VecDeque<Order>,
     done: Consumer<Completion>,
     thread: Arc<Thread>,
     /// SAs whose keys the thread has or will have before their packets.
@@ -44,6 +49,7 @@ impl OnCore {
         let end = |(orders, done)| Self {
             description: description.clone(),
             orders,
+            waiting: VecDeque::new(),
             done,
             thread: Arc::clone(&thread),
             keyed: Vec::new(),
@@ -95,18 +101,25 @@ impl OnCore {
         EngineError::NoRoom(self.description.name.clone())
     }
 
-    /// Keys are rare: where the ring is full, this waits for room.
-    fn order(&mut self, mut order: Order) -> Result<(), EngineError> {
-        while let Err(PushError::Full(back)) = self.orders.push(order) {
-            if !self.thread.is_alive() {
-                return Err(self.gone());
+    fn order(&mut self, order: Order) -> Result<(), EngineError> {
+        if !self.thread.is_alive() {
+            return Err(self.gone());
+        }
+        self.waiting.push_back(order);
+        self.send_waiting();
+        Ok(())
+    }
+
+    /// Sends what waits for room in the ring; whether nothing waits any more.
+    fn send_waiting(&mut self) -> bool {
+        while let Some(order) = self.waiting.pop_front() {
+            if let Err(PushError::Full(back)) = self.orders.push(order) {
+                self.waiting.push_front(back);
+                break;
             }
-            order = back;
-            self.thread.wake();
-            std::thread::yield_now();
         }
         self.thread.wake();
-        Ok(())
+        self.waiting.is_empty()
     }
 }
 
@@ -147,7 +160,8 @@ impl EngineQueue for OnCore {
         if !self.thread.is_alive() {
             return Err(Box::new(Refused { multi_packet, reason: self.gone() }));
         }
-        if self.in_flight > self.description.depth {
+        let is_behind_keys = !self.waiting.is_empty() && !self.send_waiting();
+        if is_behind_keys || self.in_flight > self.description.depth {
             return Err(Box::new(Refused { multi_packet, reason: self.no_room() }));
         }
         match self.orders.push(Order::Work(multi_packet, self.thread.stamp())) {
@@ -164,6 +178,9 @@ impl EngineQueue for OnCore {
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
+        if !self.waiting.is_empty() {
+            self.send_waiting();
+        }
         while let Ok(completion) = self.done.pop() {
             self.in_flight -= 1;
             completions.push(completion);

@@ -1,0 +1,78 @@
+//! A thread that hangs, and what its worker notices of it.
+
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use convoy_ipsec::{CryptoStatus, Direction};
+use convoy_packet::FramePool;
+
+use super::*;
+use crate::{CALIBRATION_SA, EngineKind, MultiPacket, sample_packet, transforms};
+
+/// More than the ring has room for.
+const SAS: u32 = 1_000;
+
+/// Does nothing before it is released, and then what needs a key under its SA.
+struct Hanging {
+    released: Option<Receiver<()>>,
+    keyed: Vec<SaIndex>,
+}
+
+impl Processor for Hanging {
+    fn transforms(&self) -> Vec<Transform> {
+        transforms()
+    }
+
+    fn install(&mut self, sa: SaIndex, _: &KeyMaterial) {
+        if let Some(released) = self.released.take() {
+            released.recv().expect("the test releases it");
+        }
+        self.keyed.push(sa);
+    }
+
+    fn remove(&mut self, sa: SaIndex) {
+        self.keyed.retain(|keyed| *keyed != sa);
+    }
+
+    fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool {
+        for packet in multi_packets.iter_mut().flat_map(|multi_packet| &mut multi_packet.packets) {
+            if self.keyed == [packet.sa] {
+                packet.status = CryptoStatus::Done;
+            }
+        }
+        true
+    }
+}
+
+#[test]
+fn a_worker_waits_for_no_thread_that_hangs_and_its_keys_and_packets_keep_their_order() {
+    let (release, released) = channel();
+    let mut released = Some(released);
+    let make = move |_: &str| Ok(Hanging { released: released.take(), keyed: Vec::new() });
+    let describe = OnCore::describe("hanging", EngineKind::Software);
+    let mut engine = OnCore::start_one("hanging", None, make, describe).expect("a thread can be had");
+    let transform = transforms()[0];
+    let keys = KeyMaterial::new(transform, vec![1; transform.key_material_len()]).expect("its length");
+    // The thread hangs at the first of these.
+    for sa in (0..SAS).map(SaIndex) {
+        engine.install_key(sa, &keys).expect("the thread lives");
+        engine.remove_key(sa);
+    }
+    engine.install_key(CALIBRATION_SA, &keys).expect("the thread lives");
+    let mut pool = FramePool::new(8, 0);
+    let packets = vec![sample_packet(&mut pool, transform, 64)];
+    let refused = engine.submit(MultiPacket::new(1, CALIBRATION_SA, Direction::Seal, packets));
+    let refused = refused.expect_err("it would overtake keys");
+    assert!(matches!(refused.reason, EngineError::NoRoom(_)));
+    release.send(()).expect("the thread waits");
+    let (mut again, mut done) = (Some(refused.multi_packet), Vec::new());
+    let began = Instant::now();
+    while done.is_empty() {
+        assert!(began.elapsed() < Duration::from_secs(20), "it does not come back");
+        if let Some(multi_packet) = again.take() {
+            again = engine.submit(multi_packet).err().map(|refused| refused.multi_packet);
+        }
+        engine.poll(&mut done);
+    }
+    assert_eq!(done[0].multi_packet.packets[0].status, CryptoStatus::Done, "all keys but one are removed");
+}
