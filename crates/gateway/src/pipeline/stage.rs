@@ -16,6 +16,7 @@ use rand::rngs::StdRng;
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
 use super::engine_slot::{Deadlines, Timeouts};
+use super::own_cost::Work;
 use super::trains::{Algorithms, Place, Retry, Trains};
 
 /// How a stage behaves.
@@ -108,6 +109,10 @@ pub struct CryptoStage {
     pub(super) inside: u64,
     /// What engines on this core have taken so far, in ns.
     pub(super) inline_ns: u64,
+    /// Packets that engines elsewhere were given so far; where none is on this core, nobody asks.
+    pub(super) given: u64,
+    /// Whether there are engines on this core and elsewhere.
+    is_mixed: bool,
     pub(super) clock: Clock,
 }
 
@@ -117,7 +122,7 @@ impl CryptoStage {
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
     pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
-        let models = (0..engines.len())
+        let models: Vec<EngineModel> = (0..engines.len())
             .map(|engine| {
                 let description = engines.description(engine);
                 EngineModel {
@@ -128,6 +133,8 @@ impl CryptoStage {
                 }
             })
             .collect();
+        let is_inline = |engine: &EngineModel| engine.is_cpu;
+        let is_mixed = models.iter().any(is_inline) && !models.iter().all(is_inline);
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
         for engine in 0..engines.len() {
             scheduler.set_gathers(engine, engines.description(engine).gathers);
@@ -153,6 +160,8 @@ impl CryptoStage {
             retired: Vec::new(),
             inside: 0,
             inline_ns: 0,
+            given: 0,
+            is_mixed,
             clock,
         })
     }
@@ -160,6 +169,19 @@ impl CryptoStage {
     /// The engines.
     pub fn engines(&self) -> &EngineSet {
         &self.engines
+    }
+
+    /// What the engines have done so far for the core.
+    pub(super) fn work(&self) -> Work {
+        let is_out = self.is_mixed && self.engines.has_elsewhere();
+        Work { inline_ns: self.inline_ns, given: self.given, is_out }
+    }
+
+    /// Counts packets that an engine is given.
+    pub(super) fn note_given(&mut self, engine: usize, packets: usize) {
+        if self.is_mixed && self.engines.description(engine).placement == Placement::Lookaside {
+            self.given += packets as u64;
+        }
     }
 
     /// The scheduler, for its measures.
@@ -323,6 +345,7 @@ impl CryptoStage {
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
         let Some(direction) = items.first().map(|packet| packet.direction) else { return };
+        self.note_given(engine, items.len());
         let multi_packet = MultiPacket::new(ticket, SaIndex(sa), direction, items);
         let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
