@@ -271,11 +271,9 @@ impl Assembler {
         let word = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
         let sources = usize::from(header[0] & 0xf);
         let extension = if sources == 0 && header[0] & 0x10 == 0 { word(RTP_HEADER_BYTES) } else { 0 };
-        let before = self.reception.expected();
-        let is_first = self.reception.received() == 0;
-        self.reception.note(word(2), extension);
+        let before = self.reception.highest();
+        let is_newest = self.reception.note(word(2), extension) > before;
         self.heard_ns = now_ns;
-        let is_newest = is_first || self.reception.expected() > before;
         self.counts.reordered += u64::from(!is_newest);
         is_newest
     }

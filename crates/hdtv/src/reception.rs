@@ -43,8 +43,15 @@ impl Reception {
         }
         self.received += 1;
         let number = self.extended(sequence, extension);
+        // Packets that were sent before the first one that came were sent all the same.
+        self.first = self.first.min(number);
         self.highest = self.highest.max(number);
         number
+    }
+
+    /// The highest number so far, as [`note`](Self::note) tells them; 0 before the first packet.
+    pub fn highest(&self) -> u64 {
+        self.highest
     }
 
     fn extended(&self, sequence: u16, extension: u16) -> u64 {
@@ -122,6 +129,15 @@ mod tests {
         assert_eq!((report.lost, report.highest, report.fraction_lost), (24, 98, 62));
         reception.note(99, 0);
         assert_eq!(reception.report().fraction_lost, 0);
+    }
+
+    #[test]
+    fn packets_that_come_after_one_that_was_sent_later_are_no_gain() {
+        let mut reception = Reception::default();
+        for at in [7, 5, 9] {
+            reception.note(at, 0);
+        }
+        assert_eq!((reception.expected(), reception.report().lost), (5, 2));
     }
 
     #[test]

@@ -12,8 +12,8 @@ use convoy_ipsec::{KeyMaterial, SaIndex};
 use super::core::Core;
 use crate::on_core::OnCore;
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket,
-    Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Refused,
+    Takes,
 };
 
 /// Thrice what the simulation takes on a busy core for as much as may wait, large packets all. A card that hangs is found out by
