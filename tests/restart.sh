@@ -24,6 +24,9 @@ restart() { # signal
   gateway=${running[-1]}
   for _ in $(seq 100); do [ -S "$work/site-1.sock" ] && break; sleep 0.1; done
   [ -S "$work/site-1.sock" ] || fail "the gateway did not start again after SIG$1"
+  # Its routes come a little later than its socket.
+  for _ in $(seq 100); do [[ $(ip -n $a route get 10.2.0.1 2>&1) == *convoy0* ]] && return; sleep 0.1; done
+  fail "there is no route to the peer's network after SIG$1"
 }
 number() { "$convoy" show sa --json --control "$work/site-1.sock" | grep -o '"sequence": [0-9]*' | grep -o '[0-9]*' | sort -n | tail -1; }
 numbers=()

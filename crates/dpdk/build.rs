@@ -2,7 +2,7 @@
 //!
 //! DPDK registers a driver by being linked with it. Linked dynamically, EAL loads whatever the distribution has, some 150 libraries; linked
 //! statically, a program has the drivers that were chosen and needs no DPDK where it runs. `CONVOY_DPDK_DRIVERS` names more of
-//! them, as their archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx net_bnxt"`.
+//! them, as their archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx crypto_cnxk"`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -22,8 +22,9 @@ mod linked {
     /// A driver, and the libraries that it needs beside DPDK's own.
     struct Driver(&'static str, &'static [&'static str]);
 
-    /// What is linked in whole, since nothing but EAL calls it. A distribution for another processor has other drivers; what is not there is
-    /// left out.
+    /// What is linked in whole, since nothing but EAL calls it: no network cards, as there are no ports over them. That of virtio's calls
+    /// iopl(2) before `main`, with root's privileges, and no sandbox of systemd's lets it. A
+    /// distribution for another processor has other drivers; what is not there is left out.
     const DRIVERS: &[Driver] = &[
         Driver("bus_pci", &[]),
         Driver("bus_vdev", &[]),
@@ -37,19 +38,6 @@ mod linked {
         Driver("crypto_armv8", &["AArch64crypto"]),
         Driver("crypto_caam_jr", &[]),
         Driver("common_qat", &["crypto", "IPSec_MB"]),
-        Driver("net_af_packet", &[]),
-        Driver("net_af_xdp", &["xdp", "bpf"]),
-        Driver("net_ring", &[]),
-        Driver("net_tap", &[]),
-        Driver("net_virtio", &[]),
-        Driver("net_vmxnet3", &[]),
-        Driver("net_ena", &[]),
-        Driver("net_e1000", &[]),
-        Driver("net_ixgbe", &[]),
-        Driver("net_i40e", &[]),
-        Driver("common_iavf", &[]),
-        Driver("net_iavf", &[]),
-        Driver("net_ice", &[]),
     ];
     /// What drivers and the shim call, each before what it needs itself.
     const LIBRARIES: &[&str] = &[

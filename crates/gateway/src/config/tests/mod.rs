@@ -98,7 +98,9 @@ fn a_key_of_the_wrong_length_says_how_many_bytes_are_for_what_and_shows_nothing_
 fn unknown_words_list_what_is_known() {
     let text = errors(&changed("kind = \"software\"", "kind = \"quantum\""));
     assert!(
-        text.contains("engine.kind: unknown \"quantum\"; there are software, multibuffer, model, cryptodev, card"),
+        text.contains(
+            "engine.kind: unknown \"quantum\"; there are software, multibuffer, model, cryptodev, card"
+        ),
         "{text}"
     );
     let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
