@@ -133,7 +133,8 @@ pub(super) struct ThroughputArgs {
     /// Their tunnels, one for each host, and as many SAs each way
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     tunnels: u16,
-    /// One end of another device: udp:[NAMESPACE/]ADDRESS[:PORT] or tun:[NAMESPACE/]DEVICE=ADDRESS/PREFIX
+    /// One end of another device: udp:ADDRESS, udp:ADDRESS:PORT or tun:DEVICE=ADDRESS/PREFIX; NAMESPACE/ before the address or the device says
+    /// in which network namespace it is
     #[arg(long, value_name = "END", requires = "far", conflicts_with_all = ["service", "proposal", "tunnels"])]
     pub(super) near: Option<EndSpec>,
     /// Its other end
