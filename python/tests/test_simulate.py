@@ -189,11 +189,11 @@ def test_other_threads_run_while_one_simulates(tmp_path):
 
 def test_built_in_platforms_have_names():
     built_in = sorted(file.stem for file in PLATFORM.parent.glob("*.toml"))
-    assert built_in == ["grip", "grip-inline", "ixp425", "pci-accelerators", "pentium3"]
+    assert built_in == ["bluefield-3", "connectx-7", "grip", "grip-inline", "ixp425", "pci-accelerators", "pentium3", "qat-gen4"]
     for name in built_in:
         assert convoy_sim.load_platform(name) == convoy_sim.load_platform(PLATFORM.parent / f"{name}.toml")
     assert convoy_sim.simulate("pci-accelerators", pattern="trace", packets=2000) == simulate()
-    with pytest.raises(ValueError, match="no such file; without one there is grip, grip-inline, ixp425, "):
+    with pytest.raises(ValueError, match="no such file; without one there is bluefield-3, connectx-7, grip, "):
         convoy_sim.simulate("pci-accelerator", pattern="0")
 
 
