@@ -34,8 +34,6 @@ pub(crate) struct Search<'a> {
     pub(crate) late_margin: Option<u64>,
     /// What the caller's core has to do for packets at hand besides the work of engines, in ticks.
     pub(crate) own_work: u64,
-    /// What that core pays to give the multi-packet to an engine elsewhere, as it is counted, in ticks.
-    pub(crate) handoff: u64,
 }
 
 impl Search<'_> {
@@ -44,7 +42,7 @@ impl Search<'_> {
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
         match (policy, self.full_queue) {
             (Policy::FinishingTime, FullQueue::Wait) => self.lowest_of_all(),
-            (Policy::FinishingTime, FullQueue::Skip) => self.soonest(self.open()),
+            (Policy::FinishingTime, FullQueue::Skip) => self.lowest(self.open(), |choice| choice.finish),
             (baseline, _) => self.by_baseline(baseline, self.open(), last),
         }
     }
@@ -55,9 +53,9 @@ impl Search<'_> {
     fn lowest_of_all(&self) -> Option<Choice> {
         let in_time = self.in_time();
         if in_time.is_empty() {
-            return self.soonest(self.open());
+            return self.lowest(self.open(), |choice| choice.finish);
         }
-        let best = self.soonest(in_time)?;
+        let best = self.lowest(in_time, |choice| choice.finish)?;
         if self.engines.queue(best.engine).has_room(self.places) {
             return Some(best);
         }
@@ -93,64 +91,39 @@ impl Search<'_> {
     #[inline(never)]
     fn by_baseline(&self, policy: Policy, open: EngineMask, last: usize) -> Option<Choice> {
         match policy {
-            Policy::FinishingTime => self.soonest(open),
+            Policy::FinishingTime => self.lowest(open, |choice| choice.finish),
             Policy::CpuOnly => self.of_kind(open, true),
-            Policy::RoundRobin => self.choice(open.first_after(last)?),
+            Policy::RoundRobin => open.first_after(last).map(|engine| self.choice(engine)),
             Policy::PacketSize(threshold) => self.of_kind(open, self.bytes < u64::from(threshold)),
             Policy::FirstCapable => self.first(open),
-            Policy::LeastLoaded => self.least_loaded(open),
+            Policy::LeastLoaded => self.lowest(open, |choice| choice.wait),
         }
     }
 
-    /// The engine with the lowest finishing time. On a tie accelerators go before the CPU, then the faster before the slower,
+    #[inline]
+    fn choice(&self, engine: usize) -> Choice {
+        let wait = self.engines.queue(engine).wait(self.now);
+        let processing = self.costs[engine].cost(self.blocks);
+        let own_work = if self.engines.cpus.contains(engine) { self.own_work } else { 0 };
+        let finish = wait.saturating_add(processing).saturating_add(own_work);
+        Choice { engine, wait, processing, finish }
+    }
+
+    /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster before the slower,
     /// then the order of the configuration decides.
     #[inline]
-    fn soonest(&self, among: EngineMask) -> Option<Choice> {
-        let cpus = self.engines.cpus;
-        let elsewhere = self.soonest_of_kind(among.without(cpus), |_| self.handoff);
-        // The core's own work is delayed by the time that the packets take of the core: this engine's, or that of handing them over.
-        let own_work = |processing| if processing <= self.handoff { 0 } else { self.own_work };
-        let here = self.soonest_of_kind(among.and(cpus), own_work);
-        match (elsewhere, here) {
-            (Some(elsewhere), Some(here)) if here.finish < elsewhere.finish => Some(here),
-            (elsewhere, here) => elsewhere.or(here),
-        }
-    }
-
-    /// The same among engines of one kind, for which `besides` is what the core does for a multi-packet of this processing time, in ticks.
-    #[inline]
-    fn soonest_of_kind(&self, mut among: EngineMask, besides: impl Fn(u64) -> u64) -> Option<Choice> {
-        let times = |engine: usize| {
-            let processing = self.costs[engine].cost(self.blocks);
-            let done = self.engines.queue(engine).wait(self.now).saturating_add(processing);
-            (done.saturating_add(besides(processing)), processing)
-        };
-        let mut best = among.next()?;
-        let mut lowest = times(best);
+    fn lowest(&self, mut among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
+        let mut best = self.choice(among.next()?);
+        let mut lowest = key(&best);
+        let rank = |choice: &Choice| (self.engines.cpus.contains(choice.engine), choice.processing);
         for engine in among {
-            let times = times(engine);
-            if times < lowest {
-                (best, lowest) = (engine, times);
+            let choice = self.choice(engine);
+            let key = key(&choice);
+            if key < lowest || key == lowest && rank(&choice) < rank(&best) {
+                (best, lowest) = (choice, key);
             }
         }
-        let (finish, processing) = lowest;
-        Some(Choice { engine: best, wait: self.engines.queue(best).wait(self.now), processing, finish })
-    }
-
-    #[inline]
-    fn choice(&self, engine: usize) -> Option<Choice> {
-        let mut only = EngineMask::default();
-        only.set(engine, true);
-        self.soonest(only)
-    }
-
-    /// The engine with the lowest `w`. A tie is decided as with the lowest finishing time.
-    fn least_loaded(&self, among: EngineMask) -> Option<Choice> {
-        let wait = |engine: usize| self.engines.queue(engine).wait(self.now);
-        let lowest = { among }.map(wait).min()?;
-        let mut least = EngineMask::default();
-        among.for_each(|engine| least.set(engine, wait(engine) == lowest));
-        self.soonest(least.without(self.engines.cpus).or_if_empty(least))
+        Some(best)
     }
 
     /// Capable engines that are available, with room or without.
@@ -163,13 +136,13 @@ impl Search<'_> {
         let cpus = self.engines.cpus;
         let available = self.available();
         let kind = if is_cpu { available.and(cpus) } else { available.without(cpus) };
-        self.soonest(open.and(kind.or_if_empty(available)))
+        self.lowest(open.and(kind.or_if_empty(available)), |choice| choice.finish)
     }
 
     fn first(&self, open: EngineMask) -> Option<Choice> {
         let available = self.available();
         let first = available.without(self.engines.cpus).or_if_empty(available).first()?;
-        if open.contains(first) { self.choice(first) } else { None }
+        open.contains(first).then(|| self.choice(first))
     }
 }
 
@@ -213,7 +186,6 @@ mod tests {
             full_queue: FullQueue::Wait,
             late_margin: None,
             own_work: 0,
-            handoff: 0,
         }
     }
 
@@ -255,32 +227,6 @@ mod tests {
         for full_queue in FullQueue::ALL {
             assert_eq!(by(&all, 69, full_queue), Some((0, 0)));
             assert_eq!(by(&all, 71, full_queue), Some((1, 50)));
-        }
-    }
-
-    #[test]
-    fn packets_are_given_away_only_where_the_core_is_done_sooner_with_what_handing_them_over_costs_it() {
-        let all = all(&[(true, 100.0, 1), (false, 10.0, 1)]);
-        let by = |own_work, handoff| {
-            let search = Search { own_work, handoff, ..search(&all, 16) };
-            search
-                .choose(Policy::FinishingTime, 0)
-                .map(|choice| (choice.engine, choice.wait, choice.processing))
-        };
-        let (here, elsewhere) = (Some((0, 0, 101)), Some((1, 0, 11)));
-        // The packets alone: 101 against 11 and what it costs to hand them over. A tie is for accelerators.
-        assert_eq!([by(0, 0), by(0, 90), by(0, 91)], [elsewhere, elsewhere, here]);
-        // With more to do the core is done at 101 or at the time of the handing over, whatever the other engine takes.
-        assert_eq!([by(5_000, 0), by(5_000, 100)], [elsewhere, elsewhere]);
-        assert_eq!([by(5_000, 101), by(5_000, 5_000)], [here, here]);
-    }
-
-    #[test]
-    fn where_no_engine_is_on_the_core_it_does_not_matter_what_handing_over_costs() {
-        let all = all(&[(false, 100.0, 1), (false, 10.0, 1)]);
-        for handoff in [0, 50, u64::MAX / 4] {
-            let search = Search { handoff, ..search(&all, 16) };
-            assert_eq!(search.choose(Policy::FinishingTime, 0).map(|choice| choice.engine), Some(1));
         }
     }
 

@@ -62,12 +62,6 @@
 //!
 //! A [`Dispatch`] tells `w` without it, since the engine begins at once.
 //!
-//! # Handing packets over
-//! To give packets to an engine elsewhere takes that core some time, too: input that is kept, the ring, the completion, and cache lines that another core
-//! has written. With policy `finishing-time` what [the caller says](Scheduler::set_handoff_cost) it costs per packet, and half as much again, is part of the
-//! finishing time of such engines. And where it is as much as an engine on the core would need, the core's own work is not held against that engine: it would be delayed
-//! as long by handing the packets over. So packets are given away only where all that is at hand is done sooner for it.
-//!
 //! # The adaptive window
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for
 //! which it stood in the window while its engine had nothing to do; while the engine is busy the packet would

@@ -64,8 +64,6 @@ pub struct Scheduler<T> {
     pub(crate) max_wait: u64,
     /// What the caller's core does for each packet besides the work of engines, in ticks.
     own_cost: u64,
-    /// What the caller's core pays besides for each packet that it gives to an engine elsewhere, in ticks.
-    handoff_cost: u64,
     /// Packets that the caller keeps until the window has room for them.
     before_window: usize,
     pub(crate) corrects: bool,
@@ -111,7 +109,6 @@ impl<T> Scheduler<T> {
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
             own_cost: 0,
-            handoff_cost: 0,
             before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
@@ -149,26 +146,6 @@ impl<T> Scheduler<T> {
     /// The [own cost](Self::set_own_cost), in ticks per packet.
     pub fn own_cost(&self) -> u64 {
         self.own_cost
-    }
-
-    /// Says what the caller's core pays for each packet that it gives to an engine elsewhere, beyond its [own cost](Self::set_own_cost), in ticks. See
-    /// [the crate's page](crate#handing-packets-over); 0 without.
-    #[inline]
-    pub fn set_handoff_cost(&mut self, ticks_per_packet: u64) {
-        self.handoff_cost = ticks_per_packet;
-    }
-
-    /// The [cost of handing a packet over](Self::set_handoff_cost), in ticks.
-    pub fn handoff_cost(&self) -> u64 {
-        self.handoff_cost
-    }
-
-    /// What it counts for to give so many packets away: half as much again as it costs. Nothing here says what else is lost by it, such as the time for
-    /// which the core waits for the last of them, and what costs as much as it saves is better left alone.
-    #[inline]
-    pub(crate) fn handoff(&self, packets: u64) -> u64 {
-        let cost = self.handoff_cost.saturating_mul(packets);
-        cost.saturating_add(cost / 2)
     }
 
     /// Says how many packets the caller keeps until the window has room for them: its core has work to do for these, too.
@@ -253,7 +230,6 @@ impl<T> Scheduler<T> {
             full_queue: self.full_queue,
             late_margin: self.late_margin,
             own_work: self.own_work(input, group),
-            handoff: self.handoff(u64::from(group.packets)),
         };
         search.choose(self.policy, self.last)
     }

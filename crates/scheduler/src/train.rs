@@ -74,10 +74,9 @@ impl<T> Scheduler<T> {
     /// bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
     /// are several classes.
     ///
-    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what it costs the core to
-    /// [hand the packets over](Self::set_handoff_cost). With more at hand it is the finishing time of this train and the next together: while the caller
-    /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be, and
-    /// where to hand it over would cost the core as much.
+    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand. With
+    /// more at hand it is the finishing time of this train and the next together: while the caller does one itself, it
+    /// can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be.
     pub fn train_choice(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
         if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return TrainChoice::Schedule;
@@ -105,16 +104,12 @@ impl<T> Scheduler<T> {
             (Some((engine, processing)), None) => TrainChoice::Here { engine, processing },
             (None, Some((engine, wait, processing))) => TrainChoice::Elsewhere { engine, wait, processing },
             (Some((own, own_processing)), Some((engine, wait, processing))) => {
-                let handoff = self.handoff(packets as u64);
                 let is_kept = match input {
                     Input::More => {
-                        let own_work = self.own_cost().saturating_mul(packets as u64);
-                        own_processing <= handoff || own_processing.saturating_add(own_work) <= wait
+                        own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
                     }
                     // On a tie nobody need be woken.
-                    Input::Paused | Input::Ended => {
-                        own_processing <= handoff.saturating_add(wait).saturating_add(processing)
-                    }
+                    Input::Paused | Input::Ended => own_processing <= wait.saturating_add(processing),
                 };
                 if is_kept {
                     TrainChoice::Here { engine: own, processing: own_processing }
@@ -247,31 +242,6 @@ mod tests {
                 if wait == 0 { expected } else { TrainChoice::Here { engine: HERE, processing: 100 } }
             );
         }
-    }
-
-    #[test]
-    fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_than_to_do_it() {
-        let choice = |handoff_cost| {
-            let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
-            scheduler.set_handoff_cost(handoff_cost);
-            give(&mut scheduler, 0, Input::More)
-        };
-        let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 100 };
-        // Of 32 packets, and half as much again: 48 and 96 are less than the 100 of its own engine, 144 is not.
-        assert_eq!([0, 1, 2].map(choice), [elsewhere; 3]);
-        assert_eq!([3, 4, u64::MAX].map(choice), [TrainChoice::Here { engine: HERE, processing: 100 }; 3]);
-    }
-
-    #[test]
-    fn with_nothing_else_at_hand_handing_over_is_part_of_the_finishing_time() {
-        let choice = |handoff_cost| {
-            let mut scheduler = scheduler([(0.0, 1.0), (0.0, 0.5)], SchedulerConfig::default());
-            scheduler.set_handoff_cost(handoff_cost);
-            give(&mut scheduler, 0, Input::Paused)
-        };
-        // 48 and 50 are less than 100, 96 and 50 are not.
-        assert_eq!(choice(1), TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 50 });
-        assert_eq!(choice(2), TrainChoice::Here { engine: HERE, processing: 100 });
     }
 
     #[test]

@@ -153,13 +153,6 @@ impl EngineSet {
         self.slots.iter().map(EngineSlot::in_flight).sum()
     }
 
-    /// Whether an engine that is not on the worker's core has multi-packets.
-    pub(super) fn has_elsewhere(&self) -> bool {
-        let has =
-            |slot: &EngineSlot| slot.in_flight() > 0 && slot.description().placement == Placement::Lookaside;
-        self.slots.iter().any(has)
-    }
-
     /// Takes the events since the last call.
     pub fn take_events(&mut self) -> Vec<EngineEvent> {
         std::mem::take(&mut self.events)

@@ -97,10 +97,7 @@ pub struct Pipeline {
     stage: CryptoStage,
     pool: FramePool,
     random: StdRng,
-    /// Whether an engine takes raw packets.
-    takes_raw: bool,
-    /// Whether packets are left raw until it is known who does them. To note what lays them out costs a core that then does it itself a fifth of a short
-    /// packet, so they are not while it keeps all of them.
+    /// Whether packets are left raw until it is known who does them.
     is_raw: bool,
     templates: Vec<RunTemplate>,
     clock: Clock,
@@ -133,16 +130,15 @@ impl Pipeline {
         environment: impl Into<Environment>,
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
-        let takes_raw = stage.engines().takes_raw();
-        ipsec.set_raw(takes_raw);
+        let is_raw = stage.engines().takes_raw();
+        ipsec.set_raw(is_raw);
         stage.random = StdRng::from_rng(&mut random);
         Self {
             ipsec,
             stage,
             pool,
             random,
-            takes_raw,
-            is_raw: takes_raw,
+            is_raw,
             templates: Vec::new(),
             clock,
             round_ns: None,
@@ -204,13 +200,8 @@ impl Pipeline {
     pub fn begin_round(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.round_ns = Some(now_ns);
-        let per_packet = self.own_cost.begin_round(now_ns, self.stage.work());
-        self.stage.scheduler.set_own_cost(per_packet.own_ns);
-        self.stage.scheduler.set_handoff_cost(per_packet.handoff_ns);
-        if self.takes_raw {
-            self.is_raw = self.stage.gives_trains();
-            self.ipsec.set_raw(self.is_raw);
-        }
+        let own_cost_ns = self.own_cost.begin_round(now_ns, self.stage.inline_ns);
+        self.stage.scheduler.set_own_cost(own_cost_ns);
         self.rounds.begin();
         now_ns
     }
@@ -378,7 +369,6 @@ impl Pipeline {
             }
         }
         lay_out(&self.templates, prepared, &mut |iv| self.random.fill_bytes(iv));
-        self.templates.clear();
         for packet in prepared.drain(..) {
             if !self.waiting.is_empty() {
                 self.waiting.push_back(packet);

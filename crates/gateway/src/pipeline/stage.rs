@@ -1,22 +1,21 @@
 //! The crypto stage: scheduler, engines and order, for both directions of one worker.
 
-mod bundles;
 mod sas;
 
 use std::task::Waker;
 
-use bundles::Bundle;
-use convoy_engine::{EngineError, Placement, Takes};
+use convoy_engine::{EngineError, MultiPacket, Placement, Takes};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
-use convoy_scheduler::{ConfigError, EngineModel, Input, OrderedRelease, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    ConfigError, Dispatch, EngineModel, Input, Item, OrderedRelease, Scheduler, SchedulerConfig,
+};
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
 use super::engine_slot::{Deadlines, Timeouts};
-use super::own_cost::Work;
 use super::trains::{Algorithms, Place, Retry, Trains};
 
 /// How a stage behaves.
@@ -78,15 +77,13 @@ pub(super) struct StageSa {
     pub(super) bound_to: Option<usize>,
     /// Packets in the stage.
     outstanding: u64,
-    /// Those in the window, in order: they become a multi-packet where they lie, and the window has entries for them without them.
-    waiting: Vec<Prepared>,
     retiring: bool,
 }
 
 /// The scheduler, the engines and the order, tied together. Packets enter by [`push`](Self::push) and come
 /// back from [`pump`](Self::pump) with their result, each exactly once.
 pub struct CryptoStage {
-    pub(super) scheduler: Scheduler<()>,
+    pub(super) scheduler: Scheduler<Prepared>,
     pub(super) engines: EngineSet,
     order: OrderedRelease<Prepared>,
     pub(super) config: StageConfig,
@@ -105,18 +102,12 @@ pub struct CryptoStage {
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
-    held: Option<Bundle>,
-    /// Memory of multi-packets, for reuse.
-    spare: Vec<Vec<Prepared>>,
+    held: Option<Dispatch<Prepared>>,
     pub(super) reports: Vec<EngineReport>,
     retired: Vec<SaIndex>,
     pub(super) inside: u64,
     /// What engines on this core have taken so far, in ns.
     pub(super) inline_ns: u64,
-    /// Packets that engines elsewhere were given so far; where none is on this core, nobody asks.
-    pub(super) given: u64,
-    /// Whether there are engines on this core and elsewhere.
-    is_mixed: bool,
     pub(super) clock: Clock,
 }
 
@@ -126,7 +117,7 @@ impl CryptoStage {
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
     pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
-        let models: Vec<EngineModel> = (0..engines.len())
+        let models = (0..engines.len())
             .map(|engine| {
                 let description = engines.description(engine);
                 EngineModel {
@@ -137,8 +128,6 @@ impl CryptoStage {
                 }
             })
             .collect();
-        let is_inline = |engine: &EngineModel| engine.is_cpu;
-        let is_mixed = models.iter().any(is_inline) && !models.iter().all(is_inline);
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
         for engine in 0..engines.len() {
             scheduler.set_gathers(engine, engines.description(engine).gathers);
@@ -160,13 +149,10 @@ impl CryptoStage {
             random: StdRng::from_os_rng(),
             done: Vec::new(),
             held: None,
-            spare: Vec::new(),
             reports: Vec::new(),
             retired: Vec::new(),
             inside: 0,
             inline_ns: 0,
-            given: 0,
-            is_mixed,
             clock,
         })
     }
@@ -176,21 +162,8 @@ impl CryptoStage {
         &self.engines
     }
 
-    /// What the engines have done so far for the core.
-    pub(super) fn work(&self) -> Work {
-        let is_out = self.is_mixed && self.engines.has_elsewhere();
-        Work { inline_ns: self.inline_ns, given: self.given, is_out }
-    }
-
-    /// Counts packets that an engine is given.
-    pub(super) fn note_given(&mut self, engine: usize, packets: usize) {
-        if self.is_mixed && self.engines.description(engine).placement == Placement::Lookaside {
-            self.given += packets as u64;
-        }
-    }
-
     /// The scheduler, for its measures.
-    pub fn scheduler(&self) -> &Scheduler<()> {
+    pub fn scheduler(&self) -> &Scheduler<Prepared> {
         &self.scheduler
     }
 
@@ -252,22 +225,37 @@ impl CryptoStage {
         Ok(())
     }
 
+    fn schedule(&mut self, now_ns: u64, prepared: Prepared) -> Result<(), Prepared> {
+        let Some(Some(entry)) = self.sas.get(prepared.sa.0 as usize) else { return Err(prepared) };
+        let item = Item {
+            sa: prepared.sa.0,
+            algorithm: entry.algorithm,
+            class: prepared.class,
+            blocks: prepared.blocks(),
+            bytes: prepared.frame.len() as u32,
+            payload: prepared,
+        };
+        self.scheduler.push(now_ns, item).map_err(|item| item.payload)
+    }
+
     /// Moves packets as far as they go without waiting: completions in, dispatches out. Packets with
     /// their result are appended to `released`, in order per SA. Returns whether anything moved.
     pub fn pump(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
         if self.inside == 0 && self.engines.is_quiet() {
             return !released.is_empty();
         }
-        let mut now_ns = self.clock.now_ns();
+        let now_ns = self.clock.now_ns();
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
         self.engines.poll(context);
-        let mut moved = self.digest(&mut now_ns, released) | !self.done.is_empty();
+        let mut moved = self.digest(released) | !self.done.is_empty();
         if self.trains.packets > 0 {
             return moved | self.retry_trains(pool, released);
         }
         let mut done = std::mem::take(&mut self.done);
         done.drain(..).for_each(|packet| self.release(packet, released));
         self.done = done;
+        // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
+        let mut now_ns = self.clock.now_ns();
         loop {
             while let Some(packet) = self.retry.packets.pop_front() {
                 if let Err(packet) = self.schedule(now_ns, packet) {
@@ -278,12 +266,12 @@ impl CryptoStage {
             // What waits for another try must not wait for more input as well.
             let input = if self.retry.packets.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
-            let mut next = held.or_else(|| self.dispatch(now_ns, input));
-            let has_frames = next.as_mut().is_some_and(|bundle| self.cut_to_frames(bundle, pool));
+            let mut next = held.or_else(|| self.scheduler.dispatch(now_ns, input));
+            let has_frames = next.as_mut().is_some_and(|dispatch| self.cut_to_frames(dispatch, pool));
             match next {
-                Some(bundle) if has_frames => {
-                    let engine = bundle.dispatch.engine;
-                    self.submit(now_ns, bundle, pool);
+                Some(dispatch) if has_frames => {
+                    let engine = dispatch.engine;
+                    self.submit(now_ns, dispatch, pool);
                     if self.engines.has_gathered(engine) {
                         moved = true;
                         continue;
@@ -298,22 +286,51 @@ impl CryptoStage {
                     }
                 }
             }
-            self.digest(&mut now_ns, released);
+            now_ns = self.clock.now_ns();
+            self.digest(released);
             moved = true;
         }
         moved
     }
 
+    /// Whether there are frames for the copies of a multi-packet that its engine needs. Where nothing is under way, whose end would free more of
+    /// them, it is cut to those for which there are, and the rest is scheduled again.
+    fn cut_to_frames(&mut self, dispatch: &mut Dispatch<Prepared>, pool: &FramePool) -> bool {
+        let fits = self.engines.can_submit(dispatch.engine, pool, &dispatch.items);
+        if fits == dispatch.items.len() {
+            return true;
+        }
+        if fits == 0 || self.engines.in_flight() > 0 {
+            return false;
+        }
+        for packet in dispatch.items.drain(fits..).rev() {
+            self.retry.packets.push_front(packet);
+        }
+        true
+    }
+
     /// Has engines begin what they have gathered, whether there is more at hand or not.
     pub fn begin_gathered(&mut self, pool: &mut FramePool, released: &mut Released) {
-        let mut now_ns = self.clock.now_ns();
-        self.begin(now_ns, pool);
-        self.digest(&mut now_ns, released);
+        self.begin(self.clock.now_ns(), pool);
+        self.digest(released);
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
         self.engines.begin(context)
+    }
+
+    fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
+        let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
+        let Some(direction) = items.first().map(|packet| packet.direction) else { return };
+        let multi_packet = MultiPacket::new(ticket, SaIndex(sa), direction, items);
+        let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
+        let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
+        self.engines.submit(engine, multi_packet, Place::OfEach, deadlines, context);
+        if !self.engines.has_gathered(engine) {
+            context.now_ns = self.clock.now_ns();
+            self.engines.poll_one(engine, context);
+        }
     }
 
     /// When an engine is late with what it is predicted to do within so many ns from now, and when it has failed.
@@ -322,18 +339,15 @@ impl CryptoStage {
         self.config.timeouts.deadlines(now_ns, predicted_ns, slack_ns)
     }
 
-    /// Tells the scheduler what the engines reported and lets packets go in order. The clock is read anew only if they did, which is when time has
-    /// passed: a reading costs as much as half a choice.
-    fn digest(&mut self, now_ns: &mut u64, released: &mut Released) -> bool {
-        if self.reports.is_empty() {
-            return false;
-        }
+    /// Tells the scheduler what the engines reported and lets packets go in order.
+    fn digest(&mut self, released: &mut Released) -> bool {
         let mut reports = std::mem::take(&mut self.reports);
-        *now_ns = self.clock.now_ns();
+        let moved = !reports.is_empty();
+        let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
                 EngineReport::Done { engine, ticket, service_ns, place, mut packets, templates } => {
-                    self.scheduler.complete(*now_ns, engine, ticket, service_ns);
+                    self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     if self.engines.description(engine).placement == Placement::Inline {
                         self.inline_ns += service_ns.unwrap_or_default();
                     }
@@ -345,20 +359,20 @@ impl CryptoStage {
                     for packet in packets.drain(..) {
                         self.release(packet, released);
                     }
-                    self.keep_buffer(packets);
+                    self.scheduler.recycle(packets);
                 }
                 EngineReport::Out { engine } => self.withdraw(engine),
                 EngineReport::Back { engine } => self.scheduler.set_available(engine, true),
             }
         }
         self.reports = reports;
-        true
+        moved
     }
 
     fn withdraw(&mut self, engine: usize) {
         self.scheduler.set_available(engine, false);
-        if self.held.as_ref().is_some_and(|held| held.dispatch.engine == engine) {
-            let held = self.held.take().map(|held| held.packets).unwrap_or_default();
+        if self.held.as_ref().is_some_and(|held| held.engine == engine) {
+            let held = self.held.take().map(|held| held.items).unwrap_or_default();
             self.retry.packets.extend(held);
         }
     }

@@ -17,8 +17,6 @@ use super::stage::{CryptoStage, Released};
 
 /// Trains done here between two whose time is measured: reading the clock twice costs as much as a short packet's look-ups.
 const MEASURED_EVERY: u32 = 16;
-/// After so many trains that the core kept, in a row, it is to be expected that it keeps the next one, too.
-const KEPT_IN_A_ROW: u32 = 4;
 /// Algorithms that a train may have; a burst with more is scheduled.
 const PARTS: usize = 4;
 /// Buffers that are kept for reuse.
@@ -97,8 +95,6 @@ pub(super) struct Trains {
     spare_templates: Vec<Vec<RunTemplate>>,
     /// Packets of all of them.
     pub(super) packets: u64,
-    /// Trains that the core has done itself since the last that it gave away.
-    kept: u32,
     /// How many were begun, by direction.
     begun: [u64; 2],
     /// SAs that are let go, and how many trains of each direction must have left before.
@@ -180,7 +176,6 @@ impl CryptoStage {
         }
         let Some(given) = self.choose(now_ns, packets, input, pool) else { return false };
         let direction = packets[0].direction;
-        self.trains.kept = if given.is_here { self.trains.kept.saturating_add(1) } else { 0 };
         if given.is_here {
             lay_out(templates, packets, &mut |iv| self.random.fill_bytes(iv));
             templates.clear();
@@ -203,11 +198,6 @@ impl CryptoStage {
         };
         self.carry_out(now_ns, &given, Failed { place, packets, templates }, pool, released);
         true
-    }
-
-    /// Whether it is to be expected that an engine elsewhere gets the next train.
-    pub(super) fn gives_trains(&self) -> bool {
-        self.trains.kept < KEPT_IN_A_ROW
     }
 
     /// Does again what failed engines left of trains; whether anything moved.
@@ -325,7 +315,6 @@ impl CryptoStage {
         let Some(first) = packets.first() else { return };
         let ticket = self.scheduler.give_train(now_ns, &given.train, given.wait);
         let (sa, direction) = (first.sa, first.direction);
-        self.note_given(given.train.engine, packets.len());
         let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
         let engine = given.train.engine;
         let deadlines = self.deadlines(now_ns, engine, given.wait + given.train.predicted);

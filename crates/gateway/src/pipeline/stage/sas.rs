@@ -27,8 +27,7 @@ impl CryptoStage {
         if self.sas.len() <= at {
             self.sas.resize_with(at + 1, || None);
         }
-        self.sas[at] =
-            Some(StageSa { algorithm, bound_to: None, outstanding: 0, waiting: Vec::new(), retiring: false });
+        self.sas[at] = Some(StageSa { algorithm, bound_to: None, outstanding: 0, retiring: false });
         let common = &mut self.algorithms_of[direction as usize];
         *common = common.with(algorithm, false);
         Ok(())

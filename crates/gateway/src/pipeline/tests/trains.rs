@@ -233,24 +233,6 @@ fn trains_are_shared_by_the_core_and_an_engine_elsewhere_and_leave_in_order() {
 }
 
 #[test]
-fn what_it_costs_to_hand_packets_over_decides_who_does_a_train_and_whether_the_next_is_left_raw() {
-    let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = patient(vec![Box::new(Software::new("good")), Box::new(Elsewhere::new())]);
-    let mut released = Released::default();
-    let mut next = |stage: &mut CryptoStage, handoff_ns| {
-        stage.scheduler.set_handoff_cost(handoff_ns);
-        let (mut train, none) = (vec![packet(&mut pool, 0, 1)], &mut Vec::new());
-        assert!(stage.take_train(0, &mut train, none, Input::More, &mut pool, &mut released));
-        (released.outbound.len(), stage.work().given, stage.gives_trains())
-    };
-    assert!(stage.gives_trains());
-    assert_eq!([1, 2, 3].map(|_| next(&mut stage, 1_000_000)), [1, 2, 3].map(|kept| (kept, 0, true)));
-    assert_eq!(next(&mut stage, 1_000_000), (4, 0, false), "it has kept all for a while");
-    assert_eq!(next(&mut stage, 0), (4, 1, true), "now it gives them away");
-    assert!(stage.work().is_out);
-}
-
-#[test]
 fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_nothing() {
     const PACKETS: u32 = 60;
     let mut pool = FramePool::new(FRAMES, 0);
