@@ -13,7 +13,7 @@ use convoy_packet::protocol::UDP;
 use convoy_packet::{Frame, FramePool, IpHeader, udp};
 use convoy_port::{Port, Tun, TunConfig};
 use nix::sys::socket::{setsockopt, sockopt};
-use support::{Namespace, received_buffers};
+use support::{Namespace, received_buffers, wait_until_delivered};
 
 const DEVICE: &str = "tun0";
 const BYTES: usize = 20_000_000;
@@ -38,7 +38,9 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
             mtu: 1_400,
             queues,
         };
-        Tun::open(&config).expect("a tun needs root and /dev/net/tun")
+        let queues = Tun::open(&config).expect("a tun needs root and /dev/net/tun");
+        wait_until_delivered(address);
+        queues
     })
 }
 

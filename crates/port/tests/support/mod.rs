@@ -3,6 +3,7 @@
 #![allow(dead_code, unreachable_pub)]
 
 use std::fs::File;
+use std::net::Ipv6Addr;
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::thread;
@@ -45,6 +46,8 @@ impl Namespace {
             configure(here, own);
         });
         other.inside(|| configure(there, others));
+        self.inside(|| own.iter().for_each(|address| wait_until_delivered(address)));
+        other.inside(|| others.iter().for_each(|address| wait_until_delivered(address)));
         let macs = [self.inside(|| mac_of_carrier(here)), other.inside(|| mac_of_carrier(there))];
         // Known from the start, so that no burst waits for a neighbour to be found, and none of it is dropped.
         self.inside(|| know(here, others, &macs[1]));
@@ -79,6 +82,23 @@ fn configure(device: &str, addresses: &[&str]) {
         ip(&format!("address add {address} dev {device}{nodad}"));
     }
     ip(&format!("link set {device} up"));
+}
+
+/// Waits until the kernel delivers what is sent to this address of ours. It can be bound before: the local route of an
+/// IPv6 address comes from a work queue, and packets that come earlier are dropped.
+pub fn wait_until_delivered(address: &str) {
+    let address = address.split('/').next().unwrap_or(address);
+    let Ok(address) = address.parse::<Ipv6Addr>() else { return };
+    let destination = format!("{:032x} 80 ", u128::from(address));
+    for _ in 0..500 {
+        let routes =
+            std::fs::read_to_string("/proc/thread-self/net/ipv6_route").expect("the kernel has IPv6");
+        if routes.lines().any(|route| route.starts_with(&destination)) {
+            return;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{address} has no local route after 5 s");
 }
 
 /// Waits until the device has its carrier and returns its MAC address.
