@@ -2,7 +2,7 @@
 //!
 //! DPDK registers a driver by being linked with it. Linked dynamically, EAL loads whatever the distribution has, some 150 libraries; linked
 //! statically, a program has the drivers that were chosen and needs no DPDK where it runs. `CONVOY_DPDK_DRIVERS` names more of
-//! them, as their archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx crypto_cnxk"`.
+//! them, as their archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx common_iavf net_ice"`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -22,9 +22,9 @@ mod linked {
     /// A driver, and the libraries that it needs beside DPDK's own.
     struct Driver(&'static str, &'static [&'static str]);
 
-    /// What is linked in whole, since nothing but EAL calls it: no network cards, as there are no ports over them. That of virtio's calls
-    /// iopl(2) before `main`, with root's privileges, and no sandbox of systemd's lets it. A
-    /// distribution for another processor has other drivers; what is not there is left out.
+    /// What is linked in whole, since nothing but EAL calls it. Of network devices only the virtual ones that work on every machine: an operator
+    /// names the driver of a card, since the driver of virtio, for one, calls iopl(2) before `main`, with root's privileges, and no sandbox
+    /// of systemd's lets it. A distribution for another processor has other drivers; what is not there is left out.
     const DRIVERS: &[Driver] = &[
         Driver("bus_pci", &[]),
         Driver("bus_vdev", &[]),
@@ -38,6 +38,9 @@ mod linked {
         Driver("crypto_armv8", &["AArch64crypto"]),
         Driver("crypto_caam_jr", &[]),
         Driver("common_qat", &["crypto", "IPSec_MB"]),
+        Driver("net_af_packet", &[]),
+        Driver("net_ring", &[]),
+        Driver("net_tap", &[]),
     ];
     /// What drivers and the shim call, each before what it needs itself.
     const LIBRARIES: &[&str] = &[
@@ -105,7 +108,7 @@ mod linked {
                 None => shim.flag(flag),
             };
         }
-        shim.files(["eal", "device", "queue"].map(|part| format!("shim/{part}.c")))
+        shim.files(["eal", "device", "queue", "eth"].map(|part| format!("shim/{part}.c")))
             // The pool of sessions was experimental before 23.11.
             .define("ALLOW_EXPERIMENTAL_API", None)
             .opt_level(2)

@@ -74,3 +74,38 @@ void convoy_dpdk_session_free(struct convoy_device *device, void *session);
 struct convoy_queue *convoy_dpdk_queue(struct convoy_device *device, uint16_t at);
 uint32_t convoy_dpdk_enqueue(struct convoy_queue *queue, const struct convoy_job *jobs, uint32_t count);
 uint32_t convoy_dpdk_dequeue(struct convoy_queue *queue, struct convoy_done *done, uint32_t room);
+
+struct convoy_eth_info {
+  const char *name, *driver; /* name: until the next call of the same thread */
+  uint32_t receive_queues, send_queues, least_mtu, most_mtu;
+  uint8_t mac[6];
+};
+
+struct convoy_eth_config {
+  uint32_t queues, receive_descriptors, send_descriptors, mtu;
+  uint8_t has_mac, mac[6];
+};
+
+struct convoy_eth_frame {
+  const uint8_t *bytes; /* until convoy_eth_received */
+  uint32_t len;         /* 0: not one that can be read */
+};
+
+struct convoy_eth_packet {
+  const uint8_t *bytes;
+  uint32_t len;
+  uint8_t header[14];
+};
+
+struct convoy_eth_counters { uint64_t missed, receive_errors, send_errors, no_buffer; };
+
+struct convoy_eth_queue;
+
+int convoy_eth_most(void);
+int convoy_eth_find(const char *name);
+bool convoy_eth_info(int id, struct convoy_eth_info *to);
+int convoy_eth_open(int id, const struct convoy_eth_config *config, struct convoy_eth_queue **queues, const char **step);
+uint32_t convoy_eth_receive(struct convoy_eth_queue *queue, struct convoy_eth_frame *to, uint32_t room);
+void convoy_eth_received(struct convoy_eth_queue *queue);
+uint32_t convoy_eth_send(struct convoy_eth_queue *queue, const struct convoy_eth_packet *packets, uint32_t count);
+bool convoy_eth_counters(int id, struct convoy_eth_counters *to);

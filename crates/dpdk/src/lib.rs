@@ -1,7 +1,9 @@
-//! Safe bindings to DPDK's crypto devices, over convoy's own packet memory: nothing is copied on the way to a device.
+//! Safe bindings to DPDK's crypto and Ethernet devices. Crypto devices work on convoy's own packet memory, without copies.
 //!
 //! [`Eal::start`] starts DPDK once in a process; [`Eal::device`] opens a device, from which come [`Session`]s and [`Queue`]s. A queue takes
 //! a batch of frames and keeps it until the device has done the last of them, so that nobody else has a frame that a device writes to.
+//!
+//! [`Eal::ethernet`] opens an Ethernet device, with an [`EthernetQueue`] for each thread. Frames are copied out of DPDK's buffers and into them.
 //!
 //! All `unsafe` is in `bound/`, over a C shim (`shim/`), since most of DPDK's data path is inline functions in headers. It is built with the
 //! feature `linked`; without it, only what a device [says of itself](DeviceInfo) is here.
@@ -16,7 +18,8 @@ pub use algorithm::{Cipher, Hash, Suite};
 pub use arguments::{default_arguments, is_pci_address};
 #[cfg(feature = "linked")]
 pub use bound::{
-    Batch, DIGEST_BYTES, Device, Digest, Eal, Ended, Icv, Job, NONCE_BYTES, Queue, Session, SessionKeys,
+    Batch, DIGEST_BYTES, Device, Digest, ETHERNET_BURST, Eal, Ended, EthernetConfig, EthernetCounters,
+    EthernetDevice, EthernetInfo, EthernetQueue, Icv, Job, NONCE_BYTES, Queue, Session, SessionKeys,
 };
 pub use info::{Capability, DeviceInfo, Features, Sizes};
 
@@ -59,6 +62,12 @@ pub enum DpdkError {
         name: String,
         /// What DPDK said.
         reason: String,
+    },
+    /// An Ethernet device has one owner.
+    #[error("DPDK's device {name} is another port's already; each port needs a device of its own")]
+    Taken {
+        /// Its name.
+        name: String,
     },
     /// All of its queue pairs are in use.
     #[error("DPDK's device {name} has {count} queue pairs, and all are in use")]

@@ -1,6 +1,6 @@
 //! EAL, DPDK's environment, of which a process has one.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, CString, c_void};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -8,6 +8,7 @@ use convoy_packet::Region;
 use nix::errno::Errno;
 
 use super::device::{self, Device};
+use super::ethernet::{self, EthernetConfig, EthernetDevice, EthernetInfo};
 use super::ffi::*;
 use crate::{DeviceInfo, DpdkError};
 
@@ -24,6 +25,8 @@ pub struct Eal {
     arguments: String,
     /// Opened devices, which stay open: a device that others may use is not started twice.
     devices: Mutex<HashMap<String, &'static Device>>,
+    /// Ethernet devices that have an owner.
+    ethernets: Mutex<HashSet<String>>,
 }
 
 /// What DPDK said last, in one line; the system's words for `errno` if it said nothing.
@@ -73,7 +76,7 @@ impl Eal {
             Err(_) => return Err(failed("it panicked".to_owned())),
         }
         register_packet_memory()?;
-        Ok(Self { arguments: joined, devices: Mutex::default() })
+        Ok(Self { arguments: joined, devices: Mutex::default(), ethernets: Mutex::default() })
     }
 
     /// Its version, as DPDK says it: `DPDK 22.11.7`.
@@ -130,6 +133,36 @@ impl Eal {
         }
         let device: &'static Device = Box::leak(Box::new(Device::open(self, bare, depth, sessions)?));
         devices.insert(bare.to_owned(), device);
+        Ok(device)
+    }
+
+    /// All Ethernet devices that DPDK has now.
+    pub fn ethernet_devices(&self) -> Vec<EthernetInfo> {
+        ethernet::all()
+    }
+
+    /// The Ethernet device of this name, started with so many queue pairs; made by [`probe`](Self::probe) if it is not there. It stays open, and
+    /// its caller's, while the process lives.
+    ///
+    /// # Errors
+    /// [`DpdkError::Device`] if there is none, with those that there are; [`DpdkError::Taken`] if somebody has it; [`DpdkError::Open`] if it cannot
+    /// be as it should.
+    pub fn ethernet(&self, name: &str, config: &EthernetConfig) -> Result<EthernetDevice, DpdkError> {
+        let bare = name.split(',').next().unwrap_or(name);
+        let mut taken = self.ethernets.lock().unwrap_or_else(PoisonError::into_inner);
+        if taken.contains(bare) {
+            return Err(DpdkError::Taken { name: bare.to_owned() });
+        }
+        if !ethernet::exists(bare) {
+            self.probe(name).map_err(|error| match error {
+                DpdkError::Device { name, reason } => {
+                    DpdkError::Device { name, reason: format!("{reason}; {}", ethernet::listed()) }
+                }
+                error => error,
+            })?;
+        }
+        let device = EthernetDevice::open(self, bare, config)?;
+        taken.insert(bare.to_owned());
         Ok(device)
     }
 

@@ -13,6 +13,9 @@ pub const DIGEST_BYTES: usize = 32;
 /// A digest that stands in the operation and not in the packet.
 pub(super) const DIGEST_ASIDE: u32 = u32::MAX;
 
+/// Length of an Ethernet header without tags, in bytes.
+pub(super) const ETHERNET_BYTES: usize = 14;
+
 /// `struct convoy_device`.
 #[repr(C)]
 pub(super) struct RawDevice {
@@ -90,6 +93,62 @@ pub(super) struct RawDone {
     pub(super) ended: u8,
 }
 
+/// `struct convoy_eth_queue`.
+#[repr(C)]
+pub(super) struct RawEthQueue {
+    _opaque: [u8; 0],
+}
+
+/// `struct convoy_eth_info`.
+#[repr(C)]
+pub(super) struct RawEthInfo {
+    pub(super) name: *const c_char,
+    pub(super) driver: *const c_char,
+    pub(super) receive_queues: u32,
+    pub(super) send_queues: u32,
+    pub(super) least_mtu: u32,
+    pub(super) most_mtu: u32,
+    pub(super) mac: [u8; 6],
+}
+
+/// `struct convoy_eth_config`.
+#[repr(C)]
+pub(super) struct RawEthConfig {
+    pub(super) queues: u32,
+    pub(super) receive_descriptors: u32,
+    pub(super) send_descriptors: u32,
+    pub(super) mtu: u32,
+    pub(super) has_mac: u8,
+    pub(super) mac: [u8; 6],
+}
+
+/// `struct convoy_eth_frame`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct RawEthFrame {
+    pub(super) bytes: *const u8,
+    pub(super) len: u32,
+}
+
+/// `struct convoy_eth_packet`.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(super) struct RawEthPacket {
+    pub(super) bytes: *const u8,
+    pub(super) len: u32,
+    pub(super) header: [u8; ETHERNET_BYTES],
+}
+
+/// `struct convoy_eth_counters`.
+#[derive(Default)]
+#[repr(C)]
+pub(super) struct RawEthCounters {
+    pub(super) missed: u64,
+    pub(super) receive_errors: u64,
+    pub(super) send_errors: u64,
+    pub(super) no_buffer: u64,
+}
+
 unsafe extern "C" {
     pub(super) fn convoy_dpdk_start(count: c_int, arguments: *mut *mut c_char) -> c_int;
     pub(super) fn convoy_dpdk_log(to: *mut c_char, room: usize) -> usize;
@@ -118,4 +177,17 @@ unsafe extern "C" {
     pub(super) fn convoy_dpdk_queue(device: *mut RawDevice, at: u16) -> *mut RawQueue;
     pub(super) fn convoy_dpdk_enqueue(queue: *mut RawQueue, jobs: *const RawJob, count: u32) -> u32;
     pub(super) fn convoy_dpdk_dequeue(queue: *mut RawQueue, done: *mut RawDone, room: u32) -> u32;
+    pub(super) fn convoy_eth_most() -> c_int;
+    pub(super) fn convoy_eth_find(name: *const c_char) -> c_int;
+    pub(super) fn convoy_eth_info(id: c_int, to: *mut RawEthInfo) -> bool;
+    pub(super) fn convoy_eth_open(
+        id: c_int,
+        config: *const RawEthConfig,
+        queues: *mut *mut RawEthQueue,
+        step: *mut *const c_char,
+    ) -> c_int;
+    pub(super) fn convoy_eth_receive(queue: *mut RawEthQueue, to: *mut RawEthFrame, room: u32) -> u32;
+    pub(super) fn convoy_eth_received(queue: *mut RawEthQueue);
+    pub(super) fn convoy_eth_send(queue: *mut RawEthQueue, packets: *const RawEthPacket, count: u32) -> u32;
+    pub(super) fn convoy_eth_counters(id: c_int, to: *mut RawEthCounters) -> bool;
 }

@@ -4,6 +4,7 @@
 
 mod device;
 mod eal;
+mod ethernet;
 mod ffi;
 mod job;
 mod queue;
@@ -11,6 +12,9 @@ mod session;
 
 pub use device::Device;
 pub use eal::Eal;
+pub use ethernet::{
+    ETHERNET_BURST, EthernetConfig, EthernetCounters, EthernetDevice, EthernetInfo, EthernetQueue,
+};
 pub use ffi::{DIGEST_BYTES, NONCE_BYTES};
 pub use job::{Icv, Job};
 pub use queue::{Batch, Digest, Ended, Queue};
