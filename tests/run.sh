@@ -81,6 +81,10 @@ for port in af_xdp af_packet; do
   done
   run "$port on both sides, IPv4, two workers" env WORKERS=2 tests/link.sh "$convoy" $port 4 udp
 done
+for encap in udp none; do
+  run "dpdk on both sides, encap $encap" tests/dpdk.sh "$convoy" $encap
+done
+run "dpdk on both sides, two workers" env WORKERS=2 tests/dpdk.sh "$convoy" udp
 alone "what port af_packet costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" af_packet
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4
 while [ ${#names[@]} -gt 0 ]; do finish; done

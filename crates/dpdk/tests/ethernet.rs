@@ -112,7 +112,7 @@ fn what_a_device_cannot_be_is_said_with_what_to_do() {
         error
     };
     let many = refused("net_ring_many", EthernetConfig { queues: 1_000, ..config() });
-    assert!(many.contains("queue pairs for 1000 workers; set workers lower"), "{many}");
+    assert!(many.contains("queue pairs for 16 of 1000 workers; set workers lower"), "{many}");
     let long = refused("net_ring_long", EthernetConfig { mtu: 100_000, ..config() });
     assert!(long.starts_with("DPDK's device net_ring_long does not start: "), "{long}");
     let _one = loopback("net_ring_seen");

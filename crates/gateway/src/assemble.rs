@@ -107,8 +107,9 @@ impl OpenEngines {
 /// # Errors
 /// [`AssembleError::Dpdk`] if it does not start.
 pub(crate) fn start_dpdk(config: &Config) -> Result<(), AssembleError> {
-    let devices: Vec<&str> =
-        config.engines.iter().filter_map(|engine| engine.settings.dpdk_device()).collect();
+    let engines = config.engines.iter().filter_map(|engine| engine.settings.dpdk_device());
+    let ports = config.ports.iter().filter_map(|port| port.settings.dpdk_device());
+    let devices: Vec<&str> = engines.chain(ports).collect();
     convoy_engine::start_dpdk(config.dpdk.as_deref(), &devices).map_err(AssembleError::Dpdk)
 }
 

@@ -184,6 +184,7 @@ impl Gateway {
         let tell: Tell = Arc::new(tell);
         crate::memory::make_region(config.workers)?;
         let state = State::open(&config, &tell)?;
+        assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
         let engines = OpenEngines::configured(&config)?;
         let charon = config.charon.as_ref().map(|path| Charon::listen(path, &config)).transpose();

@@ -161,6 +161,11 @@ pub trait Backend: Sized {
         None
     }
 
+    /// The device for which DPDK has to be started.
+    fn dpdk_device(&self) -> Option<&str> {
+        None
+    }
+
     /// The kernel's interface into which the networks behind the tunnels are routed.
     fn routed_interface(&self) -> Option<&str> {
         None

@@ -3,7 +3,7 @@
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
 //! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP and
 //! UDP header of what it received from the sender's address and strips them from what it sends; `raw`
-//! does so with the IP header; `card`, `af_xdp` and `af_packet` take the Ethernet header off and put it on. Offloads
+//! does so with the IP header; `card`, `dpdk`, `af_xdp` and `af_packet` take the Ethernet header off and put it on. Offloads
 //! (virtio headers, GSO, GRO, UDP segmentation) stay inside the port: the frames it hands out fit the MTU
 //! and have whole checksums.
 
@@ -12,6 +12,7 @@ mod af_xdp;
 mod backend;
 mod card;
 mod config;
+mod dpdk;
 mod fragments;
 mod interface;
 mod link;
@@ -21,6 +22,7 @@ mod pcap;
 mod raw;
 mod registry;
 pub mod route;
+mod station;
 mod super_packet;
 mod sys;
 mod taken;
@@ -34,6 +36,7 @@ pub use card::CardSettings;
 #[cfg(feature = "card")]
 pub use card::{CardConfig, CardPort, InterfaceLine};
 pub use config::{PortCommon, PortConfig, PortEntry};
+pub use dpdk::DpdkSettings;
 pub use interface::{Port, PortCounters, PortDescription, PortError};
 pub use memory::Memory;
 pub use pcap::{Pcap, PcapSettings};

@@ -8,6 +8,7 @@ use crate::af_packet::AfPacketSettings;
 use crate::af_xdp::AfXdpSettings;
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
 use crate::card::CardSettings;
+use crate::dpdk::DpdkSettings;
 use crate::pcap::PcapSettings;
 use crate::raw::RawSettings;
 use crate::tun::TunSettings;
@@ -66,6 +67,11 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.interface(),)* }
             }
 
+            /// The device for which DPDK has to be started.
+            pub fn dpdk_device(&self) -> Option<&str> {
+                match self { $(Self::$kind(settings) => settings.dpdk_device(),)* }
+            }
+
             /// The kernel's interface into which the networks behind the tunnels are routed.
             pub fn routed_interface(&self) -> Option<&str> {
                 match self { $(Self::$kind(settings) => settings.routed_interface(),)* }
@@ -122,6 +128,8 @@ registry! {
     AfXdp "af_xdp" => AfXdpSettings,
     /// An Ethernet interface, by packet sockets.
     AfPacket "af_packet" => AfPacketSettings,
+    /// An Ethernet device of DPDK's.
+    Dpdk "dpdk" => DpdkSettings,
     /// A capture is read, another is written.
     Pcap "pcap" => PcapSettings,
     /// The card: Ethernet on an interface, ESP encrypted and decrypted inline.

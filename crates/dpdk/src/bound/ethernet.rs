@@ -156,7 +156,7 @@ fn check(
 ) -> Result<(), String> {
     if config.queues == 0 || config.queues > info.max_queue_pairs {
         return Err(format!(
-            "it has {} queue pairs for {} workers; set workers lower, or give a virtual device more (qpairs=N of net_af_packet)",
+            "it has queue pairs for {} of {} workers; set workers lower, or give a virtual device more (qpairs=N of net_af_packet)",
             info.max_queue_pairs, config.queues
         ));
     }

@@ -1,27 +1,23 @@
 //! The card as the protected side's network interface: Ethernet on a line, ESP sealed and opened in flight.
 //!
-//! The port puts Ethernet headers on and takes them off, finds next hops by ARP of its own, and answers ARP and ICMP echo for its
-//! addresses: the kernel has none on this interface. What the card has opened is handed up with its ICV's bytes as zeros, so
+//! The port puts Ethernet headers on and takes them off, and is a host of its own on the line ([`station`](crate::station)): the kernel has no
+//! address on this interface. What the card has opened is handed up with its ICV's bytes as zeros, so
 //! that lengths are as on the line, and the tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
 
-use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
-use std::time::Instant;
 
 use convoy_card::line::{LINE_BYTES, Line};
 use convoy_card::nic::{Arrival, NicControl, NicPort, OWN_PLACES, Seal, pair};
-use convoy_packet::{Frame, FramePool, FrameSize, Ipv4, MacAddress, Offload, ethernet};
+use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, Offload, ethernet};
 
-use super::identity::Identity;
-use super::incoming::{Incoming, echo_reply};
 use super::interface_line::InterfaceLine;
-use super::neighbours::{Neighbours, Next};
+use crate::station::{Identity, Incoming, Station, Takes, echo_reply};
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
-/// Bytes of a frame's room that an opened packet may need behind it.
+/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room behind it.
 pub(super) const ICV_ROOM: usize = 32;
 
 /// How a `card` port is to be.
@@ -45,13 +41,9 @@ pub struct CardConfig {
 pub struct CardPort {
     pub(super) description: PortDescription,
     pub(super) counters: PortCounters,
-    pub(super) identity: Identity,
-    pub(super) neighbours: Neighbours,
-    /// Packets whose way is known, for which the card had no room.
-    pub(super) outbox: VecDeque<(MacAddress, Frame)>,
+    pub(super) station: Station,
     pub(super) control: NicControl,
     pub(super) nic: NicPort,
-    pub(super) start: Instant,
 }
 
 impl CardPort {
@@ -90,17 +82,15 @@ impl CardPort {
                 config.mtu
             )));
         }
-        let identity = Identity::new(config, index).map_err(invalid)?;
+        let mac = config.mac.unwrap_or_else(|| made_from(&config.interface, index));
+        let identity = Identity::new(mac, &config.addresses, config.gateway, Takes::Own).map_err(invalid)?;
         let (control, nic) = pair(line).map_err(|error| invalid(format!("its card: {error}")))?;
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
             counters: PortCounters::default(),
-            identity,
-            neighbours: Neighbours::default(),
-            outbox: VecDeque::new(),
+            station: Station::new(identity),
             control,
             nic,
-            start: Instant::now(),
         })
     }
 
@@ -111,11 +101,7 @@ impl CardPort {
 
     /// Its hardware address.
     pub fn mac(&self) -> MacAddress {
-        self.identity.mac
-    }
-
-    pub(super) fn now_ms(&self) -> u64 {
-        self.start.elapsed().as_millis() as u64
+        self.station.identity.mac
     }
 
     fn check(&self) -> Result<(), PortError> {
@@ -127,8 +113,13 @@ impl CardPort {
     }
 
     fn accept(&mut self, pool: &mut FramePool, arrival: &Arrival, burst: &mut Vec<Frame>) {
-        match Incoming::read(&arrival.frame, arrival.opened.is_some(), &self.identity) {
-            Incoming::Arp(message) => self.hear(&message),
+        let most_missing = if arrival.opened.is_some() { ICV_ROOM } else { 0 };
+        match Incoming::read(&arrival.frame, most_missing, &self.station.identity) {
+            Incoming::Arp(message) => {
+                if let Some((to, reply)) = self.station.hear(&message) {
+                    self.send_own(to, ethernet::ARP, &reply.to_bytes());
+                }
+            }
             Incoming::Echo(from, request) => {
                 if let Some(reply) = echo_reply(request) {
                     self.send_own(from, ethernet::IPV4, &reply);
@@ -142,23 +133,28 @@ impl CardPort {
                 }
                 None => self.counters.receive_dropped += 1,
             },
-            Incoming::NotOurs => self.counters.receive_dropped += 1,
+            Incoming::Dropped(_) => self.counters.receive_dropped += 1,
         }
     }
 
-    /// Finds a packet's way, which may have to be asked for.
-    fn route(&mut self, pool: &mut FramePool, frame: Frame, now_ms: u64) {
-        let dropped = match self.next_hop(&frame) {
-            None => Some(frame),
-            Some(next_hop) => match self.neighbours.route(next_hop, frame, now_ms) {
-                Next::Send(to, frame) => {
-                    self.outbox.push_back((to, frame));
-                    None
-                }
-                Next::Waits(dropped) => dropped,
-            },
-        };
-        if let Some(frame) = dropped {
+    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks again.
+    fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
+        let head = ethernet::header(to, self.mac(), ethertype);
+        let _ = self.nic.transmit(&[&head, bytes], None);
+    }
+
+    /// Asks for the addresses that packets wait for, and drops those that have waited in vain.
+    fn ask(&mut self, pool: &mut FramePool) {
+        let (nic, mac) = (&mut self.nic, self.station.identity.mac);
+        let given_up = self.station.due(&mut |request| {
+            let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
+            let _ = nic.transmit(&[&head, &request.to_bytes()], None);
+        });
+        self.drop_unsent(pool, given_up);
+    }
+
+    fn drop_unsent(&mut self, pool: &mut FramePool, frames: impl IntoIterator<Item = Frame>) {
+        for frame in frames {
             self.counters.send_dropped += 1;
             pool.give_back(frame);
         }
@@ -166,12 +162,12 @@ impl CardPort {
 
     /// Gives the card what has found its way; `false` if it has no room.
     fn empty_outbox(&mut self, pool: &mut FramePool) -> bool {
-        while let Some((to, frame)) = self.outbox.pop_front() {
+        while let Some((to, frame)) = self.station.outbox.pop_front() {
             if self.nic.room() <= OWN_PLACES {
-                self.outbox.push_front((to, frame));
+                self.station.outbox.push_front((to, frame));
                 return false;
             }
-            let head = ethernet::header(to, self.identity.mac, ethernet::IPV4);
+            let head = ethernet::header(to, self.mac(), ethernet::IPV4);
             let seal = match frame.offload() {
                 Offload::Seal { sa, esp_start, seq_high } => {
                     Some(Seal { sa, esp_at: esp_start + ethernet::HEADER_BYTES as u16, seq_high })
@@ -188,15 +184,14 @@ impl CardPort {
         }
         true
     }
+}
 
-    /// The next hop of a packet that may leave.
-    fn next_hop(&self, frame: &Frame) -> Option<Ipv4Addr> {
-        // What a device has opened is plaintext that nobody has taken out of its packet.
-        let is_opened = matches!(frame.offload(), Offload::Opened { .. });
-        let packet = Ipv4::parse(frame).ok()?;
-        let is_fit = frame.len() <= self.description.mtu && !is_opened;
-        self.identity.next_hop(packet.destination()).filter(|_| is_fit)
-    }
+/// A locally administered address, the same for the same interface (FNV-1a of its name and number).
+pub(super) fn made_from(interface: &str, index: u32) -> MacAddress {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+    let hash = interface.bytes().chain(index.to_be_bytes()).fold(0xcbf2_9ce4_8422_2325, step);
+    let [_, _, _, a, b, c, d, e] = hash.to_be_bytes();
+    MacAddress([2, a, b, c, d, e])
 }
 
 /// A frame with a packet from the line, as long as it was there.
@@ -240,9 +235,10 @@ impl Port for CardPort {
         self.check()?;
         let room = if self.empty_outbox(pool) { self.nic.room().saturating_sub(OWN_PLACES) } else { 0 };
         let count = room.min(burst.len());
-        let now_ms = self.now_ms();
+        let (now_ms, mtu) = (self.station.now_ms(), self.description.mtu);
         for frame in burst.drain(..count) {
-            self.route(pool, frame, now_ms);
+            let dropped = self.station.route(frame, mtu, now_ms);
+            self.drop_unsent(pool, dropped);
         }
         self.empty_outbox(pool);
         self.ask(pool);

@@ -3,15 +3,7 @@
 #[cfg(feature = "card")]
 mod card_port;
 #[cfg(feature = "card")]
-mod identity;
-#[cfg(feature = "card")]
-mod incoming;
-#[cfg(feature = "card")]
 mod interface_line;
-#[cfg(feature = "card")]
-mod neighbours;
-#[cfg(feature = "card")]
-mod own;
 mod settings;
 #[cfg(all(test, feature = "card"))]
 mod tests;

@@ -3,9 +3,10 @@
 use std::net::Ipv4Addr;
 
 use convoy_packet::MacAddress;
-use convoy_settings::{Checker, Text, tables};
+use convoy_settings::{Checker, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::station::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
 tables! {
@@ -44,12 +45,7 @@ impl Backend for CardSettings {
     };
 
     fn check(keys: &CardKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        for (text, address) in entry.addresses {
-            if address.addr().is_ipv6() || address.addr().is_unspecified() {
-                let what = "a card has IPv4 addresses of its own, such as 192.0.2.1/24";
-                c.add(&text.span(), "port.address", what);
-            }
-        }
+        check_addresses(entry, c);
         if entry.lacks_address() || entry.lacks("interface", keys.interface.is_some()) {
             let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
             entry.add(c, what);
@@ -70,41 +66,15 @@ impl Backend for CardSettings {
     }
 }
 
-fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
-    let parsed = text.get_ref().parse().ok();
-    if parsed.is_none() {
-        let what = format!("{:?} is not an IPv4 address such as 192.0.2.254", text.get_ref());
-        c.add(&text.span(), "port.gateway", what);
-    }
-    parsed
-}
-
-/// An Ethernet address of one host: the first byte's lowest bit is for groups.
-fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
-    let parsed = text.get_ref().parse::<MacAddress>().ok();
-    let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
-    if parsed.is_none() {
-        let what = format!("{:?} is not a MAC address such as 02:00:5e:10:00:01", text.get_ref());
-        c.add(&text.span(), "port.mac", what);
-    }
-    parsed
-}
-
 #[cfg(feature = "card")]
 fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
-    use std::net::IpAddr;
-
     use super::{CardConfig, CardPort};
     use crate::backend::Device;
-    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
-        IpAddr::V4(address) => Some((*address, *bits)),
-        IpAddr::V6(_) => None,
-    });
     let opened = CardPort::open(&CardConfig {
         name: port.name.clone(),
         interface: settings.interface.clone(),
         mac: settings.mac,
-        addresses: addresses.collect(),
+        addresses: crate::station::keys::v4_addresses(port),
         gateway: settings.gateway,
         mtu: context.mtu.into(),
     })?;

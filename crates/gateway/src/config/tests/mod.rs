@@ -106,7 +106,7 @@ fn unknown_words_list_what_is_known() {
     let text = errors(&changed("kind = \"udp\"", "kind = \"infiniband\""));
     assert!(
         text.contains(
-            "port.kind: unknown \"infiniband\"; there are tun, udp, raw, af_xdp, af_packet, pcap, card"
+            "port.kind: unknown \"infiniband\"; there are tun, udp, raw, af_xdp, af_packet, dpdk, pcap, card"
         ),
         "{text}"
     );

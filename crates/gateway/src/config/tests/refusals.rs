@@ -1,7 +1,7 @@
 //! What is refused, each with its whole message.
 
 use convoy_packet::MacAddress;
-use convoy_port::{CardSettings, PortSettings};
+use convoy_port::{CardSettings, DpdkSettings, PortSettings};
 
 use super::{GOOD, changed, errors};
 use crate::config::Config;
@@ -183,7 +183,7 @@ fn a_card_port_has_a_line_and_addresses_and_stands_alone() {
     let named = changed(udp, card).replace("[[engine]]", "[[engine]]\nname = \"outside\"");
     let text = errors(&named);
     assert!(text.contains("port.name: \"outside\" is an engine's name too"), "{text}");
-    holds(&card.replace("192.0.2.1/24", "fd00::1/64"), "port.address: a card has IPv4 addresses");
+    holds(&card.replace("192.0.2.1/24", "fd00::1/64"), "port.address: this kind of port has IPv4 addresses");
     for mac in [
         "03:00:5e:10:00:01",
         "02:00:5e:10:00",
@@ -320,6 +320,32 @@ fn workers_share_what_can_be_shared() {
 }
 
 #[test]
+fn a_dpdk_port_has_a_device_and_addresses_and_no_ike() {
+    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+    let dpdk = "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]";
+    let config = Config::parse("test.toml", &changed(udp, dpdk)).expect("good");
+    let settings =
+        DpdkSettings { device: "net_ring0".to_owned(), gateway: None, mac: None, descriptors: 1024 };
+    assert_eq!(config.ports[1].settings, PortSettings::Dpdk(settings));
+    assert_eq!(config.ports[1].settings.dpdk_device(), Some("net_ring0"));
+    let holds = |to: &str, what: &str| {
+        let text = errors(&changed(udp, to));
+        assert!(text.contains(what), "{text}");
+    };
+    holds("kind = \"dpdk\"\ndevice = \"net_ring0\"", "a dpdk port needs device = \"0000:1a:00.0\"");
+    holds("kind = \"dpdk\"\naddress = [\"192.0.2.1/24\"]", "a dpdk port needs device = \"0000:1a:00.0\"");
+    holds(&dpdk.replace("net_ring0", ""), "port.device: name a device");
+    holds(&dpdk.replace("192.0.2.1/24", "fd00::1/64"), "this kind of port has IPv4 addresses of its own");
+    holds(&format!("{dpdk}\ndescriptors = 63"), "port.descriptors: 63 is out of range");
+    holds(&format!("{dpdk}\nmac = \"03:00:5e:10:00:01\""), "is not a MAC address");
+    let second = format!("{dpdk}\n[[port]]\nname = \"other\"\nkind = \"raw\"\naddress = [\"192.0.2.1\"]");
+    holds(&second, "a dpdk port must be the only outside port");
+    let with_charon = changed(udp, dpdk).replace("[gateway]\n", "[gateway]\ncharon = \"/run/charon.sock\"\n");
+    let text = errors(&with_charon);
+    assert!(text.contains("a port of kind \"dpdk\" does not carry IKE"), "{text}");
+}
+
+#[test]
 fn the_whole_of_what_is_documented_is_read() {
     let text = include_str!("documented.toml");
     let config = Config::parse("documented.toml", text).expect("good");
@@ -331,14 +357,15 @@ fn every_key_is_in_the_documentation_and_is_read_there() {
     let text = include_str!("../../../../../docs/configuration.md");
     let block =
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
-    let (toml, card) = (block(1), block(2));
+    let (toml, card, dpdk) = (block(1), block(2), block(3));
     let config = Config::parse("configuration.md", toml).expect("good");
     assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (5, 3, 1));
     let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
     Config::parse("configuration.md", &changed(udp, card)).expect("good");
+    Config::parse("configuration.md", &changed(udp, dpdk)).expect("good");
     let shown_elsewhere = ["read", "write", "side"];
     for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
-        let is_there = toml.lines().chain(card.lines()).any(|line| {
+        let is_there = toml.lines().chain(card.lines()).chain(dpdk.lines()).any(|line| {
             line.starts_with(&format!("{key} = "))
                 || line.contains(&format!("{key}]"))
                 || line.contains(&format!(" {key} = "))

@@ -6,55 +6,75 @@ use convoy_packet::arp::{self, Arp};
 use convoy_packet::ipv4::{self, Ipv4Header};
 use convoy_packet::{Ethernet, Icmp, Ipv4, MacAddress, ethernet, icmp, protocol};
 
-use super::identity::Identity;
+use super::identity::{Identity, Takes};
 
-/// The longest ICV of the card's algorithms, in bytes.
-const LONGEST_ICV: usize = 32;
 /// Routers that an answer may pass.
 const TIME_TO_LIVE: u8 = 64;
 
 /// What is to be done with it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Incoming<'a> {
+pub(crate) enum Incoming<'a> {
     /// Somebody tells where its address is, and may want to know ours.
     Arp(Arp),
     /// A request for an echo, and who sent it.
     Echo(MacAddress, &'a [u8]),
-    /// A packet for the gateway, and how many bytes its ICV had: those of an opened packet are missing at its end.
+    /// A packet for the gateway, and how many bytes are missing at its end: an ICV's, where a device has taken it.
     Packet(&'a [u8], usize),
     /// Nothing for this port.
-    NotOurs,
+    Dropped(Dropped),
+}
+
+/// Why a frame is nothing for a port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dropped {
+    /// It is for another host on the link, or for a group.
+    OtherHost,
+    /// Neither IPv4 nor ARP.
+    OtherProtocol,
+    /// A packet to an address that is not the port's.
+    OtherAddress,
+    /// Cut off, or with a wrong checksum, or ARP that says what cannot be.
+    Malformed,
 }
 
 impl<'a> Incoming<'a> {
-    /// Reads a frame; `is_opened` if the card has taken its ICV.
-    pub(super) fn read(frame: &'a [u8], is_opened: bool, identity: &Identity) -> Self {
-        let Ok(frame) = Ethernet::parse(frame) else { return Self::NotOurs };
+    /// Reads a frame, of whose packet a device may have taken so many bytes at the end.
+    pub(crate) fn read(frame: &'a [u8], most_missing: usize, identity: &Identity) -> Self {
+        let Ok(frame) = Ethernet::parse(frame) else { return Self::Dropped(Dropped::Malformed) };
         let is_ours = frame.destination() == identity.mac;
-        if frame.source().is_multicast() || !is_ours && frame.destination() != MacAddress::BROADCAST {
-            return Self::NotOurs;
+        if frame.source().is_multicast() {
+            return Self::Dropped(Dropped::Malformed);
+        }
+        if !is_ours && frame.destination() != MacAddress::BROADCAST {
+            return Self::Dropped(Dropped::OtherHost);
         }
         match frame.ethertype() {
             ethernet::ARP => match Arp::parse(frame.payload()) {
                 Ok(Some(message)) if message.sender_mac == frame.source() => Self::Arp(message),
-                _ => Self::NotOurs,
+                _ => Self::Dropped(Dropped::Malformed),
             },
-            ethernet::IPV4 if is_ours => Self::packet(&frame, is_opened, identity),
-            _ => Self::NotOurs,
+            ethernet::IPV4 if is_ours => Self::packet(&frame, most_missing, identity),
+            ethernet::IPV4 => Self::Dropped(Dropped::OtherHost),
+            _ => Self::Dropped(Dropped::OtherProtocol),
         }
     }
 
-    fn packet(frame: &Ethernet<'a>, is_opened: bool, identity: &Identity) -> Self {
-        let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else { return Self::NotOurs };
+    fn packet(frame: &Ethernet<'a>, most_missing: usize, identity: &Identity) -> Self {
+        let Ok(packet) = Ipv4::parse_quoted(frame.payload()) else {
+            return Self::Dropped(Dropped::Malformed);
+        };
         let total = usize::from(packet.total_length());
         let there = packet.as_bytes().get(..total).unwrap_or(packet.as_bytes());
         let missing = total - there.len();
-        let most = if is_opened { LONGEST_ICV } else { 0 };
-        let is_whole = total >= packet.header_len() && missing <= most;
-        if !is_whole || !packet.is_checksum_valid() || !identity.has(packet.destination()) {
-            return Self::NotOurs;
+        let is_whole = total >= packet.header_len() && missing <= most_missing;
+        if !is_whole || !packet.is_checksum_valid() {
+            return Self::Dropped(Dropped::Malformed);
         }
-        if is_echo(there) && !is_opened && identity.may_answer(packet.source()) {
+        let is_own = identity.has(packet.destination());
+        if !is_own && (identity.takes == Takes::Own || !identity.may_answer(packet.destination())) {
+            return Self::Dropped(Dropped::OtherAddress);
+        }
+        if is_own && is_echo(there) && most_missing == 0 && identity.may_answer(packet.source()) {
             return Self::Echo(frame.source(), there);
         }
         Self::Packet(there, missing)
@@ -71,7 +91,7 @@ fn is_echo(packet: &[u8]) -> bool {
 }
 
 /// The answer to a request for an echo (RFC 1122 section 3.2.2.6).
-pub(super) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn echo_reply(request: &[u8]) -> Option<Vec<u8>> {
     let request = Ipv4::parse(request).ok()?;
     let message = Icmp::parse(request.payload()).ok()?;
     let mut reply = vec![0; ipv4::HEADER_BYTES];
@@ -117,3 +137,6 @@ pub(super) fn arp_request(address: Ipv4Addr, source: Ipv4Addr, identity: &Identi
         target: address,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,74 @@
+//! What one queue of a port hears of ARP, told to the others: a device gives an answer to one queue, whichever of them asked.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use convoy_packet::arp::Arp;
+
+/// Messages that wait for a queue; what is more is lost, and whoever needs it asks again.
+const WAITING: usize = 64;
+
+#[derive(Default)]
+struct Inbox {
+    /// So that nothing is locked while nobody has said anything.
+    has_some: AtomicBool,
+    messages: Mutex<Vec<Arp>>,
+}
+
+/// An inbox for each queue.
+pub(super) struct Heard(Vec<Inbox>);
+
+impl Heard {
+    pub(super) fn new(queues: usize) -> Self {
+        Self((0..queues).map(|_| Inbox::default()).collect())
+    }
+
+    /// Tells all queues but `own`.
+    pub(super) fn tell(&self, own: usize, message: &Arp) {
+        let others = self.0.iter().enumerate().filter(|(queue, _)| *queue != own);
+        for (_, inbox) in others {
+            let mut messages = inbox.messages.lock().unwrap_or_else(PoisonError::into_inner);
+            if messages.len() < WAITING {
+                messages.push(*message);
+                inbox.has_some.store(true, Ordering::Release);
+            }
+        }
+    }
+
+    /// What others have told this queue since the last call.
+    pub(super) fn take(&self, own: usize) -> Vec<Arp> {
+        let Some(inbox) = self.0.get(own).filter(|inbox| inbox.has_some.load(Ordering::Acquire)) else {
+            return Vec::new();
+        };
+        let mut messages = inbox.messages.lock().unwrap_or_else(PoisonError::into_inner);
+        inbox.has_some.store(false, Ordering::Release);
+        std::mem::take(&mut messages)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::MacAddress;
+    use convoy_packet::arp::Operation;
+
+    use super::*;
+
+    fn message(last: u8) -> Arp {
+        let mac = MacAddress([2, 0, 0, 0, 0, last]);
+        let sender = [192, 0, 2, last].into();
+        Arp { operation: Operation::Reply, sender_mac: mac, sender, target_mac: mac, target: sender }
+    }
+
+    #[test]
+    fn all_queues_but_the_own_are_told_once_and_no_more_than_have_room() {
+        let heard = Heard::new(3);
+        heard.tell(1, &message(7));
+        heard.tell(0, &message(8));
+        assert_eq!(heard.take(0), [message(7)]);
+        assert_eq!(heard.take(1), [message(8)]);
+        assert_eq!(heard.take(2), [message(7), message(8)]);
+        assert_eq!(heard.take(2), []);
+        (0..200).for_each(|last| heard.tell(0, &message(last)));
+        assert_eq!((heard.take(1).len(), heard.take(0).len()), (WAITING, 0));
+    }
+}

@@ -1,0 +1,53 @@
+//! Opens a `dpdk` port: the device with a queue pair for each worker.
+
+use std::sync::Arc;
+
+use convoy_dpdk::{DpdkError, Eal, EthernetConfig, is_pci_address};
+
+use super::DpdkSettings;
+use super::heard::Heard;
+use super::port::DpdkPort;
+use crate::backend::{Context, Opened};
+use crate::station::keys::v4_addresses;
+use crate::station::{Identity, Station, Takes};
+use crate::{PortConfig, PortDescription, PortError};
+
+/// What an operator can do about a device that is not there.
+fn remedy(device: &str) -> &'static str {
+    if is_pci_address(device) {
+        "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/ports.md)"
+    } else {
+        "a virtual device has a driver's name with a number and its arguments, such as net_af_packet0,iface=eth1; docs/ports.md says which drivers \
+         are built in and how to add one"
+    }
+}
+
+/// Opens the queues of a port.
+pub(super) fn open(
+    settings: &DpdkSettings,
+    port: &PortConfig,
+    context: &Context,
+) -> Result<Opened, PortError> {
+    let invalid = |reason: String| PortError::Invalid { port: port.name.clone(), reason };
+    let eal = Eal::running().ok_or_else(|| invalid("DPDK was not started".to_owned()))?;
+    let config = EthernetConfig {
+        queues: context.workers,
+        descriptors: settings.descriptors,
+        mtu: context.mtu.into(),
+        mac: settings.mac,
+    };
+    let device = eal.ethernet(&settings.device, &config).map_err(|error| match error {
+        DpdkError::Device { .. } => invalid(format!("{error}; {}", remedy(&settings.device))),
+        error => invalid(error.to_string()),
+    })?;
+    let takes = if port.is_outside { Takes::Own } else { Takes::All };
+    let identity =
+        Identity::new(device.mac, &v4_addresses(port), settings.gateway, takes).map_err(invalid)?;
+    let heard = Arc::new(Heard::new(device.queues.len()));
+    let description = PortDescription { name: port.name.clone(), kind: port.kind(), mtu: config.mtu };
+    let queues = device.queues.into_iter().enumerate().map(|(number, queue)| {
+        let station = Station::new(identity.clone());
+        DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
+    });
+    Ok(Opened::of(queues.collect()))
+}

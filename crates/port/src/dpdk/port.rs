@@ -1,0 +1,233 @@
+//! One queue pair of a device as a port.
+
+use std::sync::Arc;
+
+use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
+use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, ethernet};
+
+use super::heard::Heard;
+use crate::station::{Dropped, Incoming, Station, echo_reply};
+use crate::{Port, PortCounters, PortDescription, PortError};
+
+/// Answers of the port's own that one burst may lead to; whoever gets none asks again.
+const ANSWERS: usize = 16;
+/// Bytes of a frame's room behind a packet, for what ESP puts there.
+const TAIL_BYTES: usize = 64;
+
+/// What the port itself drops, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Drops {
+    other_host: u64,
+    other_protocol: u64,
+    other_address: u64,
+    malformed: u64,
+    /// With a VLAN tag that the device took out, or in several pieces.
+    unreadable: u64,
+    /// No frame was free.
+    no_frame: u64,
+}
+
+/// One queue of a `dpdk` port.
+pub(super) struct DpdkPort {
+    queue: EthernetQueue,
+    own: Own,
+    number: usize,
+    heard: Arc<Heard>,
+}
+
+/// What a port has beside its device.
+struct Own {
+    description: PortDescription,
+    counters: PortCounters,
+    drops: Drops,
+    station: Station,
+    /// Frames of the port's own, behind their headers.
+    answers: Vec<([u8; ethernet::HEADER_BYTES], Vec<u8>)>,
+}
+
+impl DpdkPort {
+    pub(super) fn new(
+        description: PortDescription,
+        station: Station,
+        queue: EthernetQueue,
+        (number, heard): (usize, Arc<Heard>),
+    ) -> Self {
+        let own = Own {
+            description,
+            counters: PortCounters::default(),
+            drops: Drops::default(),
+            station,
+            answers: Vec::new(),
+        };
+        Self { queue, own, number, heard }
+    }
+
+    /// Hears what other queues have heard, asks for the addresses that packets wait for, and drops those that have waited in vain.
+    fn look_after_neighbours(&mut self, pool: &mut FramePool) {
+        for message in self.heard.take(self.number) {
+            // The queue that received it has answered.
+            let _answer = self.own.station.hear(&message);
+        }
+        let (queue, mac) = (&mut self.queue, self.own.station.identity.mac);
+        let given_up = self.own.station.due(&mut |request| {
+            let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
+            queue.send([(head, &request.to_bytes()[..])]);
+        });
+        self.own.drop_unsent(pool, given_up);
+    }
+
+    /// Sends what has found its way; `false` if the device has no room for all of it.
+    fn flush(&mut self, pool: &mut FramePool) -> bool {
+        let Self { queue, own, .. } = self;
+        for (head, bytes) in own.answers.drain(..) {
+            queue.send([(head, &bytes[..])]);
+        }
+        let mac = own.station.identity.mac;
+        let outbox = &mut own.station.outbox;
+        while !outbox.is_empty() {
+            let frames = outbox.iter();
+            let sent = queue
+                .send(frames.map(|(to, frame)| (ethernet::header(*to, mac, ethernet::IPV4), &frame[..])));
+            for (_, frame) in outbox.drain(..sent) {
+                own.counters.sent_packets += 1;
+                own.counters.sent_bytes += frame.len() as u64;
+                pool.give_back(frame);
+            }
+            if sent < ETHERNET_BURST {
+                break;
+            }
+        }
+        outbox.is_empty()
+    }
+
+    /// What the device has counted, all queues together: the first one's to tell.
+    fn of_device(&self) -> EthernetCounters {
+        if self.number == 0 { self.queue.device_counters() } else { EthernetCounters::default() }
+    }
+}
+
+impl Own {
+    fn accept(&mut self, heard: (usize, &Heard), pool: &mut FramePool, bytes: &[u8], burst: &mut Vec<Frame>) {
+        if bytes.is_empty() {
+            self.drops.unreadable += 1;
+            return;
+        }
+        match Incoming::read(bytes, 0, &self.station.identity) {
+            Incoming::Packet(packet, _) => match frame_of(pool, packet) {
+                Some(frame) => {
+                    self.counters.received_packets += 1;
+                    self.counters.received_bytes += frame.len() as u64;
+                    burst.push(frame);
+                }
+                None => self.drops.no_frame += 1,
+            },
+            Incoming::Arp(message) => {
+                let (number, heard) = heard;
+                heard.tell(number, &message);
+                if let Some((to, answer)) = self.station.hear(&message) {
+                    self.answer(to, ethernet::ARP, answer.to_bytes().to_vec());
+                }
+            }
+            Incoming::Echo(from, request) => {
+                if let Some(reply) = echo_reply(request) {
+                    self.answer(from, ethernet::IPV4, reply);
+                }
+            }
+            Incoming::Dropped(Dropped::OtherHost) => self.drops.other_host += 1,
+            Incoming::Dropped(Dropped::OtherProtocol) => self.drops.other_protocol += 1,
+            Incoming::Dropped(Dropped::OtherAddress) => self.drops.other_address += 1,
+            Incoming::Dropped(Dropped::Malformed) => self.drops.malformed += 1,
+        }
+    }
+
+    fn answer(&mut self, to: MacAddress, ethertype: u16, bytes: Vec<u8>) {
+        if self.answers.len() < ANSWERS && bytes.len() <= self.description.mtu {
+            self.answers.push((ethernet::header(to, self.station.identity.mac, ethertype), bytes));
+        }
+    }
+
+    fn drop_unsent(&mut self, pool: &mut FramePool, frames: impl IntoIterator<Item = Frame>) {
+        for frame in frames {
+            self.counters.send_dropped += 1;
+            pool.give_back(frame);
+        }
+    }
+}
+
+fn frame_of(pool: &mut FramePool, packet: &[u8]) -> Option<Frame> {
+    let mut frame = pool.take(FrameSize::for_packet(packet.len(), TAIL_BYTES)?)?;
+    if frame.fill(packet).is_err() {
+        pool.give_back(frame);
+        return None;
+    }
+    Some(frame)
+}
+
+impl Port for DpdkPort {
+    fn description(&self) -> &PortDescription {
+        &self.own.description
+    }
+
+    fn receive(
+        &mut self,
+        pool: &mut FramePool,
+        limit: usize,
+        burst: &mut Vec<Frame>,
+    ) -> Result<usize, PortError> {
+        self.look_after_neighbours(pool);
+        let before = burst.len();
+        let mut seen = 0;
+        while seen < limit {
+            let Self { queue, own, number, heard } = self;
+            let most = (limit - seen).min(ETHERNET_BURST);
+            let count = queue.receive(most, |frame| own.accept((*number, heard), pool, frame, burst));
+            seen += count;
+            if count < most {
+                break;
+            }
+        }
+        self.flush(pool);
+        Ok(burst.len() - before)
+    }
+
+    fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        // The outbox has what one burst left at most.
+        if !self.flush(pool) {
+            return Ok(0);
+        }
+        let (now_ms, mtu) = (self.own.station.now_ms(), self.own.description.mtu);
+        let count = burst.len();
+        for frame in burst.drain(..) {
+            let dropped = self.own.station.route(frame, mtu, now_ms);
+            self.own.drop_unsent(pool, dropped);
+        }
+        self.flush(pool);
+        self.look_after_neighbours(pool);
+        Ok(count)
+    }
+
+    fn counters(&self) -> PortCounters {
+        let Drops { malformed, unreadable, no_frame, .. } = self.own.drops;
+        let receive_dropped = malformed + unreadable + no_frame + self.of_device().missed;
+        PortCounters { receive_dropped, ..self.own.counters }
+    }
+
+    fn device_counters(&self) -> Vec<(&'static str, u64)> {
+        let (drops, device) = (self.own.drops, self.of_device());
+        vec![
+            ("other_host", drops.other_host),
+            ("other_protocol", drops.other_protocol),
+            ("other_address", drops.other_address),
+            ("malformed", drops.malformed),
+            ("unreadable", drops.unreadable),
+            ("no_frame", drops.no_frame),
+            ("missed", device.missed),
+            ("receive_errors", device.receive_errors),
+            ("send_errors", device.send_errors),
+            ("no_buffer", device.no_buffer),
+        ]
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,181 @@
+//! Ports over `net_ring`, whose rings hold what is sent until it is received from the same ring: the test puts frames into a port's ring and takes
+//! what the port has sent out of it.
+
+use std::net::Ipv4Addr;
+
+use convoy_dpdk::{Eal, EthernetConfig, default_arguments};
+use convoy_packet::arp::{Arp, Operation};
+use convoy_packet::{Ethernet, FrameSize, IpHeader, Ipv4, icmp, protocol};
+
+use super::*;
+use crate::PortKind;
+use crate::station::{Identity, Takes};
+
+const A: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
+const B: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 2);
+const OWN: MacAddress = MacAddress([2, 0, 0, 0, 0, 1]);
+const PEER: MacAddress = MacAddress([2, 0, 0, 0, 0, 0x99]);
+/// Frames that a ring of `net_ring` holds.
+const RING: usize = 1023;
+
+/// A port with so many queues.
+fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
+    let eal = Eal::start(&default_arguments([])).expect("DPDK starts");
+    let config = EthernetConfig { queues, descriptors: 1024, mtu: 1500, mac: Some(OWN) };
+    let device = eal.ethernet(device, &config).expect("net_ring is linked");
+    let identity = Identity::new(OWN, &[(A, 24)], None, Takes::Own).expect("a good configuration");
+    let heard = Arc::new(Heard::new(queues));
+    let description = PortDescription { name: "outside".to_owned(), kind: PortKind::Dpdk, mtu: config.mtu };
+    let queues = device.queues.into_iter().enumerate();
+    queues
+        .map(|(number, queue)| {
+            let station = Station::new(identity.clone());
+            DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
+        })
+        .collect()
+}
+
+fn port(device: &str) -> DpdkPort {
+    ports(device, 1).pop().expect("one was asked for")
+}
+
+impl DpdkPort {
+    /// Puts a frame into the ring, for the port to receive.
+    fn put(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
+        assert_eq!(self.queue.send([(ethernet::header(to, PEER, ethertype), bytes)]), 1);
+    }
+
+    /// What the port has sent.
+    fn sent(&mut self) -> Vec<Vec<u8>> {
+        let mut frames = Vec::new();
+        while self.queue.receive(ETHERNET_BURST, |frame| frames.push(frame.to_vec())) > 0 {}
+        frames
+    }
+
+    fn take(&mut self, pool: &mut FramePool) -> Vec<Frame> {
+        let mut burst = Vec::new();
+        self.receive(pool, 256, &mut burst).expect("a device");
+        burst
+    }
+}
+
+fn packet(protocol: u8, source: Ipv4Addr, destination: Ipv4Addr, body: &[u8]) -> Vec<u8> {
+    let header = IpHeader::new(protocol, source.into(), destination.into());
+    let mut packet = [&[0; 20][..], body].concat();
+    header.write(&mut packet);
+    packet
+}
+
+fn arp(frame: &[u8]) -> (MacAddress, Arp) {
+    let frame = Ethernet::parse(frame).expect("whole");
+    assert_eq!(frame.ethertype(), ethernet::ARP);
+    (frame.destination(), Arp::parse(frame.payload()).expect("whole").expect("of IPv4"))
+}
+
+fn answer_of_b() -> Arp {
+    Arp { operation: Operation::Reply, sender_mac: PEER, sender: B, target_mac: OWN, target: A }
+}
+
+#[test]
+fn a_packet_waits_until_its_next_hop_has_answered() {
+    let (mut port, mut pool) = (port("net_ring_waits"), FramePool::new(8, 0));
+    let esp = packet(protocol::ESP, A, B, &[1; 60]);
+    let mut burst = vec![pool.take_filled(&esp, 0).expect("a frame")];
+    assert_eq!(port.send(&mut pool, &mut burst).expect("a device"), 1);
+    let asked = port.sent();
+    assert_eq!(asked.len(), 1);
+    let (to, request) = arp(&asked[0]);
+    assert_eq!((to, request.operation, request.target), (MacAddress::BROADCAST, Operation::Request, B));
+    port.put(OWN, ethernet::ARP, &answer_of_b().to_bytes());
+    assert!(port.take(&mut pool).is_empty());
+    let sent = port.sent();
+    let frame = Ethernet::parse(&sent[0]).expect("whole");
+    assert_eq!((frame.destination(), frame.source(), frame.payload()), (PEER, OWN, &esp[..]));
+    assert_eq!((port.counters().sent_packets, pool.available(FrameSize::Small)), (1, 8));
+}
+
+#[test]
+fn it_answers_arp_and_echo_for_its_address() {
+    let (mut port, mut pool) = (port("net_ring_answers"), FramePool::new(8, 0));
+    let request = Arp { operation: Operation::Request, target_mac: MacAddress([0; 6]), ..answer_of_b() };
+    port.put(MacAddress::BROADCAST, ethernet::ARP, &request.to_bytes());
+    let mut message = vec![0x5a; 40];
+    icmp::write(&mut message, icmp::v4::ECHO, 0, 7, 0);
+    port.put(OWN, ethernet::IPV4, &packet(protocol::ICMP, B, A, &message));
+    assert!(port.take(&mut pool).is_empty());
+    let sent = port.sent();
+    let (to, reply) = arp(&sent[0]);
+    assert_eq!((to, reply.sender_mac, reply.sender), (PEER, OWN, A));
+    let reply = Ipv4::parse(&sent[1][ethernet::HEADER_BYTES..]).expect("a packet");
+    assert_eq!((reply.source(), reply.destination()), (A, B));
+}
+
+#[test]
+fn what_it_hands_up_is_whole_and_what_it_drops_is_counted_by_reason() {
+    let (mut port, mut pool) = (port("net_ring_drops"), FramePool::new(2, 0));
+    let esp = packet(protocol::ESP, B, A, &[1; 20]);
+    port.put(OWN, ethernet::IPV4, &[&esp[..], &[0; 6]].concat());
+    port.put(PEER, ethernet::IPV4, &esp);
+    port.put(OWN, ethernet::IPV6, &esp);
+    port.put(OWN, ethernet::IPV4, &packet(protocol::ESP, B, Ipv4Addr::new(192, 0, 2, 77), &[1; 20]));
+    port.put(OWN, ethernet::IPV4, &esp[..39]);
+    port.put(OWN, ethernet::IPV4, &esp);
+    port.put(OWN, ethernet::IPV4, &esp);
+    let burst = port.take(&mut pool);
+    assert!(burst.iter().all(|frame| frame[..] == esp[..]));
+    assert_eq!(burst.len(), 2);
+    let drops: Vec<(&str, u64)> =
+        port.device_counters().into_iter().filter(|(_, count)| *count > 0).collect();
+    let one = ["other_host", "other_protocol", "other_address", "malformed", "no_frame"];
+    assert_eq!(drops, one.map(|reason| (reason, 1)));
+    let counters = port.counters();
+    assert_eq!((counters.received_packets, counters.received_bytes, counters.receive_dropped), (2, 80, 2));
+}
+
+#[test]
+fn what_a_full_device_has_no_room_for_leaves_later_and_in_order() {
+    const PACKETS: usize = 1_300;
+    let (mut port, mut pool) = (port("net_ring_full"), FramePool::new(PACKETS + 1, 0));
+    port.put(OWN, ethernet::ARP, &answer_of_b().to_bytes());
+    port.take(&mut pool);
+    let numbered = |at: usize| packet(protocol::ESP, A, B, &(at as u32).to_be_bytes());
+    let mut burst: Vec<Frame> =
+        (0..PACKETS).map(|at| pool.take_filled(&numbered(at), 0).expect("a frame")).collect();
+    assert_eq!(port.send(&mut pool, &mut burst).expect("a device"), PACKETS);
+    assert_eq!(port.counters().sent_packets, RING as u64);
+    burst.push(pool.take_filled(&numbered(PACKETS), 0).expect("a frame"));
+    assert_eq!(port.send(&mut pool, &mut burst).expect("a device"), 0, "it has no room");
+    assert_eq!(burst.len(), 1);
+    let mut sent = port.sent();
+    assert_eq!(port.send(&mut pool, &mut burst).expect("a device"), 1);
+    sent.extend(port.sent());
+    let sent: Vec<&[u8]> = sent.iter().map(|frame| &frame[ethernet::HEADER_BYTES..]).collect();
+    assert_eq!(sent.len(), PACKETS + 1);
+    assert!(sent.iter().enumerate().all(|(at, bytes)| **bytes == numbered(at)[..]));
+    assert_eq!(pool.available(FrameSize::Small), PACKETS + 1, "every frame comes home");
+}
+
+#[test]
+fn an_answer_that_one_queue_hears_serves_the_others() {
+    let mut ports = ports("net_ring_two", 2);
+    let [first, second] = &mut ports[..] else { panic!("two were asked for") };
+    let mut pool = FramePool::new(8, 0);
+    first.put(OWN, ethernet::ARP, &answer_of_b().to_bytes());
+    first.take(&mut pool);
+    second.take(&mut pool);
+    let esp = packet(protocol::ESP, A, B, &[1; 60]);
+    let mut burst = vec![pool.take_filled(&esp, 0).expect("a frame")];
+    second.send(&mut pool, &mut burst).expect("a device");
+    assert_eq!(second.sent()[0][ethernet::HEADER_BYTES..], esp);
+}
+
+#[test]
+fn a_packet_without_a_way_is_dropped_and_counted() {
+    let (mut port, mut pool) = (port("net_ring_lost"), FramePool::new(8, 0));
+    let far = packet(protocol::ESP, A, Ipv4Addr::new(198, 51, 100, 1), &[0; 8]);
+    for bytes in [&far, &packet(protocol::ESP, A, B, &[0; 1_481]), &vec![0x60; 60]] {
+        let mut burst = vec![pool.take_filled(bytes, 0).expect("a frame")];
+        port.send(&mut pool, &mut burst).expect("a device");
+    }
+    assert_eq!((port.counters().send_dropped, port.sent().len()), (3, 0));
+}

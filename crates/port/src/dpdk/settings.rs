@@ -1,0 +1,93 @@
+//! The `dpdk` port in the configuration.
+
+use std::net::Ipv4Addr;
+
+use convoy_packet::MacAddress;
+use convoy_settings::{Checker, tables};
+
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::station::keys::{check_addresses, gateway, mac};
+use crate::{PortConfig, PortError};
+
+/// Frames that a queue holds each way, where nothing is said.
+const DESCRIPTORS: u32 = 1024;
+
+tables! {
+    /// Its own keys.
+    pub DpdkKeys {
+        device: String,
+        gateway: String,
+        mac: String,
+        descriptors: u32,
+    }
+}
+
+/// The settings of a `dpdk` port.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DpdkSettings {
+    /// DPDK's name of the device, with its arguments if DPDK is to make it (`net_af_packet0,iface=eth1`), or a PCI address.
+    pub device: String,
+    /// By which it reaches what is not on its link.
+    pub gateway: Option<Ipv4Addr>,
+    /// Its Ethernet address; without one it has the device's own.
+    pub mac: Option<MacAddress>,
+    /// Frames that each queue holds, each way.
+    pub descriptors: u32,
+}
+
+impl Backend for DpdkSettings {
+    type Keys = DpdkKeys;
+
+    const TRAITS: PortTraits = PortTraits {
+        side: Side::AsNamed,
+        carries_udp: true,
+        carries_native: true,
+        carries_ike: false,
+        queues: Queues::EachWorker,
+        hears_reports: false,
+        is_engine: false,
+        why_alone: Some("it carries both ESP in UDP and native ESP"),
+        // What virtual devices make is among the calls of every gateway; others are read and written by their registers.
+        system_calls: &[],
+    };
+
+    fn check(keys: &DpdkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        check_addresses(entry, c);
+        if entry.lacks_address() || entry.lacks("device", keys.device.is_some()) {
+            let what = "a dpdk port needs device = \"0000:1a:00.0\", or a virtual device such as \"net_af_packet0,iface=eth1\", and \
+                        address = [\"192.0.2.1/24\"]";
+            entry.add(c, what);
+        }
+        if let Some(text) = keys.device.as_ref().filter(|text| text.get_ref().is_empty()) {
+            let what = "name a device, \"0000:1a:00.0\" or \"net_af_packet0,iface=eth1\"";
+            c.add(&text.span(), "port.device", what);
+        }
+        Self {
+            device: keys.device.as_ref().map(|text| text.get_ref().clone()).unwrap_or_default(),
+            gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),
+            mac: keys.mac.as_ref().and_then(|text| mac(c, text)),
+            descriptors: c.in_range(keys.descriptors.as_ref(), "port.descriptors", DESCRIPTORS, (64, 16_384)),
+        }
+    }
+
+    fn dpdk_device(&self) -> Option<&str> {
+        Some(&self.device)
+    }
+
+    fn forwards(&self) -> bool {
+        true
+    }
+
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
+        open(self, port, context)
+    }
+}
+
+#[cfg(feature = "dpdk")]
+use super::open::open;
+
+#[cfg(not(feature = "dpdk"))]
+fn open(_: &DpdkSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
+    let reason = "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/ports.md)";
+    Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
+}

@@ -1,0 +1,51 @@
+//! What the ports that are hosts of their own on a link, `card` and `dpdk`, have in the configuration, in every build.
+
+#[cfg(any(feature = "card", feature = "dpdk"))]
+use std::net::IpAddr;
+use std::net::Ipv4Addr;
+
+use convoy_packet::MacAddress;
+use convoy_settings::{Checker, Text};
+
+use crate::backend::Entry;
+
+/// Its own addresses are IPv4.
+pub(crate) fn check_addresses(entry: &Entry<'_>, c: &mut Checker<'_>) {
+    for (text, address) in entry.addresses {
+        if address.addr().is_ipv6() || address.addr().is_unspecified() {
+            let what = "this kind of port has IPv4 addresses of its own, such as 192.0.2.1/24";
+            c.add(&text.span(), "port.address", what);
+        }
+    }
+}
+
+/// The router by which it reaches what is not on its link.
+pub(crate) fn gateway(c: &mut Checker<'_>, text: &Text) -> Option<Ipv4Addr> {
+    let parsed = text.get_ref().parse().ok();
+    if parsed.is_none() {
+        let what = format!("{:?} is not an IPv4 address such as 192.0.2.254", text.get_ref());
+        c.add(&text.span(), "port.gateway", what);
+    }
+    parsed
+}
+
+/// An Ethernet address of one host: the first byte's lowest bit is for groups.
+pub(crate) fn mac(c: &mut Checker<'_>, text: &Text) -> Option<MacAddress> {
+    let parsed = text.get_ref().parse::<MacAddress>().ok();
+    let parsed = parsed.filter(|mac| !mac.is_multicast() && *mac != MacAddress([0; 6]));
+    if parsed.is_none() {
+        let what = format!("{:?} is not a MAC address such as 02:00:5e:10:00:01", text.get_ref());
+        c.add(&text.span(), "port.mac", what);
+    }
+    parsed
+}
+
+/// A port's addresses, which are of IPv4 as checked.
+#[cfg(any(feature = "card", feature = "dpdk"))]
+pub(crate) fn v4_addresses(port: &crate::PortConfig) -> Vec<(Ipv4Addr, u8)> {
+    let addresses = port.addresses.iter().filter_map(|(address, bits)| match address {
+        IpAddr::V4(address) => Some((*address, *bits)),
+        IpAddr::V6(_) => None,
+    });
+    addresses.collect()
+}

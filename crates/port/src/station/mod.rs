@@ -1,0 +1,19 @@
+//! A host of its own on an Ethernet link that the kernel does not have: its addresses, ARP, next hops and answers to echo requests. The ports
+//! `card` and `dpdk` are such hosts. IPv4 alone.
+
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod host;
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod identity;
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod incoming;
+pub(crate) mod keys;
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod neighbours;
+
+#[cfg(any(feature = "card", feature = "dpdk"))]
+pub(crate) use {
+    host::Station,
+    identity::{Identity, Takes},
+    incoming::{Dropped, Incoming, echo_reply},
+};

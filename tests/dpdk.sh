@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Two gateways whose ports are Ethernet devices of DPDK's on both sides, net_af_packet on veths that the kernels have no addresses on: hosts
+# behind them and routers between. Each gateway is a host of its own on its links, for ARP and for pings. tshark decrypts what crossed. Needs root, and
+# a convoy with DPDK.
+# usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS as wished
+set -euo pipefail
+convoy=$(realpath "$1") encap=$2
+here=$(dirname "$(realpath "$0")")
+source "$here/hosts.sh"
+sites
+serve
+# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting of TCP.
+for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
+for ns in $ga $gb; do
+  for device in lan0 wan0; do
+    in_ns $ns sysctl -qw net.ipv6.conf.$device.disable_ipv6=1
+    ip -n $ns addr flush dev $device
+  done
+done
+key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
+declare -A started
+configure() { # namespace own_number peer_number outer router peer_outer spi_in spi_out key_in key_out
+  (umask 077; cat >"$work/$1.toml" <<CONF
+[gateway]
+control = "$work/$1.sock"
+state = "$work/$1.state"
+workers = ${WORKERS:-1}
+[[port]]
+name = "inside"
+kind = "dpdk"
+device = "net_af_packet0,iface=lan0,qpairs=${WORKERS:-1}"
+address = ["10.$2.0.1/24"]
+[[port]]
+name = "outside"
+kind = "dpdk"
+device = "net_af_packet1,iface=wan0,qpairs=${WORKERS:-1}"
+address = ["$4/24"]
+gateway = "$5"
+[[tunnel]]
+name = "site-$3"
+local = "$4"
+remote = "$6"
+local_ts = ["10.$2.0.0/24"]
+remote_ts = ["10.$3.0.0/24"]
+esp_proposal = "aes128gcm16"
+encap = "$encap"
+[tunnel.manual]
+spi_in = $7
+spi_out = $8
+key_in = "$9"
+key_out = "${10}"
+CONF
+  )
+  "$convoy" check -c "$work/$1.toml"
+}
+gateway() { # namespace
+  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
+  running+=($!)
+  wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
+}
+# of_port NAMESPACE PORT COUNTER: what a port has counted.
+of_port() {
+  "$convoy" show port --json --control "$work/$1.sock" | python3 -c '
+import json, sys
+port = next(port for port in json.load(sys.stdin) if port["name"] == sys.argv[1])
+print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
+}
+configure $ga 1 2 192.0.2.1 192.0.2.254 198.51.100.1 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
+configure $gb 2 1 198.51.100.1 198.51.100.254 192.0.2.1 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+
+# refused PATTERN REPLACEMENT MESSAGE: a gateway with this change does not start, and says so.
+refused() {
+  (umask 077; sed "s|$1|$2|" "$work/$ga.toml" >"$work/refused.toml")
+  ! in_ns $ga timeout 60 "$convoy" run -c "$work/refused.toml" >"$work/refused.log" 2>&1 || fail "it runs with $2"
+  grep -qF -- "$3" "$work/refused.log" || fail "it does not say \"$3\""
+}
+refused net_af_packet1 net_af_packet0 "DPDK's device net_af_packet0 is another port's already; each port needs a device of its own"
+refused 'net_af_packet1,iface=wan0' net_no_such_driver0 'DPDK has no device "net_no_such_driver0'
+grep -qE 'DPDK sees net_af_packet[0-9] \(driver net_af_packet\)|DPDK sees no Ethernet device' "$work/refused.log" || fail "it does not list DPDK's devices"
+refused 'iface=wan0' 'iface=nowhere0' 'SIOCGIFINDEX):No such device'
+refused '^workers = .*' 'workers = 3' "it has queue pairs for ${WORKERS:-1} of 3 workers; set workers lower"
+refused '^workers = ' 'mtu = 9000\nworkers = ' 'device max frame size'
+refused '^gateway = .*' 'gateway = "203.0.113.9"' 'the gateway 203.0.113.9 is in none of the networks of its addresses'
+refused '^\[gateway\]$' "&\ncharon = \"$work/charon.sock\"" 'a port of kind "dpdk" does not carry IKE'
+
+gateway $ga
+gateway $gb
+in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
+running+=("$capture")
+wait_for "nothing is captured" grep -q listening "$work/capture.log"
+for size in 0 56 1200; do
+  IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size 10.2.0.10 || fail "pings of $size bytes are not answered: $(tail -3 "$work/ping.log")"
+done
+kill "$capture"; wait "$capture" 2>/dev/null || true
+sa() { printf 'uat:esp_sa:"IPv4","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$@"; }
+decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
+  -o "$(sa 192.0.2.1 198.51.100.1 0x5b000002 "$key_ab")" -o "$(sa 198.51.100.1 192.0.2.1 0x5a000001 "$key_ba")" \
+  -Y 'esp && icmp.type == 8' 2>/dev/null | wc -l)
+plain=$(tshark -r "$work/outside.pcap" -Y 'ip.addr == 10.0.0.0/8 && !esp' 2>/dev/null | wc -l)
+[ "$decrypted" = 15 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 15 requests, and sees $plain packets without the keys"
+
+# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
+fetch $ha $hb 10.2.0.10
+fetch $hb $ha 10.1.0.10
+
+# A gateway is a host on its links.
+in_ns $near ping -c 2 -i 0.2 -W 5 192.0.2.1 >/dev/null || fail "the port of $ga does not answer pings outside"
+in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the port of $ga does not answer pings inside"
+! in_ns $near ping -c 1 -W 1 192.0.2.9 >/dev/null || fail "something answers at 192.0.2.9"
+for ns in $ga $gb; do
+  for port in inside outside; do
+    sent=$(of_port $ns $port sent_packets) received=$(of_port $ns $port received_packets)
+    [ "$sent" -ge 15 ] && [ "$received" -ge 15 ] || fail "$ns sent $sent and received $received packets at the port $port"
+    for reason in malformed unreadable no_frame no_buffer; do
+      [ "$(of_port $ns $port $reason)" = 0 ] || fail "$ns has dropped packets at the port $port: $reason"
+    done
+    echo "$ns $port: $sent packets sent, $received received"
+  done
+done
+# What is neither ARP nor IPv4 to the gateway is dropped and counted.
+before=$(of_port $ga outside other_address)
+ip -n $near route add 192.0.2.77/32 via 192.0.2.1
+in_ns $near ping -c 3 -i 0.2 -W 1 192.0.2.77 >/dev/null || true
+after=$(of_port $ga outside other_address)
+[ $((after - before)) = 3 ] || fail "3 packets to 192.0.2.77 are counted as $((after - before))"
+
+# They end, and can begin again at once.
+for ns in $ga $gb; do
+  kill -TERM "$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"
+  wait "${started[$ns]}" || fail "the gateway $ns does not end well"
+done
+gateway $ga
+gateway $gb
+wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
+echo "dpdk on both sides, encap $encap, ${WORKERS:-1} workers: 15 requests decrypted by tshark, 10,000,000 bytes over HTTP the same, restarted"
