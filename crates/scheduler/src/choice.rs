@@ -15,7 +15,7 @@ pub(crate) struct Choice {
     /// `p`, in ticks.
     pub(crate) processing: u64,
     /// `f`, in ticks from now: with what the caller's core has to do besides, on an engine of that core.
-    finish: u64,
+    pub(crate) finish: u64,
 }
 
 /// A multi-packet that looks for an engine.
@@ -65,7 +65,7 @@ impl Search<'_> {
 
     /// Capable engines that are not late.
     #[inline]
-    fn in_time(&self) -> EngineMask {
+    pub(crate) fn in_time(&self) -> EngineMask {
         let mut in_time = self.available();
         if let Some(margin) = self.late_margin {
             for engine in in_time {
@@ -77,7 +77,7 @@ impl Search<'_> {
 
     /// Capable engines that have room for this multi-packet.
     #[inline]
-    fn open(&self) -> EngineMask {
+    pub(crate) fn open(&self) -> EngineMask {
         let mut open = self.engines.open.and(self.capable);
         if self.places > 1 {
             for engine in open {
@@ -112,7 +112,7 @@ impl Search<'_> {
     /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster before the slower,
     /// then the order of the configuration decides.
     #[inline]
-    fn lowest(&self, mut among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
+    pub(crate) fn lowest(&self, mut among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
         let mut best = self.choice(among.next()?);
         let mut lowest = key(&best);
         let rank = |choice: &Choice| (self.engines.cpus.contains(choice.engine), choice.processing);
@@ -147,18 +147,18 @@ impl Search<'_> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::engine::Pending;
 
-    struct All {
+    pub(crate) struct All {
         engines: Engines,
-        capable: EngineMask,
+        pub(crate) capable: EngineMask,
         costs: Vec<CostModel>,
     }
 
     /// Engines by (is a CPU, `t_init`, depth); each block costs one tick.
-    fn all(engines: &[(bool, f64, usize)]) -> All {
+    pub(crate) fn all(engines: &[(bool, f64, usize)]) -> All {
         let mut capable = EngineMask::default();
         for engine in 0..engines.len() {
             capable.set(engine, true);
@@ -167,13 +167,13 @@ mod tests {
         All { engines: Engines::new(engines.iter().map(|engine| (engine.0, engine.2))), capable, costs }
     }
 
-    fn fill(all: &mut All, engine: usize, cost: u64) {
+    pub(crate) fn fill(all: &mut All, engine: usize, cost: u64) {
         let pending =
             Pending { ticket: 0, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: cost };
         all.engines.enqueue(0, engine, pending);
     }
 
-    fn search(all: &All, bytes: u64) -> Search<'_> {
+    pub(crate) fn search(all: &All, bytes: u64) -> Search<'_> {
         let All { engines, capable, costs } = all;
         Search {
             engines,

@@ -22,6 +22,28 @@ impl CostModel {
     }
 }
 
+/// What the caller's own core pays to hand packets to an engine elsewhere and to take them back: `t_init + t_packet * packets + t_block * n`, in
+/// ticks, with `n` in blocks of 16 bytes. Input that is kept, the queue both ways, and cache lines that another core has written.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Handover {
+    /// Paid once per multi-packet or train.
+    pub t_init: f64,
+    /// Paid for each packet.
+    pub t_packet: f64,
+    /// Paid for each block.
+    pub t_block: f64,
+}
+
+impl Handover {
+    /// The time for so many packets of so many blocks in all, to the nearest tick; never negative.
+    #[inline]
+    pub fn cost(&self, packets: u64, blocks: u64) -> u64 {
+        let of_packets =
+            CostModel { t_init: self.t_init + self.t_packet * packets as i64 as f64, t_block: self.t_block };
+        of_packets.cost(blocks)
+    }
+}
+
 /// An engine as the scheduler sees it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EngineModel {
@@ -63,12 +85,14 @@ pub(crate) struct CostTable {
     current: Vec<CostModel>,
     /// The same places: what was calibrated.
     calibrated: Vec<Calibrated>,
+    /// The same places, as far as any was told; nothing where none ever was, as in the simulator.
+    handovers: Vec<Handover>,
 }
 
 impl CostTable {
     pub(crate) fn new(engines: &[EngineModel]) -> Self {
         let (capable, current, calibrated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut table = Self { engines: engines.len(), capable, current, calibrated };
+        let mut table = Self { engines: engines.len(), capable, current, calibrated, handovers: Vec::new() };
         for (engine, model) in engines.iter().enumerate() {
             for (algorithm, cost) in model.costs.iter().enumerate() {
                 table.set(engine, algorithm, *cost);
@@ -91,6 +115,27 @@ impl CostTable {
         let model = model.unwrap_or(nothing);
         self.current[at] = model;
         self.calibrated[at] = Calibrated { model, ratio: 1.0 };
+    }
+
+    pub(crate) fn set_handover(&mut self, engine: usize, algorithm: usize, handover: Handover) {
+        let rows = (algorithm + 1) * self.engines;
+        if self.handovers.len() < rows {
+            self.handovers.resize(rows, Handover::default());
+        }
+        self.handovers[algorithm * self.engines + engine] = handover;
+    }
+
+    /// Whether it was said of any engine and algorithm what a handover costs.
+    #[inline]
+    pub(crate) fn has_handovers(&self) -> bool {
+        !self.handovers.is_empty()
+    }
+
+    /// What it costs to hand over packets of an algorithm, engine by engine; empty where nobody has said so.
+    #[inline]
+    pub(crate) fn handovers(&self, algorithm: u16) -> &[Handover] {
+        let start = usize::from(algorithm) * self.engines;
+        self.handovers.get(start..start + self.engines).unwrap_or_default()
     }
 
     /// Who can do an algorithm, and the models of it, engine by engine; nobody where it is unknown.
@@ -144,6 +189,26 @@ mod tests {
         assert_eq!(model.cost(0), 2000);
         assert_eq!(model.cost(7), 5896);
         assert_eq!(CostModel { t_init: -5.0, t_block: 1.0 }.cost(1), 0);
+    }
+
+    #[test]
+    fn a_handover_is_paid_by_the_multi_packet_by_the_packet_and_by_the_block() {
+        let handover = Handover { t_init: 100.0, t_packet: 30.0, t_block: 0.5 };
+        assert_eq!(
+            [(1, 4), (10, 4), (10, 900)].map(|(packets, blocks)| handover.cost(packets, blocks)),
+            [132, 402, 850]
+        );
+        assert_eq!(Handover::default().cost(64, 5_632), 0);
+    }
+
+    #[test]
+    fn a_handover_is_known_of_the_algorithms_of_which_it_was_told_alone() {
+        let mut table = table(1.0, 1.0);
+        assert!(table.handovers(0).is_empty() && table.handovers(1).is_empty());
+        let handover = Handover { t_init: 7.0, ..Handover::default() };
+        table.set_handover(0, 1, handover);
+        assert_eq!((table.handovers(0), table.handovers(1)), (&[Handover::default()][..], &[handover][..]));
+        assert!(table.handovers(2).is_empty());
     }
 
     #[test]

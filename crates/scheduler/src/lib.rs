@@ -62,6 +62,15 @@
 //!
 //! A [`Dispatch`] tells `w` without it, since the engine begins at once.
 //!
+//! # The handover
+//! To give packets to an engine elsewhere takes the caller's core some time as well: input that is kept, a queue both ways, cache lines that
+//! another core has written. With policy `finishing-time` what [the caller says](Scheduler::set_handover) of that counts
+//! - as part of the finishing time of an engine elsewhere;
+//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it would cost the core at least as much to hand the
+//!   packets over as an engine of its own with room takes for them: the core is what everything waits for, and would gain nothing.
+//!
+//! A [`Dispatch`] tells `w` and `p` without it. Nothing changes where it is not said.
+//!
 //! # The adaptive window
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for
 //! which it stood in the window while its engine had nothing to do; while the engine is busy the packet would
@@ -75,6 +84,7 @@ mod config;
 mod cost;
 mod engine;
 mod engine_mask;
+mod handover;
 mod histogram;
 mod order;
 mod policy;
@@ -85,7 +95,7 @@ mod train;
 mod window;
 
 pub use config::{CLASSES, ClassDiscipline, ConfigError, Input, SchedulerConfig, WINDOW_MAX};
-pub use cost::{CostModel, EngineModel};
+pub use cost::{CostModel, EngineModel, Handover};
 pub use engine_mask::ENGINES;
 pub use histogram::Histogram;
 pub use order::OrderedRelease;

@@ -4,9 +4,10 @@ use crate::adaptive::AdaptiveWindow;
 use crate::choice::{Choice, Search};
 use crate::classes::Classes;
 use crate::config::{ConfigError, Input, SchedulerConfig};
-use crate::cost::{CostModel, CostTable, EngineModel};
+use crate::cost::{CostModel, CostTable, EngineModel, Handover};
 use crate::engine::{Engines, Pending};
 use crate::engine_mask::{ENGINES, EngineMask};
+use crate::handover::HandoverSearch;
 use crate::histogram::Histogram;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
@@ -130,6 +131,14 @@ impl<T> Scheduler<T> {
         self.costs.set(engine, usize::from(algorithm), model);
     }
 
+    /// Sets what the caller's core pays to hand packets of an algorithm to an engine elsewhere: see [the crate's page](crate#the-handover). Nothing
+    /// without, and for an engine on that core.
+    pub fn set_handover(&mut self, engine: usize, algorithm: u16, handover: Handover) {
+        if !self.engines.cpus.contains(engine) {
+            self.costs.set_handover(engine, usize::from(algorithm), handover);
+        }
+    }
+
     /// Says that an engine on the caller's core takes so many multi-packets before it begins: until then it counts as idle,
     /// since nothing but the caller keeps it waiting. 1 without.
     pub fn set_gathers(&mut self, engine: usize, multi_packets: usize) {
@@ -215,11 +224,28 @@ impl<T> Scheduler<T> {
     /// Where a group goes now; `None` if it has to wait.
     #[inline]
     fn choose(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
-        let (capable, costs) = self.costs.row(group.algorithm);
-        if self.is_only_idle_time(input) && !self.has_idle(capable) {
+        if self.is_only_idle_time(input) && !self.has_idle(self.costs.row(group.algorithm).0) {
             return None;
         }
-        let search = Search {
+        if self.costs.has_handovers() && self.policy == Policy::FinishingTime {
+            return self.choose_with_handovers(now, input, group);
+        }
+        self.search(now, input, group).choose(self.policy, self.last)
+    }
+
+    /// Out of the way of those who have no engine elsewhere, which pay a comparison for it.
+    #[inline(never)]
+    fn choose_with_handovers(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
+        let search = self.search(now, input, group);
+        let handovers = self.costs.handovers(group.algorithm);
+        let (packets, has_more) = (u64::from(group.packets), input == Input::More);
+        HandoverSearch { search, handovers, packets, has_more }.choose()
+    }
+
+    #[inline]
+    fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_> {
+        let (capable, costs) = self.costs.row(group.algorithm);
+        Search {
             engines: &self.engines,
             capable,
             costs,
@@ -230,8 +256,7 @@ impl<T> Scheduler<T> {
             full_queue: self.full_queue,
             late_margin: self.late_margin,
             own_work: self.own_work(input, group),
-        };
-        search.choose(self.policy, self.last)
+        }
     }
 
     /// What the caller's core has to do for the packets at hand besides the work of engines. With no more input at hand only the packets

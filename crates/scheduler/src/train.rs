@@ -7,6 +7,7 @@
 use crate::config::Input;
 use crate::engine::Pending;
 use crate::engine_mask::EngineMask;
+use crate::handover::is_worth_it;
 use crate::policy::Policy;
 use crate::scheduler::Scheduler;
 
@@ -59,6 +60,16 @@ pub struct GivenTrain {
     pub predicted: u64,
 }
 
+/// An engine elsewhere that a train may go to; times in ticks.
+struct Elsewhere {
+    engine: usize,
+    /// What it has to do first.
+    wait: u64,
+    processing: u64,
+    /// What the caller's core pays.
+    handover: u64,
+}
+
 /// No algorithm has this number.
 const SEVERAL: u16 = u16::MAX;
 
@@ -74,9 +85,10 @@ impl<T> Scheduler<T> {
     /// bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
     /// are several classes.
     ///
-    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand. With
-    /// more at hand it is the finishing time of this train and the next together: while the caller does one itself, it
-    /// can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be.
+    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
+    /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller
+    /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be,
+    /// and where the handover would cost its core as much.
     pub fn train_choice(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
         if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return TrainChoice::Schedule;
@@ -98,18 +110,26 @@ impl<T> Scheduler<T> {
             return TrainChoice::Schedule;
         }
         let here = here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
-        let elsewhere = self.lowest_elsewhere(now, among.and(elsewhere), parts);
+        let mut elsewhere = among.and(elsewhere);
+        if let (Input::More, Some((_, own))) = (input, here) {
+            elsewhere = self.cheaper_to_hand_over(elsewhere, parts, packets, own);
+        }
+        let elsewhere = self.lowest_elsewhere(now, elsewhere, parts, packets);
         match (here, elsewhere) {
             (None, None) => TrainChoice::Wait,
             (Some((engine, processing)), None) => TrainChoice::Here { engine, processing },
-            (None, Some((engine, wait, processing))) => TrainChoice::Elsewhere { engine, wait, processing },
-            (Some((own, own_processing)), Some((engine, wait, processing))) => {
+            (None, Some(Elsewhere { engine, wait, processing, .. })) => {
+                TrainChoice::Elsewhere { engine, wait, processing }
+            }
+            (Some((own, own_processing)), Some(Elsewhere { engine, wait, processing, handover })) => {
                 let is_kept = match input {
                     Input::More => {
                         own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
                     }
                     // On a tie nobody need be woken.
-                    Input::Paused | Input::Ended => own_processing <= wait.saturating_add(processing),
+                    Input::Paused | Input::Ended => {
+                        own_processing <= wait.saturating_add(processing).saturating_add(handover)
+                    }
                 };
                 if is_kept {
                     TrainChoice::Here { engine: own, processing: own_processing }
@@ -120,20 +140,50 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// The engine of these with room that is done first, what it has to do first, and the train's own time.
+    /// The engines of these to which it costs the core less to hand a train over than the `own` ticks in which it does it itself.
+    fn cheaper_to_hand_over(
+        &self,
+        among: EngineMask,
+        parts: &[TrainPart],
+        packets: usize,
+        own: u64,
+    ) -> EngineMask {
+        let mut cheaper = among;
+        for engine in among {
+            cheaper.set(engine, is_worth_it(self.handover(engine, parts, packets), own));
+        }
+        cheaper
+    }
+
+    /// What it costs the core to hand a train to an engine elsewhere: whatever its packets' algorithms, they are handed over alike, so that the first
+    /// part's stands for all.
+    fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
+        let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
+        let blocks = parts.iter().map(|part| part.blocks).sum();
+        handovers.get(engine).map_or(0, |handover| handover.cost(packets as u64, blocks))
+    }
+
+    /// The engine of these with room for which the caller's core and it are done first.
     fn lowest_elsewhere(
         &self,
         now: u64,
         among: EngineMask,
         parts: &[TrainPart],
-    ) -> Option<(usize, u64, u64)> {
+        packets: usize,
+    ) -> Option<Elsewhere> {
         let in_time = |engine: &usize| {
             self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
         };
         let open = among.and(self.engines.open).filter(in_time);
-        let with_times =
-            open.map(|engine| (engine, self.engines.queue(engine).wait(now), self.train_cost(engine, parts)));
-        with_times.min_by_key(|(_, wait, processing)| wait.saturating_add(*processing))
+        let with_times = open.map(|engine| Elsewhere {
+            engine,
+            wait: self.engines.queue(engine).wait(now),
+            processing: self.train_cost(engine, parts),
+            handover: self.handover(engine, parts, packets),
+        });
+        with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
+            wait.saturating_add(*processing).saturating_add(*handover)
+        })
     }
 
     /// A train's own time. It is begun once, however many its parts are.
@@ -181,7 +231,7 @@ impl<T> Scheduler<T> {
 mod tests {
     use super::*;
     use crate::config::SchedulerConfig;
-    use crate::cost::{CostModel, EngineModel};
+    use crate::cost::{CostModel, EngineModel, Handover};
 
     const HERE: usize = 0;
     const THERE: usize = 1;
@@ -242,6 +292,43 @@ mod tests {
                 if wait == 0 { expected } else { TrainChoice::Here { engine: HERE, processing: 100 } }
             );
         }
+    }
+
+    /// The choice for a train of 32 packets and 100 blocks that takes the core 100 ticks and an engine elsewhere `there`, where it costs the core
+    /// `handover` a packet to give it away.
+    fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
+        let mut scheduler = scheduler([(0.0, 1.0), (there, 0.0)], SchedulerConfig::default());
+        scheduler.set_handover(THERE, 0, Handover { t_packet: handover, ..Handover::default() });
+        // The core's own engine costs no handover.
+        scheduler.set_handover(HERE, 0, Handover { t_init: 1e9, ..Handover::default() });
+        give(&mut scheduler, 0, input)
+    }
+
+    #[test]
+    fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_than_to_do_it() {
+        let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 1_000 };
+        let choice = |handover| with_handover(handover, 1_000.0, Input::More);
+        // 99 ticks and 100, against 100.
+        assert_eq!([0.0, 99.0 / 32.0].map(choice), [elsewhere; 2]);
+        assert_eq!([100.0 / 32.0, 1e6].map(choice), [TrainChoice::Here { engine: HERE, processing: 100 }; 2]);
+    }
+
+    #[test]
+    fn with_nothing_else_at_hand_the_handover_is_part_of_the_finishing_time() {
+        let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 36 };
+        let choice = |handover| with_handover(handover, 36.0, Input::Paused);
+        // 63 and 36 are less than 100, 64 and 36 are not.
+        assert_eq!([0.0, 63.0 / 32.0].map(choice), [elsewhere; 2]);
+        assert_eq!(choice(2.0), TrainChoice::Here { engine: HERE, processing: 100 });
+    }
+
+    #[test]
+    fn a_dear_handover_changes_nothing_where_the_core_has_no_engine() {
+        let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
+        scheduler.set_handover(THERE, 0, Handover { t_init: 1e9, ..Handover::default() });
+        scheduler.set_available(HERE, false);
+        let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 100 };
+        assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere);
     }
 
     #[test]
