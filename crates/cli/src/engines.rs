@@ -1,6 +1,6 @@
 //! `convoy engines`.
 
-use convoy_gateway::engines::{EngineOverview, overview};
+use convoy_gateway::engines::{EngineOverview, HandoverRow, overview};
 
 use crate::Failure;
 use crate::args::EnginesArgs;
@@ -43,15 +43,24 @@ fn print(engine: &EngineOverview) {
         }
     }
     if !engine.costs.is_empty() {
-        let mut table = new_table(&["algorithm", "t_init ns", "t_block ns (16 bytes)"]);
+        let mut table =
+            new_table(&["algorithm", "placement", "t_init ns", "t_block ns (16 bytes)", "handover ns"]);
         for cost in &engine.costs {
             table.add_row([
                 cost.algorithm.clone(),
+                cost.placement.clone(),
                 format!("{:.0}", cost.t_init_ns),
                 format!("{:.2}", cost.t_block_ns),
+                cost.handover.as_ref().map_or_else(|| "-".to_owned(), handover),
             ]);
         }
         println!("{table}");
     }
     println!();
+}
+
+/// A handover's parts, as they add up.
+fn handover(row: &HandoverRow) -> String {
+    let HandoverRow { init_ns, packet_ns, block_ns } = row;
+    format!("{init_ns:.0} + {packet_ns:.0} a packet + {block_ns:.2} a block")
 }

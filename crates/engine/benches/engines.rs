@@ -78,7 +78,9 @@ fn model_accuracy() {
         );
     }
     match IdleEngine::new(model).calibrate(transform) {
-        Ok(cost) => println!("calibrated: {:.0} ns + {:.1} ns a block", cost.t_init, cost.t_block),
+        Ok(cost) => {
+            println!("calibrated: {:.0} ns + {:.1} ns a block", cost.model.t_init, cost.model.t_block)
+        }
         Err(error) => println!("not calibrated: {error}"),
     }
 }

@@ -75,11 +75,14 @@ pub struct EngineContext {
 
 /// What an engine costs.
 pub enum Cost {
-    /// As stated, whatever the transform: a modelled device's timing.
-    Stated(CostModel),
-    /// As measured on instances that this makes, which do nothing else.
-    Measured(Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>),
+    /// As stated, whatever the transform: a modelled device's timing. What it costs to hand packets over is the machine's, and is measured.
+    Stated(CostModel, MakeIdle),
+    /// As measured.
+    Measured(MakeIdle),
 }
+
+/// Makes instances to be measured, which do nothing else.
+pub type MakeIdle = Box<dyn Fn() -> Result<IdleEngine, EngineError> + Send>;
 
 /// The engines of one `[[engine]]` that were made: one for each worker that it serves.
 pub struct Made {
@@ -106,6 +109,11 @@ pub trait EngineBackend: Default {
 
     /// Checks what the file says.
     fn check(keys: &Self::Keys, c: &mut Checker<'_>) -> Self;
+
+    /// The settings of one on a core of its own where the configuration says nothing else; `None` where it says nothing of cores.
+    fn on_core(_core: usize) -> Option<Self> {
+        None
+    }
 
     /// Where an engine with these settings works.
     fn placement(&self) -> Placement;

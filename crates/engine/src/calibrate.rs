@@ -1,4 +1,5 @@
-//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns.
+//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns, and what it takes the caller's core to hand
+//! it over to an engine elsewhere.
 
 mod cache;
 mod fingerprint;
@@ -7,23 +8,25 @@ mod known;
 mod rig;
 #[cfg(test)]
 mod tests;
+mod trip;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use convoy_ipsec::{
     Cipher, CryptoJob, CryptoStatus, Direction, FinishContext, KeyMaterial, Prepared, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize};
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, Handover};
 
 pub use cache::{CacheError, CacheWarning, CalibrationCache};
 pub use fingerprint::fingerprint;
 pub use known::KnownCosts;
 pub use rig::Rig;
 
-use crate::{Completion, Engine, EngineDescription, EngineError, MultiPacket, Outcome};
-use fit::{Point, fit};
+use crate::{Engine, EngineDescription, EngineError, Placement};
+use fit::{Point, fit, fit_handover};
+use trip::Traveller;
 
 /// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to it.
 pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
@@ -47,6 +50,22 @@ const TIMEOUT: Duration = Duration::from_secs(2);
 /// brings after our timeout has ended is then nobody's.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
+/// What an engine costs for a transform, in ns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AlgorithmCost {
+    /// The engine's own time for a multi-packet.
+    pub model: CostModel,
+    /// What it takes the caller's core to hand a multi-packet over and to take it back; nothing for an engine on that core.
+    pub handover: Handover,
+}
+
+impl From<CostModel> for AlgorithmCost {
+    /// Without a handover.
+    fn from(model: CostModel) -> Self {
+        Self { model, handover: Handover::default() }
+    }
+}
+
 /// An engine that was made to be measured. It never works for a gateway, as nobody gets it out again: to measure an engine at work would
 /// take the completions of its packets, and the time of its worker.
 pub struct IdleEngine(Box<dyn Engine>);
@@ -65,19 +84,23 @@ impl IdleEngine {
     /// Measures a transform. This takes some 25 ms.
     ///
     /// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
-    /// error, so that small multi-packets count as much as large ones.
+    /// error, so that small multi-packets count as much as large ones. The handover to an engine elsewhere is all that the caller does as a
+    /// worker would: it keeps the input, submits, polls with success, and looks at what came back; not that it waits.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
     /// answer within two seconds.
-    pub fn calibrate(&mut self, transform: Transform) -> Result<CostModel, EngineError> {
+    pub fn calibrate(&mut self, transform: Transform) -> Result<AlgorithmCost, EngineError> {
         let engine = self.0.as_mut();
         let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
         let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
         engine.install_key(CALIBRATION_SA, &keys)?;
         let points = measure(engine, transform);
         engine.remove_key(CALIBRATION_SA);
-        Ok(fit(&points?))
+        let [own, handover] = points?;
+        let is_elsewhere = engine.description().placement == Placement::Lookaside;
+        let handover = if is_elsewhere { fit_handover(&handover) } else { Handover::default() };
+        Ok(AlgorithmCost { model: fit(&own), handover })
     }
 }
 
@@ -87,21 +110,25 @@ impl From<Box<dyn Engine>> for IdleEngine {
     }
 }
 
-fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<Vec<Point>, EngineError> {
-    let mut pool = FramePool::new(PACKETS[PACKETS.len() - 1], 0);
+/// Points of the engine's time and of the caller's.
+fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<[Vec<Point>; 2], EngineError> {
+    let mut traveller = Traveller::new(PACKETS[PACKETS.len() - 1]);
     let mut sizes: Vec<(usize, usize)> =
         PACKETS.into_iter().flat_map(|count| BYTES.map(|bytes| (count, bytes))).collect();
     sizes.sort_by_key(|(count, bytes)| count * bytes);
     let start = Instant::now();
-    let mut points: Vec<Point> = Vec::with_capacity(sizes.len());
+    let mut points = [const { Vec::<Point>::new() }; 2];
     for (count, bytes) in sizes {
-        let packets: Vec<Prepared> = (0..count).map(|_| sample_packet(&mut pool, transform, bytes)).collect();
+        let sample = |_| sample_packet(&mut traveller.pool, transform, bytes);
+        let packets: Vec<Prepared> = (0..count).map(sample).collect();
         let blocks = packets.iter().map(|packet| f64::from(packet.job.blocks())).sum();
-        if points.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), &points, blocks) {
+        let own = &points[0];
+        if own.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), own, blocks) {
             break;
         }
-        let ns = median_ns(engine, packets, &mut pool)?;
-        points.push(Point { blocks, ns });
+        for (points, ns) in points.iter_mut().zip(medians(engine, packets, &mut traveller)?) {
+            points.push(Point { packets: count as f64, blocks, ns });
+        }
     }
     Ok(points)
 }
@@ -155,49 +182,25 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
     }
 }
 
-/// The median time of sealing `packets` again and again, the first time not counted.
-fn median_ns(
+/// The medians of sealing `packets` again and again, the first time not counted: of the engine's time, and of the caller's.
+fn medians(
     engine: &mut dyn Engine,
     mut packets: Vec<Prepared>,
-    pool: &mut FramePool,
-) -> Result<f64, EngineError> {
-    packets = time_once(engine, packets)?.1;
-    let mut times = Vec::with_capacity(*ROUNDS.end());
+    traveller: &mut Traveller,
+) -> Result<[f64; 2], EngineError> {
+    traveller.go(engine, &mut packets)?;
+    let mut times = [Vec::with_capacity(*ROUNDS.end()), Vec::with_capacity(*ROUNDS.end())];
     let start = Instant::now();
-    while times.len() < *ROUNDS.start() || (times.len() < *ROUNDS.end() && start.elapsed() < TIME_PER_POINT) {
-        let (ns, back) = time_once(engine, packets)?;
-        times.push(ns);
-        packets = back;
+    while times[0].len() < *ROUNDS.start()
+        || (times[0].len() < *ROUNDS.end() && start.elapsed() < TIME_PER_POINT)
+    {
+        let trip = traveller.go(engine, &mut packets)?;
+        times[0].push(trip.ns);
+        times[1].push(trip.handover_ns);
     }
-    packets.into_iter().for_each(|packet| pool.give_back(packet.frame));
-    times.sort_unstable();
-    Ok(times[times.len() / 2] as f64)
-}
-
-/// One multi-packet's time, by the engine's own measure where it has one.
-fn time_once(engine: &mut dyn Engine, packets: Vec<Prepared>) -> Result<(u64, Vec<Prepared>), EngineError> {
-    let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
-    let multi_packet = MultiPacket::new(ticket, CALIBRATION_SA, Direction::Seal, packets);
-    let start = Instant::now();
-    engine.submit(multi_packet).map_err(|refused| refused.reason)?;
-    let mut completions: Vec<Completion> = Vec::new();
-    loop {
-        engine.poll(&mut completions);
-        let elapsed = start.elapsed();
-        if let Some(done) = completions.drain(..).find(|done| done.multi_packet.ticket == ticket) {
-            if done.outcome == Outcome::Failed {
-                return Err(failure(engine, "it failed during calibration"));
-            }
-            let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
-            return Ok((ns, done.multi_packet.packets));
-        }
-        if elapsed > TIMEOUT {
-            return Err(failure(engine, "it did not answer during calibration"));
-        }
-        std::hint::spin_loop();
-    }
-}
-
-fn failure(engine: &dyn Engine, reason: &str) -> EngineError {
-    EngineError::Device { engine: engine.description().name.clone(), reason: reason.to_owned() }
+    packets.into_iter().for_each(|packet| traveller.pool.give_back(packet.frame));
+    Ok(times.map(|mut times| {
+        times.sort_unstable();
+        times[times.len() / 2] as f64
+    }))
 }

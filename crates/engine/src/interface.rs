@@ -1,6 +1,7 @@
 //! What an engine is to a worker: a control and a queue.
 
 mod description;
+mod kept;
 mod multi_packet;
 
 use std::task::Waker;
@@ -8,6 +9,7 @@ use std::task::Waker;
 use convoy_ipsec::{Direction, KeyMaterial, Prepared, SaIndex, Transform};
 
 pub use description::{EngineDescription, Placement, Takes};
+pub use kept::keep_input;
 pub use multi_packet::{Completion, MultiPacket, Outcome, Refused, RunTemplate, lay_out, open_up};
 pub(crate) use multi_packet::{is_one_run, split_time};
 

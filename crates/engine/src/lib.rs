@@ -13,11 +13,11 @@ mod registry;
 mod software;
 
 pub use backend::{
-    AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, Missing,
+    AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, MakeIdle, Missing,
 };
 pub use calibrate::{
-    CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig, fingerprint,
-    sample_packet,
+    AlgorithmCost, CALIBRATION_SA, CacheError, CacheWarning, CalibrationCache, IdleEngine, KnownCosts, Rig,
+    fingerprint, sample_packet,
 };
 pub use card::CardEngineSettings;
 #[cfg(feature = "card")]
@@ -28,7 +28,7 @@ pub use cryptodev::{CryptodevSettings, in_thread_of_dpdk, start_dpdk};
 pub use fault::{Fault, FaultPlan, Faulty};
 pub use interface::{
     Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace,
-    MultiPacket, Outcome, Placement, Refused, RunTemplate, Takes, lay_out, open_up,
+    MultiPacket, Outcome, Placement, Refused, RunTemplate, Takes, keep_input, lay_out, open_up,
 };
 pub use model::{BusStatistics, BusTiming, Buses, Model, ModelSettings, ModelTiming, SharedBus, SteppedBus};
 pub use multibuffer::{Multibuffer, MultibufferSettings};

@@ -39,6 +39,10 @@ macro_rules! registry {
                 match self { $(Self::$kind => EngineSettings::$kind($settings::default()),)* }
             }
 
+            fn settings_on_core(self, core: usize) -> Option<EngineSettings> {
+                match self { $(Self::$kind => $settings::on_core(core).map(EngineSettings::$kind),)* }
+            }
+
             /// The version of what does its work, where it is there.
             pub(crate) fn version(self) -> Option<String> {
                 match self { $(Self::$kind => $settings::version(),)* }
@@ -163,8 +167,20 @@ impl EngineKind {
         }
         let made = self.default_settings().open(self.word())?(&mut EngineContext::default(), 1)?;
         match made.cost {
-            Cost::Stated(_) => Ok(None),
+            Cost::Stated(..) => Ok(None),
             Cost::Measured(_) => Ok(made.engines.into_iter().next().map(IdleEngine::from)),
+        }
+    }
+
+    /// The same as with `core` in the configuration, on a thread that has whichever core is free; `None` of a kind that has no `core`.
+    ///
+    /// # Errors
+    /// Why there is none, and what to do.
+    pub fn idle_on_core(self) -> Result<Option<IdleEngine>, String> {
+        let Some(settings) = self.settings_on_core(0) else { return Ok(None) };
+        match settings.open(self.word())?(&mut EngineContext::default(), 1)?.cost {
+            Cost::Stated(..) => Ok(None),
+            Cost::Measured(make) => make().map(Some).map_err(|error| error.to_string()),
         }
     }
 

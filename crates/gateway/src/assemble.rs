@@ -119,7 +119,7 @@ fn missing(name: &str, reason: String) -> AssembleError {
 
 /// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
 /// for every worker. One with a thread or a device of its own serves one worker, whose scheduler then knows the finishing time of its queue
-/// exactly, or has a queue for each of several. What a modelled engine costs is stated to `costs`; what others cost for the tunnels' transforms is measured on
+/// exactly, or has a queue for each of several. How long a modelled engine takes is stated to `costs`; what else engines cost for the tunnels' transforms is measured on
 /// instances of their own, unless it is known.
 ///
 /// # Errors
@@ -148,7 +148,10 @@ pub fn start_engines(
         let made = start(&mut shared, workers.len()).map_err(|reason| missing(&name, reason))?;
         let Some(description) = made.engines.first().map(|engine| engine.description()) else { continue };
         match made.cost {
-            Cost::Stated(model) => costs.state(&description.name, model),
+            Cost::Stated(model, make) => {
+                costs.state(&description.name, model);
+                costs.measure_by(description, make);
+            }
             Cost::Measured(make) => costs.measure_by(description, make),
         }
         for (worker, engine) in workers.zip(made.engines) {

@@ -5,6 +5,7 @@ use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::Builder;
 
+use convoy_engine::AlgorithmCost;
 use convoy_ipsec::Transform;
 
 use crate::costs::Costs;
@@ -51,12 +52,16 @@ fn measure(costs: &mut Costs, wanted: &Receiver<Transform>, ahead: Vec<Transform
         };
         let Some(transform) = next else { break };
         for measured in costs.measure(transform) {
-            let model = measured.model;
+            let AlgorithmCost { model, handover } = measured.cost;
             tracing::debug!(
-                "engine {}: {transform} was measured: {:.0} ns a multi-packet + {:.1} ns per 16 bytes",
+                "engine {}: {transform} was measured: {:.0} ns a multi-packet + {:.1} ns per 16 bytes; to hand it over takes the worker {:.0} ns + \
+                 {:.0} ns a packet + {:.1} ns per 16 bytes",
                 measured.engine.name,
                 model.t_init,
-                model.t_block
+                model.t_block,
+                handover.t_init,
+                handover.t_packet,
+                handover.t_block
             );
             for worker in 0..handles.len() {
                 let measured = measured.clone();

@@ -55,9 +55,10 @@ fn is_faster(own: CostModel, other: CostModel) -> bool {
 /// `None` of what it cannot do, or fails at.
 fn cost(engine: &mut IdleEngine, transform: Transform, costs: &mut Costs) -> Option<CostModel> {
     let can = engine.description().transforms.contains(&transform);
-    can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
+    let cost = can.then(|| costs.of_engine(engine, transform)).and_then(|cost| {
         cost.inspect_err(|error| tracing::warn!("{error}; this engine is left out of the comparison")).ok()
-    })
+    });
+    cost.map(|cost| cost.model)
 }
 
 /// The transforms of the tunnels, each once.
@@ -78,7 +79,7 @@ pub fn summary(config: &Config, engines: &[Vec<Box<dyn Engine>>], costs: &Costs)
     for description in engines.iter().flatten().map(|engine| engine.description()) {
         let does = |transform: &&Transform| description.transforms.contains(transform);
         let row = |transform: &Transform| {
-            let CostModel { t_init, t_block } = costs.of(description, *transform);
+            let CostModel { t_init, t_block } = costs.of(description, *transform).model;
             format!("{transform}: {t_init:.0} + {t_block:.1}")
         };
         let rows: Vec<String> = transforms.iter().take(TOLD).filter(does).map(row).collect();

@@ -4,29 +4,35 @@
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
 
-use convoy_engine::{CalibrationCache, EngineDescription, EngineError, IdleEngine, KnownCosts};
+use convoy_engine::{
+    AlgorithmCost, CalibrationCache, EngineDescription, EngineError, IdleEngine, KnownCosts,
+};
 use convoy_ipsec::Transform;
-use convoy_scheduler::CostModel;
 
-/// Cost models as far as they are known, without the means to measure. Each worker has its own.
+/// Costs as far as they are known, without the means to measure. Each worker has its own.
 #[derive(Clone, Default)]
 pub struct CostModels {
     known: KnownCosts,
     /// Of engines whose cost is stated, not measured, by name.
-    stated: HashMap<String, CostModel>,
+    stated: HashMap<String, AlgorithmCost>,
     /// Hears which transforms were estimated and are to be measured, if somebody does that.
     wanted: Option<Sender<Transform>>,
 }
 
 impl CostModels {
-    /// The cost model of an engine for a transform, in ns: as stated, as measured, or [estimated](KnownCosts::estimate).
-    pub fn of(&self, engine: &EngineDescription, transform: Transform) -> CostModel {
-        let certain = self.stated.get(&engine.name).copied().or_else(|| self.known.of(engine, transform));
-        certain.unwrap_or_else(|| {
+    /// What an engine costs for a transform, in ns: as measured, or [estimated](KnownCosts::estimate). Its own time is as stated, if it is.
+    pub fn of(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
+        let stated = self.stated.get(&engine.name);
+        let measured = self.known.of(engine, transform);
+        if measured.is_none() {
             // Whoever measures may have ended with the gateway.
             let _ = self.wanted.as_ref().map(|wanted| wanted.send(transform));
-            self.known.estimate(engine, transform)
-        })
+        }
+        match (stated, measured) {
+            (Some(stated), Some(measured)) => with_stated(stated, measured),
+            (Some(stated), None) => *stated,
+            (None, measured) => measured.unwrap_or_else(|| self.known.estimate(engine, transform)),
+        }
     }
 
     /// The same models; `wanted` hears of estimates from now on.
@@ -36,23 +42,29 @@ impl CostModels {
 
     /// Takes in what was measured.
     pub(crate) fn learn(&mut self, measured: &MeasuredCost) {
-        self.known.set(&measured.engine, measured.transform, measured.model);
+        self.known.set(&measured.engine, measured.transform, measured.cost);
     }
 
-    /// The model of an engine for which `measured` is new.
-    pub(crate) fn news(&self, engine: &EngineDescription, measured: &MeasuredCost) -> Option<CostModel> {
-        let is_meant = is_alike(engine, &measured.engine) && !self.stated.contains_key(&engine.name);
-        is_meant.then_some(measured.model)
+    /// The cost of an engine for which `measured` is new.
+    pub(crate) fn news(&self, engine: &EngineDescription, measured: &MeasuredCost) -> Option<AlgorithmCost> {
+        let stated = self.stated.get(&engine.name);
+        let cost = || stated.map_or(measured.cost, |stated| with_stated(stated, measured.cost));
+        is_alike(engine, &measured.engine).then(cost)
     }
 }
 
-/// A cost model that was measured while the gateway runs.
+/// What is stated is the engine's own time; what it takes to hand packets over is the machine's matter, and is as measured.
+fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost {
+    AlgorithmCost { model: stated.model, ..measured }
+}
+
+/// A cost that was measured while the gateway runs.
 #[derive(Clone)]
 pub(crate) struct MeasuredCost {
     /// The instance that was measured.
     pub(crate) engine: EngineDescription,
     pub(crate) transform: Transform,
-    pub(crate) model: CostModel,
+    pub(crate) cost: AlgorithmCost,
 }
 
 /// Whether what is measured of one engine holds for the other.
@@ -87,7 +99,7 @@ pub struct Costs {
     cache: CalibrationCache,
     /// What the cache has, and what was measured since, of modelled engines as well.
     known: KnownCosts,
-    stated: HashMap<String, CostModel>,
+    stated: HashMap<String, AlgorithmCost>,
     sources: Vec<Source>,
 }
 
@@ -123,9 +135,10 @@ impl Costs {
         }
     }
 
-    /// States what an engine costs whatever the transform: a modelled accelerator's timing.
-    pub fn state(&mut self, engine: &str, model: CostModel) {
-        self.stated.insert(engine.to_owned(), model);
+    /// States what an engine costs whatever the transform: a modelled accelerator's timing. What is stated beside the engine's own time holds until it
+    /// is measured.
+    pub fn state(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
+        self.stated.insert(engine.to_owned(), cost.into());
     }
 
     /// What is known now.
@@ -133,14 +146,14 @@ impl Costs {
         CostModels { known: self.known.clone(), stated: self.stated.clone(), wanted: None }
     }
 
-    /// Says how to make an engine that is measured in place of `engine` and of all of its kind, device and placement, unless its cost is stated.
+    /// Says how to make an engine that is measured in place of `engine` and of all of its kind, device and placement.
     pub(crate) fn measure_by(
         &mut self,
         engine: &EngineDescription,
         make: impl Fn() -> Result<IdleEngine, EngineError> + Send + 'static,
     ) {
         let is_there = self.sources.iter().any(|source| is_alike(&source.engine, engine));
-        if !is_there && !self.stated.contains_key(&engine.name) {
+        if !is_there {
             self.sources.push(Source { engine: engine.clone(), make: Box::new(make), instance: None });
         }
     }
@@ -156,9 +169,9 @@ impl Costs {
                 return true;
             }
             match source.instance().and_then(|instance| cache.cost(instance, transform)) {
-                Ok(model) => {
-                    known.set(&engine, transform, model);
-                    news.push(MeasuredCost { engine, transform, model });
+                Ok(cost) => {
+                    known.set(&engine, transform, cost);
+                    news.push(MeasuredCost { engine, transform, cost });
                 }
                 Err(error) => {
                     tracing::warn!("{error}; its cost is estimated");
@@ -191,7 +204,7 @@ impl Costs {
         });
     }
 
-    /// The cost model of an idle engine for a transform, in ns; measured if it is not known.
+    /// What an idle engine costs for a transform, in ns; measured if it is not known, unless it is stated.
     ///
     /// # Errors
     /// The engine's, if it fails while it is measured.
@@ -199,9 +212,9 @@ impl Costs {
         &mut self,
         engine: &mut IdleEngine,
         transform: Transform,
-    ) -> Result<CostModel, EngineError> {
+    ) -> Result<AlgorithmCost, EngineError> {
         match self.stated.get(&engine.description().name) {
-            Some(model) => Ok(*model),
+            Some(cost) => Ok(*cost),
             None => self.cache.cost(engine, transform),
         }
     }

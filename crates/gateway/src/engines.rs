@@ -1,6 +1,8 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
-use convoy_engine::{CalibrationCache, EngineError, FoundDevice, IdleEngine, available};
+use convoy_engine::{
+    AlgorithmCost, CalibrationCache, EngineError, FoundDevice, IdleEngine, Placement, available,
+};
 use convoy_ipsec::Transform;
 use serde::Serialize;
 
@@ -58,10 +60,25 @@ impl DeviceOverview {
 pub struct CostRow {
     /// In swanctl's words.
     pub algorithm: String,
+    /// Whether that is on the worker's core, "inline", or elsewhere, "lookaside".
+    pub placement: String,
     /// Once per multi-packet, in ns.
     pub t_init_ns: f64,
     /// Per 16 bytes, in ns.
     pub t_block_ns: f64,
+    /// What it takes the worker to hand packets over and to take them back; not of an engine on the worker's core.
+    pub handover: Option<HandoverRow>,
+}
+
+/// What the worker's own core pays for packets that an engine elsewhere does.
+#[derive(Clone, Debug, Serialize)]
+pub struct HandoverRow {
+    /// Once per multi-packet, in ns.
+    pub init_ns: f64,
+    /// Per packet, in ns.
+    pub packet_ns: f64,
+    /// Per 16 bytes, in ns.
+    pub block_ns: f64,
 }
 
 /// All kinds of engine. With `calibrate`, what is there is measured anew and the machine's cache renewed.
@@ -80,9 +97,11 @@ pub fn overview(calibrate: bool) -> Result<Vec<EngineOverview>, EngineError> {
     for finding in available() {
         let mut costs = Vec::new();
         // What is not there is told of below.
-        if let Ok(Some(mut engine)) = if calibrate { finding.kind.idle() } else { Ok(None) } {
-            for transform in finding.transforms() {
-                costs.push(measure(&mut cache, &mut engine, *transform)?);
+        let engines =
+            if calibrate { [finding.kind.idle(), finding.kind.idle_on_core()] } else { [Ok(None), Ok(None)] };
+        for mut engine in engines.into_iter().filter_map(|engine| engine.ok().flatten()) {
+            for transform in engine.description().transforms.clone() {
+                costs.push(measure(&mut cache, &mut engine, transform)?);
             }
         }
         let (found, missing) = match &finding.found {
@@ -114,6 +133,17 @@ fn measure(
     engine: &mut IdleEngine,
     transform: Transform,
 ) -> Result<CostRow, EngineError> {
-    let model = cache.cost(engine, transform)?;
-    Ok(CostRow { algorithm: transform.to_string(), t_init_ns: model.t_init, t_block_ns: model.t_block })
+    let AlgorithmCost { model, handover } = cache.cost(engine, transform)?;
+    let is_elsewhere = engine.description().placement == Placement::Lookaside;
+    Ok(CostRow {
+        algorithm: transform.to_string(),
+        placement: engine.description().placement.to_string(),
+        t_init_ns: model.t_init,
+        t_block_ns: model.t_block,
+        handover: is_elsewhere.then_some(HandoverRow {
+            init_ns: handover.t_init,
+            packet_ns: handover.t_packet,
+            block_ns: handover.t_block,
+        }),
+    })
 }

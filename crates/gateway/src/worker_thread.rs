@@ -389,7 +389,7 @@ impl WorkerThread {
         &self,
         engine: &EngineDescription,
         transform: convoy_ipsec::Transform,
-    ) -> convoy_scheduler::CostModel {
+    ) -> convoy_engine::AlgorithmCost {
         self.costs.of(engine, transform)
     }
 

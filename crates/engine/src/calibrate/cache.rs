@@ -4,10 +4,10 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use convoy_ipsec::Transform;
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, Handover};
 use serde::{Deserialize, Serialize};
 
-use super::{IdleEngine, KnownCosts, fingerprint};
+use super::{AlgorithmCost, IdleEngine, KnownCosts, fingerprint};
 use crate::EngineError;
 
 /// Why a file was not used; its measurements are taken anew.
@@ -41,9 +41,25 @@ pub struct CacheError {
     pub source: std::io::Error,
 }
 
+/// What the file holds: raised whenever that changes, so that what an older one lacks is measured.
+const FORMAT: u32 = 2;
+
+/// What every file says, of whatever format.
+#[derive(Deserialize)]
+struct Head {
+    /// The first format had no number.
+    #[serde(default = "first_format")]
+    format: u32,
+}
+
+const fn first_format() -> u32 {
+    1
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    format: u32,
     fingerprint: String,
     #[serde(default)]
     cost: Vec<Entry>,
@@ -57,6 +73,28 @@ struct Entry {
     transform: String,
     t_init_ns: f64,
     t_block_ns: f64,
+    handover_init_ns: f64,
+    handover_packet_ns: f64,
+    handover_block_ns: f64,
+}
+
+impl Entry {
+    fn times_ns(&self) -> [f64; 5] {
+        let Self { t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns, .. } =
+            *self;
+        [t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns]
+    }
+
+    fn cost(&self) -> AlgorithmCost {
+        AlgorithmCost {
+            model: CostModel { t_init: self.t_init_ns, t_block: self.t_block_ns },
+            handover: Handover {
+                t_init: self.handover_init_ns,
+                t_packet: self.handover_packet_ns,
+                t_block: self.handover_block_ns,
+            },
+        }
+    }
 }
 
 /// The costs that are known, kept in a file. Models' are measured each time, as the configuration gives each its own timing.
@@ -103,11 +141,15 @@ impl CalibrationCache {
         &self.known
     }
 
-    /// The cost model of an engine for a transform; measured now if it is not known. See [`IdleEngine::calibrate`].
+    /// What an engine costs for a transform; measured now if it is not known. See [`IdleEngine::calibrate`].
     ///
     /// # Errors
     /// Those of [`IdleEngine::calibrate`].
-    pub fn cost(&mut self, engine: &mut IdleEngine, transform: Transform) -> Result<CostModel, EngineError> {
+    pub fn cost(
+        &mut self,
+        engine: &mut IdleEngine,
+        transform: Transform,
+    ) -> Result<AlgorithmCost, EngineError> {
         if engine.description().is_model {
             return engine.calibrate(transform);
         }
@@ -148,14 +190,20 @@ impl CalibrationCache {
     /// [`CacheError`] if it cannot be written; the old file stands then.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
-        let cost = self.known.0.iter().map(|((engine, placement, transform), model)| Entry {
-            engine: engine.clone(),
-            placement: placement.clone(),
-            transform: transform.clone(),
-            t_init_ns: model.t_init,
-            t_block_ns: model.t_block,
-        });
-        let file = File { fingerprint: self.fingerprint.clone(), cost: cost.collect() };
+        let cost =
+            self.known.0.iter().map(|((engine, placement, transform), AlgorithmCost { model, handover })| {
+                Entry {
+                    engine: engine.clone(),
+                    placement: placement.clone(),
+                    transform: transform.clone(),
+                    t_init_ns: model.t_init,
+                    t_block_ns: model.t_block,
+                    handover_init_ns: handover.t_init,
+                    handover_packet_ns: handover.t_packet,
+                    handover_block_ns: handover.t_block,
+                }
+            });
+        let file = File { format: FORMAT, fingerprint: self.fingerprint.clone(), cost: cost.collect() };
         let written = match &self.held {
             Some(held) => write_over(held, &file),
             None => write_whole(&path, &file),
@@ -177,18 +225,23 @@ fn read(path: &Path, fingerprint: &str) -> Result<KnownCosts, CacheWarning> {
         // It was held, and nothing was measured.
         return Ok(KnownCosts::default());
     }
-    let file: File = toml::from_str(&text).map_err(|error| unreadable(error.message().to_owned()))?;
+    let syntax = |error: toml::de::Error| unreadable(error.message().to_owned());
+    let Head { format } = toml::from_str(&text).map_err(syntax)?;
+    if format != FORMAT {
+        let found = format!("format {format}, not {FORMAT}");
+        return Err(CacheWarning::Stale { path: path.to_owned(), found });
+    }
+    let file: File = toml::from_str(&text).map_err(syntax)?;
     if file.fingerprint != fingerprint {
         return Err(CacheWarning::Stale { path: path.to_owned(), found: file.fingerprint });
     }
     let is_time = |ns: f64| ns.is_finite() && ns >= 0.0;
-    if let Some(bad) = file.cost.iter().find(|entry| !is_time(entry.t_init_ns) || !is_time(entry.t_block_ns))
-    {
+    if let Some(bad) = file.cost.iter().find(|entry| !entry.times_ns().into_iter().all(is_time)) {
         return Err(unreadable(format!("{} {}: not a time", bad.engine, bad.transform)));
     }
     let costs = file.cost.into_iter().map(|entry| {
-        let model = CostModel { t_init: entry.t_init_ns, t_block: entry.t_block_ns };
-        ((entry.engine, entry.placement, entry.transform), model)
+        let cost = entry.cost();
+        ((entry.engine, entry.placement, entry.transform), cost)
     });
     Ok(KnownCosts(costs.collect()))
 }

@@ -1,48 +1,100 @@
-//! A line through measured times.
+//! Lines through measured times.
 
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, Handover};
 
-/// One size and its time.
+/// One multi-packet and its time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Point {
+    pub(super) packets: f64,
     pub(super) blocks: f64,
     pub(super) ns: f64,
 }
 
-/// The line with the least squares of the *relative* errors; neither of its parts is negative.
+/// A pivot that is so small beside what it was is a rounding error: two parts are multiples of one another.
+const SINGULAR: f64 = 1e-12;
+
+/// An engine's own time, over blocks.
 pub(super) fn fit(points: &[Point]) -> CostModel {
-    let (mut w, mut wx, mut wy, mut wxx, mut wxy) = (0.0, 0.0, 0.0, 0.0, 0.0);
-    for Point { blocks, ns } in points {
-        let weight = 1.0 / (ns * ns);
-        w += weight;
-        wx += weight * blocks;
-        wy += weight * ns;
-        wxx += weight * blocks * blocks;
-        wxy += weight * blocks * ns;
+    let [t_init, t_block] = least_squares(points, |point| [1.0, point.blocks]);
+    CostModel { t_init, t_block }
+}
+
+/// The time of the caller's core, over packets and blocks: copies go by the block, cache lines of headers and of what describes a packet by the
+/// packet, the queue by the multi-packet.
+pub(super) fn fit_handover(points: &[Point]) -> Handover {
+    let [t_init, t_packet, t_block] = least_squares(points, |point| [1.0, point.packets, point.blocks]);
+    Handover { t_init, t_packet, t_block }
+}
+
+/// The sum of parts with the least squares of the *relative* errors, so that small multi-packets count as much as large ones. None is negative:
+/// where the best sum would have such a part, it is the best of those without one or more of them.
+fn least_squares<const N: usize>(points: &[Point], parts: impl Fn(&Point) -> [f64; N]) -> [f64; N] {
+    let rows: Vec<[f64; N]> =
+        points.iter().map(|point| parts(point).map(|part| part / point.ns.max(1.0))).collect();
+    let error = |solution: &[f64; N]| -> f64 {
+        let predicted =
+            |row: &[f64; N]| row.iter().zip(solution).map(|(part, factor)| part * factor).sum::<f64>();
+        rows.iter().map(|row| (predicted(row) - 1.0).powi(2)).sum()
+    };
+    let with_errors = (1..1_usize << N).filter_map(|used| {
+        let solution = solve(&rows, used)?;
+        Some((error(&solution), solution))
+    });
+    let best = with_errors.min_by(|(one, _), (other, _)| one.total_cmp(other));
+    best.map_or([0.0; N], |(_, solution)| solution)
+}
+
+/// Factors of those parts whose bits are set in `used`, by which the rows come nearest to one; `None` if the rows do not tell, or one of them
+/// is negative.
+fn solve<const N: usize>(rows: &[[f64; N]], used: usize) -> Option<[f64; N]> {
+    let is_used = |part: usize| used >> part & 1 == 1;
+    let (mut matrix, mut right) = ([[0.0; N]; N], [0.0; N]);
+    for part in 0..N {
+        matrix[part][part] = 1.0;
+        if is_used(part) {
+            right[part] = rows.iter().map(|row| row[part]).sum();
+            for other in (0..N).filter(|other| is_used(*other)) {
+                matrix[part][other] = rows.iter().map(|row| row[part] * row[other]).sum();
+            }
+        }
     }
-    let determinant = w * wxx - wx * wx;
-    let t_block = (w * wxy - wx * wy) / determinant;
-    let t_init = (wy - t_block * wx) / w;
-    if t_init.is_finite() && t_init >= 0.0 && t_block >= 0.0 {
-        CostModel { t_init, t_block }
-    } else if t_block > 0.0 {
-        // Below zero the line starts at zero, and its slope is fitted again.
-        CostModel { t_init: 0.0, t_block: wxy / wxx }
-    } else {
-        CostModel { t_init: if w > 0.0 { wy / w } else { 0.0 }, t_block: 0.0 }
+    let diagonal: [f64; N] = std::array::from_fn(|part| matrix[part][part]);
+    // Gauss-Jordan without a choice of pivots: the matrix is symmetric and not negative.
+    for at in 0..N {
+        let (pivot, pivot_row, pivot_right) = (matrix[at][at], matrix[at], right[at]);
+        if pivot.is_nan() || pivot <= SINGULAR * diagonal[at] {
+            return None;
+        }
+        for row in (0..N).filter(|row| *row != at) {
+            let times = matrix[row][at] / pivot;
+            right[row] -= times * pivot_right;
+            for column in 0..N {
+                matrix[row][column] -= times * pivot_row[column];
+            }
+        }
     }
+    let solution: [f64; N] = std::array::from_fn(|part| right[part] / matrix[part][part]);
+    solution.iter().all(|factor| factor.is_finite() && *factor >= 0.0).then_some(solution)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn line(t_init: f64, t_block: f64, noise: impl Fn(usize) -> f64) -> CostModel {
-        let points: Vec<Point> = [4.0, 16.0, 64.0, 256.0, 88.0, 5_632.0]
+    /// Packets and blocks of what is measured.
+    const SIZES: [(f64, f64); 6] =
+        [(1.0, 4.0), (4.0, 16.0), (16.0, 64.0), (4.0, 128.0), (1.0, 88.0), (64.0, 5_632.0)];
+
+    fn points(ns: impl Fn(f64, f64) -> f64) -> Vec<Point> {
+        SIZES
             .into_iter()
-            .enumerate()
-            .map(|(at, blocks)| Point { blocks, ns: (t_init + t_block * blocks) * noise(at) })
-            .collect();
+            .map(|(packets, blocks)| Point { packets, blocks, ns: ns(packets, blocks) })
+            .collect()
+    }
+
+    fn line(t_init: f64, t_block: f64, noise: impl Fn(usize) -> f64) -> CostModel {
+        let mut points = points(|_, blocks| t_init + t_block * blocks);
+        points.iter_mut().enumerate().for_each(|(at, point)| point.ns *= noise(at));
         fit(&points)
     }
 
@@ -75,7 +127,29 @@ mod tests {
 
     #[test]
     fn one_point_or_none_gives_no_nonsense() {
-        assert_eq!(fit(&[Point { blocks: 4.0, ns: 100.0 }]), CostModel { t_init: 100.0, t_block: 0.0 });
+        let point = Point { packets: 1.0, blocks: 4.0, ns: 100.0 };
+        assert_eq!(fit(&[point]), CostModel { t_init: 100.0, t_block: 0.0 });
         assert_eq!(fit(&[]), CostModel { t_init: 0.0, t_block: 0.0 });
+        assert_eq!(fit_handover(&[point]), Handover { t_init: 100.0, ..Handover::default() });
+        assert_eq!(fit_handover(&[]), Handover::default());
+    }
+
+    #[test]
+    fn an_exact_handover_is_found_again() {
+        let handover = fit_handover(&points(|packets, blocks| 150.0 + 80.0 * packets + 0.75 * blocks));
+        let Handover { t_init, t_packet, t_block } = handover;
+        assert!((t_init - 150.0).abs() < 1e-3 && (t_packet - 80.0).abs() < 1e-3, "{handover:?}");
+        assert!((t_block - 0.75).abs() < 1e-3, "{handover:?}");
+    }
+
+    #[test]
+    fn no_part_of_a_handover_is_negative_and_the_others_make_up_for_it() {
+        let handover =
+            fit_handover(&points(|packets, blocks| 150.0 + 80.0 * packets - 0.5 * blocks.min(88.0)));
+        assert_eq!(handover.t_block, 0.0);
+        assert!(handover.t_init > 0.0 && (60.0..=90.0).contains(&handover.t_packet), "{handover:?}");
+        // Times that are too short to be seen are no handover.
+        let none = fit_handover(&points(|_, _| 0.0));
+        assert!(none.t_init <= 1.0 && none.t_packet <= 1.0 && none.t_block <= 1.0, "{none:?}");
     }
 }

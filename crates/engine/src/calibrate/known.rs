@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
+use super::AlgorithmCost;
 use crate::EngineDescription;
 
 /// What an engine is taken to cost of which nothing is known, in ns: about a slow cipher on a slow processor. The scheduler corrects it
@@ -16,10 +17,10 @@ const PACKET_BLOCKS: f64 = 91.0;
 /// Kind of engine with its device, placement, transform.
 pub(super) type Key = (String, String, String);
 
-/// Cost models by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
+/// Costs by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
 /// packets from the caller's caches.
 #[derive(Clone, Debug, Default)]
-pub struct KnownCosts(pub(super) BTreeMap<Key, CostModel>);
+pub struct KnownCosts(pub(super) BTreeMap<Key, AlgorithmCost>);
 
 fn key(engine: &EngineDescription, transform: Transform) -> Key {
     let kind = match &engine.device {
@@ -30,27 +31,27 @@ fn key(engine: &EngineDescription, transform: Transform) -> Key {
 }
 
 impl KnownCosts {
-    /// The model of an engine for a transform, if it was measured.
-    pub fn of(&self, engine: &EngineDescription, transform: Transform) -> Option<CostModel> {
+    /// The cost of an engine for a transform, if it was measured.
+    pub fn of(&self, engine: &EngineDescription, transform: Transform) -> Option<AlgorithmCost> {
         self.0.get(&key(engine, transform)).copied()
     }
 
     /// Keeps what was measured.
-    pub fn set(&mut self, engine: &EngineDescription, transform: Transform, model: CostModel) {
-        self.0.insert(key(engine, transform), model);
+    pub fn set(&mut self, engine: &EngineDescription, transform: Transform, cost: AlgorithmCost) {
+        self.0.insert(key(engine, transform), cost);
     }
 
     /// What an engine is taken to cost until it is measured: as much as with the nearest transform that was measured of it, which is
     /// one of the same algorithms with other lengths, else of the same integrity algorithm, else of the same cipher, else any. Of several
     /// it is the dearest: an engine that is thought too slow is given less, one that is thought too fast is waited for.
-    pub fn estimate(&self, engine: &EngineDescription, transform: Transform) -> CostModel {
+    pub fn estimate(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
         let measured = engine.transforms.iter().filter_map(|other| Some((*other, self.of(engine, *other)?)));
-        let packet_ns = |model: &CostModel| model.t_init + model.t_block * PACKET_BLOCKS;
+        let packet_ns = |cost: &AlgorithmCost| cost.model.t_init + cost.model.t_block * PACKET_BLOCKS;
         let nearest = measured.max_by(|(one, one_costs), (other, other_costs)| {
             let by_nearness = nearness(transform, *one).cmp(&nearness(transform, *other));
             by_nearness.then(packet_ns(one_costs).total_cmp(&packet_ns(other_costs)))
         });
-        nearest.map_or(UNKNOWN, |(_, model)| model)
+        nearest.map_or_else(|| UNKNOWN.into(), |(_, cost)| cost)
     }
 }
 
@@ -84,8 +85,8 @@ mod tests {
         Transform::Chained { cipher: Cipher::AesCbc(key), integrity: Some(integrity) }
     }
 
-    fn model(t_block: f64) -> CostModel {
-        CostModel { t_init: 100.0, t_block }
+    fn model(t_block: f64) -> AlgorithmCost {
+        CostModel { t_init: 100.0, t_block }.into()
     }
 
     #[test]
@@ -94,7 +95,7 @@ mod tests {
         let engine = software.description();
         let mut known = KnownCosts::default();
         let wanted = cbc(KeyBits::B256, Integrity::HmacSha256_128);
-        assert_eq!(known.estimate(engine, wanted), UNKNOWN, "of an engine of which nothing is known");
+        assert_eq!(known.estimate(engine, wanted), UNKNOWN.into(), "of an engine of which nothing is known");
         let nearer_and_nearer = [
             (gcm(KeyBits::B128), 1.0),
             (cbc(KeyBits::B128, Integrity::HmacSha1_96), 2.0),

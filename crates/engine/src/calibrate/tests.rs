@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
-use crate::{EngineControl, EngineDescription, EngineQueue, Refused, Software};
+use crate::{
+    Completion, EngineControl, EngineDescription, EngineQueue, MultiPacket, Outcome, Refused, Software,
+};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
@@ -79,7 +81,7 @@ impl EngineQueue for Scripted {
 fn an_answer_that_comes_late_is_taken_for_no_other() {
     let (mut engine, taken) = Scripted::idle(100);
     for _ in 0..2 {
-        let model = engine.calibrate(GCM).expect("the late answers are not its own");
+        let AlgorithmCost { model, .. } = engine.calibrate(GCM).expect("the late answers are not its own");
         assert!((model.t_block - 100.0).abs() < 1e-6 && model.t_init < 1e-3, "{model:?}");
     }
     let taken = taken.lock().expect("no panic");
@@ -94,10 +96,75 @@ fn an_answer_that_comes_late_is_taken_for_no_other() {
 #[test]
 fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
     let (mut engine, taken) = Scripted::idle(10_000);
-    let model = engine.calibrate(GCM).expect("software can do AES-GCM");
+    let AlgorithmCost { model, .. } = engine.calibrate(GCM).expect("software can do AES-GCM");
     assert!((model.t_block - 10_000.0).abs() < 1e-3, "{model:?}");
     let taken = taken.lock().expect("no panic");
     assert!(taken.largest_blocks <= 1_000, "{}", taken.largest_blocks);
     let least = LEAST_POINTS * (ROUNDS.start() + 1);
     assert!(taken.tickets.len() >= least, "{}", taken.tickets.len());
+}
+
+/// How long the caller's core takes to submit to [`Away`] and to poll it with success, each.
+const HANDED_OVER: Duration = Duration::from_micros(200);
+/// How long it waits in vain.
+const AWAY: Duration = Duration::from_millis(20);
+
+/// `software` as if it were elsewhere and took long: the first poll after a submission brings nothing.
+struct Away {
+    engine: Software,
+    description: EngineDescription,
+    has_been_polled: bool,
+}
+
+impl Away {
+    fn idle() -> IdleEngine {
+        let engine = Software::new("away");
+        let description =
+            EngineDescription { placement: Placement::Lookaside, ..engine.description().clone() };
+        IdleEngine::new(Self { engine, description, has_been_polled: false })
+    }
+}
+
+impl EngineControl for Away {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        self.engine.remove_key(sa);
+    }
+}
+
+impl EngineQueue for Away {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        std::thread::sleep(HANDED_OVER);
+        self.has_been_polled = false;
+        self.engine.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        if self.has_been_polled {
+            std::thread::sleep(HANDED_OVER);
+            self.engine.poll(completions);
+        } else {
+            std::thread::sleep(AWAY);
+            self.has_been_polled = true;
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+}
+
+#[test]
+fn the_handover_is_the_time_of_submission_and_completion_without_the_wait_between_them() {
+    let handover = Away::idle().calibrate(GCM).expect("software can do AES-GCM").handover;
+    let ns = Duration::from_nanos(handover.cost(1, 4));
+    // The fit of times that are all about the same may be a little off any one of them.
+    assert!(ns > HANDED_OVER && ns < AWAY, "{ns:?}, {handover:?}");
 }

@@ -8,7 +8,7 @@ use convoy_settings::{Checker, tables};
 use super::{BusTiming, Model, ModelTiming, SharedBus};
 use crate::backend::{AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
 use crate::software::transforms;
-use crate::{Engine, Placement};
+use crate::{Engine, EngineError, IdleEngine, Placement};
 
 /// The longest of all modelled times, in ns: a second.
 const MOST_NS: f64 = 1e9;
@@ -92,10 +92,22 @@ impl EngineBackend for ModelSettings {
         let (settings, name) = (self.clone(), name.to_owned());
         Ok(Box::new(move |shared, _| {
             let bus = shared.buses.find_or_make(&name, settings.bus.as_deref())?;
-            let engine: Box<dyn Engine> = Box::new(Model::new(name, settings.timing(), bus));
-            Ok(Made { engines: vec![engine], cost: Cost::Stated(settings.cost()) })
+            let engine: Box<dyn Engine> = Box::new(Model::new(name.clone(), settings.timing(), bus));
+            let idle = move || idle(&name);
+            Ok(Made { engines: vec![engine], cost: Cost::Stated(settings.cost(), Box::new(idle)) })
         }))
     }
+}
+
+/// A model on a bus of its own, to measure what it costs to hand packets to its thread. Its device takes no time, so that this is soon known.
+fn idle(name: &str) -> Result<IdleEngine, EngineError> {
+    let failed = |error: std::io::Error| EngineError::Device {
+        engine: name.to_owned(),
+        reason: format!("the thread of its bus: {error}"),
+    };
+    let bus = SharedBus::new(BusTiming::FREE).map_err(failed)?;
+    let timing = ModelTiming { t_init_ns: 0.0, t_block_ns: 0.0, ..ModelTiming::default() };
+    Ok(IdleEngine::new(Model::new(name, timing, bus)))
 }
 
 /// The buses of a gateway, each made when the first engine on it is.

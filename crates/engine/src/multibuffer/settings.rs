@@ -39,6 +39,10 @@ impl EngineBackend for MultibufferSettings {
         Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
     }
 
+    fn on_core(core: usize) -> Option<Self> {
+        Some(Self { core: Some(core) })
+    }
+
     fn placement(&self) -> Placement {
         if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
     }

@@ -36,6 +36,10 @@ impl EngineBackend for SoftwareSettings {
         Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
     }
 
+    fn on_core(core: usize) -> Option<Self> {
+        Some(Self { core: Some(core) })
+    }
+
     fn placement(&self) -> Placement {
         if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
     }

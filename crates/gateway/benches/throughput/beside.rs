@@ -35,8 +35,8 @@ fn costs(proposal: &str) -> Costs {
     let mut costs = Costs::without_cache();
     for engine in beside() {
         let name = engine.description().name.clone();
-        let model = IdleEngine::from(engine).calibrate(transform).expect("the library does it");
-        costs.state(&name, model);
+        let cost = IdleEngine::from(engine).calibrate(transform).expect("the library does it");
+        costs.state(&name, cost);
     }
     costs
 }

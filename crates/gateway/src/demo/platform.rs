@@ -69,7 +69,8 @@ struct Measured {
 impl Measured {
     fn new(costs: &mut Costs) -> Self {
         let transform = transform();
-        let mut cost = |mut engine: IdleEngine| costs.of_engine(&mut engine, transform).ok();
+        let mut cost =
+            |mut engine: IdleEngine| costs.of_engine(&mut engine, transform).ok().map(|cost| cost.model);
         let software = cost(IdleEngine::new(Software::new("software")))
             .unwrap_or(CostModel { t_init: 1e3, t_block: 1e2 });
         let multibuffer =
@@ -196,7 +197,7 @@ impl Platform {
             let EngineDescription { name, is_model, .. } = engine.description().clone();
             let cost =
                 IdleEngine::from(engine).calibrate(transform).map_err(|error| wrong(error.to_string()))?;
-            engines.push(here.engine(&name, is_model, cost));
+            engines.push(here.engine(&name, is_model, cost.model));
         }
         let (about, site, peer) = (about.to_owned(), site.to_owned(), peer.to_owned());
         Ok(Self { about, proposal, tunnels, engines, site, peer })

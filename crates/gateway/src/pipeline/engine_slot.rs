@@ -4,7 +4,9 @@ mod lateness;
 
 use std::collections::VecDeque;
 
-use convoy_engine::{Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate};
+use convoy_engine::{
+    Completion, Engine, EngineDescription, MultiPacket, Outcome, Refused, RunTemplate, keep_input,
+};
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
@@ -155,7 +157,7 @@ impl EngineSlot {
         let mut kept = self.spare.pop().unwrap_or_default();
         if self.description().needs_input_kept {
             for packet in &multi_packet.packets {
-                let Some(copy) = copy_of(packet, context.pool) else {
+                let Some(copy) = keep_input(packet, context.pool) else {
                     release(context.pool, kept);
                     context.retry.put(place, multi_packet.packets, multi_packet.templates);
                     return Err("no frame was free to keep its input".to_owned());
@@ -308,25 +310,6 @@ impl EngineSlot {
         self.health = Health::Up;
         self.counters.recoveries += 1;
     }
-}
-
-/// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the same
-/// room at both ends.
-fn copy_of(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
-    let mut frame = pool.take(packet.frame.size())?;
-    frame.reset(packet.frame.headroom()).ok()?;
-    frame.append(packet.frame.len()).ok()?.copy_from_slice(&packet.frame);
-    frame.set_received_ns(packet.frame.received_ns());
-    Some(Prepared {
-        frame,
-        job: packet.job,
-        status: CryptoStatus::Pending,
-        sa: packet.sa,
-        direction: packet.direction,
-        class: packet.class,
-        reorder_index: packet.reorder_index,
-        context: packet.context,
-    })
 }
 
 /// Gives the frames back and returns the emptied vector.

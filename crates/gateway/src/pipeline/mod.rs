@@ -21,13 +21,13 @@ pub use stage::{CryptoStage, Released, StageConfig, StageError};
 use std::collections::VecDeque;
 
 use acquire::AcquireQueue;
-use convoy_engine::{Binding, EngineDescription, RunTemplate, lay_out};
+use convoy_engine::{AlgorithmCost, Binding, EngineDescription, RunTemplate, lay_out};
 use convoy_ipsec::{
     CryptoStatus, Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig,
     SaDirection, SaIndex, SaProtocol, SaView, Transform, WithoutSa,
 };
 use convoy_packet::{Frame, FramePool, Offload};
-use convoy_scheduler::{CostModel, Input};
+use convoy_scheduler::Input;
 use own_cost::OwnCost;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
@@ -227,7 +227,7 @@ impl Pipeline {
         self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
     }
 
-    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the cost models of engines that can do
+    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the costs of engines that can do
     /// a transform that is new here.
     ///
     /// # Errors
@@ -235,7 +235,7 @@ impl Pipeline {
     pub fn install(
         &mut self,
         sa: &SaConfig,
-        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> Result<SaIndex, InstallError> {
         let direction = match sa.direction {
             SaDirection::Outbound => Direction::Seal,
@@ -257,11 +257,11 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Replaces the cost models of engines for a transform: `cost` gives an engine's new one, if it has one.
+    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has one.
     pub fn set_costs(
         &mut self,
         transform: Transform,
-        cost: &dyn Fn(&EngineDescription) -> Option<CostModel>,
+        cost: &dyn Fn(&EngineDescription) -> Option<AlgorithmCost>,
     ) {
         self.stage.set_costs(transform, cost);
     }

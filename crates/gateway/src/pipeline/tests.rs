@@ -1,15 +1,15 @@
 //! Engines that fail, in every way and at any time, under the real stage.
 
 use convoy_engine::{
-    Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, Fault,
-    FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
+    AlgorithmCost, Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue,
+    Fault, FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
 };
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoStatus, Direction, FinishContext, KeyBits, KeyMaterial, Prepared, SaIndex,
     Transform,
 };
 use convoy_packet::{FramePool, FrameSize, Offload};
-use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Input, Policy, SchedulerConfig};
+use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
 
 use super::*;
 
@@ -50,6 +50,23 @@ fn at_times_of(
     config: StageConfig,
     engines: Vec<Box<dyn Engine>>,
     cost: impl Fn(&EngineDescription) -> CostModel,
+) -> CryptoStage {
+    with_sas(clock, config, engines, |engine| cost(engine).into())
+}
+
+fn with_costs(
+    config: StageConfig,
+    engines: Vec<Box<dyn Engine>>,
+    cost: impl Fn(&EngineDescription) -> AlgorithmCost,
+) -> CryptoStage {
+    with_sas(Clock::start(), config, engines, cost)
+}
+
+fn with_sas(
+    clock: Clock,
+    config: StageConfig,
+    engines: Vec<Box<dyn Engine>>,
+    cost: impl Fn(&EngineDescription) -> AlgorithmCost,
 ) -> CryptoStage {
     let mut stage = CryptoStage::new(config, EngineSet::new(engines), clock).expect("in range");
     for sa in 0..SAS {
@@ -260,7 +277,7 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
         let mut pool = FramePool::new(FRAMES, 0);
         let mut stage = stage(vec![Box::new(Software::new("good")), Box::new(Device::new())], policy);
         let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
-        stage.bind(SaIndex(1), binding, &keys(1), &|_, _| CostModel { t_init: 1.0, t_block: 1.0 });
+        stage.bind(SaIndex(1), binding, &keys(1), &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }.into());
         assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);
         let plain: Vec<Vec<u8>> =
             (0..PACKETS).filter(|n| n % SAS == 1).map(|n| packet(&mut pool, 1, n).frame.to_vec()).collect();

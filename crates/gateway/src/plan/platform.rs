@@ -264,7 +264,7 @@ fn cost_of(
     let (mut sum, mut weights) = (CostModel { t_init: 0.0, t_block: 0.0 }, 0.0);
     for (transform, bytes) in transforms {
         if engine.description().transforms.contains(transform) {
-            let (model, weight) = (costs.of_engine(&mut engine, *transform)?, *bytes as f64);
+            let (model, weight) = (costs.of_engine(&mut engine, *transform)?.model, *bytes as f64);
             sum.t_init += model.t_init * weight;
             sum.t_block += model.t_block * weight;
             weights += weight;

@@ -103,7 +103,7 @@ fn calibrated(proposal: &str) -> Result<Option<f64>, MeasureError> {
         proposal.parse().map_err(|error| MeasureError::Invalid(format!("{proposal}: {error}")))?;
     let models = rig.costs.models();
     let engines = rig.pipeline.stage().engines();
-    let all = (0..engines.len()).map(|at| models.of(engines.description(at), parsed.transform));
+    let all = (0..engines.len()).map(|at| models.of(engines.description(at), parsed.transform).model);
     let cheapest = all.min_by(|a, b| (a.t_init + LONG * a.t_block).total_cmp(&(b.t_init + LONG * b.t_block)));
     Ok(cheapest.filter(|model| model.t_block > 0.0).map(|model| BLOCK_BITS * 1e3 / model.t_block))
 }

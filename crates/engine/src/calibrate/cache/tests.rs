@@ -48,9 +48,10 @@ fn kept(folder: &Path) -> PathBuf {
     let path = folder.join("deep").join("calibration.toml");
     let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
     assert_eq!(warning, None);
-    let model =
+    let AlgorithmCost { model, handover } =
         cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     assert!(model.t_block > 0.0 && model.t_init >= 0.0);
+    assert_eq!(handover, Handover::default(), "it works on the caller's core");
     cache.save().expect("the folder can be made");
     path
 }
@@ -77,12 +78,50 @@ fn another_machines_file_is_stale_and_a_broken_one_unreadable() {
     assert!(matches!(warning, Some(CacheWarning::Stale { .. })), "{warning:?}");
     assert!(cache.known.0.is_empty());
     let text = std::fs::read_to_string(&path).expect("readable");
-    for bad in ["not toml [", "fingerprint = 7", &text.replace("t_init_ns = ", "t_init_ns = -1"), "x = 1"] {
+    let of_format = |rest: &str| format!("format = {FORMAT}\n{rest}");
+    for bad in [
+        "not toml [",
+        &of_format("fingerprint = 7"),
+        &of_format("x = 1"),
+        &text.replace("t_init_ns = ", "t_init_ns = -1"),
+        &text.replace("handover_packet_ns = ", "handover_packet_ns = -1"),
+    ] {
         std::fs::write(&path, bad).expect("writable");
         let (cache, warning) = CalibrationCache::open(Some(path.clone()));
         assert!(matches!(warning, Some(CacheWarning::Unreadable { .. })), "{bad}: {warning:?}");
         assert!(cache.known.0.is_empty());
     }
+}
+
+#[test]
+fn a_file_of_the_first_format_is_measured_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = kept(folder.path());
+    let text = std::fs::read_to_string(&path).expect("readable");
+    let is_old = |line: &&str| !line.starts_with("format") && !line.starts_with("handover");
+    let old: Vec<&str> = text.lines().filter(is_old).collect();
+    assert!(old.len() < text.lines().count());
+    std::fs::write(&path, old.join("\n")).expect("writable");
+    let (cache, warning) = CalibrationCache::open(Some(path));
+    let warning = warning.expect("it lacks what is needed").to_string();
+    assert!(warning.ends_with("(format 1, not 2), so engines are calibrated again"), "{warning}");
+    assert!(cache.known.0.is_empty());
+}
+
+#[test]
+fn a_handover_is_measured_of_an_engine_elsewhere_and_read_back() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("calibration.toml");
+    let there = || IdleEngine::new(Software::on_core("there", 0).expect("a thread"));
+    let (mut cache, _) = CalibrationCache::open(Some(path.clone()));
+    let measured = cache.cost(&mut there(), GCM).expect("software can do AES-GCM");
+    let Handover { t_init, t_packet, t_block } = measured.handover;
+    assert!([t_init, t_packet, t_block].iter().all(|ns| *ns >= 0.0), "{measured:?}");
+    assert!(measured.handover.cost(64, 5_632) > 0, "{measured:?}");
+    cache.save().expect("writable");
+    let (cache, warning) = CalibrationCache::open(Some(path));
+    assert_eq!(warning, None);
+    assert_eq!(cache.known().of(there().description(), GCM), Some(measured));
 }
 
 #[test]

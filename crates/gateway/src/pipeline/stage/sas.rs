@@ -1,14 +1,13 @@
 //! The SAs that a crypto stage knows: how they come, what they cost each engine, and how they go.
 
-use convoy_engine::{Binding, EngineDescription};
+use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
-use convoy_scheduler::CostModel;
 
 use super::{CryptoStage, StageError, StageSa};
 use crate::pipeline::trains::Algorithms;
 
 impl CryptoStage {
-    /// Makes an SA known. `cost` gives an engine's cost model for a transform that it can do, and is asked
+    /// Makes an SA known. `cost` gives an engine's cost for a transform that it can do, and is asked
     /// once per engine, transform and direction.
     ///
     /// # Errors
@@ -18,7 +17,7 @@ impl CryptoStage {
         sa: SaIndex,
         direction: Direction,
         keys: &KeyMaterial,
-        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
         self.engines.install_key(now_ns, sa, keys, &mut self.retry, &mut self.reports)?;
@@ -40,7 +39,7 @@ impl CryptoStage {
         sa: SaIndex,
         binding: Binding,
         keys: &KeyMaterial,
-        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) {
         let Some(engine) = self.engines.bind(sa, binding, keys) else { return };
         let Direction::Seal = binding.direction else { return self.note_bound(sa, engine, None) };
@@ -64,7 +63,7 @@ impl CryptoStage {
     fn algorithm(
         &mut self,
         wanted: (Transform, Direction, Option<usize>),
-        cost: &dyn Fn(&EngineDescription, Transform) -> CostModel,
+        cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> u16 {
         if let Some(at) = self.algorithms.iter().position(|known| *known == wanted) {
             return at as u16;
@@ -75,29 +74,35 @@ impl CryptoStage {
         for engine in 0..self.engines.len() {
             let does = || self.engines.description(engine).transforms.contains(&transform);
             if only.map_or_else(does, |only| only == engine) {
-                let model = cost(self.engines.description(engine), transform);
-                self.scheduler.set_cost(engine, algorithm, Some(model));
+                let cost = cost(self.engines.description(engine), transform);
+                self.set_cost(engine, algorithm, cost);
             }
         }
         algorithm
     }
 
-    /// Replaces the cost models of engines for a transform: `cost` gives an engine's new one, if it has one. A transform that no SA has
+    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has one. A transform that no SA has
     /// had yet is not known here.
     pub fn set_costs(
         &mut self,
         transform: Transform,
-        cost: &dyn Fn(&EngineDescription) -> Option<CostModel>,
+        cost: &dyn Fn(&EngineDescription) -> Option<AlgorithmCost>,
     ) {
-        for (algorithm, (known, _, only)) in (0..).zip(&self.algorithms) {
+        for algorithm in 0..self.algorithms.len() {
+            let (known, _, only) = self.algorithms[algorithm];
             for engine in (0..self.engines.len()).filter(|engine| only.is_none_or(|only| only == *engine)) {
                 let description = self.engines.description(engine);
-                let does = *known == transform && description.transforms.contains(&transform);
-                if let Some(model) = does.then(|| cost(description)).flatten() {
-                    self.scheduler.set_cost(engine, algorithm, Some(model));
+                let does = known == transform && description.transforms.contains(&transform);
+                if let Some(cost) = does.then(|| cost(description)).flatten() {
+                    self.set_cost(engine, algorithm as u16, cost);
                 }
             }
         }
+    }
+
+    fn set_cost(&mut self, engine: usize, algorithm: u16, cost: AlgorithmCost) {
+        self.scheduler.set_cost(engine, algorithm, Some(cost.model));
+        self.scheduler.set_handover(engine, algorithm, cost.handover);
     }
 
     /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.

@@ -108,7 +108,7 @@ fn a_cost_that_was_measured_takes_the_place_of_the_estimate() {
     let taken = |stage: &CryptoStage| [0, 1].map(|engine| stage.engines().counters(engine).packets);
     assert_eq!(taken(&stage), [u64::from(PACKETS), 0]);
     stage.set_costs(OTHER, &|_| panic!("no SA has had it"));
-    stage.set_costs(TRANSFORM, &|engine| Some(by(engine, "other")));
+    stage.set_costs(TRANSFORM, &|engine| Some(by(engine, "other").into()));
     run(&mut stage, &mut pool, PACKETS);
     assert_eq!(taken(&stage), [u64::from(PACKETS); 2]);
 }

@@ -61,7 +61,7 @@ pub(super) fn end_at(
 
 fn install(pipeline: &mut Pipeline, number: u8, direction: SaDirection) -> SaIndex {
     let sa = SaConfig::new(0x1001, direction, outer(number), outer(3 - number), keys(0));
-    pipeline.install(&sa, &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }).expect("its SPI is free")
+    pipeline.install(&sa, &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }.into()).expect("its SPI is free")
 }
 
 pub(super) fn packets(pipeline: &mut Pipeline, count: u32) -> Vec<Frame> {

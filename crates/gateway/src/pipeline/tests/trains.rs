@@ -232,6 +232,29 @@ fn trains_are_shared_by_the_core_and_an_engine_elsewhere_and_leave_in_order() {
     assert_eq!(pool.available(FrameSize::Small), FRAMES);
 }
 
+/// How many of forty trains of four packets an engine elsewhere is given that takes as long as the core's own, 1 ms, where it costs the
+/// core `handover` ns to give it a train.
+fn given_away(handover: f64) -> u64 {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
+    let config = StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ..StageConfig::new(scheduler) };
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good")), Box::new(Elsewhere::new())];
+    let model = CostModel { t_init: 1e6, t_block: 0.0 };
+    let mut stage = with_costs(config, engines, |_| AlgorithmCost {
+        model,
+        handover: Handover { t_init: handover, ..Handover::default() },
+    });
+    run_trains(&mut stage, &mut pool, 160);
+    stage.engines().counters(1).packets
+}
+
+#[test]
+fn a_train_stays_on_the_core_where_the_handover_is_dear_and_goes_elsewhere_where_it_is_cheap() {
+    let cheap = given_away(999_999.0);
+    assert!(cheap >= 4, "{cheap} packets");
+    assert_eq!(given_away(1e6), 0, "the core would gain nothing");
+}
+
 #[test]
 fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_nothing() {
     const PACKETS: u32 = 60;

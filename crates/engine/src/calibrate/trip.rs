@@ -1,0 +1,107 @@
+//! One multi-packet's way to an engine and back, and what it takes the engine and the caller's core.
+
+use std::hint::black_box;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use convoy_ipsec::{CryptoStatus, Direction, Prepared};
+use convoy_packet::FramePool;
+
+use super::{CALIBRATION_SA, NEXT_TICKET, TIMEOUT};
+use crate::{Completion, Engine, EngineError, MultiPacket, Outcome, Placement, keep_input};
+
+/// Readings of the clock by which its own cost is told.
+const CLOCK_READINGS: usize = 64;
+
+/// What one multi-packet took.
+pub(super) struct Trip {
+    /// Of the engine's time, by its own measure where it has one, in ns.
+    pub(super) ns: u64,
+    /// Of the time of the caller's core for an engine elsewhere, in ns: all that the caller does but wait.
+    pub(super) handover_ns: u64,
+}
+
+/// Takes multi-packets to an engine and back, as a worker does.
+pub(super) struct Traveller {
+    pub(super) pool: FramePool,
+    /// Copies of what the engine has.
+    kept: Vec<Prepared>,
+    completions: Vec<Completion>,
+    /// What it takes to read the clock twice.
+    clock_ns: u64,
+}
+
+impl Traveller {
+    /// With frames for multi-packets of so many packets, and for their copies.
+    pub(super) fn new(packets: usize) -> Self {
+        let reading = |_| Instant::now().elapsed().as_nanos() as u64;
+        Self {
+            pool: FramePool::new(2 * packets, 0),
+            kept: Vec::with_capacity(packets),
+            completions: Vec::with_capacity(1),
+            clock_ns: (0..CLOCK_READINGS).map(reading).min().unwrap_or(0),
+        }
+    }
+
+    /// Has the engine do `packets` once.
+    pub(super) fn go(
+        &mut self,
+        engine: &mut dyn Engine,
+        packets: &mut Vec<Prepared>,
+    ) -> Result<Trip, EngineError> {
+        let is_elsewhere = engine.description().placement == Placement::Lookaside;
+        if is_elsewhere {
+            write_anew(packets);
+        }
+        let ticket = NEXT_TICKET.fetch_add(1, Ordering::Relaxed);
+        let begun = Instant::now();
+        if engine.description().needs_input_kept {
+            let copies = packets.iter().map(|packet| keep_input(packet, &mut self.pool));
+            self.kept.extend(copies.map(|copy| copy.expect("as many frames as packets and their copies")));
+        }
+        let multi_packet = MultiPacket::new(ticket, CALIBRATION_SA, Direction::Seal, std::mem::take(packets));
+        let start = Instant::now();
+        engine.submit(multi_packet).map_err(|refused| refused.reason)?;
+        let given = begun.elapsed();
+        loop {
+            let polled = if is_elsewhere { Instant::now() } else { start };
+            engine.poll(&mut self.completions);
+            let elapsed = start.elapsed();
+            if let Some(done) = self.completions.drain(..).find(|done| done.multi_packet.ticket == ticket) {
+                if done.outcome == Outcome::Failed {
+                    return Err(failure(engine, "it failed during calibration"));
+                }
+                *packets = done.multi_packet.packets;
+                let ns = done.service_ns.unwrap_or(elapsed.as_nanos() as u64).max(1);
+                look_at(packets);
+                self.kept.drain(..).for_each(|packet| self.pool.give_back(packet.frame));
+                let taken = given + polled.elapsed();
+                let handover_ns = (taken.as_nanos() as u64).saturating_sub(2 * self.clock_ns);
+                return Ok(Trip { ns, handover_ns: if is_elsewhere { handover_ns } else { 0 } });
+            }
+            if elapsed > TIMEOUT {
+                return Err(failure(engine, "it did not answer during calibration"));
+            }
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Packets that a worker hands over have been written by its core, and those of the last trip by the engine's.
+fn write_anew(packets: &mut [Prepared]) {
+    for packet in packets {
+        packet.frame[..].fill(0x5c);
+        packet.status = CryptoStatus::Pending;
+    }
+}
+
+/// What a worker reads of every packet that comes back: its result and its header.
+fn look_at(packets: &[Prepared]) {
+    for packet in packets {
+        black_box((packet.status, packet.frame.first()));
+    }
+}
+
+fn failure(engine: &dyn Engine, reason: &str) -> EngineError {
+    EngineError::Device { engine: engine.description().name.clone(), reason: reason.to_owned() }
+}
