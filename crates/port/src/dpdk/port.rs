@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use convoy_dpdk::{ETHERNET_BURST, EthernetCounters, EthernetQueue};
-use convoy_packet::{Frame, FramePool, FrameSize, MacAddress, ethernet};
+use convoy_packet::{Frame, FramePool, MacAddress, ethernet};
 
 use super::heard::Heard;
 use crate::station::{Dropped, Incoming, Station, echo_reply};
+use crate::super_packet::TAILROOM;
 use crate::{Port, PortCounters, PortDescription, PortError};
 
 /// Answers of the port's own that one burst may lead to; whoever gets none asks again.
 const ANSWERS: usize = 16;
-/// Bytes of a frame's room behind a packet, for what ESP puts there.
-const TAIL_BYTES: usize = 64;
 
 /// What the port itself drops, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -113,7 +112,7 @@ impl Own {
             return;
         }
         match Incoming::read(bytes, 0, &self.station.identity) {
-            Incoming::Packet(packet, _) => match frame_of(pool, packet) {
+            Incoming::Packet(packet, _) => match pool.take_filled(packet, TAILROOM) {
                 Some(frame) => {
                     self.counters.received_packets += 1;
                     self.counters.received_bytes += frame.len() as u64;
@@ -152,15 +151,6 @@ impl Own {
             pool.give_back(frame);
         }
     }
-}
-
-fn frame_of(pool: &mut FramePool, packet: &[u8]) -> Option<Frame> {
-    let mut frame = pool.take(FrameSize::for_packet(packet.len(), TAIL_BYTES)?)?;
-    if frame.fill(packet).is_err() {
-        pool.give_back(frame);
-        return None;
-    }
-    Some(frame)
 }
 
 impl Port for DpdkPort {

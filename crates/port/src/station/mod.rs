@@ -11,9 +11,11 @@ pub(crate) mod keys;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod neighbours;
 
+#[cfg(feature = "dpdk")]
+pub(crate) use incoming::Dropped;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 pub(crate) use {
     host::Station,
     identity::{Identity, Takes},
-    incoming::{Dropped, Incoming, echo_reply},
+    incoming::{Incoming, echo_reply},
 };

@@ -14,7 +14,7 @@ pub(crate) use offload::{HEADER_BYTES, OffloadHeader};
 pub(crate) use split::{Cut, Next};
 
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
-const TAILROOM: usize = 320;
+pub(crate) const TAILROOM: usize = 320;
 
 #[cfg(test)]
 mod tests;
