@@ -180,12 +180,12 @@ impl CryptoStage {
             lay_out(templates, packets, &mut |iv| self.random.fill_bytes(iv));
             templates.clear();
         }
-        if given.is_here && !self.trains.are_out(direction) {
-            self.process_here(now_ns, &given.train, packets);
-            if packets.iter().all(|packet| packet.status != CryptoStatus::Pending) {
-                released.of(direction).append(packets);
-                return true;
-            }
+        if given.is_here
+            && !self.trains.are_out(direction)
+            && self.process_here(now_ns, &given.train, packets)
+        {
+            released.of(direction).append(packets);
+            return true;
         }
         let buffer = self.trains.buffer();
         let packets = std::mem::replace(packets, buffer);
@@ -275,20 +275,22 @@ impl CryptoStage {
         if !given.is_here {
             return self.send_train(now_ns, given, train, pool);
         }
-        self.process_here(now_ns, &given.train, &mut train.packets);
-        if train.packets.iter().any(|packet| packet.status == CryptoStatus::Pending) {
-            self.retry.trains.push_front(train);
-        } else {
+        if self.process_here(now_ns, &given.train, &mut train.packets) {
             self.release_train(train.place, train.packets, released);
+        } else {
+            self.retry.trains.push_front(train);
         }
     }
 
-    /// Has an engine on this core do those packets of a train that are not done. One that leaves some undone has failed.
-    fn process_here(&mut self, now_ns: u64, train: &GivenTrain, packets: &mut [Prepared]) {
+    /// Has an engine on this core do those packets of a train that are not done; whether all are done then. One that leaves some undone
+    /// has failed.
+    fn process_here(&mut self, now_ns: u64, train: &GivenTrain, packets: &mut [Prepared]) -> bool {
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
-        let Some(in_place) = self.engines.in_place(train.engine) else { return };
         let is_pending = |packet: &Prepared| packet.status == CryptoStatus::Pending;
+        let Some(in_place) = self.engines.in_place(train.engine) else {
+            return !packets.iter().any(is_pending);
+        };
         let pending = packets.iter().filter(|packet| is_pending(packet)).count();
         if pending == packets.len() {
             in_place.process(packets);
@@ -301,13 +303,14 @@ impl CryptoStage {
             self.engines.fail_in_place(now_ns, train.engine, packets, &mut self.retry, &mut self.reports);
             // Nothing may be given to it before the reports are read.
             self.scheduler.set_available(train.engine, false);
-            return;
+            return false;
         }
         self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
         self.scheduler.note_done_here(train, measured);
         let service_ns = measured.unwrap_or(train.predicted);
         self.inline_ns += service_ns;
         self.engines.note_in_place(train.engine, pending as u64, service_ns);
+        true
     }
 
     fn send_train(&mut self, now_ns: u64, given: &Given, train: Failed, pool: &mut FramePool) {

@@ -126,6 +126,11 @@ impl CryptoStage {
         std::mem::take(&mut self.retired)
     }
 
+    /// Whether there are such SAs.
+    pub(in crate::pipeline) fn has_retired(&self) -> bool {
+        !self.retired.is_empty()
+    }
+
     pub(in crate::pipeline) fn forget(&mut self, sa: SaIndex) {
         self.sas[sa.0 as usize] = None;
         self.engines.remove_key(sa);
