@@ -7,12 +7,6 @@
 
 #include <string.h>
 
-/* What AEADs work with; it holds keystream, so whoever has one wipes it. */
-union context {
-        struct gcm_context_data gcm;
-        struct chacha20_poly1305_context_data chacha;
-};
-
 static void gcm(IMB_MGR *mgr, const struct convoy_mb_key *key, int seal, struct gcm_context_data *context,
                 const struct convoy_mb_job *job, uint8_t *tag)
 {
@@ -108,14 +102,15 @@ static int is_equal(const uint8_t *one, const uint8_t *other, size_t len)
         return difference == 0;
 }
 
-/* With the packet's own tag, written or compared; `tag` is room for one. */
-static void aead_one(struct convoy_mb *mb, union context *context, struct convoy_mb_job *job, uint8_t *tag)
+/* With the packet's own tag, written or compared. */
+static void aead_one(struct convoy_mb *mb, struct convoy_mb_job *job)
 {
+        uint8_t tag[16];
         if (job->seal) {
-                aead(mb, context, job, job->tag);
+                aead(mb, &mb->context, job, job->tag);
                 job->state = S_DONE;
         } else {
-                aead(mb, context, job, tag);
+                aead(mb, &mb->context, job, tag);
                 job->state = is_equal(tag, job->tag, job->tag_len) ? S_DONE : S_MISMATCH;
         }
 }

@@ -1,8 +1,8 @@
 /* A flat interface over ipsec-mb, so that the layout of its structures comes from its own header.
  *
- * One call does a burst of packets, each under its own key: AES-GCM and AES-GMAC by the direct functions, which on one
- * core are faster than jobs; ChaCha20-Poly1305 by jobs, where it is the other way round; and ciphers with a hash by jobs,
- * which fill the lanes of the multi-buffer code, whatever their keys: lanes are flushed once, at the end. The library's
+ * AEADs are done a packet at a time: AES-GCM and AES-GMAC by the direct functions, which on one core are faster than jobs, and
+ * ChaCha20-Poly1305 by jobs, where it is the other way round. A burst of ciphers with a hash, each packet under its own key, is one
+ * call: their jobs fill the lanes of the multi-buffer code, whatever their keys, and lanes are flushed once, at the end. The library's
  * burst interface takes 5 % less at 64 bytes and no less from 512 on, but refuses all for one bad job and wants a session
  * per job since 1.4. */
 
@@ -12,6 +12,7 @@
 #include <intel-ipsec-mb.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum cipher { C_NULL, C_GCM, C_GMAC, C_CHACHA, C_CBC, C_CTR, C_3DES, C_DES };
 enum hash { H_NONE, H_MD5, H_SHA1, H_SHA256, H_SHA384, H_SHA512 };
@@ -26,10 +27,16 @@ struct convoy_mb_job {
         uint32_t cipher_start, cipher_len;
         uint32_t auth_start, auth_len;
         uint8_t nonce_len, aad_len, state, seal;
-        uint8_t cipher, key_len, tag_len, unused; /* as in `key`, whose own line then is not read */
+        uint8_t cipher, key_len, tag_len, unused; /* as in `key` */
 };
 
 enum state { S_REFUSED, S_DONE, S_MISMATCH };
+
+/* What AEADs work with. It holds keystream, so it is wiped after each burst. */
+union context {
+        struct gcm_context_data gcm;
+        struct chacha20_poly1305_context_data chacha;
+};
 
 struct convoy_mb_key {
         struct gcm_key_data gcm;
@@ -47,6 +54,7 @@ struct convoy_mb {
         IMB_MGR *best;   /* as the library chose for this processor */
         IMB_MGR *chacha; /* as `best`; nothing but ChaCha20-Poly1305 is in it, so that a job is done when it is submitted */
         IMB_MGR *sha;    /* hashes by the processor's SHA instructions where `best` does not; else NULL */
+        union context context;
 };
 
 static inline int is_aead(uint32_t cipher)

@@ -2,9 +2,13 @@
 
 #![allow(unsafe_code)]
 
+mod aead;
+
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::{NonNull, null};
+
+use aead::Aeads;
 
 use crate::{Cipher, Descriptor, Hash, Job, Results, TAG_BYTES, Unavailable};
 
@@ -52,11 +56,11 @@ unsafe extern "C" {
 #[derive(Debug)]
 pub struct Manager {
     raw: NonNull<RawManager>,
+    aeads: Aeads,
     /// Kept from burst to burst, so that none allocates.
     jobs: Vec<Descriptor>,
-    /// Of jobs whose tag has no place in the packet, by job.
+    /// By job.
     tags: Vec<[u8; TAG_BYTES]>,
-    has_tags: bool,
 }
 
 // SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use exclusive. What `jobs` points
@@ -75,7 +79,7 @@ pub struct Key {
 // SAFETY: a key is plain memory that is only read after it was made.
 unsafe impl Send for Key {}
 
-/// Jobs that will be done together.
+/// Jobs that are done together: those of AEADs, which gain nothing by it, [at once](Self::aead), all others in [`run`](Self::run).
 #[derive(Debug)]
 pub struct Burst<'m, 'p> {
     manager: &'m mut Manager,
@@ -131,12 +135,15 @@ impl Manager {
         let mut why = null();
         // SAFETY: `why` is written with a literal; null is handled.
         let raw = NonNull::new(unsafe { convoy_mb_new(&raw mut why) });
-        raw.map(|raw| Self { raw, jobs: Vec::new(), tags: Vec::new(), has_tags: false }).ok_or_else(|| {
-            Unavailable {
+        let Some(raw) = raw else {
+            return Err(Unavailable {
                 reason: format!("ipsec-mb {found} does not work on this processor: {}", text(why)),
                 remedy: "use the software engine".to_owned(),
-            }
-        })
+            });
+        };
+        // SAFETY: the manager was just made, and is freed with this structure.
+        let aeads = unsafe { Aeads::new(raw) };
+        Ok(Self { raw, aeads, jobs: Vec::new(), tags: Vec::new() })
     }
 
     /// The library's version and the instructions that are used.
@@ -185,7 +192,6 @@ impl Manager {
     /// An empty burst.
     pub fn burst<'p>(&mut self) -> Burst<'_, 'p> {
         self.jobs.clear();
-        self.has_tags = false;
         Burst { manager: self, packets: PhantomData }
     }
 
@@ -216,50 +222,53 @@ impl Manager {
 }
 
 impl<'m, 'p> Burst<'m, 'p> {
-    /// Adds a job under a key: to seal or to open. `false` if it is an AEAD's and its tag has no place inside the packet; then it is
-    /// not added.
+    /// Adds a job under a key: to seal or to open. `false` if it is an AEAD's; then it is not added.
     #[inline]
     pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) -> bool {
-        let Job { mut descriptor, packet_len, .. } = job;
         if key.cipher.is_aead() {
-            let start = (descriptor.tag as usize).wrapping_sub(descriptor.packet as usize);
-            if descriptor.tag.is_null() || start > packet_len || packet_len - start < usize::from(key.tag_len)
-            {
-                return false;
-            }
-        } else {
-            descriptor.tag = std::ptr::null_mut();
-            self.manager.has_tags = true;
+            return false;
         }
-        descriptor.key = key.raw.as_ptr().cast();
-        descriptor.seal = seal.into();
-        descriptor.cipher = key.cipher as u8;
-        descriptor.key_len = key.len;
-        descriptor.tag_len = key.tag_len;
+        let descriptor = Descriptor { tag: std::ptr::null_mut(), ..job.descriptor.under(key, seal) };
         self.manager.jobs.push(descriptor);
         true
     }
 
-    /// Does all jobs, in place, before it returns.
+    /// Does all jobs that were pushed, in place, before it returns.
     pub fn run(self) -> Results<'m> {
         let Self { manager, .. } = self;
-        let Manager { jobs, tags, .. } = manager;
-        if manager.has_tags {
+        let Manager { raw, aeads, jobs, tags } = manager;
+        aeads.wipe();
+        if !jobs.is_empty() {
             tags.resize(tags.len().max(jobs.len()), [0; TAG_BYTES]);
-            for (job, tag) in jobs.iter_mut().zip(tags.iter_mut()).filter(|(job, _)| job.tag.is_null()) {
+            for (job, tag) in jobs.iter_mut().zip(tags.iter_mut()) {
                 job.tag = tag.as_mut_ptr();
             }
+            // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it does its key, nonce and
+            // additional data; its tag is one of `tags`, which do not move; `burst` left no older ones; `Descriptor` has the layout of
+            // the shim's structure; the manager is alive, and the call keeps no pointer.
+            unsafe { convoy_mb_process(raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
         }
-        // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it does its key, nonce and
-        // additional data; so was the tag's place, or it is one of `tags`, which do not move; `burst` left no older ones; `Descriptor` has the layout of the shim's structure; the manager is alive, and the
-        // call keeps no pointer.
-        unsafe { convoy_mb_process(manager.raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
-        Results { jobs, tags: if manager.has_tags { tags } else { &[] } }
+        Results { jobs, tags }
+    }
+}
+
+impl Descriptor {
+    #[inline]
+    fn under(self, key: &Key, seal: bool) -> Self {
+        Self {
+            key: key.raw.as_ptr().cast(),
+            seal: seal.into(),
+            cipher: key.cipher as u8,
+            key_len: key.len,
+            tag_len: key.tag_len,
+            ..self
+        }
     }
 }
 
 impl Drop for Manager {
     fn drop(&mut self) {
+        self.aeads.wipe();
         // SAFETY: it came from `convoy_mb_new` and is freed once.
         unsafe { convoy_mb_free(self.raw.as_ptr()) }
     }

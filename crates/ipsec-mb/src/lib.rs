@@ -91,7 +91,7 @@ struct Descriptor {
     key: *const u8,
     nonce: *const u8,
     aad: *const u8,
-    /// Null until the burst is run, where the tag has no place in the packet.
+    /// The packet's own place for an AEAD's tag; else null until the burst is run.
     tag: *mut u8,
     cipher_start: u32,
     cipher_len: u32,
@@ -105,13 +105,6 @@ struct Descriptor {
     key_len: u8,
     tag_len: u8,
     unused: u8,
-}
-
-impl Descriptor {
-    /// Whether the tag has a place in the packet.
-    fn has_place(&self) -> bool {
-        [Cipher::Gcm, Cipher::Gmac, Cipher::ChaCha20Poly1305].iter().any(|aead| *aead as u8 == self.cipher)
-    }
 }
 
 /// Where a job's nonce and additional data stand; so many bytes of each are in use.
@@ -182,18 +175,16 @@ impl<'p> Job<'p> {
     #[inline]
     #[must_use]
     pub fn with_tag_at(mut self, start: usize) -> Self {
-        // What lies outside is refused when the job is pushed and the tag's length is known.
+        // What lies outside is refused when the tag's length is known.
         self.descriptor.tag = self.descriptor.packet.wrapping_add(start.min(self.packet_len));
         self
     }
 }
 
-/// How a job ended.
+/// How an AEAD's job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// The library refused it; the packet is as it was.
-    Refused,
-    /// It was done. Where the tag stands in the packet, it was written, or is the right one.
+    /// The tag was written, or is the right one.
     Done,
     /// The tag in the packet is not the right one; the packet's bytes are deciphered.
     Mismatch,
@@ -207,19 +198,9 @@ pub struct Results<'m> {
 }
 
 impl<'m> Results<'m> {
-    /// How a job ended; `None` for one that was never pushed.
-    #[inline]
-    pub fn ended(&self, job: usize) -> Option<Ended> {
-        self.jobs.get(job).map(|job| match job.state {
-            1 => Ended::Done,
-            2 => Ended::Mismatch,
-            _ => Ended::Refused,
-        })
-    }
-
-    /// The tag of a job that was done and is no AEAD's.
+    /// The tag of a job; `None` if the library refused it, and its packet is as it was.
     pub fn tag(&self, job: usize) -> Option<&'m [u8]> {
-        let done = self.jobs.get(job).filter(|job| job.state == 1 && !job.has_place())?;
+        let done = self.jobs.get(job).filter(|job| job.state == 1)?;
         self.tags.get(job)?.get(..usize::from(done.tag_len))
     }
 }

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::marker::PhantomData;
 
-use crate::{Cipher, Hash, Job, Results, Unavailable};
+use crate::{Cipher, Ended, Hash, Job, Results, Unavailable};
 
 /// Never made.
 #[derive(Debug)]
@@ -61,7 +61,19 @@ impl Manager {
     }
 }
 
+impl Key {
+    /// Never called.
+    pub fn prefetch(&self) {
+        match self.0 {}
+    }
+}
+
 impl<'m, 'p> Burst<'m, 'p> {
+    /// Never called.
+    pub fn aead(&mut self, _: Job<'_>, _: &Key, _: bool) -> Option<Ended> {
+        match self.0 {}
+    }
+
     /// Never called.
     pub fn push(&mut self, _: Job<'p>, _: &'p Key, _: bool) -> bool {
         match self.0 {}

@@ -1,14 +1,16 @@
 //! The library with the keys of one thread: packets in, the same with their results out.
 
 mod aead;
+mod runs;
 
 use convoy_ipsec::{
     Aead, Cipher, CryptoJob, CryptoStatus, Direction, Integrity, KeyMaterial, Prepared, SaIndex, Transform,
 };
 use convoy_ipsec_mb as mb;
+use convoy_packet::prefetch;
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::interface::is_one_run;
+use self::runs::{Run, Work};
 use crate::software::KeyTable;
 use crate::{EngineError, MultiPacket};
 
@@ -106,36 +108,54 @@ impl Core {
     /// What has no keys stays as it is.
     pub(super) fn process(&mut self, work: &mut (impl Work + ?Sized)) {
         self.arranged.clear();
+        let mut is_chained = false;
         let mut burst = self.manager.burst();
-        for Run { sa, direction, packets } in work.runs() {
+        for Run { sa, direction, packets, ahead } in work.runs() {
+            if let Some(entry) = ahead.far.and_then(|sa| self.keys.get(sa.0 as usize)) {
+                prefetch(entry);
+            }
+            if let Some(Some(keys)) = ahead.near.and_then(|sa| self.keys.get(sa.0 as usize)) {
+                keys.key.prefetch();
+            }
             let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
             let seal = direction == Direction::Seal;
-            if let Transform::Aead(_) = keys.transform {
-                packets.iter_mut().for_each(|packet| aead::give(&mut burst, keys, seal, packet));
-            } else {
+            if !matches!(keys.transform, Transform::Aead(_)) {
+                is_chained = true;
                 give(&mut burst, keys, seal, packets, &mut self.arranged);
+            } else if !aead::process(&mut burst, &keys.key, seal, packets) {
+                do_refused(&self.reference, sa, direction, packets);
             }
         }
         let results = burst.run();
-        let (mut given, mut arranged) = (0, self.arranged.iter());
-        for Run { sa, direction, packets } in work.runs() {
-            let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
-            let mut refused = false;
-            if let Transform::Aead(_) = keys.transform {
-                for packet in packets.iter_mut() {
-                    refused |= !aead::conclude(packet, &results, &mut given);
-                }
-            } else {
-                let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
-                for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
-                    let tag = if arranged.is_given { results.tag(given) } else { None };
-                    given += usize::from(arranged.is_given);
-                    refused |= !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal);
-                }
-            }
-            if refused {
-                do_refused(&self.reference, sa, direction, packets);
-            }
+        if is_chained {
+            conclude_all(&self.keys, &self.reference, &self.arranged, &results, work);
+        }
+    }
+}
+
+/// Writes what became of packets that are not of AEADs.
+fn conclude_all(
+    keys: &[Option<MbKeys>],
+    reference: &KeyTable,
+    arranged: &[Arranged],
+    results: &mb::Results<'_>,
+    work: &mut (impl Work + ?Sized),
+) {
+    let (mut given, mut arranged) = (0, arranged.iter());
+    for Run { sa, direction, packets, .. } in work.runs() {
+        let Some(Some(keys)) = keys.get(sa.0 as usize) else { continue };
+        if let Transform::Aead(_) = keys.transform {
+            continue;
+        }
+        let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
+        let mut refused = false;
+        for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
+            let tag = if arranged.is_given { results.tag(given) } else { None };
+            given += usize::from(arranged.is_given);
+            refused |= !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal);
+        }
+        if refused {
+            do_refused(reference, sa, direction, packets);
         }
     }
 }
@@ -146,41 +166,6 @@ fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: 
     let Some(keys) = reference.get(sa) else { return };
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending) {
         keys.run(direction, std::slice::from_mut(packet));
-    }
-}
-
-/// Packets of one SA and direction.
-pub(super) struct Run<'a> {
-    sa: SaIndex,
-    direction: Direction,
-    packets: &'a mut [Prepared],
-}
-
-/// What is done together.
-pub(super) trait Work {
-    /// Its runs, the same each time.
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
-}
-
-impl Work for MultiPacket {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
-        self.packets.runs()
-    }
-}
-
-impl Work for [MultiPacket] {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
-        self.iter_mut().flat_map(MultiPacket::runs)
-    }
-}
-
-impl Work for [Prepared] {
-    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
-        self.chunk_by_mut(is_one_run).map(|packets| Run {
-            sa: packets[0].sa,
-            direction: packets[0].direction,
-            packets,
-        })
     }
 }
 

@@ -33,10 +33,9 @@ fn the_library_knows_the_gcm_specifications_second_case() {
     }
     let mut work = |packet: &mut [u8], seal| {
         let mut burst = manager.burst();
-        assert!(burst.push(gcm(packet), &key, seal));
-        let results = burst.run();
-        assert!(results.ended(1).is_none() && results.tag(0).is_none());
-        results.ended(0).expect("it was pushed")
+        let ended = burst.aead(gcm(packet), &key, seal).expect("the tag has a place");
+        assert!(burst.run().tag(0).is_none());
+        ended
     };
     assert_eq!(work(&mut packet, true), Ended::Done);
     assert_eq!(
@@ -86,18 +85,24 @@ fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
     let nonce_len = |at: usize| if at % 3 == 1 { 12 } else { 16 };
     let fresh = || (0..40).map(|at| vec![at as u8; 16 + 16 * (at * 7 % 50)]).collect::<Vec<_>>();
     let (mut alone, mut together) = (fresh(), fresh());
-    let mut work = |packets: &mut [Vec<u8>], first: usize| -> Vec<Option<Vec<u8>>> {
-        let count = packets.len();
+    let mut work = |packets: &mut [Vec<u8>], first: usize| -> Vec<Vec<u8>> {
+        let mut given = 0;
         let mut burst = manager.burst();
         for (at, packet) in (first..).zip(packets) {
             let len = packet.len();
             let body = if at % 3 == 1 { len - 16 } else { len };
             let job =
                 Job::new(packet, (0, body), (0, body), inputs(&[3; 16], nonce_len(at), 0)).expect("inside");
-            assert!(burst.push(job.with_tag_at(body), &keys[at], at % 2 == 0));
+            let (job, seal) = (job.with_tag_at(body), at % 2 == 0);
+            if at % 3 == 1 {
+                assert!(burst.aead(job, &keys[at], seal).is_some());
+            } else {
+                assert!(burst.push(job, &keys[at], seal));
+                given += 1;
+            }
         }
         let results = burst.run();
-        (0..count).map(|at| results.tag(at).map(<[u8]>::to_vec)).collect()
+        (0..given).map(|at| results.tag(at).expect("done").to_vec()).collect()
     };
     let tags: Vec<_> = (0..40).flat_map(|at| work(&mut alone[at..=at], at)).collect();
     assert_eq!(work(&mut together, 0), tags);
@@ -115,7 +120,6 @@ fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it
     }
     let results = burst.run();
     assert_eq!([0, 1, 2].map(|at| results.tag(at).is_some()), [true, false, true]);
-    assert_eq!(results.ended(1), Some(Ended::Refused));
     assert_eq!(packets[1], [2; 17]);
 }
 
@@ -134,8 +138,11 @@ fn jobs_outside_their_packet_and_lengths_that_no_algorithm_has_are_refused() {
             Some(start) => job.with_tag_at(start),
             None => job,
         };
-        assert!(!manager.burst().push(job, &key, true), "{tag_at:?}");
+        assert_eq!(manager.burst().aead(job, &key, true), None, "{tag_at:?}");
     }
+    let chained = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    assert_eq!(manager.burst().aead(self::job(&mut packet).with_tag_at(0), &chained, true), None);
+    assert!(!manager.burst().push(self::job(&mut packet), &key, true), "it is an AEAD's");
     let bad = [
         (Cipher::Cbc, Hash::Sha1, 12, 17, 20),
         (Cipher::Cbc, Hash::Sha1, 20, 16, 20),
@@ -167,12 +174,39 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let nonce_len = if hash == Hash::None { 12 } else { 16 };
         let job =
             Job::new(&mut packet, (24, 64), (0, 88), inputs(&[0; 16], nonce_len, aad_len)).expect("inside");
-        assert!(burst.push(job.with_tag_at(88), &key, true));
-        if let Some(tag) = burst.run().tag(0).map(<[u8]>::to_vec) {
-            packet[88..88 + tag_len].copy_from_slice(&tag[..tag_len]);
+        let job = job.with_tag_at(88);
+        if hash == Hash::None {
+            assert_eq!(burst.aead(job, &key, true), Some(Ended::Done));
+        } else {
+            assert!(burst.push(job, &key, true));
+            let tag = burst.run().tag(0).expect("done").to_vec();
+            packet[88..88 + tag_len].copy_from_slice(&tag);
         }
         for sealed in memory.chunks(STRIDE) {
             assert_eq!(sealed[..88 + tag_len], packet[..88 + tag_len], "{cipher:?}");
         }
+    }
+}
+
+#[test]
+fn aes_gcm_opens_what_it_sealed_and_sees_a_change_of_each_byte_of_the_tag() {
+    let mut manager = Manager::new().expect("the library is installed");
+    for (key_len, tag_len) in [(16, 8), (16, 12), (16, 16), (24, 16), (32, 8), (32, 12), (32, 16)] {
+        let key =
+            manager.key(Cipher::Gcm, Hash::None, tag_len, &[9; 32][..key_len], &[]).expect("good lengths");
+        let mut packet = [0x5c; 24 + 16];
+        let mut work = |packet: &mut [u8], seal| {
+            let job = Job::new(packet, (0, 24), (0, 0), inputs(&[3; 16], 12, 8)).expect("inside");
+            manager.burst().aead(job.with_tag_at(24), &key, seal)
+        };
+        assert_eq!(work(&mut packet, true), Some(Ended::Done));
+        assert_eq!(packet[24 + tag_len..], [0x5c; 16][tag_len..], "{key_len} {tag_len}");
+        for at in 24..24 + tag_len {
+            let mut changed = packet;
+            changed[at] ^= 0x80;
+            assert_eq!(work(&mut changed, false), Some(Ended::Mismatch), "{key_len} {tag_len} {at}");
+        }
+        assert_eq!(work(&mut packet, false), Some(Ended::Done), "{key_len} {tag_len}");
+        assert_eq!(packet[..24], [0x5c; 24], "{key_len} {tag_len}");
     }
 }

@@ -1,0 +1,110 @@
+//! What is done together, cut into packets that have the same keys.
+
+use convoy_ipsec::{Direction, Prepared, SaIndex};
+
+use crate::MultiPacket;
+use crate::interface::is_one_run;
+
+/// With many SAs keys come from far: those of so many packets or multi-packets ahead are fetched,
+const NEAR: usize = 3;
+/// and so far ahead the entries that say where they are.
+const FAR: usize = 8;
+
+/// Packets of one SA and direction.
+pub(crate) struct Run<'a> {
+    pub(crate) sa: SaIndex,
+    pub(crate) direction: Direction,
+    pub(crate) packets: &'a mut [Prepared],
+    pub(crate) ahead: Ahead,
+}
+
+/// SAs whose keys will be wanted soon, and those whose keys will be wanted after them.
+#[derive(Clone, Copy)]
+pub(crate) struct Ahead {
+    pub(crate) near: Option<SaIndex>,
+    pub(crate) far: Option<SaIndex>,
+}
+
+impl Ahead {
+    fn of<T>(rest: &[T], sa: impl Fn(&T) -> SaIndex) -> Self {
+        Self { near: rest.get(NEAR - 1).map(&sa), far: rest.get(FAR - 1).map(&sa) }
+    }
+
+    fn or(self, other: Self) -> Self {
+        Self { near: self.near.or(other.near), far: self.far.or(other.far) }
+    }
+}
+
+/// What is done together.
+pub(crate) trait Work {
+    /// Its runs, the same each time.
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>>;
+}
+
+impl Work for MultiPacket {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        self.packets.runs()
+    }
+}
+
+impl Work for [MultiPacket] {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let (first, behind) = std::mem::take(&mut rest).split_first_mut()?;
+            rest = behind;
+            let ahead = Ahead::of(rest, |multi_packet| multi_packet.sa);
+            Some(first.runs().map(move |run| Run { ahead: run.ahead.or(ahead), ..run }))
+        })
+        .flatten()
+    }
+}
+
+impl Work for [Prepared] {
+    fn runs(&mut self) -> impl Iterator<Item = Run<'_>> {
+        let mut rest = self;
+        std::iter::from_fn(move || {
+            let (sa, direction) = rest.first().map(|packet| (packet.sa, packet.direction))?;
+            let len = 1 + rest.windows(2).take_while(|pair| is_one_run(&pair[0], &pair[1])).count();
+            let (packets, behind) = std::mem::take(&mut rest).split_at_mut(len);
+            rest = behind;
+            let ahead = Ahead::of(rest, |packet| packet.sa);
+            Some(Run { sa, direction, packets, ahead })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::FramePool;
+
+    use super::*;
+    use crate::calibrate::sample_packet;
+
+    fn packets(sas: &[u32]) -> Vec<Prepared> {
+        let mut pool = FramePool::new(sas.len(), 0);
+        let transform = crate::transforms()[0];
+        let packet = |sa: &u32| Prepared { sa: SaIndex(*sa), ..sample_packet(&mut pool, transform, 64) };
+        sas.iter().map(packet).collect()
+    }
+
+    fn seen(work: &mut (impl Work + ?Sized)) -> Vec<(u32, usize, Option<u32>)> {
+        work.runs().map(|run| (run.sa.0, run.packets.len(), run.ahead.near.map(|sa| sa.0))).collect()
+    }
+
+    #[test]
+    fn packets_behind_one_another_with_the_same_keys_are_one_run() {
+        let mut packets = packets(&[7, 7, 8, 7, 9, 9]);
+        packets[5].direction = Direction::Open;
+        let runs = [(7, 2, Some(9)), (8, 1, Some(9)), (7, 1, None), (9, 1, None), (9, 1, None)];
+        assert_eq!(seen(&mut packets[..]), runs);
+        assert!(seen(&mut packets[..0]).is_empty());
+    }
+
+    #[test]
+    fn keys_are_wanted_some_packets_ahead_and_their_entries_earlier() {
+        let mut packets = packets(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
+        let first = packets.runs().next().expect("there are packets").ahead;
+        assert_eq!((first.near, first.far), (Some(SaIndex(NEAR as u32)), Some(SaIndex(FAR as u32))));
+    }
+}

@@ -1,0 +1,155 @@
+//! AEADs, a packet at a time: AES-GCM by the library's own functions without the shim between, the others by the shim.
+
+use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+use std::ptr::NonNull;
+
+use super::{Burst, Key, RawKey, RawManager};
+use crate::{Cipher, Descriptor, Ended, Job};
+
+/// Bytes of the longest tag of an AEAD.
+const LONGEST_TAG: usize = 16;
+/// Bytes of a cache line.
+const LINE_BYTES: usize = 64;
+/// Lines of a key that a short packet by AES-GCM reads first.
+const KEY_LINES: usize = 4;
+
+#[repr(C)]
+struct RawContext {
+    _opaque: [u8; 0],
+}
+
+/// The library's `aes_gcm_enc_dec_t`. Its first argument is the expanded key, with which the shim's structure begins.
+type Gcm = unsafe extern "C" fn(
+    key: *const RawKey,
+    context: *mut RawContext,
+    out: *mut u8,
+    from: *const u8,
+    len: u64,
+    nonce: *const u8,
+    aad: *const u8,
+    aad_len: u64,
+    tag: *mut u8,
+    tag_len: u64,
+);
+
+unsafe extern "C" {
+    fn convoy_mb_context(manager: *mut RawManager) -> *mut RawContext;
+    fn convoy_mb_wipe(manager: *mut RawManager);
+    fn convoy_mb_gcm(manager: *const RawManager, key_len: u32, seal: u32) -> Gcm;
+    fn convoy_mb_aead(manager: *mut RawManager, job: *mut Descriptor);
+}
+
+/// What AEADs of one manager work with.
+#[derive(Debug)]
+pub(super) struct Aeads {
+    manager: NonNull<RawManager>,
+    context: *mut RawContext,
+    /// To open and to seal, each by keys of 16, 24 and 32 bytes.
+    gcm: [[Gcm; 3]; 2],
+    /// Whether the context may hold keystream.
+    is_used: bool,
+}
+
+impl Aeads {
+    /// Those of a manager.
+    ///
+    /// # Safety
+    /// The manager outlives them.
+    pub(super) unsafe fn new(manager: NonNull<RawManager>) -> Self {
+        // SAFETY: the manager is alive; the shim has a function for each length.
+        let gcm = |seal| [16, 24, 32].map(|len| unsafe { convoy_mb_gcm(manager.as_ptr(), len, seal) });
+        // SAFETY: the manager is alive.
+        let context = unsafe { convoy_mb_context(manager.as_ptr()) };
+        Self { manager, context, gcm: [gcm(0), gcm(1)], is_used: false }
+    }
+
+    /// Wipes the context, which holds keystream.
+    #[inline]
+    pub(super) fn wipe(&mut self) {
+        if std::mem::take(&mut self.is_used) {
+            // SAFETY: the manager is alive.
+            unsafe { convoy_mb_wipe(self.manager.as_ptr()) };
+        }
+    }
+}
+
+impl Key {
+    /// Has the processor fetch what a short packet by an AEAD reads of the key: with many SAs it comes from far.
+    #[inline]
+    pub fn prefetch(&self) {
+        let key = self.raw.as_ptr().cast::<i8>();
+        for line in 0..KEY_LINES {
+            // SAFETY: a prefetch reads nothing that the program could see, and the processor has it if it has SSE, as all of x86-64 do.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(key.wrapping_add(LINE_BYTES * line)) };
+        }
+    }
+}
+
+impl Burst<'_, '_> {
+    /// Seals or opens by an AEAD, in place, before it returns: the tag is written at its place, or compared with what stands there. `None`, with
+    /// nothing done, if the tag has no place inside the packet, or if the key is no AEAD's.
+    #[inline]
+    pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<Ended> {
+        let Job { descriptor, packet_len, .. } = job;
+        let start = (descriptor.tag as usize).wrapping_sub(descriptor.packet as usize);
+        if descriptor.tag.is_null() || start > packet_len || packet_len - start < usize::from(key.tag_len) {
+            return None;
+        }
+        let aeads = &mut self.manager.aeads;
+        aeads.is_used = true;
+        if key.cipher != Cipher::Gcm {
+            return key.cipher.is_aead().then(|| by_shim(aeads, descriptor.under(key, seal)));
+        }
+        let by_length = &aeads.gcm[usize::from(seal)];
+        let gcm = match key.len {
+            16 => by_length[0],
+            24 => by_length[1],
+            _ => by_length[2],
+        };
+        let mut computed = [0; LONGEST_TAG];
+        let tag = if seal { descriptor.tag } else { computed.as_mut_ptr() };
+        // SAFETY: the ranges were checked against the packet when the job was made, and the tag's place above, where `computed` has room
+        // for any; nonce and additional data are borrowed, with room for what the library reads; the key is alive and was expanded for
+        // AES-GCM with this length; the context is the manager's, which is exclusively borrowed. The call keeps no pointer.
+        unsafe {
+            let body = descriptor.packet.add(descriptor.cipher_start as usize);
+            gcm(
+                key.raw.as_ptr(),
+                aeads.context,
+                body,
+                body,
+                descriptor.cipher_len.into(),
+                descriptor.nonce,
+                descriptor.aad,
+                descriptor.aad_len.into(),
+                tag,
+                key.tag_len.into(),
+            );
+        }
+        if seal {
+            return Some(Ended::Done);
+        }
+        // SAFETY: the tag's place was checked, and the packet is borrowed.
+        let received = unsafe { std::slice::from_raw_parts(descriptor.tag, key.tag_len.into()) };
+        Some(if is_equal(&computed, received) { Ended::Done } else { Ended::Mismatch })
+    }
+}
+
+/// AES-GMAC and ChaCha20-Poly1305.
+fn by_shim(aeads: &mut Aeads, mut job: Descriptor) -> Ended {
+    // SAFETY: as for AES-GCM; `Descriptor` has the layout of the shim's structure.
+    unsafe { convoy_mb_aead(aeads.manager.as_ptr(), &raw mut job) };
+    if job.state == 1 { Ended::Done } else { Ended::Mismatch }
+}
+
+/// In constant time. Tags are of 8, 12 or 16 bytes, and nearly all of 16.
+#[inline]
+fn is_equal(computed: &[u8; LONGEST_TAG], received: &[u8]) -> bool {
+    if let Ok(received) = <[u8; LONGEST_TAG]>::try_from(received) {
+        return u128::from_ne_bytes(*computed) ^ u128::from_ne_bytes(received) == 0;
+    }
+    let words = computed.as_chunks::<4>().0.iter().zip(received.as_chunks::<4>().0);
+    let difference =
+        words.fold(0, |sum, (one, other)| sum | (u32::from_ne_bytes(*one) ^ u32::from_ne_bytes(*other)));
+    difference == 0
+}
