@@ -1,7 +1,7 @@
 //! Safe bindings to Intel's ipsec-mb, for bursts of packets, each under its own key.
 //!
 //! Built without the library where it is not installed; then [`Manager::new`] says how to get it. All `unsafe` is in
-//! `bound.rs`, over a C shim whose structures come from the library's own header.
+//! `bound.rs` and `bound/`, over a C shim whose structures come from the library's own header.
 
 use std::marker::PhantomData;
 
