@@ -67,6 +67,10 @@ const RATIO_MAX: f64 = 64.0;
 /// than before, but predicted to be so it would get no work, and with it no measurement that says otherwise.
 const SURPRISE: f64 = 4.0;
 
+/// Measurements of an algorithm after which an engine that had none of them is believed a step nearer to its calibration. What made it slow may be
+/// over, and while it is thought slow it gets no work that would tell.
+const FORGET_AFTER: u32 = 256;
+
 /// A calibrated model, and how far measurements are off it.
 #[derive(Clone, Copy)]
 struct Calibrated {
@@ -87,12 +91,29 @@ pub(crate) struct CostTable {
     calibrated: Vec<Calibrated>,
     /// The same places, as far as any was told; nothing where none ever was, as in the simulator.
     handovers: Vec<Handover>,
+    /// For each algorithm, the measurements since engines without any were looked for.
+    recent: Vec<Recent>,
+}
+
+/// The latest measurements of an algorithm.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    count: u32,
+    /// Whose they are.
+    engines: EngineMask,
 }
 
 impl CostTable {
     pub(crate) fn new(engines: &[EngineModel]) -> Self {
         let (capable, current, calibrated) = (Vec::new(), Vec::new(), Vec::new());
-        let mut table = Self { engines: engines.len(), capable, current, calibrated, handovers: Vec::new() };
+        let mut table = Self {
+            engines: engines.len(),
+            capable,
+            current,
+            calibrated,
+            handovers: Vec::new(),
+            recent: Vec::new(),
+        };
         for (engine, model) in engines.iter().enumerate() {
             for (algorithm, cost) in model.costs.iter().enumerate() {
                 table.set(engine, algorithm, *cost);
@@ -106,6 +127,7 @@ impl CostTable {
         let nothing = CostModel { t_init: 0.0, t_block: 0.0 };
         if self.capable.len() <= algorithm {
             self.capable.resize(algorithm + 1, EngineMask::default());
+            self.recent.resize(algorithm + 1, Recent::default());
             let rows = self.capable.len() * self.engines;
             self.current.resize(rows, nothing);
             self.calibrated.resize(rows, Calibrated { model: nothing, ratio: 1.0 });
@@ -154,12 +176,43 @@ impl CostTable {
             return;
         }
         let at = usize::from(algorithm) * self.engines + engine;
-        let calibrated = &mut self.calibrated[at];
-        let newest = calibrated.ratio * (measured as f64 / predicted as f64).min(SURPRISE);
-        let ratio = (calibrated.ratio + GAIN * (newest - calibrated.ratio)).clamp(RATIO_MIN, RATIO_MAX);
-        calibrated.ratio = ratio;
-        let CostModel { t_init, t_block } = calibrated.model;
+        let ratio = self.calibrated[at].ratio;
+        let newest = ratio * (measured as f64 / predicted as f64).min(SURPRISE);
+        self.set_ratio(at, (ratio + GAIN * (newest - ratio)).clamp(RATIO_MIN, RATIO_MAX));
+        if self.engines > 1 {
+            self.note_recent(engine, usize::from(algorithm));
+        }
+    }
+
+    #[inline]
+    fn set_ratio(&mut self, at: usize, ratio: f64) {
+        let CostModel { t_init, t_block } = self.calibrated[at].model;
+        self.calibrated[at].ratio = ratio;
         self.current[at] = CostModel { t_init: t_init * ratio, t_block: t_block * ratio };
+    }
+
+    #[inline]
+    fn note_recent(&mut self, engine: usize, algorithm: usize) {
+        let recent = &mut self.recent[algorithm];
+        recent.engines.set(engine, true);
+        recent.count += 1;
+        if recent.count == FORGET_AFTER {
+            self.forget_old(algorithm);
+        }
+    }
+
+    /// Halves, as a logarithm, how much slower than calibrated engines are thought that have no recent measurement. One that is thought faster gets
+    /// work that tells.
+    #[cold]
+    fn forget_old(&mut self, algorithm: usize) {
+        let recent = std::mem::take(&mut self.recent[algorithm]);
+        for engine in self.capable[algorithm].without(recent.engines) {
+            let at = algorithm * self.engines + engine;
+            let ratio = self.calibrated[at].ratio;
+            if ratio > 1.0 {
+                self.set_ratio(at, ratio.sqrt());
+            }
+        }
     }
 
     /// What an engine's calibrated models are multiplied by now, by algorithm.
@@ -245,6 +298,35 @@ mod tests {
             table.correct(0, 1, predicted, 450_000);
         }
         assert!((440_000..=450_000).contains(&cost(&table, 0)), "{}", cost(&table, 0));
+    }
+
+    #[test]
+    fn an_engine_that_was_slow_is_tried_again_though_it_gets_no_work_meanwhile() {
+        let costs = vec![Some(CostModel { t_init: 100.0, t_block: 0.0 })];
+        let engine = EngineModel { name: String::new(), is_cpu: true, depth: 0, costs };
+        let mut table = CostTable::new(&[engine.clone(), engine]);
+        let cost = |table: &CostTable, engine: usize| table.row(0).1[engine].cost(0);
+        let measure = |table: &mut CostTable, engine: usize, measured: u64| {
+            table.correct(engine, 0, cost(table, engine), measured);
+        };
+        for _ in 0..FORGET_AFTER {
+            measure(&mut table, 0, 100);
+            measure(&mut table, 1, 1_600);
+        }
+        assert!((1_590..=1_600).contains(&cost(&table, 1)));
+        // It does not go on where the other's measurements had begun when it had its last.
+        for expected in [400, 200, 141, 119] {
+            for _ in 0..FORGET_AFTER {
+                measure(&mut table, 0, 100);
+            }
+            assert!((expected - 2..=expected).contains(&cost(&table, 1)), "{}", cost(&table, 1));
+        }
+        // What has work is not forgotten.
+        for _ in 0..FORGET_AFTER {
+            measure(&mut table, 1, 1_600);
+            (0..10).for_each(|_| measure(&mut table, 0, 100));
+        }
+        assert!((1_590..=1_600).contains(&cost(&table, 1)));
     }
 
     #[test]
