@@ -57,6 +57,8 @@
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
 //! - for all of these packets while [more input is at hand](Input::More), and [otherwise](Input::Paused) without those of the
 //!   multi-packet itself: a packet that is alone keeps nobody waiting;
+//! - for no less than what the core has to do until it can give other engines more ([`Scheduler::set_own_work_ahead`]): with less, these
+//!   run out of work while the core does its own;
 //! - not where the engine that is chosen with it has no room: while the caller waits for room its core has nothing else to do. So
 //!   nothing waits that would not wait without it.
 //!

@@ -65,6 +65,8 @@ pub struct Scheduler<T> {
     pub(crate) max_wait: u64,
     /// What the caller's core does for each packet besides the work of engines, in ticks.
     own_cost: u64,
+    /// What it has to do in any case before it can give other engines more, in ticks.
+    own_work_ahead: u64,
     /// Packets that the caller keeps until the window has room for them.
     before_window: usize,
     pub(crate) corrects: bool,
@@ -110,6 +112,7 @@ impl<T> Scheduler<T> {
             byte_limit: config.byte_limit,
             max_wait: config.max_wait,
             own_cost: 0,
+            own_work_ahead: 0,
             before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
@@ -150,6 +153,13 @@ impl<T> Scheduler<T> {
     #[inline]
     pub fn set_own_cost(&mut self, ticks_per_packet: u64) {
         self.own_cost = ticks_per_packet;
+    }
+
+    /// Says what the caller's core has to do besides the work of engines, in ticks, until it can give engines elsewhere more: its work for packets at hand
+    /// counts for at least as much. See [the crate's page](crate#the-cores-own-work); 0 without.
+    #[inline]
+    pub fn set_own_work_ahead(&mut self, ticks: u64) {
+        self.own_work_ahead = ticks;
     }
 
     /// The [own cost](Self::set_own_cost), in ticks per packet.
@@ -267,7 +277,8 @@ impl<T> Scheduler<T> {
             return 0;
         }
         let chosen_for = if input == Input::More { 0 } else { group.packets as usize };
-        self.own_cost.saturating_mul((self.window.len() + self.before_window - chosen_for) as u64)
+        let packets = (self.window.len() + self.before_window - chosen_for) as u64;
+        self.own_cost.saturating_mul(packets).max(self.own_work_ahead)
     }
 
     /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.

@@ -86,6 +86,32 @@ fn the_cores_own_work_is_its_cost_for_each_packet_in_the_window_and_before_it() 
 }
 
 #[test]
+fn the_cores_own_work_is_at_least_what_it_has_to_do_until_it_can_give_others_more() {
+    let model = |is_cpu, t_init| EngineModel {
+        costs: vec![Some(CostModel { t_init, t_block: 1.0 })],
+        ..engine(is_cpu, 8)
+    };
+    let chosen = |own_cost, ahead, input| {
+        let config = SchedulerConfig { window: 4, ..SchedulerConfig::default() };
+        let mut scheduler =
+            Scheduler::new(config, vec![model(true, 100.0), model(false, 200.0)]).expect("in range");
+        scheduler.set_own_cost(own_cost);
+        scheduler.set_own_work_ahead(ahead);
+        for sa in [1, 1, 2, 3] {
+            scheduler.push(0, item(sa, 0, ())).expect("room");
+        }
+        scheduler.dispatch(0, input).expect("a full window").engine
+    };
+    for input in [Input::More, Input::Paused] {
+        assert_eq!(chosen(1, 99, input), 0);
+        assert_eq!(chosen(1, 100, input), 1);
+        assert_eq!(chosen(0, 100, input), 0, "nothing is known of its own work");
+    }
+    assert_eq!(chosen(1, 1_000, Input::Ended), 0);
+    assert_eq!(chosen(25, 99, Input::More), 1, "the packets at hand are more");
+}
+
+#[test]
 fn a_packet_that_is_alone_keeps_nobody_waiting() {
     let model = |is_cpu, t_init| EngineModel {
         costs: vec![Some(CostModel { t_init, t_block: 1.0 })],

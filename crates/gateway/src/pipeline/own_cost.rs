@@ -1,5 +1,7 @@
 //! What a worker's core does for each packet besides the work of engines: receive, classify, prepare, finish, send.
 //!
+//! While it does that it gives engines elsewhere nothing, so it is also told how long these must have work for: some rounds, as far as the core is busy.
+//!
 //! The clock is read once a round, at its beginning: from there to the beginning of the next round the core did nothing else, unless
 //! nothing moved and it slept.
 
@@ -9,8 +11,20 @@ const PACKETS: u64 = 64;
 const SHARE: u64 = 8;
 /// A sample counts at most so many times what the average is: a thread that lost its core for a while had no more to do.
 const OUTLIER: u64 = 2;
+/// Rounds for which engines elsewhere must have work: a choice is made somewhere in one round, takes effect in the next, and both may be longer than
+/// the average. Of 1, 2 and 4, docs/policies.md has what they let through.
+const ROUNDS_AHEAD: f64 = 4.0;
 /// After so long without a packet the average says nothing of the packets that come next, in ns.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
+
+/// What a core has to do besides the work of engines, in ns; 0 while it is not known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct OwnWork {
+    /// For a packet.
+    pub(super) per_packet_ns: u64,
+    /// In the time for which engines elsewhere must have work, times the part of its time in which the core is busy.
+    pub(super) ahead_ns: u64,
+}
 
 /// A moving average of it.
 #[derive(Default)]
@@ -23,7 +37,10 @@ pub(super) struct OwnCost {
     rounds_ns: u64,
     inline_ns: u64,
     packets: u64,
-    average_ns: u64,
+    rounds: u64,
+    /// When the last sample ended; `None` before the first.
+    sampled_ns: Option<u64>,
+    average: OwnWork,
 }
 
 impl OwnCost {
@@ -38,29 +55,44 @@ impl OwnCost {
     }
 
     /// A round begins at `now_ns`, and with it the last one ends; engines on this core have taken `inline_ns` since they were made.
-    /// What a packet costs, in ns; 0 while it is not known.
-    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> u64 {
+    /// What it has to do besides.
+    pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> OwnWork {
         let last = self.began.replace((now_ns, inline_ns));
         if let (true, Some((began_ns, inline_before))) = (self.has_moved, last) {
             self.rounds_ns += now_ns.saturating_sub(began_ns);
             self.inline_ns += inline_ns.saturating_sub(inline_before);
+            self.rounds += 1;
             self.last_packet_ns = now_ns;
         }
         if self.packets >= PACKETS {
-            self.take_sample();
+            self.take_sample(now_ns);
         } else if now_ns.saturating_sub(self.last_packet_ns) > FORGOTTEN_NS {
             *self = Self { began: self.began, ..Self::default() };
         }
-        self.average_ns
+        self.average
     }
 
-    fn take_sample(&mut self) {
-        let sample = self.rounds_ns.saturating_sub(self.inline_ns) / self.packets;
-        self.average_ns = match self.average_ns {
-            0 => sample,
-            average => (average * (SHARE - 1) + sample.min(average * OUTLIER)).div_ceil(SHARE),
+    fn take_sample(&mut self, now_ns: u64) {
+        let own_ns = self.rounds_ns.saturating_sub(self.inline_ns);
+        let busy = self.sampled_ns.replace(now_ns).map_or(0.0, |last_ns| {
+            let all_ns = now_ns.saturating_sub(last_ns).max(1);
+            (self.rounds_ns as f64 / all_ns as f64).min(1.0)
+        });
+        let ahead_ns = ROUNDS_AHEAD * busy * own_ns as f64 / self.rounds.max(1) as f64;
+        let OwnWork { per_packet_ns, ahead_ns: ahead_before } = self.average;
+        self.average = OwnWork {
+            per_packet_ns: follow(per_packet_ns, own_ns / self.packets),
+            ahead_ns: follow(ahead_before, ahead_ns as u64),
         };
-        (self.rounds_ns, self.inline_ns, self.packets) = (0, 0, 0);
+        (self.rounds_ns, self.inline_ns, self.packets, self.rounds) = (0, 0, 0, 0);
+    }
+}
+
+/// A moving average, of which `sample` is the newest; 0 is none yet.
+fn follow(average: u64, sample: u64) -> u64 {
+    match average {
+        0 => sample,
+        average => (average * (SHARE - 1) + sample.min(average * OUTLIER)).div_ceil(SHARE),
     }
 }
 
@@ -88,7 +120,7 @@ mod tests {
                 self.inline_ns += inline_ns;
                 self.cost.end_round(packets > 0);
             }
-            self.cost.begin_round(self.now_ns, self.inline_ns)
+            self.cost.begin_round(self.now_ns, self.inline_ns).per_packet_ns
         }
     }
 
@@ -117,6 +149,19 @@ mod tests {
         assert_eq!(core.live([Round(64, 64_000, 0)]), 1_000);
         // Four milliseconds without the core would be 63 us a packet.
         assert_eq!(core.live([Round(64, 4_000_000, 0)]), 1_125);
+    }
+
+    #[test]
+    fn work_ahead_is_some_rounds_as_far_as_the_core_is_busy() {
+        let ahead = |idle_ns| {
+            let mut core = Core::default();
+            let round = |at| if at % 2 == 0 { Round(64, 64_000, 14_000) } else { Round(0, idle_ns, 0) };
+            core.live((0..200).map(round));
+            core.cost.average.ahead_ns as f64 / (ROUNDS_AHEAD * 50_000.0)
+        };
+        assert!((0.99..=1.01).contains(&ahead(0)), "always busy: {}", ahead(0));
+        assert!((0.24..=0.26).contains(&ahead(3 * 64_000)), "a quarter of its time: {}", ahead(3 * 64_000));
+        assert!(ahead(100_000_000) < 0.01, "packets that come alone: {}", ahead(100_000_000));
     }
 
     #[test]
