@@ -11,12 +11,11 @@ use serde::Serialize;
 
 use crate::format::{CLOCK_HZ, Format};
 use crate::layout::{Layout, LayoutError, burst_limits};
-use crate::output::write_png;
+use crate::photographer::{Photographer, Snapshot};
 use crate::rtcp::{self, Sent};
 use crate::source::{Source, SourceError};
 use crate::transmit::{connect, messages, send};
 use crate::usage::CpuSeconds;
-use crate::viewer::Snapshot;
 
 /// Frames that are made ahead of time.
 const FRAMES_AHEAD: usize = 3;
@@ -169,6 +168,7 @@ fn make_frames(
 /// The thread that sends.
 struct Transmission {
     config: SendConfig,
+    photographer: Photographer,
     layout: Layout,
     messages: Vec<std::ops::Range<usize>>,
     video: UdpSocket,
@@ -184,7 +184,7 @@ struct Transmission {
 }
 
 impl Transmission {
-    fn open(config: SendConfig, layout: Layout, headers: usize, ssrc: u32) -> Result<Self, SendError> {
+    fn open(mut config: SendConfig, layout: Layout, headers: usize, ssrc: u32) -> Result<Self, SendError> {
         let video = connect(config.to)?;
         let control = connect(SocketAddr::new(config.to.ip(), config.to.port().wrapping_add(1)))?;
         control.set_nonblocking(true)?;
@@ -200,8 +200,10 @@ impl Transmission {
         let first_timestamp = config.first_timestamp.unwrap_or_else(rand::random);
         let next_report = Instant::now();
         let sequence = rand::random();
+        let photographer = Photographer::new(config.format, std::mem::take(&mut config.snapshots));
         Ok(Self {
             config,
+            photographer,
             layout,
             messages,
             video,
@@ -246,6 +248,7 @@ impl Transmission {
         if let Some(digests) = &mut self.config.digests {
             digests.flush()?;
         }
+        self.photographer.finish()?;
         self.report.packet_cpu = CpuSeconds::of_thread();
         Ok(self.report.clone())
     }
@@ -302,8 +305,7 @@ impl Transmission {
         if let Some(digests) = &mut self.config.digests {
             writeln!(digests, "{timestamp} {:08x}", crc32fast::hash(frame))?;
         }
-        let snapshots = self.config.snapshots.iter().filter(|snapshot| snapshot.frame == number);
-        snapshots.into_iter().try_for_each(|snapshot| write_png(&snapshot.path, &self.config.format, frame))
+        self.photographer.see(number, frame)
     }
 
     /// Reads receivers' reports and sends one when it is time.

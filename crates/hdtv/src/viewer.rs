@@ -1,23 +1,14 @@
 //! What is done with frames once they are due: holes are concealed, the frame is written, compared, photographed.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 use crate::assembler::Finished;
 use crate::conceal::{Concealment, conceal};
 use crate::format::Format;
-use crate::output::{Output, write_png};
+use crate::output::Output;
+use crate::photographer::{Photographer, Snapshot};
 use crate::picture::Picture;
 use crate::psnr::Difference;
-
-/// A frame to photograph.
-#[derive(Clone, Debug)]
-pub struct Snapshot {
-    /// Its number, counted from 0.
-    pub frame: u64,
-    /// The PNG.
-    pub path: PathBuf,
-}
 
 /// What a viewer does; nothing of it is needed.
 #[derive(Default)]
@@ -39,15 +30,18 @@ pub(crate) struct Viewer {
     format: Format,
     concealment: Concealment,
     view: View,
+    photographer: Photographer,
     reference: Option<(Picture, Vec<u8>)>,
     previous: Option<Vec<u8>>,
     pub(crate) difference: Difference,
 }
 
 impl Viewer {
-    pub(crate) fn new(format: Format, concealment: Concealment, view: View) -> Self {
+    pub(crate) fn new(format: Format, concealment: Concealment, mut view: View) -> Self {
+        let photographer = Photographer::new(format, std::mem::take(&mut view.snapshots));
         let reference = view.compares.then(|| (Picture::new(format), vec![0; format.frame_bytes()]));
-        Self { format, concealment, view, reference, previous: None, difference: Difference::default() }
+        let difference = Difference::default();
+        Self { format, concealment, view, photographer, reference, previous: None, difference }
     }
 
     /// Looks at a frame. Returns memory that is free again: that of the frame before.
@@ -74,7 +68,7 @@ impl Viewer {
     }
 
     fn show(&mut self, number: u64, timestamp: Option<u32>, frame: &[u8]) -> io::Result<()> {
-        let Self { view, format, reference, difference, .. } = self;
+        let Self { view, photographer, format, reference, difference, .. } = self;
         if let Some(output) = &mut view.output {
             output.write(frame)?;
         }
@@ -85,14 +79,12 @@ impl Viewer {
             picture.draw(number, should);
             difference.add(format, frame, should);
         }
-        view.snapshots
-            .iter()
-            .filter(|snapshot| snapshot.frame == number)
-            .try_for_each(|snapshot| write_png(&snapshot.path, format, frame))
+        photographer.see(number, frame)
     }
 
     /// Writes what is buffered.
-    pub(crate) fn finish(self) -> io::Result<Difference> {
+    pub(crate) fn finish(mut self) -> io::Result<Difference> {
+        self.photographer.finish()?;
         if let Some(output) = self.view.output {
             output.finish()?;
         }
