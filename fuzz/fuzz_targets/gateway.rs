@@ -3,8 +3,8 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::{
-    Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection, SaProtocol,
-    Selector, TunnelId, UdpEncap,
+    Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
+    SaProtocol, Selector, TunnelId, UdpEncap,
 };
 
 pub(crate) fn gateway() -> Ipsec {

@@ -84,7 +84,9 @@ impl Side {
         let base = SaConfig::new(spi, direction, outer(self.number, 0), outer(1 - self.number, 0), keys);
         let sa = SaConfig { esn: proposal.esn, tunnel: TunnelId(tunnel.into()), ..base };
         // One with this SPI may be there.
-        if let Ok(index) = self.pipeline.install(&sa, &|_, _| CostModel { t_init: 1_000.0, t_block: 10.0 }) {
+        if let Ok(index) =
+            self.pipeline.install(&sa, &|_, _| CostModel { t_init: 1_000.0, t_block: 10.0 }.into())
+        {
             self.sas.push((index, direction));
         }
     }
