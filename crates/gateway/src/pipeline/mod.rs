@@ -7,6 +7,7 @@ mod acquire;
 mod engine_set;
 mod engine_slot;
 mod own_cost;
+mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use convoy_scheduler::Input;
 use own_cost::OwnCost;
 use rand::rngs::StdRng;
 use rand::{RngCore, SeedableRng};
+use rounds::BusyRounds;
 
 use crate::clock::Environment;
 
@@ -57,30 +59,6 @@ pub struct Departures {
 const FULL_BURST: usize = 32;
 /// Packets that waited go as trains that are so long at most.
 const LONGEST_TRAIN: usize = 64;
-/// After so many rounds with packets in each, more is at hand than the worker has read.
-const BUSY_ROUNDS: u32 = 8;
-
-/// Rounds in a row that had packets: a worker with nothing to do makes some without.
-#[derive(Default)]
-struct BusyRounds {
-    in_a_row: u32,
-    has_packets: bool,
-}
-
-impl BusyRounds {
-    fn begin(&mut self) {
-        self.in_a_row = if self.has_packets { self.in_a_row.saturating_add(1) } else { 0 };
-        self.has_packets = false;
-    }
-
-    fn took_in(&mut self) {
-        self.has_packets = true;
-    }
-
-    fn input(&self) -> Input {
-        if self.in_a_row >= BUSY_ROUNDS { Input::More } else { Input::Paused }
-    }
-}
 
 /// Gives raw packets their numbers, in the order in which they came, and notes what lays them out.
 fn begin(ipsec: &mut Ipsec, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
