@@ -24,6 +24,9 @@ mod registry;
 pub mod route;
 mod station;
 mod super_packet;
+#[cfg(test)]
+#[path = "../tests/support/mod.rs"]
+mod support;
 mod sys;
 mod taken;
 mod tun;

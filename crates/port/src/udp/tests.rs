@@ -8,6 +8,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use super::header::{Arrival, Wrapper, head};
 use super::*;
+use crate::support::own_loopback;
 
 fn config(addresses: &[&str], offloads: bool) -> UdpConfig {
     let addresses: Vec<IpAddr> =
@@ -84,6 +85,7 @@ fn exchange(address: &str, offloads: bool) -> u64 {
 
 #[test]
 fn packets_leave_by_the_socket_of_their_source_port() {
+    own_loopback();
     let two = UdpConfig { ports: vec![0, 0], ..config(&["127.0.0.79"], true) };
     let mut port = Udp::bind(&two).expect("loopback is there").remove(0);
     let mut peer = bind(&["127.0.0.79"], true);
@@ -100,22 +102,26 @@ fn packets_leave_by_the_socket_of_their_source_port() {
 
 #[test]
 fn a_burst_leaves_in_two_system_calls_over_ipv4() {
+    own_loopback();
     assert_eq!(exchange("127.0.0.1", true), 2, "one to clear DF, one to send");
 }
 
 #[test]
 fn a_burst_leaves_in_two_system_calls_over_ipv6() {
+    own_loopback();
     assert_eq!(exchange("::1", true), 2);
 }
 
 #[test]
 fn without_offloads_a_call_carries_64_packets() {
+    own_loopback();
     assert_eq!(exchange("127.0.0.1", false), 3);
     assert_eq!(exchange("::1", false), 3);
 }
 
 #[test]
 fn what_is_not_udp_or_not_from_here_is_counted_and_the_rest_leaves() {
+    own_loopback();
     let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
     let mut pool = FramePool::new(8, 0);
     let stranger = SocketAddr::from(([127, 9, 9, 9], 4500));
@@ -133,6 +139,7 @@ fn what_is_not_udp_or_not_from_here_is_counted_and_the_rest_leaves() {
 
 #[test]
 fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
+    own_loopback();
     for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 1])), ("::", Ipv6Addr::LOCALHOST.into())] {
         let (mut server, mut client) = (bind(&[any], true), bind(&[&here.to_string()], true));
         let server_at = SocketAddr::new(here, local(&server).port());
@@ -150,6 +157,7 @@ fn a_socket_of_all_addresses_says_which_one_was_meant_and_answers_from_it() {
 
 #[test]
 fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
+    own_loopback();
     for (any, here) in [("0.0.0.0", IpAddr::from([127, 0, 7, 2])), ("::", Ipv6Addr::LOCALHOST.into())] {
         let (protocol, kind, code) = if here.is_ipv4() { (1, 3, 4) } else { (58, 2, 0) };
         let mut port = bind(&[any], true);
@@ -170,6 +178,7 @@ fn icmp_about_a_path_wakes_the_port_and_says_which_address_it_came_to() {
 
 #[test]
 fn any_of_several_addresses_wakes_the_port() {
+    own_loopback();
     let mut server = bind(&["127.0.0.1", "127.0.0.2", "::1"], true);
     let mut pool = FramePool::new(8, 0);
     let all: Vec<SocketAddr> = server.local_addresses().collect();
@@ -186,6 +195,7 @@ fn any_of_several_addresses_wakes_the_port() {
 
 #[test]
 fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
+    own_loopback();
     let (mut a, mut b) = (bind(&["127.0.0.1"], true), bind(&["127.0.0.1"], true));
     let mut pool = FramePool::new(32, 0);
     let mut burst: Vec<Frame> =
@@ -205,6 +215,7 @@ fn packets_wait_while_there_is_no_frame_or_no_room_in_the_burst() {
 
 #[test]
 fn what_the_pool_has_no_frame_for_is_counted_and_holds_up_nothing() {
+    own_loopback();
     let (sender, mut b) =
         (std::net::UdpSocket::bind("127.0.0.1:0").expect("loopback"), bind(&["127.0.0.1"], true));
     sender.send_to(&[1; 20_000], local(&b)).expect("loopback");
@@ -216,9 +227,10 @@ fn what_the_pool_has_no_frame_for_is_counted_and_holds_up_nothing() {
 
 #[test]
 fn several_queues_share_an_address_and_nothing_is_lost() {
+    own_loopback();
     let mut a = bind(&["127.0.0.1"], true);
     let mut wanted = config(&["127.0.0.1"], true);
-    (wanted.queues, wanted.ports) = (3, vec![local(&bind(&["127.0.0.1"], true)).port()]);
+    (wanted.queues, wanted.ports) = (3, vec![4500]);
     let mut queues = Udp::bind(&wanted).expect("loopback");
     let mut pool = FramePool::new(64, 0);
     let mut burst: Vec<Frame> =
@@ -230,6 +242,7 @@ fn several_queues_share_an_address_and_nothing_is_lost() {
 
 #[test]
 fn errors_say_what_to_do() {
+    own_loopback();
     let taken = bind(&["127.0.0.1"], true);
     let message = |change: &dyn Fn(&mut UdpConfig)| {
         let mut wanted = config(&["127.0.0.1"], true);

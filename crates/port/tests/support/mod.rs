@@ -17,8 +17,7 @@ pub struct Namespace(File);
 impl Namespace {
     pub fn new() -> Self {
         let file = on_a_thread(|| {
-            unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run the tests as root");
-            ip("link set lo up");
+            own_loopback();
             File::open("/proc/thread-self/ns/net").expect("the namespace has a file")
         });
         Self(file)
@@ -53,6 +52,13 @@ impl Namespace {
         self.inside(|| know(here, others, &macs[1]));
         other.inside(|| know(there, own, &macs[0]));
     }
+}
+
+/// Takes the calling thread into a namespace of its own: its loopback carries what this test sends and nothing else.
+pub fn own_loopback() {
+    unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run the tests as root");
+    ip("link set lo up");
+    wait_until_delivered("::1");
 }
 
 /// Buffers that the stack gave to a device of this thread's namespace; a super-packet is one.
