@@ -43,14 +43,21 @@ fn print(engine: &EngineOverview) {
         }
     }
     if !engine.costs.is_empty() {
-        let mut table =
-            new_table(&["algorithm", "placement", "t_init ns", "t_block ns (16 bytes)", "handover ns"]);
+        let mut table = new_table(&[
+            "algorithm",
+            "placement",
+            "t_init ns",
+            "t_block ns (16 bytes)",
+            "t_key ns",
+            "handover ns",
+        ]);
         for cost in &engine.costs {
             table.add_row([
                 cost.algorithm.clone(),
                 cost.placement.clone(),
                 format!("{:.0}", cost.t_init_ns),
                 format!("{:.2}", cost.t_block_ns),
+                cost.t_key_ns.map_or_else(|| "-".to_owned(), |ns| format!("{ns:.1}")),
                 cost.handover.as_ref().map_or_else(|| "-".to_owned(), handover),
             ]);
         }

@@ -1,9 +1,10 @@
-//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns, and what it takes the caller's core to hand
-//! it over to an engine elsewhere.
+//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns, what a change of SA costs it inside a
+//! train, and what it takes the caller's core to hand packets over to an engine elsewhere.
 
 mod cache;
 mod fingerprint;
 mod fit;
+mod keys;
 mod known;
 mod rig;
 #[cfg(test)]
@@ -24,8 +25,9 @@ pub use fingerprint::fingerprint;
 pub use known::KnownCosts;
 pub use rig::Rig;
 
-use crate::{Engine, EngineDescription, EngineError, Placement};
+use crate::{Engine, EngineDescription, EngineError, Placement, Takes};
 use fit::{Point, fit, fit_handover};
+use keys::t_key;
 use trip::Traveller;
 
 /// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to it.
@@ -57,12 +59,14 @@ pub struct AlgorithmCost {
     pub model: CostModel,
     /// What it takes the caller's core to hand a multi-packet over and to take it back; nothing for an engine on that core.
     pub handover: Handover,
+    /// What a change of SA costs the engine inside a train; nothing for one that takes multi-packets only.
+    pub t_key: f64,
 }
 
 impl From<CostModel> for AlgorithmCost {
-    /// Without a handover.
+    /// Without a handover, and without a cost of a change of SA.
     fn from(model: CostModel) -> Self {
-        Self { model, handover: Handover::default() }
+        Self { model, handover: Handover::default(), t_key: 0.0 }
     }
 }
 
@@ -95,12 +99,17 @@ impl IdleEngine {
         let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
         let keys = KeyMaterial::new(transform, key).expect("a key of the transform's own length");
         engine.install_key(CALIBRATION_SA, &keys)?;
-        let points = measure(engine, transform);
+        let mut traveller = Traveller::new(PACKETS[PACKETS.len() - 1]);
+        let points = measure(engine, transform, &mut traveller);
+        let measured = points.and_then(|points| match engine.description().takes {
+            Takes::Trains => Ok((points, t_key(engine, &keys, transform, &mut traveller)?)),
+            Takes::MultiPackets => Ok((points, 0.0)),
+        });
         engine.remove_key(CALIBRATION_SA);
-        let [own, handover] = points?;
+        let ([own, handover], t_key) = measured?;
         let is_elsewhere = engine.description().placement == Placement::Lookaside;
         let handover = if is_elsewhere { fit_handover(&handover) } else { Handover::default() };
-        Ok(AlgorithmCost { model: fit(&own), handover })
+        Ok(AlgorithmCost { model: fit(&own), handover, t_key })
     }
 }
 
@@ -111,8 +120,11 @@ impl From<Box<dyn Engine>> for IdleEngine {
 }
 
 /// Points of the engine's time and of the caller's.
-fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<[Vec<Point>; 2], EngineError> {
-    let mut traveller = Traveller::new(PACKETS[PACKETS.len() - 1]);
+fn measure(
+    engine: &mut dyn Engine,
+    transform: Transform,
+    traveller: &mut Traveller,
+) -> Result<[Vec<Point>; 2], EngineError> {
     let mut sizes: Vec<(usize, usize)> =
         PACKETS.into_iter().flat_map(|count| BYTES.map(|bytes| (count, bytes))).collect();
     sizes.sort_by_key(|(count, bytes)| count * bytes);
@@ -126,7 +138,7 @@ fn measure(engine: &mut dyn Engine, transform: Transform) -> Result<[Vec<Point>;
         if own.len() >= LEAST_POINTS && !fits(TIME.saturating_sub(start.elapsed()), own, blocks) {
             break;
         }
-        for (points, ns) in points.iter_mut().zip(medians(engine, packets, &mut traveller)?) {
+        for (points, ns) in points.iter_mut().zip(medians(engine, packets, traveller)?) {
             points.push(Point { packets: count as f64, blocks, ns });
         }
     }

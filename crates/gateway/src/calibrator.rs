@@ -52,9 +52,9 @@ fn measure(costs: &mut Costs, wanted: &Receiver<Transform>, ahead: Vec<Transform
         };
         let Some(transform) = next else { break };
         for measured in costs.measure(transform) {
-            let AlgorithmCost { model, handover } = measured.cost;
+            let AlgorithmCost { model, handover, t_key } = measured.cost;
             tracing::debug!(
-                "engine {}: {transform} was measured: {:.0} ns a multi-packet + {:.1} ns per 16 bytes; to hand it over takes the worker {:.0} ns + \
+                "engine {}: {transform} was measured: {:.0} ns a multi-packet + {:.1} ns per 16 bytes + {t_key:.1} ns a change of SA; to hand it over takes the worker {:.0} ns + \
                  {:.0} ns a packet + {:.1} ns per 16 bytes",
                 measured.engine.name,
                 model.t_init,

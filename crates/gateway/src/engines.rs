@@ -1,7 +1,7 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
 use convoy_engine::{
-    AlgorithmCost, CalibrationCache, EngineError, FoundDevice, IdleEngine, Placement, available,
+    AlgorithmCost, CalibrationCache, EngineError, FoundDevice, IdleEngine, Placement, Takes, available,
 };
 use convoy_ipsec::Transform;
 use serde::Serialize;
@@ -66,6 +66,8 @@ pub struct CostRow {
     pub t_init_ns: f64,
     /// Per 16 bytes, in ns.
     pub t_block_ns: f64,
+    /// For a change of SA inside a burst that it takes as it came, in ns; not of an engine that takes packets of one SA only.
+    pub t_key_ns: Option<f64>,
     /// What it takes the worker to hand packets over and to take them back; not of an engine on the worker's core.
     pub handover: Option<HandoverRow>,
 }
@@ -133,13 +135,14 @@ fn measure(
     engine: &mut IdleEngine,
     transform: Transform,
 ) -> Result<CostRow, EngineError> {
-    let AlgorithmCost { model, handover } = cache.cost(engine, transform)?;
+    let AlgorithmCost { model, handover, t_key } = cache.cost(engine, transform)?;
     let is_elsewhere = engine.description().placement == Placement::Lookaside;
     Ok(CostRow {
         algorithm: transform.to_string(),
         placement: engine.description().placement.to_string(),
         t_init_ns: model.t_init,
         t_block_ns: model.t_block,
+        t_key_ns: (engine.description().takes == Takes::Trains).then_some(t_key),
         handover: is_elsewhere.then_some(HandoverRow {
             init_ns: handover.t_init,
             packet_ns: handover.t_packet,

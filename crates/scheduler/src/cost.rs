@@ -91,6 +91,10 @@ pub(crate) struct CostTable {
     calibrated: Vec<Calibrated>,
     /// The same places, as far as any was told; nothing where none ever was, as in the simulator.
     handovers: Vec<Handover>,
+    /// The same places, as far as any was told: what a change of SA costs inside a train.
+    t_keys: Vec<f64>,
+    /// What a packet costs the caller on its way through the window.
+    window_cost: f64,
     /// For each algorithm, the measurements since engines without any were looked for.
     recent: Vec<Recent>,
 }
@@ -112,6 +116,8 @@ impl CostTable {
             current,
             calibrated,
             handovers: Vec::new(),
+            t_keys: Vec::new(),
+            window_cost: 0.0,
             recent: Vec::new(),
         };
         for (engine, model) in engines.iter().enumerate() {
@@ -158,6 +164,33 @@ impl CostTable {
     pub(crate) fn handovers(&self, algorithm: u16) -> &[Handover] {
         let start = usize::from(algorithm) * self.engines;
         self.handovers.get(start..start + self.engines).unwrap_or_default()
+    }
+
+    pub(crate) fn set_t_key(&mut self, engine: usize, algorithm: usize, t_key: f64) {
+        let rows = (algorithm + 1) * self.engines;
+        if self.t_keys.len() < rows {
+            self.t_keys.resize(rows, 0.0);
+        }
+        self.t_keys[algorithm * self.engines + engine] = t_key;
+    }
+
+    pub(crate) fn set_window_cost(&mut self, ticks_per_packet: f64) {
+        self.window_cost = ticks_per_packet;
+    }
+
+    /// What a change of SA inside a train costs an engine.
+    #[inline]
+    pub(crate) fn t_key(&self, engine: usize, algorithm: u16) -> f64 {
+        self.t_keys.get(usize::from(algorithm) * self.engines + engine).copied().unwrap_or(0.0)
+    }
+
+    /// Whether a change of SA inside a train costs one of these engines more than a multi-packet of its own would.
+    #[inline]
+    pub(crate) fn is_better_bundled(&self, algorithm: u16, engines: EngineMask) -> bool {
+        let start = usize::from(algorithm) * self.engines;
+        let Some(t_keys) = self.t_keys.get(start..start + self.engines) else { return false };
+        { engines }
+            .any(|engine| t_keys[engine] > self.calibrated[start + engine].model.t_init + self.window_cost)
     }
 
     /// Who can do an algorithm, and the models of it, engine by engine; nobody where it is unknown.

@@ -1,10 +1,12 @@
 //! What needs no window: bursts that an engine takes as they came, whatever their SAs.
 //!
-//! Packets are bundled by SA where a change of SA costs an engine something. An engine that has all keys at hand gains nothing by it: it takes
-//! a *train*, the packets of a burst in the order in which they came. One on the caller's core does it at once, where it lies; one elsewhere
+//! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its own. An engine that has all keys at hand gains
+//! nothing by it: it takes a *train*, the packets of a burst in the order in which they came, for `t_init` once, `t_block` a block and
+//! `t_key` a change of SA. One on the caller's core does it at once, where it lies; one elsewhere
 //! while the caller goes on.
 
 use crate::config::Input;
+use crate::cost::CostModel;
 use crate::engine::Pending;
 use crate::engine_mask::EngineMask;
 use crate::handover::is_worth_it;
@@ -18,6 +20,8 @@ pub struct TrainPart {
     pub algorithm: u16,
     /// Its packets' size in blocks of 16 bytes.
     pub blocks: u64,
+    /// How many of its packets have another SA than the packet before them in the train.
+    pub changes: u64,
 }
 
 /// Where a train goes.
@@ -79,9 +83,20 @@ impl<T> Scheduler<T> {
         self.engines.train_takers.set(engine, true);
     }
 
+    /// Sets what a change of SA inside a train costs an engine for an algorithm, `t_key`, in ticks; nothing without. Where that is more than a
+    /// multi-packet of its own costs, which is `t_init` and the [window](Self::set_window_cost), packets are bundled by SA.
+    pub fn set_t_key(&mut self, engine: usize, algorithm: u16, t_key: f64) {
+        self.costs.set_t_key(engine, usize::from(algorithm), t_key);
+    }
+
+    /// Sets what a packet costs the caller on its way through the window, in ticks; nothing without.
+    pub fn set_window_cost(&mut self, ticks_per_packet: f64) {
+        self.costs.set_window_cost(ticks_per_packet);
+    }
+
     /// Where a burst of so many packets goes at `now`, if the engines that can do all its parts take trains.
     ///
-    /// It is left to the window if one of these engines does not, if there are several and the policy is not the finishing time, or if the window
+    /// It is left to the window if one of these engines does not, if its packets are [better bundled](Self::set_t_key) for one of them, if there are several and the policy is not the finishing time, or if the window
     /// bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
     /// are several classes.
     ///
@@ -101,6 +116,7 @@ impl<T> Scheduler<T> {
             || !capable.without(self.engines.train_takers).is_empty()
             || has_choice && self.policy != Policy::FinishingTime
             || !elsewhere.is_empty() && self.classes.count() > 1
+            || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
         {
             return TrainChoice::Schedule;
         }
@@ -189,10 +205,15 @@ impl<T> Scheduler<T> {
     /// A train's own time. It is begun once, however many its parts are.
     fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
         let Some((first, rest)) = parts.split_first() else { return 0 };
-        let model = |part: &TrainPart| self.costs.row(part.algorithm).1[engine];
+        let model = |part: &TrainPart| {
+            let CostModel { t_init, t_block } = self.costs.row(part.algorithm).1[engine];
+            let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
+            CostModel { t_init: t_init + changes, t_block }
+        };
         let mut cost = model(first).cost(first.blocks);
         for part in rest {
-            cost += model(part).cost(part.blocks).saturating_sub(model(part).cost(0));
+            let begun = self.costs.row(part.algorithm).1[engine].cost(0);
+            cost += model(part).cost(part.blocks).saturating_sub(begun);
         }
         cost
     }
@@ -231,7 +252,7 @@ impl<T> Scheduler<T> {
 mod tests {
     use super::*;
     use crate::config::SchedulerConfig;
-    use crate::cost::{CostModel, EngineModel, Handover};
+    use crate::cost::{EngineModel, Handover};
 
     const HERE: usize = 0;
     const THERE: usize = 1;
@@ -255,7 +276,7 @@ mod tests {
     }
 
     fn part(algorithm: u16, blocks: u64) -> TrainPart {
-        TrainPart { algorithm, blocks }
+        TrainPart { algorithm, blocks, changes: 0 }
     }
 
     fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
@@ -320,6 +341,42 @@ mod tests {
         // 63 and 36 are less than 100, 64 and 36 are not.
         assert_eq!([0.0, 63.0 / 32.0].map(choice), [elsewhere; 2]);
         assert_eq!(choice(2.0), TrainChoice::Here { engine: HERE, processing: 100 });
+    }
+
+    #[test]
+    fn each_change_of_sa_inside_a_train_costs_t_key() {
+        let mut scheduler = scheduler([(10.0, 1.0); 2], SchedulerConfig::default());
+        scheduler.set_own_cost(1);
+        for (engine, t_key) in [(HERE, 9.0), (THERE, 2.0)] {
+            scheduler.set_t_key(engine, 0, t_key);
+            scheduler.set_t_key(engine, 1, t_key);
+        }
+        let processing = |parts: &[TrainPart]| match scheduler.train_choice(0, parts, 32, Input::More) {
+            TrainChoice::Elsewhere { engine: THERE, wait: 0, processing } => processing,
+            other => panic!("{other:?}"),
+        };
+        let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes };
+        assert_eq!([0, 1, 31].map(|changes| processing(&[part(0, changes)])), [110, 112, 172]);
+        // The second algorithm takes twice as long a block.
+        assert_eq!(processing(&[part(0, 3), part(1, 4)]), 110 + 3 * 2 + 200 + 4 * 2);
+        scheduler.set_available(THERE, false);
+        assert_eq!(
+            scheduler.train_choice(0, &[part(0, 31)], 32, Input::More),
+            TrainChoice::Here { engine: HERE, processing: 110 + 31 * 9 }
+        );
+    }
+
+    #[test]
+    fn packets_are_bundled_by_sa_where_a_change_costs_more_than_a_multi_packet_of_its_own() {
+        let mut scheduler = scheduler([(10.0, 1.0); 2], SchedulerConfig::default());
+        scheduler.set_window_cost(20.0);
+        let mut is_bundled = |t_key| {
+            scheduler.set_t_key(THERE, 1, t_key);
+            let choice = |algorithm| scheduler.train_choice(0, &[part(algorithm, 100)], 32, Input::More);
+            assert_ne!(choice(0), TrainChoice::Schedule, "that is of the other algorithm");
+            choice(1) == TrainChoice::Schedule
+        };
+        assert_eq!([0.0, 30.0, 31.0, 1e9, 30.0].map(&mut is_bundled), [false, false, true, true, false]);
     }
 
     #[test]

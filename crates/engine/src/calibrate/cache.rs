@@ -42,7 +42,7 @@ pub struct CacheError {
 }
 
 /// What the file holds: raised whenever that changes, so that what an older one lacks is measured.
-const FORMAT: u32 = 2;
+const FORMAT: u32 = 3;
 
 /// What every file says, of whatever format.
 #[derive(Deserialize)]
@@ -76,13 +76,21 @@ struct Entry {
     handover_init_ns: f64,
     handover_packet_ns: f64,
     handover_block_ns: f64,
+    t_key_ns: f64,
 }
 
 impl Entry {
-    fn times_ns(&self) -> [f64; 5] {
-        let Self { t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns, .. } =
-            *self;
-        [t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns]
+    fn times_ns(&self) -> [f64; 6] {
+        let Self {
+            t_init_ns,
+            t_block_ns,
+            handover_init_ns,
+            handover_packet_ns,
+            handover_block_ns,
+            t_key_ns,
+            ..
+        } = *self;
+        [t_init_ns, t_block_ns, handover_init_ns, handover_packet_ns, handover_block_ns, t_key_ns]
     }
 
     fn cost(&self) -> AlgorithmCost {
@@ -93,6 +101,7 @@ impl Entry {
                 t_packet: self.handover_packet_ns,
                 t_block: self.handover_block_ns,
             },
+            t_key: self.t_key_ns,
         }
     }
 }
@@ -190,19 +199,20 @@ impl CalibrationCache {
     /// [`CacheError`] if it cannot be written; the old file stands then.
     pub fn save(&mut self) -> Result<(), CacheError> {
         let Some(path) = self.path.clone().filter(|_| self.is_changed) else { return Ok(()) };
-        let cost =
-            self.known.0.iter().map(|((engine, placement, transform), AlgorithmCost { model, handover })| {
-                Entry {
-                    engine: engine.clone(),
-                    placement: placement.clone(),
-                    transform: transform.clone(),
-                    t_init_ns: model.t_init,
-                    t_block_ns: model.t_block,
-                    handover_init_ns: handover.t_init,
-                    handover_packet_ns: handover.t_packet,
-                    handover_block_ns: handover.t_block,
-                }
-            });
+        let cost = self.known.0.iter().map(|((engine, placement, transform), cost)| {
+            let AlgorithmCost { model, handover, t_key } = cost;
+            Entry {
+                engine: engine.clone(),
+                placement: placement.clone(),
+                transform: transform.clone(),
+                t_init_ns: model.t_init,
+                t_block_ns: model.t_block,
+                handover_init_ns: handover.t_init,
+                handover_packet_ns: handover.t_packet,
+                handover_block_ns: handover.t_block,
+                t_key_ns: *t_key,
+            }
+        });
         let file = File { format: FORMAT, fingerprint: self.fingerprint.clone(), cost: cost.collect() };
         let written = match &self.held {
             Some(held) => write_over(held, &file),

@@ -6,7 +6,8 @@ use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineQueue, MultiPacket, Outcome, Refused, Software,
+    Completion, EngineControl, EngineDescription, EngineQueue, InPlace, MultiPacket, Outcome, Refused,
+    Software,
 };
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -167,4 +168,76 @@ fn the_handover_is_the_time_of_submission_and_completion_without_the_wait_betwee
     let ns = Duration::from_nanos(handover.cost(1, 4));
     // The fit of times that are all about the same may be a little off any one of them.
     assert!(ns > HANDED_OVER && ns < AWAY, "{ns:?}, {handover:?}");
+}
+
+/// What each change of SA takes [`Keyed`].
+const A_CHANGE: Duration = Duration::from_micros(50);
+
+/// `software` on the caller's core, for which another SA than the last costs time.
+struct Keyed {
+    engine: Software,
+    description: EngineDescription,
+    keys: Arc<Mutex<i32>>,
+}
+
+impl InPlace for Keyed {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        let changes = packets.windows(2).filter(|pair| pair[0].sa != pair[1].sa).count();
+        std::thread::sleep(A_CHANGE * changes as u32);
+        self.engine.in_place().expect("software works in place").process(packets);
+        assert!(packets.iter().all(|packet| packet.status == CryptoStatus::Done), "each SA has its keys");
+    }
+}
+
+impl EngineControl for Keyed {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        *self.keys.lock().expect("no panic") += 1;
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        *self.keys.lock().expect("no panic") -= 1;
+        self.engine.remove_key(sa);
+    }
+}
+
+impl EngineQueue for Keyed {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        self.engine.submit(multi_packet)
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.engine.poll(completions);
+    }
+
+    fn in_flight(&self) -> usize {
+        self.engine.in_flight()
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        Some(self)
+    }
+}
+
+/// What is measured of [`Keyed`] for a change of SA, in ns.
+fn t_key_of(takes: Takes) -> f64 {
+    let (engine, keys) = (Software::new("keyed"), Arc::default());
+    let description = EngineDescription { takes, ..engine.description().clone() };
+    let mut engine = IdleEngine::new(Keyed { engine, description, keys: Arc::clone(&keys) });
+    let cost = engine.calibrate(GCM).expect("software can do AES-GCM");
+    assert_eq!(*keys.lock().expect("no panic"), 0, "all keys are gone");
+    cost.t_key
+}
+
+#[test]
+fn a_change_of_sa_is_measured_of_engines_that_take_trains() {
+    let t_key = t_key_of(Takes::Trains);
+    // A sleep takes longer than it is asked to, and the shorter of two trains is not without noise.
+    let asked = A_CHANGE.as_nanos() as f64;
+    assert!((0.5 * asked..100.0 * asked).contains(&t_key), "{t_key}");
+    assert_eq!(t_key_of(Takes::MultiPackets), 0.0);
 }

@@ -16,7 +16,7 @@ use rand::rngs::StdRng;
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
 use super::engine_slot::{Deadlines, Timeouts};
-use super::trains::{Algorithms, Place, Retry, Trains};
+use super::trains::{Algorithms, Place, Retry, Trains, WINDOW_NS};
 
 /// How a stage behaves.
 #[derive(Clone, Debug)]
@@ -129,6 +129,7 @@ impl CryptoStage {
             })
             .collect();
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
+        scheduler.set_window_cost(WINDOW_NS);
         for engine in 0..engines.len() {
             scheduler.set_gathers(engine, engines.description(engine).gathers);
             if engines.description(engine).takes == Takes::Trains {

@@ -17,6 +17,9 @@ use super::stage::{CryptoStage, Released};
 
 /// Trains done here between two whose time is measured: reading the clock twice costs as much as a short packet's look-ups.
 const MEASURED_EVERY: u32 = 16;
+/// What a packet costs on its way through the window, in ns: the largest part of what `cargo bench -p convoy-scheduler` measures with a window
+/// of 32. It is what bundling by SA has to win beside `t_init`.
+pub(super) const WINDOW_NS: f64 = 200.0;
 /// Algorithms that a train may have; a burst with more is scheduled.
 const PARTS: usize = 4;
 /// Buffers that are kept for reuse.
@@ -219,7 +222,7 @@ impl CryptoStage {
 
     /// The engine for a train, if there is one now.
     fn choose(&self, now_ns: u64, packets: &[Prepared], input: Input, pool: &FramePool) -> Option<Given> {
-        let mut parts = [TrainPart { algorithm: 0, blocks: 0 }; PARTS];
+        let mut parts = [TrainPart { algorithm: 0, blocks: 0, changes: 0 }; PARTS];
         let parts = self.parts_of(packets, &mut parts)?;
         let (engine, wait, predicted, is_here) =
             match self.scheduler.train_choice(now_ns, parts, packets.len(), input) {
@@ -243,22 +246,30 @@ impl CryptoStage {
         parts: &'a mut [TrainPart; PARTS],
     ) -> Option<&'a [TrainPart]> {
         if let Algorithms::One(algorithm) = self.algorithms_of[packets.first()?.direction as usize] {
-            let blocks = packets.iter().map(|packet| u64::from(packet.blocks())).sum();
-            parts[0] = TrainPart { algorithm, blocks };
+            let (mut blocks, mut changes, mut last) = (0, 0, packets.first()?.sa);
+            for packet in packets {
+                blocks += u64::from(packet.blocks());
+                changes += u64::from(packet.sa != last);
+                last = packet.sa;
+            }
+            parts[0] = TrainPart { algorithm, blocks, changes };
             return Some(&parts[..1]);
         }
-        let mut used = 0;
+        let (mut used, mut last) = (0, packets.first()?.sa);
         for packet in packets {
             let sa = self.sas.get(packet.sa.0 as usize)?.as_ref()?;
             if sa.bound_to.is_some() {
                 return None;
             }
             let at = parts[..used].iter().position(|part| part.algorithm == sa.algorithm).unwrap_or(used);
-            *parts.get_mut(at)? = TrainPart {
-                algorithm: sa.algorithm,
-                blocks: u64::from(packet.blocks()) + if at < used { parts[at].blocks } else { 0 },
-            };
-            used = used.max(at + 1);
+            let part = parts.get_mut(at)?;
+            if at == used {
+                *part = TrainPart { algorithm: sa.algorithm, blocks: 0, changes: 0 };
+                used += 1;
+            }
+            part.blocks += u64::from(packet.blocks());
+            part.changes += u64::from(packet.sa != last);
+            last = packet.sa;
         }
         Some(&parts[..used])
     }

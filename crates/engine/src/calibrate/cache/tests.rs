@@ -48,10 +48,11 @@ fn kept(folder: &Path) -> PathBuf {
     let path = folder.join("deep").join("calibration.toml");
     let (mut cache, warning) = CalibrationCache::open(Some(path.clone()));
     assert_eq!(warning, None);
-    let AlgorithmCost { model, handover } =
+    let AlgorithmCost { model, handover, t_key } =
         cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
     assert!(model.t_block > 0.0 && model.t_init >= 0.0);
     assert_eq!(handover, Handover::default(), "it works on the caller's core");
+    assert!(t_key >= 0.0 && t_key.is_finite());
     cache.save().expect("the folder can be made");
     path
 }
@@ -85,6 +86,7 @@ fn another_machines_file_is_stale_and_a_broken_one_unreadable() {
         &of_format("x = 1"),
         &text.replace("t_init_ns = ", "t_init_ns = -1"),
         &text.replace("handover_packet_ns = ", "handover_packet_ns = -1"),
+        &text.replace("t_key_ns = ", "t_key_ns = -1"),
     ] {
         std::fs::write(&path, bad).expect("writable");
         let (cache, warning) = CalibrationCache::open(Some(path.clone()));
@@ -104,7 +106,8 @@ fn a_file_of_the_first_format_is_measured_again() {
     std::fs::write(&path, old.join("\n")).expect("writable");
     let (cache, warning) = CalibrationCache::open(Some(path));
     let warning = warning.expect("it lacks what is needed").to_string();
-    assert!(warning.ends_with("(format 1, not 2), so engines are calibrated again"), "{warning}");
+    let expected = format!("(format 1, not {FORMAT}), so engines are calibrated again");
+    assert!(warning.ends_with(&expected), "{warning}");
     assert!(cache.known.0.is_empty());
 }
 

@@ -103,6 +103,7 @@ impl CryptoStage {
     fn set_cost(&mut self, engine: usize, algorithm: u16, cost: AlgorithmCost) {
         self.scheduler.set_cost(engine, algorithm, Some(cost.model));
         self.scheduler.set_handover(engine, algorithm, cost.handover);
+        self.scheduler.set_t_key(engine, algorithm, cost.t_key);
     }
 
     /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.

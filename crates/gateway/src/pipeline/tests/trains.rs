@@ -3,6 +3,7 @@
 use convoy_engine::{InPlace, Placement, Takes, lay_out, open_up};
 
 use super::*;
+use crate::pipeline::trains::WINDOW_NS;
 
 /// `software`, but of each burst it leaves every packet from the third on.
 struct Lazy(Software);
@@ -243,6 +244,7 @@ fn given_away(handover: f64) -> u64 {
     let mut stage = with_costs(config, engines, |_| AlgorithmCost {
         model,
         handover: Handover { t_init: handover, ..Handover::default() },
+        t_key: 0.0,
     });
     run_trains(&mut stage, &mut pool, 160);
     stage.engines().counters(1).packets
@@ -253,6 +255,34 @@ fn a_train_stays_on_the_core_where_the_handover_is_dear_and_goes_elsewhere_where
     let cheap = given_away(999_999.0);
     assert!(cheap >= 4, "{cheap} packets");
     assert_eq!(given_away(1e6), 0, "the core would gain nothing");
+}
+
+/// The largest multi-packet that one engine on the core was given of bursts whose packets have three SAs in turns, where a change of SA costs it `t_key` ns;
+/// none where it took the bursts as they came.
+fn bundled(t_key: f64) -> Option<u64> {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good"))];
+    let model = CostModel { t_init: 100.0, t_block: 1.0 };
+    let config = StageConfig::new(SchedulerConfig { window: 32, ..SchedulerConfig::default() });
+    let mut stage =
+        with_costs(config, engines, |_| AlgorithmCost { model, handover: Handover::default(), t_key });
+    let mut burst: Vec<Prepared> = (0..30).map(|number| packet(&mut pool, number % SAS, number)).collect();
+    let mut released = Released::default();
+    let is_train = stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, &mut pool, &mut released);
+    assert_eq!(burst.len(), if is_train { 0 } else { 30 });
+    for packet in burst.drain(..) {
+        assert!(stage.push(0, packet).is_ok(), "the window has room for all");
+    }
+    stage.pump(Input::Ended, &mut pool, &mut released);
+    assert_eq!(released.outbound.len(), 30);
+    let counters = stage.engines().counters(0);
+    (!is_train).then(|| counters.packets / counters.multi_packets)
+}
+
+#[test]
+fn a_burst_is_bundled_by_sa_where_a_change_of_sa_costs_more_than_a_multi_packet() {
+    assert_eq!(bundled(100.0 + WINDOW_NS), None);
+    assert_eq!(bundled(101.0 + WINDOW_NS), Some(u64::from(30 / SAS)));
 }
 
 #[test]
