@@ -87,8 +87,14 @@ if pkg-config --atleast-version=22.11 libdpdk 2>/dev/null; then
     run "dpdk on both sides, encap $encap" tests/dpdk.sh "$convoy" $encap
   done
   run "dpdk on both sides, two workers" env WORKERS=2 tests/dpdk.sh "$convoy" udp
+  for device in crypto_aesni_mb0 crypto_aesni_gcm0 crypto_openssl0; do
+    run "the Linux kernel as the peer of a gateway with $device: what that does, every length" env DEVICE=$device tests/kernel.sh "$convoy"
+  done
+  run "strongSwan as the peer of a gateway with crypto_openssl0: proposals, rekeying" env DEVICE=crypto_openssl0 \
+    tests/charon/stock.sh "$convoy" "$plugin" "proposal aes128gcm16" "proposal aes128-sha1" "proposal aes128-sha256" \
+    "child_rekey without-PFS aes128gcm16" "child_rekey with-PFS aes128-sha256-ecp256"
 else
-  echo "=== DPDK is not on this machine, so its ports are not tested"
+  echo "=== DPDK is not on this machine, so its ports and crypto devices are not tested"
 fi
 alone "what port af_packet costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" af_packet
 run "the tunnel over udp, IPv4, on a UDP port of its own" env UDP_PORT=5500 tests/outer.sh "$convoy" udp 4

@@ -60,7 +60,8 @@ namespaces() {
   done
 }
 
-# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel begins at $LOCAL or the first address.
+# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel begins at $LOCAL or the first address. With
+# $DEVICE that device of DPDK's is the only engine.
 gateway_conf() {
   local side=$1 host=1; [ "$side" = a ] || host=2
   (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
@@ -77,6 +78,7 @@ name = "outside"
 kind = "udp"
 address = [$2]
 ${3:-}
+${DEVICE:+$(printf '[[engine]]\nkind = "cryptodev"\ndevice = "%s"' "$DEVICE")}
 [[tunnel]]
 name = "net"
 local = "${LOCAL:-$(echo "$2" | cut -d'"' -f2)}"

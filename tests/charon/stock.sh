@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A convoy gateway keyed by charon with convoy's plugin, and a stock charon with kernel-libipsec as the peer, with a router
 # between the two that can be a NAT. Each case prints its figures; the first that fails stops the run with the logs. Root.
-# usage: stock.sh CONVOY PLUGIN [CASE...]
+# usage: stock.sh CONVOY PLUGIN [CASE...]    with DEVICE=crypto_aesni_mb0, or another of DPDK's crypto devices, that is the gateway's only engine
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --va-- .254 [R] .254 --vb-- 198.51.100.2 [B: charon] 10.2.0.1
 set -euo pipefail
@@ -248,4 +248,7 @@ cases=("proposal aes128gcm16" "proposal aes256gcm16" "proposal aes128-sha256" "p
   wrong_key malformed_ike unknown_spis)
 [ $# -le 2 ] || cases=("${@:3}")
 for case in "${cases[@]}"; do $case; done
-echo "stock $("${CHARON:-/usr/lib/ipsec/charon}" --version | head -n 1): ${#cases[@]} of ${#cases[@]} cases passed in $((SECONDS - begin)) s"
+[ -z "${DEVICE:-}" ] || show engine | python3 -c 'import json, sys
+sys.exit(any(e["kind"] != "cryptodev" or e["packets"] == 0 or e["failures"] for e in json.load(sys.stdin)))' ||
+  fail "not all was done by $DEVICE: $(show engine)"
+echo "stock $("${CHARON:-/usr/lib/ipsec/charon}" --version | head -n 1): ${#cases[@]} of ${#cases[@]} cases passed${DEVICE:+ by $DEVICE} in $((SECONDS - begin)) s"

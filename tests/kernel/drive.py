@@ -43,8 +43,7 @@ def prepare(folder):
     for case in table:
         lines(inside / f"{case.number}.batch", case.batch())
     pairs = [(case, *pair) for case in table for pair in case.hosts]
-    sizes = {mode: ",".join(map(str, sizes)) for mode, sizes in matrix.SIZES.items()}
-    lines(inside / "list", (f"{case.number} {theirs} {ours} {sizes[case.mode]}" for case, ours, theirs in pairs))
+    lines(inside / "list", (f"{case.number} {theirs} {ours} {case.sizes}" for case, ours, theirs in pairs))
 
 
 class Console(threading.Thread):
@@ -141,7 +140,7 @@ def ping(source, destination, sequence, body):
 
 def from_convoy(content, case, ours, theirs):
     """Pings and a file from convoy's side; "good", or what went wrong."""
-    for index, size in enumerate(matrix.SIZES[case.mode]):
+    for index, size in enumerate(matrix.lengths(case.sizes)):
         try:
             ping(ours, theirs, index + 1, content[case.number : case.number + size])
         except OSError as error:
@@ -183,10 +182,21 @@ def main():
 
 
 def unlike(table, convoy, folder):
-    """What the gateway itself says against the results: SAs that carried nothing or are not what they should be, dropped packets."""
+    """What the gateway itself says against the results: SAs that carried nothing or are not what they should be, dropped packets, and another
+    engine than the one that it should have."""
+
+    def show(what):
+        command = [convoy, "show", what, "--json", "--control", folder / "control.sock"]
+        return json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+
     cases = {case.name: case for case in table}
-    command = [convoy, "show", "sa", "--json", "--control", folder / "control.sock"]
-    for sa in json.loads(subprocess.run(command, capture_output=True, check=True).stdout):
+    sas = show("sa")
+    for engine in show("engine") if matrix.DEVICE else ():
+        carried = sum(sa["packets"] for sa in sas)
+        found = {"kind": engine["kind"], "packets": engine["packets"], "failures": engine["failures"], "down": engine["down"]}
+        if found != {"kind": "cryptodev", "packets": carried, "failures": 0, "down": ""}:
+            yield f"engine {engine['name']}: {found}, with {carried} packets of all SAs"
+    for sa in sas:
         case = cases[sa["tunnel"]]
         window = 1024 if sa["direction"] == "inbound" else None
         if (sa["mode"], sa["encap"], sa["esn"], sa["replay_window"]) != (case.mode, case.encap, case.esn, window):
@@ -215,10 +225,10 @@ def report(table, console, ways, against, boot, whole):
         cell[1] += 1
         wrong += bool(bad)
         print(f"{case.name}: {'; '.join(bad) if bad else 'passed'}")
-    print(f"\nPeer: {console.version}. Passed of tried: tunnel and transport mode, each with and without ESN.\n")
+    print(f"\nPeer: {console.version}. {f'Engine: {matrix.DEVICE}. ' if matrix.DEVICE else ''}Passed of tried: tunnel and transport mode, each with and without ESN.\n")
     columns = [("none", 4), ("none", 6), ("udp", 4), ("udp", 6)]
     print("| | native, IPv4 | native, IPv6 | in UDP, IPv4 | in UDP, IPv6 |\n|---|---|---|---|---|")
-    for proposal in matrix.PROPOSALS:
+    for proposal in matrix.DEVICES[matrix.DEVICE]:
         row = []
         for encap, outer in columns:
             good, tried, refused = cells.get((proposal.protocol, proposal.words, encap, outer), (0, 0, 0))

@@ -4,9 +4,11 @@ import itertools
 import os
 from dataclasses import dataclass, field
 
-# Bytes of ICMP payload. From 3000 on it is fragmented, which transport mode does not carry (RFC 4303 section 3.3.4); the kernel does so
-# after IPsec, so that the ESP packet around 20000 is longer than any jumbo frame.
-SIZES = {"tunnel": (0, 56, 511, 1300, 3000, 20000), "transport": (0, 56, 511, 1300)}
+# Bytes of ICMP payload, as the guest reads them too: FIRST-LAST is every length between. From 3000 on it is fragmented, which transport mode does
+# not carry (RFC 4303 section 3.3.4); the kernel does so after IPsec, so that the ESP packet around 20000 is longer than any jumbo frame.
+SIZES = {"tunnel": "0,56,511,1300,3000,20000", "transport": "0,56,511,1300"}
+# Up to what fills the inner interface's MTU with IPv4, and so beyond what the tunnel leaves of the link's.
+EVERY_SIZE = "0-1472"
 OUTER = {4: ("198.51.100.1", "198.51.100.2"), 6: ("2001:db8::1", "2001:db8::2")}
 MAC = {"convoy": "02:00:00:00:00:01", "peer": "02:00:00:00:00:02"}
 ANYWHERE = {4: "0.0.0.0", 6: "::"}
@@ -48,6 +50,17 @@ PROPOSALS = (
     Proposal("sha512", "", 0, *SHA512, "ah"),
 )
 
+# The gateway's only engine, if it is to be one of DPDK's devices, and what it is held to do of the above.
+DEVICE = os.environ.get("DEVICE", "")
+DEVICES = {
+    "": PROPOSALS,
+    "crypto_aesni_mb0": PROPOSALS,
+    "crypto_aesni_gcm0": [proposal for proposal in PROPOSALS if "gcm" in proposal.words],
+    "crypto_openssl0": [proposal for proposal in PROPOSALS if proposal.words != "chacha20poly1305"],
+}
+# With every size, in their first case: a stream cipher, and both that pad.
+EVERY_SIZE_OF = ("aes128gcm16", "aes128-sha1", "aes128-sha256")
+
 
 @dataclass
 class Case:
@@ -59,6 +72,7 @@ class Case:
     outer: int
     mode: str
     esn: bool
+    sizes: str
     keys: tuple = field(init=False)  # to convoy, to the peer
 
     def __post_init__(self):
@@ -152,11 +166,30 @@ key_out = "{self.keys[1]}"
 
 def cases():
     number = itertools.count()
-    for proposal, encap in itertools.product(PROPOSALS, ("none", "udp")):
+    swept = set(EVERY_SIZE_OF)
+    for proposal, encap in itertools.product(DEVICES[DEVICE], ("none", "udp")):
         if proposal.protocol == "ah" and encap == "udp":
             continue
         for outer, esn, mode in itertools.product((4, 6), (False, True), ("tunnel", "transport")):
-            yield Case(next(number), proposal, encap, outer, mode, esn)
+            sizes = SIZES[mode]
+            if mode == "tunnel" and proposal.words in swept:
+                swept.remove(proposal.words)
+                sizes = f"{EVERY_SIZE},{sizes}"
+            yield Case(next(number), proposal, encap, outer, mode, esn, sizes)
+
+
+def lengths(sizes):
+    """The numbers that `sizes` stands for."""
+    for part in sizes.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def engine():
+    return f"""[[engine]]
+kind = "cryptodev"
+device = "{DEVICE}"
+""" if DEVICE else ""
 
 
 def toml(table, control):
@@ -180,7 +213,7 @@ name = "native"
 kind = "raw"
 address = [{outside}]
 """
-    return head + "".join(case.toml() for case in table)
+    return head + engine() + "".join(case.toml() for case in table)
 
 
 def network():

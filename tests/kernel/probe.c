@@ -1,5 +1,5 @@
 // Tries every case of a list from the guest's side in one process, as starting one is slow there. A line of the list: case, source,
-// destination, bytes of each ping with commas between. A line of the output: RESULT case what.
+// destination, bytes of each ping with commas between, FIRST-LAST for all between. A line of the output: RESULT case what.
 // usage: probe LIST FILE: what comes by TCP must be FILE
 #include <arpa/inet.h>
 #include <errno.h>
@@ -97,14 +97,24 @@ static const char *transfer(const char *from, const char *to) {
   return len == expected_len && !memcmp(buffer, expected, len) ? "good" : "the file differs";
 }
 
+// A ping of each size of `sizes`; -1 if all came, else the first that did not.
+static long pings(const char *from, const char *to, char *sizes) {
+  for (char *part = strtok(sizes, ","); part; part = strtok(0, ",")) {
+    char *end;
+    size_t size = strtoul(part, &end, 10), last = *end == '-' ? strtoul(end + 1, 0, 10) : size;
+    for (; size <= last; size++)
+      if (ping(from, to, size)) return size;
+  }
+  return -1;
+}
+
 int main(int count, char **words) {
   char number[16], from[64], to[64], sizes[128];
   FILE *list = count == 3 ? fopen(words[1], "r") : 0, *file = list ? fopen(words[2], "r") : 0;
   if (!file || !(expected_len = fread(expected, 1, sizeof expected, file))) return perror("probe"), 1;
   while (fscanf(list, "%15s %63s %63s %127s", number, from, to, sizes) == 4) {
-    const char *size = strtok(sizes, ",");
-    while (size && !ping(from, to, strtoul(size, 0, 10))) size = strtok(0, ",");
-    if (size) printf("RESULT %s no answer to a ping of %s bytes: %s\n", number, size, strerror(errno));
+    long size = pings(from, to, sizes);
+    if (size >= 0) printf("RESULT %s no answer to a ping of %ld bytes: %s\n", number, size, strerror(errno));
     else printf("RESULT %s %s\n", number, transfer(from, to));
     fflush(stdout);
   }
