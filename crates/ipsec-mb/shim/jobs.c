@@ -106,6 +106,8 @@ void convoy_mb_process(struct convoy_mb *mb, struct convoy_mb_job *jobs, size_t 
 }
 
 _Static_assert(offsetof(struct convoy_mb_key, gcm) == 0, "bound/aead.rs gives a key to the library's functions");
+_Static_assert(offsetof(struct convoy_mb_key, raw) == 1040 - sizeof(((struct convoy_mb_key *)0)->raw),
+               "bound/prefetch.rs reads a key up to here");
 
 union context *convoy_mb_context(struct convoy_mb *mb) { return &mb->context; }
 

@@ -38,14 +38,23 @@ union context {
         struct chacha20_poly1305_context_data chacha;
 };
 
+/* With many SAs keys come from far, so what one cipher does not need shares its place with what it needs. */
 struct convoy_mb_key {
-        struct gcm_key_data gcm;
-        DECLARE_ALIGNED(uint8_t enc[16 * 15], 16);
-        DECLARE_ALIGNED(uint8_t dec[16 * 15], 16);
-        DECLARE_ALIGNED(uint64_t des[3][IMB_DES_KEY_SCHED_SIZE / 8], 16);
-        DECLARE_ALIGNED(uint8_t ipad[64], 16);
-        DECLARE_ALIGNED(uint8_t opad[64], 16);
-        uint8_t raw[32];
+        union {
+                struct gcm_key_data gcm; /* AES-GCM and AES-GMAC */
+                struct {
+                        DECLARE_ALIGNED(uint8_t ipad[64], 16);
+                        DECLARE_ALIGNED(uint8_t opad[64], 16);
+                        union {
+                                struct { /* AES-CBC and AES-CTR */
+                                        DECLARE_ALIGNED(uint8_t enc[16 * 15], 16);
+                                        DECLARE_ALIGNED(uint8_t dec[16 * 15], 16);
+                                };
+                                DECLARE_ALIGNED(uint64_t des[3][IMB_DES_KEY_SCHED_SIZE / 8], 16); /* DES and 3DES */
+                        };
+                };
+        };
+        uint8_t raw[32]; /* ChaCha20-Poly1305 */
         const void *des_pointers[3];
         uint32_t cipher, hash, key_len, tag_len;
 };

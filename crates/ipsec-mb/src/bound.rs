@@ -3,6 +3,7 @@
 #![allow(unsafe_code)]
 
 mod aead;
+mod prefetch;
 
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
@@ -74,6 +75,8 @@ pub struct Key {
     cipher: Cipher,
     len: u8,
     tag_len: u8,
+    /// Where what is read for every packet ends.
+    end: u16,
 }
 
 // SAFETY: a key is plain memory that is only read after it was made.
@@ -186,7 +189,8 @@ impl Manager {
             )
         };
         let (len, tag_len) = (key.len() as u8, tag_len as u8);
-        NonNull::new(raw).map(|raw| Key { raw, cipher, len, tag_len })
+        let raw = NonNull::new(raw)?;
+        Some(Key { raw, cipher, len, tag_len, end: prefetch::end(raw) })
     }
 
     /// An empty burst.

@@ -63,7 +63,7 @@ impl Manager {
 
 impl Key {
     /// Never called.
-    pub fn prefetch(&self) {
+    pub fn prefetch(&self, _: usize) {
         match self.0 {}
     }
 }

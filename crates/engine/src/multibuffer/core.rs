@@ -111,11 +111,13 @@ impl Core {
         let mut is_chained = false;
         let mut burst = self.manager.burst();
         for Run { sa, direction, packets, ahead } in work.runs() {
-            if let Some(entry) = ahead.far.and_then(|sa| self.keys.get(sa.0 as usize)) {
+            if let Some(entry) = ahead.far.and_then(|far| self.keys.get(far.sa.0 as usize)) {
                 prefetch(entry);
             }
-            if let Some(Some(keys)) = ahead.near.and_then(|sa| self.keys.get(sa.0 as usize)) {
-                keys.key.prefetch();
+            if let Some(near) = ahead.near
+                && let Some(Some(keys)) = self.keys.get(near.sa.0 as usize)
+            {
+                keys.key.prefetch(near.len.into());
             }
             let Some(Some(keys)) = self.keys.get(sa.0 as usize) else { continue };
             let seal = direction == Direction::Seal;

@@ -1,6 +1,5 @@
 //! AEADs, a packet at a time: AES-GCM by the library's own functions without the shim between, the others by the shim.
 
-use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
 use std::ptr::NonNull;
 
 use super::{Burst, Key, RawKey, RawManager};
@@ -8,11 +7,6 @@ use crate::{Cipher, Descriptor, Ended, Job};
 
 /// Bytes of the longest tag of an AEAD.
 const LONGEST_TAG: usize = 16;
-/// Bytes of a cache line.
-const LINE_BYTES: usize = 64;
-/// Lines of a key that a short packet by AES-GCM reads first.
-const KEY_LINES: usize = 4;
-
 #[repr(C)]
 struct RawContext {
     _opaque: [u8; 0],
@@ -69,18 +63,6 @@ impl Aeads {
         if std::mem::take(&mut self.is_used) {
             // SAFETY: the manager is alive.
             unsafe { convoy_mb_wipe(self.manager.as_ptr()) };
-        }
-    }
-}
-
-impl Key {
-    /// Has the processor fetch what a short packet by an AEAD reads of the key: with many SAs it comes from far.
-    #[inline]
-    pub fn prefetch(&self) {
-        let key = self.raw.as_ptr().cast::<i8>();
-        for line in 0..KEY_LINES {
-            // SAFETY: a prefetch reads nothing that the program could see, and the processor has it if it has SSE, as all of x86-64 do.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(key.wrapping_add(LINE_BYTES * line)) };
         }
     }
 }

@@ -49,6 +49,26 @@ fn the_library_knows_the_gcm_specifications_second_case() {
     assert_eq!(packet[..16], [0; 16]);
 }
 
+#[test]
+fn what_is_read_of_a_key_for_every_packet_ends_with_its_last_part() {
+    let mut manager = Manager::new().expect("the library is installed");
+    let mut end = |cipher, hash, len| {
+        let auth: &[u8] = if hash == Hash::None { &[] } else { &[7; 20] };
+        manager
+            .key(cipher, hash, if auth.is_empty() { 16 } else { 12 }, &vec![9; len], auth)
+            .map(|key| key.end)
+            .expect("good lengths")
+    };
+    // Round keys of 240 bytes, then 8 to 48 powers of 16 bytes.
+    for cipher in [Cipher::Gcm, Cipher::Gmac] {
+        assert!((240 + 8 * 16..=240 + 48 * 16).contains(&end(cipher, Hash::None, 16)), "{cipher:?}");
+    }
+    assert_eq!(end(Cipher::ChaCha20Poly1305, Hash::None, 32), 1_040);
+    // Inner and outer state of the hash, then the round keys to encrypt and to decrypt.
+    assert_eq!(end(Cipher::Cbc, Hash::Sha1, 32), 2 * 64 + 2 * 240);
+    assert_eq!(end(Cipher::Null, Hash::Sha1, 0), 64 + 20);
+}
+
 /// Bursts of different lengths go to different code where the processor has SHA instructions.
 #[test]
 fn a_burst_gives_what_single_jobs_give() {

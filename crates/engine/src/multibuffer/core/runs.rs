@@ -21,13 +21,26 @@ pub(crate) struct Run<'a> {
 /// SAs whose keys will be wanted soon, and those whose keys will be wanted after them.
 #[derive(Clone, Copy)]
 pub(crate) struct Ahead {
-    pub(crate) near: Option<SaIndex>,
-    pub(crate) far: Option<SaIndex>,
+    pub(crate) near: Option<Wanted>,
+    pub(crate) far: Option<Wanted>,
+}
+
+/// An SA whose keys will be wanted, for a packet that has so many bytes to encrypt or to authenticate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) sa: SaIndex,
+    pub(crate) len: u16,
+}
+
+impl Wanted {
+    fn by(packet: &Prepared) -> Self {
+        Self { sa: packet.sa, len: packet.job.cipher_len.max(packet.job.auth_len) }
+    }
 }
 
 impl Ahead {
-    fn of<T>(rest: &[T], sa: impl Fn(&T) -> SaIndex) -> Self {
-        Self { near: rest.get(NEAR - 1).map(&sa), far: rest.get(FAR - 1).map(&sa) }
+    fn of<T>(rest: &[T], wanted: impl Fn(&T) -> Option<Wanted>) -> Self {
+        Self { near: rest.get(NEAR - 1).and_then(&wanted), far: rest.get(FAR - 1).and_then(&wanted) }
     }
 
     fn or(self, other: Self) -> Self {
@@ -53,7 +66,7 @@ impl Work for [MultiPacket] {
         std::iter::from_fn(move || {
             let (first, behind) = std::mem::take(&mut rest).split_first_mut()?;
             rest = behind;
-            let ahead = Ahead::of(rest, |multi_packet| multi_packet.sa);
+            let ahead = Ahead::of(rest, |multi_packet| multi_packet.packets.first().map(Wanted::by));
             Some(first.runs().map(move |run| Run { ahead: run.ahead.or(ahead), ..run }))
         })
         .flatten()
@@ -68,7 +81,7 @@ impl Work for [Prepared] {
             let len = 1 + rest.windows(2).take_while(|pair| is_one_run(&pair[0], &pair[1])).count();
             let (packets, behind) = std::mem::take(&mut rest).split_at_mut(len);
             rest = behind;
-            let ahead = Ahead::of(rest, |packet| packet.sa);
+            let ahead = Ahead::of(rest, |packet| Some(Wanted::by(packet)));
             Some(Run { sa, direction, packets, ahead })
         })
     }
@@ -89,7 +102,9 @@ mod tests {
     }
 
     fn seen(work: &mut (impl Work + ?Sized)) -> Vec<(u32, usize, Option<u32>)> {
-        work.runs().map(|run| (run.sa.0, run.packets.len(), run.ahead.near.map(|sa| sa.0))).collect()
+        work.runs()
+            .map(|run| (run.sa.0, run.packets.len(), run.ahead.near.map(|wanted| wanted.sa.0)))
+            .collect()
     }
 
     #[test]
@@ -105,6 +120,7 @@ mod tests {
     fn keys_are_wanted_some_packets_ahead_and_their_entries_earlier() {
         let mut packets = packets(&[0, 1, 2, 3, 4, 5, 6, 7, 8]);
         let first = packets.runs().next().expect("there are packets").ahead;
-        assert_eq!((first.near, first.far), (Some(SaIndex(NEAR as u32)), Some(SaIndex(FAR as u32))));
+        let wanted = |sa: usize| Some(Wanted { sa: SaIndex(sa as u32), len: 64 });
+        assert_eq!((first.near, first.far), (wanted(NEAR), wanted(FAR)));
     }
 }
