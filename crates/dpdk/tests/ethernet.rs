@@ -115,6 +115,10 @@ fn what_a_device_cannot_be_is_said_with_what_to_do() {
     assert!(many.contains("queue pairs for 16 of 1000 workers; set workers lower"), "{many}");
     let long = refused("net_ring_long", EthernetConfig { mtu: 100_000, ..config() });
     assert!(long.starts_with("DPDK's device net_ring_long does not start: "), "{long}");
+    // The longest name that the port's configuration takes, and the first that it refuses.
+    let _longest = loopback("net_ring_of_17_ch");
+    let named = refused("net_ring_of_18_let", config());
+    assert!(named.starts_with("DPDK has no device \"net_ring_of_18_let\": "), "{named}");
     let _one = loopback("net_ring_seen");
     let unknown = refused("net_no_such_driver0", config());
     assert!(unknown.starts_with("DPDK has no device \"net_no_such_driver0\": "), "{unknown}");

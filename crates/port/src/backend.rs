@@ -19,6 +19,8 @@ pub struct PortTraits {
     pub carries_native: bool,
     /// Whether it carries IKE for charon.
     pub carries_ike: bool,
+    /// Whether IPv6 packets come and go by it.
+    pub carries_v6: bool,
     /// How many queues it can have.
     pub queues: Queues,
     /// Whether it hears what ICMP says of paths, by raw sockets of the kernel: of two ports with one address, one alone may.

@@ -12,6 +12,13 @@ const SAS: u32 = 1024;
 /// What works on every processor for which Intel's library is, or else on every one.
 const USUAL_DEVICE: &str = if cfg!(target_arch = "x86_64") { "crypto_aesni_mb0" } else { "crypto_openssl0" };
 
+/// The argument of DPDK's scheduler device that has it keep operations in order.
+const ORDERING: &str = "ordering=enable";
+/// DPDK's scheduler gives an operation back as soon as it is done, and still takes it out of a worker's queue later: by then it has another packet,
+/// whose session it replaces with that of another device. `crypto_openssl` does its work when it is asked, so that most are early.
+const WHY_NOT_ORDERED: &str = "leave ordering=enable out: the gateway restores the order of packets itself, and with it DPDK's scheduler returns operations \
+                               that one of its devices still has, which spoils later packets";
+
 tables! {
     /// Its own keys.
     pub CryptodevKeys {
@@ -67,12 +74,14 @@ impl EngineBackend for CryptodevSettings {
     fn check(keys: &CryptodevKeys, c: &mut Checker<'_>) -> Self {
         let usual = Self::default();
         let device = keys.device.as_ref().map_or(usual.device, |device| device.get_ref().clone());
-        if let Some(text) = keys.device.as_ref().filter(|text| text.get_ref().is_empty()) {
-            c.add(
-                &text.span(),
-                "engine.device",
-                "name a device, \"crypto_aesni_mb0\" or \"0000:1a:01.0\"; `convoy engines` lists them",
-            );
+        if let Some(text) = &keys.device {
+            if text.get_ref().is_empty() {
+                let what =
+                    "name a device, \"crypto_aesni_mb0\" or \"0000:1a:01.0\"; `convoy engines` lists them";
+                c.add(&text.span(), "engine.device", what);
+            } else if text.get_ref().contains(ORDERING) {
+                c.add(&text.span(), "engine.device", WHY_NOT_ORDERED);
+            }
         }
         let descriptors =
             c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, (64, 16_384));

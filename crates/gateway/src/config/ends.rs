@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use convoy_ipsec::TrafficSelector;
 use convoy_settings::{Checker, Text};
 
 use super::{PortConfig, TunnelConfig};
@@ -57,6 +58,27 @@ fn is_host_name(text: &str) -> bool {
     name.len() <= 253 && name.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
 }
 
+/// Packets of a selector come and go by the ports inside, some of which carry no IPv6.
+pub(super) fn family_is_carried(
+    c: &mut Checker<'_>,
+    text: &Text,
+    key: &str,
+    selector: &TrafficSelector,
+    ports: &[PortConfig],
+) {
+    let mut inside = ports.iter().filter(|port| !port.is_outside);
+    let Some(first) = inside.next().filter(|_| selector.addresses.first().is_ipv6()) else { return };
+    if first.traits().carries_v6 || inside.any(|port| port.traits().carries_v6) {
+        return;
+    }
+    let what = format!(
+        "no IPv6 packet comes or goes by port {:?}, whose kind {:?} is for IPv4 alone; leave it out, or have a port of another kind inside",
+        first.name,
+        first.kind().word()
+    );
+    c.add(&text.span(), key, what);
+}
+
 /// Packets leave by the socket of their source address.
 pub(super) fn local_address_fits(
     c: &mut Checker<'_>,
@@ -73,7 +95,14 @@ pub(super) fn local_address_fits(
     let Some(port) = ports.iter().find(carries) else { return };
     let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
     let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
-    if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
+    if local.is_ipv6() && !port.traits().carries_v6 {
+        let what = format!(
+            "port {:?} is of kind {:?}, which is for IPv4 alone; use an IPv4 address, or a port of another kind outside",
+            port.name,
+            port.kind().word()
+        );
+        c.add(&text.span(), "tunnel.local", what);
+    } else if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
         let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
         let what = format!("port {:?} has no address {local}; it has {}", port.name, known.join(", "));
         c.add(&text.span(), "tunnel.local", what);

@@ -9,7 +9,7 @@ use convoy_ipsec::{
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
-use super::ends::{local_address_fits, remote};
+use super::ends::{family_is_carried, local_address_fits, remote};
 use super::file;
 use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
@@ -30,7 +30,7 @@ pub(super) fn tunnel(c: &mut Checker<'_>, file: &file::Tunnel, around: &Around<'
     let modes = [("tunnel", Mode::Tunnel), ("transport", Mode::Transport)];
     let mode = c.one_of(file.mode.as_ref(), "tunnel.mode", &modes);
     let remote_ts = c.needed(&file.at, file.remote_ts.as_ref(), "tunnel.remote_ts", "[\"10.2.0.0/24\"]");
-    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts");
+    let remote_ts = selectors(c, remote_ts, "tunnel.remote_ts", around.ports);
     let has_keys = file.manual.is_some() || file.at.unread.contains(&"manual");
     let rest = if has_keys {
         with_keys(c, file, around, (protocol, mode, &remote_ts))
@@ -63,7 +63,7 @@ fn with_keys(
     let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
     let remote = remote_text.and_then(|text| remote(c, text, local));
     let local_ts = c.needed(&file.at, file.local_ts.as_ref(), "tunnel.local_ts", "[\"10.1.0.0/24\"]");
-    let local_ts = selectors(c, local_ts, "tunnel.local_ts");
+    let local_ts = selectors(c, local_ts, "tunnel.local_ts", around.ports);
     let is_encapsulated = protocol.map(|protocol| encapsulation(c, file, protocol, around.ports));
     if let (Some(text), Some(local), Some(is_encapsulated)) = (local_text, local, is_encapsulated) {
         local_address_fits(c, text, local, is_encapsulated, around.ports);
@@ -123,7 +123,7 @@ fn without_keys(
     let is_v6 = local.flatten().or(remote).is_some_and(|end| end.is_ipv6());
     let unknown = if is_v6 { v6 } else { v4 };
     let local_ts = match &file.local_ts {
-        Some(list) => selectors(c, Some(list), "tunnel.local_ts"),
+        Some(list) => selectors(c, Some(list), "tunnel.local_ts", around.ports),
         None => [v4, v6].into_iter().filter_map(all_of).collect(),
     };
     let is_assumed = proposal.is_none();
@@ -220,12 +220,23 @@ fn proposal(
     Some(proposal)
 }
 
-fn selectors(c: &mut Checker<'_>, list: Option<&Spanned<Vec<Text>>>, key: &str) -> Vec<TrafficSelector> {
+fn selectors(
+    c: &mut Checker<'_>,
+    list: Option<&Spanned<Vec<Text>>>,
+    key: &str,
+    ports: &[PortConfig],
+) -> Vec<TrafficSelector> {
     let Some(list) = list else { return Vec::new() };
     if list.get_ref().is_empty() {
         c.add(&list.span(), key, "it is empty; list at least one, such as 10.1.0.0/24");
     }
-    list.get_ref().iter().filter_map(|text| c.read(text, key)).collect()
+    let texts = list.get_ref().iter();
+    let read = texts.filter_map(|text| {
+        let selector = c.read(text, key)?;
+        family_is_carried(c, text, key, &selector, ports);
+        Some(selector)
+    });
+    read.collect()
 }
 
 /// In transport mode packets go between the two ends themselves.

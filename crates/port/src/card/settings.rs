@@ -37,6 +37,7 @@ impl Backend for CardSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
+        carries_v6: false,
         queues: Queues::One,
         hears_reports: false,
         is_engine: true,

@@ -3,12 +3,14 @@
 use std::net::Ipv4Addr;
 
 use convoy_packet::MacAddress;
-use convoy_settings::{Checker, tables};
+use convoy_settings::{Checker, Text, tables};
 
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::station::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
+/// The longest name of a device of `net_ring`, in bytes: the driver names its rings after it, and DPDK's names of rings are short.
+const LONGEST_RING_NAME: usize = 17;
 /// Frames that a queue holds each way, where nothing is said.
 const DESCRIPTORS: u32 = 1024;
 
@@ -43,6 +45,7 @@ impl Backend for DpdkSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
+        carries_v6: false,
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,
@@ -58,9 +61,8 @@ impl Backend for DpdkSettings {
                         address = [\"192.0.2.1/24\"]";
             entry.add(c, what);
         }
-        if let Some(text) = keys.device.as_ref().filter(|text| text.get_ref().is_empty()) {
-            let what = "name a device, \"0000:1a:00.0\" or \"net_af_packet0,iface=eth1\"";
-            c.add(&text.span(), "port.device", what);
+        if let Some(text) = &keys.device {
+            device_name(c, text);
         }
         Self {
             device: keys.device.as_ref().map(|text| text.get_ref().clone()).unwrap_or_default(),
@@ -80,6 +82,20 @@ impl Backend for DpdkSettings {
 
     fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
         open(self, port, context)
+    }
+}
+
+fn device_name(c: &mut Checker<'_>, text: &Text) {
+    let name = text.get_ref().split(',').next().unwrap_or_default();
+    if name.is_empty() {
+        let what = "name a device, \"0000:1a:00.0\" or \"net_af_packet0,iface=eth1\"";
+        c.add(&text.span(), "port.device", what);
+    } else if name.starts_with("net_ring") && name.len() > LONGEST_RING_NAME {
+        let what = format!(
+            "{name:?} has {} characters, and DPDK makes no net_ring device whose name has more than {LONGEST_RING_NAME}; write \"net_ring0\"",
+            name.len()
+        );
+        c.add(&text.span(), "port.device", what);
     }
 }
 

@@ -30,6 +30,7 @@ pub(crate) const fn traits() -> PortTraits {
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
+        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: true,
         is_engine: false,

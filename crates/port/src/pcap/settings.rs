@@ -33,6 +33,7 @@ impl Backend for PcapSettings {
         carries_udp: true,
         carries_native: true,
         carries_ike: false,
+        carries_v6: true,
         queues: Queues::One,
         hears_reports: false,
         is_engine: false,

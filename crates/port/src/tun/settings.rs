@@ -34,6 +34,7 @@ impl Backend for TunSettings {
         carries_udp: false,
         carries_native: false,
         carries_ike: false,
+        carries_v6: true,
         queues: Queues::EachWorker,
         hears_reports: false,
         is_engine: false,

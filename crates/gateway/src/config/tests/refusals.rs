@@ -335,6 +335,13 @@ fn a_dpdk_port_has_a_device_and_addresses_and_no_ike() {
     holds("kind = \"dpdk\"\ndevice = \"net_ring0\"", "a dpdk port needs device = \"0000:1a:00.0\"");
     holds("kind = \"dpdk\"\naddress = [\"192.0.2.1/24\"]", "a dpdk port needs device = \"0000:1a:00.0\"");
     holds(&dpdk.replace("net_ring0", ""), "port.device: name a device");
+    holds(&dpdk.replace("net_ring0", ",iface=lan0"), "port.device: name a device");
+    holds(
+        &dpdk.replace("net_ring0", "net_ring_of_18_let,a=b"),
+        "port.device: \"net_ring_of_18_let\" has 18 characters, and DPDK makes no net_ring device whose name has more than 17",
+    );
+    let longest = dpdk.replace("net_ring0", "net_ring_of_17_ch");
+    Config::parse("test.toml", &changed(udp, &longest)).expect("17 characters are possible");
     holds(&dpdk.replace("192.0.2.1/24", "fd00::1/64"), "this kind of port has IPv4 addresses of its own");
     holds(&format!("{dpdk}\ndescriptors = 63"), "port.descriptors: 63 is out of range");
     holds(&format!("{dpdk}\nmac = \"03:00:5e:10:00:01\""), "is not a MAC address");
@@ -343,6 +350,52 @@ fn a_dpdk_port_has_a_device_and_addresses_and_no_ike() {
     let with_charon = changed(udp, dpdk).replace("[gateway]\n", "[gateway]\ncharon = \"/run/charon.sock\"\n");
     let text = errors(&with_charon);
     assert!(text.contains("a port of kind \"dpdk\" does not carry IKE"), "{text}");
+}
+
+#[test]
+fn ipv6_behind_a_port_for_ipv4_alone_is_refused() {
+    let tun = "kind = \"tun\"\ndevice = \"convoy0\"";
+    let inside = changed(tun, "kind = \"dpdk\"\ndevice = \"net_ring0\"");
+    Config::parse("test.toml", &inside).expect("IPv4 selectors fit");
+    for (key, v4, both) in [
+        ("local_ts", "[\"10.1.0.0/24\"]", "[\"10.1.0.0/24\", \"fd00:1::/64\"]"),
+        ("remote_ts", "[\"10.2.0.0/24\"]", "[\"fd00:2::/64\", \"10.2.0.0/24\"]"),
+    ] {
+        let (v4, both) = (format!("{key} = {v4}"), format!("{key} = {both}"));
+        let text = errors(&inside.replace(&v4, &both));
+        let told = format!(
+            "tunnel.{key}: no IPv6 packet comes or goes by port \"inside\", whose kind \"dpdk\" is for IPv4 alone"
+        );
+        assert!(text.contains(&told) && text.matches("error").count() <= 1, "{text}");
+        // It may cross a DPDK port outside, in a tunnel of IPv4.
+        let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+        let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]");
+        Config::parse("test.toml", &outside.replace(&v4, &both)).expect("tun carries IPv6");
+    }
+}
+
+#[test]
+fn a_tunnel_by_ipv6_over_a_port_for_ipv4_alone_is_refused() {
+    let udp = "kind = \"udp\"\naddress = [\"192.0.2.1\"]";
+    let outside = changed(udp, "kind = \"dpdk\"\ndevice = \"net_ring0\"\naddress = [\"192.0.2.1/24\"]");
+    let ends = "local = \"192.0.2.1\"\nremote = \"192.0.2.2\"";
+    let text = errors(&outside.replace(ends, "local = \"2001:db8::1\"\nremote = \"2001:db8::2\""));
+    assert!(
+        text.contains("tunnel.local: port \"outside\" is of kind \"dpdk\", which is for IPv4 alone"),
+        "{text}"
+    );
+}
+
+#[test]
+fn dpdk_s_scheduler_device_is_not_asked_for_order() {
+    let engine = |device: &str| {
+        let device =
+            format!("kind = \"cryptodev\"\ndevice = \"crypto_scheduler0,worker=crypto_aesni_mb0{device}\"");
+        changed("kind = \"software\"", &device)
+    };
+    Config::parse("test.toml", &engine(",mode=round-robin")).expect("without order");
+    let text = errors(&engine(",mode=round-robin,ordering=enable"));
+    assert!(text.contains("engine.device: leave ordering=enable out"), "{text}");
 }
 
 #[test]
