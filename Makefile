@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -163,6 +163,9 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 	@scripts/install.sh secgw
 	bench/secgw/install.sh target/secgw
 	CARGO="$(CARGO)" python3 bench/secgw/secgw.py --secgw target/secgw --json target/bench/secgw.json
+
+bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/accelerators.md
+	$(CARGO) bench --locked -p convoy-gateway --features dpdk --bench accelerators -- --page
 
 bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root)
 	@scripts/install.sh peers

@@ -9,6 +9,8 @@ use convoy_engine::{Cryptodev, CryptodevSettings, Engine, Multibuffer, Rig};
 use convoy_ipsec::Proposal;
 use convoy_packet::{Frame, FramePool};
 
+use super::report::Alone;
+
 /// Packets at a time.
 const BURSTS: [usize; 3] = [1, 4, 32];
 const BYTES: usize = 64;
@@ -58,17 +60,15 @@ fn null(burst: usize) -> f64 {
     })
 }
 
-fn row(name: &str, cells: impl Iterator<Item = f64>) {
-    let cells: Vec<String> = cells.map(|ns| format!("{ns:.0}")).collect();
-    println!("| {name} | {} |", cells.join(" | "));
-}
-
-pub(crate) fn report() {
-    println!(
-        "\n## One packet of {BYTES} bytes in each engine alone, ns\n\n| engine | algorithms | bursts of 1 | of 4 | of 32 |"
-    );
-    println!("| --- | --- | --- | --- | --- |");
-    row("`crypto_null` by the bindings | none", BURSTS.into_iter().map(null));
+/// All engines, each with the algorithms that it has.
+pub(crate) fn measure() -> Vec<Alone> {
+    let by_burst =
+        |once: &mut dyn FnMut(usize) -> f64| BURSTS.into_iter().map(|burst| (burst, once(burst))).collect();
+    let mut all = vec![Alone {
+        engine: "crypto_null by the bindings".to_owned(),
+        proposal: "none",
+        ns_by_burst: by_burst(&mut null),
+    }];
     for proposal in super::PROPOSALS {
         let transform = proposal.parse::<Proposal>().expect("one of the bench's own").transform;
         let mut engines: Vec<Box<dyn Engine>> = Vec::new();
@@ -84,17 +84,15 @@ pub(crate) fn report() {
         }
         for engine in engines.iter_mut().filter(|engine| engine.description().transforms.contains(&transform))
         {
-            let name = format!("`{}` | {proposal}", engine.description().name);
-            let cells: Vec<f64> = BURSTS
-                .into_iter()
-                .map(|burst| {
-                    let mut rig = Rig::new(engine.as_mut(), transform, burst, BYTES);
-                    median(burst, || {
-                        black_box(rig.run());
-                    })
+            let name = engine.description().name.clone();
+            let ns_by_burst = by_burst(&mut |burst| {
+                let mut rig = Rig::new(engine.as_mut(), transform, burst, BYTES);
+                median(burst, || {
+                    black_box(rig.run());
                 })
-                .collect();
-            row(&name, cells.into_iter());
+            });
+            all.push(Alone { engine: name, proposal, ns_by_burst });
         }
     }
+    all
 }

@@ -1,15 +1,18 @@
 //! Several real engines at once in a gateway, by convoy's policies and by DPDK's own scheduler device in its modes: throughput, latency, and which
-//! engine took what. Prints Markdown; docs/accelerators.md has it as measured.
+//! engine took what. Prints Markdown and writes target/bench/accelerators.json.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each way is measured.
+//! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each once and for 10 ms, to see that all of
+//! it works; `--page` writes the tables of docs/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
+mod report;
 mod ways;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use convoy_gateway::costs::Costs;
-use convoy_gateway::demo::{Bench, IMIX, Load, Measurement, Plan, lengths};
+use convoy_gateway::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
+use report::{Report, Row};
 use ways::{Way, ways};
 
 /// Dear, cheap, and one that some devices lack.
@@ -22,83 +25,110 @@ const LOAD: f64 = 0.7;
 /// The window, in packets.
 const WINDOW: usize = 32;
 const SEED: u64 = 1;
+/// Rounds, and the length of each in ms: some six minutes on two cores.
+const USUAL: (u32, u32) = (3, 200);
+const QUICK: (u32, u32) = (1, 10);
+
+/// What is sent: its name, how many SAs, and packets by length.
+type Mix = (&'static str, usize, &'static [(usize, u32)]);
 
 fn main() {
     let words: Vec<String> = std::env::args().collect();
+    let has = |name: &str| words.iter().any(|word| word == name);
     let number = |name: &str, default: u32| {
         let at = words.iter().position(|word| word == name);
         let given = at.and_then(|at| words.get(at + 1));
         given.map_or(default, |word| word.parse().unwrap_or_else(|_| panic!("{name} wants a whole number")))
     };
-    let (rounds, ms) = (number("--rounds", 3) as usize, number("--ms", 250));
+    let usual = if has("--quick") { QUICK } else { USUAL };
+    assert!(!(has("--quick") && has("--page")), "what --quick measures is not for a page");
+    let (rounds, ms) = (number("--rounds", usual.0) as usize, number("--ms", usual.1));
     let plan =
         Plan { window: WINDOW, load: Load::Saturating, rounds, length: Duration::from_millis(ms.into()) };
+    let report = measure_all(plan);
+    println!("\n{}\n{}", report.summary(), report.rows());
+    let json = report.write_json().expect("target/bench can be written");
+    eprintln!("written: {}", json.display());
+    let wrong = report.wrong();
+    if !wrong.is_empty() {
+        eprintln!("{}", wrong.join("\n"));
+        std::process::exit(1);
+    }
+    if has("--page") {
+        let page = report.write_page().expect("docs/accelerators.md can be written");
+        eprintln!("written: {}", page.display());
+    }
+}
+
+fn measure_all(plan: Plan) -> Report {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     ways::start_dpdk(cores);
-    println!(
-        "\n{cores} cores; medians of {rounds} rounds of {ms} ms; latency at {LOAD} of the best throughput in the same case."
+    let about = format!(
+        "{}: {cores} cores{}; rounds: {} of {} ms, whose medians are given; latency at {LOAD} of the best throughput of the case.",
+        processor(),
+        if ways::has_cores(cores) {
+            ""
+        } else {
+            ", too few for DPDK's scheduler with cores of its own (multi-core)"
+        },
+        plan.rounds,
+        plan.length.as_millis()
     );
-    alone::report();
+    let mut report = Report { about, alone: alone::measure(), rows: Vec::new() };
     let mut costs = Costs::without_cache();
+    let (began, all) = (Instant::now(), PROPOSALS.len() * SAS.len() * SIZES.len());
+    let mut cases = 0;
     for proposal in PROPOSALS {
-        let mut lines = Vec::new();
         for sas in SAS {
             let ways = ways((proposal, sas), cores, &mut costs);
             for (size, mix) in SIZES {
-                lines.extend(measure(&ways, (sas, size, mix), plan, &mut costs));
+                report.rows.extend(measure(&ways, proposal, (size, sas, mix), plan, &mut costs));
+                cases += 1;
+                eprintln!("{cases} of {all} cases after {} s", began.elapsed().as_secs());
             }
         }
-        println!(
-            "\n## {proposal}\n\n| SAs | packets | engines | by | packets/s | p50, us | p99, us | taken by |"
-        );
-        println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
-        lines.iter().for_each(|line| println!("{line}"));
     }
+    report
 }
 
 /// One case: each way's throughput with all that it takes, then latencies under one load for all.
 fn measure(
     ways: &[Way],
-    (sas, size, mix): (usize, &str, &[(usize, u32)]),
+    proposal: &'static str,
+    (packets, sas, mix): Mix,
     plan: Plan,
     costs: &mut Costs,
-) -> Vec<String> {
+) -> Vec<Row> {
     let traffic = lengths(mix, sas, SEED);
     let mut run = |way: &Way, load: Load| -> Vec<Measurement> {
         let mut bench = Bench { platform: &way.platform, traffic: &traffic, costs: &mut *costs };
         bench.measure(&way.rules, Plan { load, ..plan }).expect("memory does not fail")
     };
     let saturated: Vec<Vec<Measurement>> = ways.iter().map(|way| run(way, Load::Saturating)).collect();
-    let rate = |of: &Measurement| of.packets_per_second;
-    let best = saturated.iter().flatten().map(rate).fold(0.0, f64::max);
-    let mut lines = Vec::new();
-    for (way, saturated) in ways.iter().zip(&saturated) {
-        for (full, part) in saturated.iter().zip(run(way, Load::Offered(best * LOAD))) {
-            assert!(
-                full.is_perfect && part.is_perfect,
-                "{}: not every packet came out byte for byte",
-                way.engines
-            );
-            let by = way.by.clone().unwrap_or_else(|| full.rule.to_string());
-            let Measurement { latency, refused, .. } = &part;
-            // A way that loses packets at this load has the latency of full rings.
-            let late = |us: f64| if *refused > 0.01 { format!("({us:.0})") } else { format!("{us:.0}") };
-            lines.push(format!(
-                "| {sas} | {size} | {} | {by} | {:.0} | {} | {} | {} |",
-                way.engines,
-                rate(full),
-                late(latency.p50_us),
-                late(latency.p99_us),
-                taken(way, full)
-            ));
+    let rates = saturated.iter().flatten().map(|full| full.packets_per_second);
+    let load = Load::Offered(rates.fold(0.0, f64::max) * LOAD);
+    let mut rows = Vec::new();
+    for (way, saturated) in ways.iter().zip(saturated) {
+        for (full, offered) in saturated.into_iter().zip(run(way, load)) {
+            rows.push(Row {
+                proposal,
+                sas,
+                packets,
+                engines: way.engines,
+                by: way.by.clone().unwrap_or_else(|| full.rule.to_string()),
+                is_finishing_time: way.by.is_none() && full.rule == Rule::WAIT,
+                full,
+                offered,
+                engine_names: way.platform.engines.iter().map(|engine| engine.name.clone()).collect(),
+            });
         }
     }
-    lines
+    rows
 }
 
-fn taken(way: &Way, measured: &Measurement) -> String {
-    let parts = way.platform.engines.iter().zip(&measured.shares);
-    let parts: Vec<String> =
-        parts.map(|(engine, share)| format!("{} {:.0} %", engine.name, share * 100.0)).collect();
-    parts.join(", ")
+/// Its name, as the kernel has it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
 }

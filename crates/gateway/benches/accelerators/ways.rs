@@ -39,7 +39,7 @@ pub(crate) fn start_dpdk(cores: usize) {
 }
 
 /// Whether a machine has cores for DPDK alone, beside those of the gateways and of engines.
-fn has_cores(cores: usize) -> bool {
+pub(crate) fn has_cores(cores: usize) -> bool {
     CORES.iter().all(|core| *core < cores)
 }
 
@@ -103,9 +103,8 @@ pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs)
         let [first, second] = workers(mode);
         let [one, other] = CORES;
         let cores = if mode == "multi-core" { format!(",corelist={one};{other}") } else { String::new() };
-        let device = format!(
-            "crypto_scheduler_{mode},worker={first},worker={second},mode={mode},ordering=enable{cores}"
-        );
+        // Without DPDK's ordering: the gateway restores the order itself, and operations that DPDK's scheduler orders may come back too early.
+        let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
         if has(&device, case.0) {
             let by = Some(format!("DPDK's scheduler, {mode}"));
             all.push(Way {
