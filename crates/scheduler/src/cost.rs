@@ -97,6 +97,10 @@ pub(crate) struct CostTable {
     window_cost: f64,
     /// For each algorithm, the measurements since engines without any were looked for.
     recent: Vec<Recent>,
+    /// What `priced_for`, an algorithm and blocks, takes each engine, in ticks. A multi-packet that waits for room is asked about again at each
+    /// completion, and many have the same size.
+    prices: Vec<u64>,
+    priced_for: Option<(u16, u64)>,
 }
 
 /// The latest measurements of an algorithm.
@@ -119,6 +123,8 @@ impl CostTable {
             t_keys: Vec::new(),
             window_cost: 0.0,
             recent: Vec::new(),
+            prices: vec![0; engines.len()],
+            priced_for: None,
         };
         for (engine, model) in engines.iter().enumerate() {
             for (algorithm, cost) in model.costs.iter().enumerate() {
@@ -130,6 +136,7 @@ impl CostTable {
 
     /// Sets a model anew and forgets its correction.
     pub(crate) fn set(&mut self, engine: usize, algorithm: usize, model: Option<CostModel>) {
+        self.priced_for = None;
         let nothing = CostModel { t_init: 0.0, t_block: 0.0 };
         if self.capable.len() <= algorithm {
             self.capable.resize(algorithm + 1, EngineMask::default());
@@ -193,13 +200,41 @@ impl CostTable {
             .any(|engine| t_keys[engine] > self.calibrated[start + engine].model.t_init + self.window_cost)
     }
 
-    /// Who can do an algorithm, and the models of it, engine by engine; nobody where it is unknown.
+    /// Who can do an algorithm; nobody where it is unknown.
     #[inline]
-    pub(crate) fn row(&self, algorithm: u16) -> (EngineMask, &[CostModel]) {
-        let algorithm = usize::from(algorithm);
-        let Some(capable) = self.capable.get(algorithm) else { return (EngineMask::default(), &[]) };
-        let start = algorithm * self.engines;
-        (*capable, &self.current[start..start + self.engines])
+    pub(crate) fn capable(&self, algorithm: u16) -> EngineMask {
+        self.capable.get(usize::from(algorithm)).copied().unwrap_or_default()
+    }
+
+    /// The models of an algorithm, engine by engine; none where it is unknown.
+    #[inline]
+    pub(crate) fn models(&self, algorithm: u16) -> &[CostModel] {
+        let start = usize::from(algorithm) * self.engines;
+        self.current.get(start..start + self.engines).unwrap_or_default()
+    }
+
+    /// Works out what so many blocks of an algorithm take each engine, for [`prices`](Self::prices).
+    #[inline]
+    pub(crate) fn price(&mut self, algorithm: u16, blocks: u64) {
+        if self.priced_for != Some((algorithm, blocks)) {
+            self.price_anew(algorithm, blocks);
+        }
+    }
+
+    #[inline(never)]
+    fn price_anew(&mut self, algorithm: u16, blocks: u64) {
+        self.priced_for = Some((algorithm, blocks));
+        let mut prices = std::mem::take(&mut self.prices);
+        for (price, model) in prices.iter_mut().zip(self.models(algorithm)) {
+            *price = model.cost(blocks);
+        }
+        self.prices = prices;
+    }
+
+    /// What that takes each engine, in ticks; meaningless for an engine that is not capable.
+    #[inline]
+    pub(crate) fn prices(&self) -> &[u64] {
+        &self.prices
     }
 
     /// Learns that what was predicted to take `predicted` ticks took `measured`.
@@ -219,6 +254,7 @@ impl CostTable {
 
     #[inline]
     fn set_ratio(&mut self, at: usize, ratio: f64) {
+        self.priced_for = None;
         let CostModel { t_init, t_block } = self.calibrated[at].model;
         self.calibrated[at].ratio = ratio;
         self.current[at] = CostModel { t_init: t_init * ratio, t_block: t_block * ratio };
@@ -266,7 +302,7 @@ mod tests {
     }
 
     fn cost(table: &CostTable, blocks: u64) -> u64 {
-        table.row(1).1[0].cost(blocks)
+        table.models(1)[0].cost(blocks)
     }
 
     #[test]
@@ -300,9 +336,9 @@ mod tests {
     #[test]
     fn an_algorithm_that_nobody_knows_has_no_cost() {
         let mut table = table(1.0, 1.0);
-        let capable = [0, 1, 2].map(|algorithm| table.row(algorithm).0.contains(0));
+        let capable = [0, 1, 2].map(|algorithm| table.capable(algorithm).contains(0));
         assert_eq!(capable, [false, true, false]);
-        assert!(table.row(2).1.is_empty());
+        assert!(table.models(2).is_empty());
         table.correct(0, 2, 10, 20);
         assert_eq!(table.ratios(0), [None, Some(1.0)]);
     }
@@ -338,7 +374,7 @@ mod tests {
         let costs = vec![Some(CostModel { t_init: 100.0, t_block: 0.0 })];
         let engine = EngineModel { name: String::new(), is_cpu: true, depth: 0, costs };
         let mut table = CostTable::new(&[engine.clone(), engine]);
-        let cost = |table: &CostTable, engine: usize| table.row(0).1[engine].cost(0);
+        let cost = |table: &CostTable, engine: usize| table.models(0)[engine].cost(0);
         let measure = |table: &mut CostTable, engine: usize, measured: u64| {
             table.correct(engine, 0, cost(table, engine), measured);
         };

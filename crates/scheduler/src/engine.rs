@@ -20,6 +20,8 @@ pub(crate) struct Pending {
 /// The queue of one engine.
 pub(crate) struct EngineQueue {
     depth: usize,
+    /// All ones for processor 0 of the model, else 0.
+    pub(crate) if_cpu: u64,
     /// Multi-packets before which it does not begin of itself.
     gathers: usize,
     /// Places of the depth that are taken: those of all but the one in service.
@@ -33,10 +35,11 @@ pub(crate) struct EngineQueue {
 }
 
 impl EngineQueue {
-    pub(crate) fn new(depth: usize) -> Self {
+    pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
         // The queue may be declared far deeper than it is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
-        Self { depth, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
+        let if_cpu = if is_cpu { u64::MAX } else { 0 };
+        Self { depth, if_cpu, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
     }
 
     /// Whether a multi-packet that counts for so many places may come. What is larger than the depth may wait alone.
@@ -147,7 +150,7 @@ impl Engines {
         let queue = |(engine, (is_cpu, depth))| {
             cpus.set(engine, is_cpu);
             available.set(engine, true);
-            EngineQueue::new(depth)
+            EngineQueue::new(is_cpu, depth)
         };
         let queues = engines.enumerate().map(queue).collect();
         Self { queues, cpus, available, open: available, train_takers: EngineMask::default() }
@@ -156,6 +159,12 @@ impl Engines {
     #[inline]
     pub(crate) fn queue(&self, engine: usize) -> &EngineQueue {
         &self.queues[engine]
+    }
+
+    /// All queues, in the order of the engines.
+    #[inline]
+    pub(crate) fn queues(&self) -> std::slice::Iter<'_, EngineQueue> {
+        self.queues.iter()
     }
 
     #[inline]
@@ -174,8 +183,9 @@ impl Engines {
     /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.
     #[inline]
     pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending> {
-        let done = self.queues.get_mut(engine)?.complete(now, ticket);
-        self.open.set(engine, self.available.contains(engine) && self.queues[engine].has_room(1));
+        let queue = self.queues.get_mut(engine)?;
+        let done = queue.complete(now, ticket);
+        self.open.set(engine, self.available.contains(engine) && queue.has_room(1));
         done
     }
 
@@ -203,7 +213,7 @@ mod tests {
     }
 
     fn queue_of(costs: [u64; 3]) -> EngineQueue {
-        let mut queue = EngineQueue::new(8);
+        let mut queue = EngineQueue::new(false, 8);
         for (ticket, cost) in costs.into_iter().enumerate() {
             queue.enqueue(100, pending(ticket as u64, cost));
         }
@@ -233,7 +243,7 @@ mod tests {
 
     #[test]
     fn in_packets_a_larger_multi_packet_waits_only_where_none_other_does() {
-        let mut queue = EngineQueue::new(8);
+        let mut queue = EngineQueue::new(false, 8);
         let of = |ticket, places| Pending { places, ..pending(ticket, 5) };
         assert!(queue.has_room(100));
         queue.enqueue(0, of(0, 100));
@@ -245,7 +255,7 @@ mod tests {
         assert!(!queue.has_room(1));
         assert!(queue.complete(6, 2).is_some());
         assert!(queue.has_room(8));
-        let mut none = EngineQueue::new(0);
+        let mut none = EngineQueue::new(false, 0);
         none.enqueue(0, of(0, 1));
         assert!(!none.has_room(1));
     }
@@ -257,14 +267,14 @@ mod tests {
         assert!(queue.is_late(161, 10));
         assert!(queue.complete(170, 0).is_some());
         assert!(!queue.is_late(187, 10) && queue.is_late(188, 10));
-        assert!(!EngineQueue::new(1).is_late(1_000, 0));
+        assert!(!EngineQueue::new(false, 1).is_late(1_000, 0));
         queue.gathers = 8;
         assert!(!queue.is_late(1_000, 0));
     }
 
     #[test]
     fn an_engine_is_idle_since_its_last_completion() {
-        let mut queue = EngineQueue::new(0);
+        let mut queue = EngineQueue::new(false, 0);
         queue.enqueue(10, pending(1, 5));
         assert!(!queue.has_room(1));
         assert_eq!(queue.idle(12), 0);

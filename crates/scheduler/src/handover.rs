@@ -37,13 +37,13 @@ impl HandoverSearch<'_> {
     /// With more at hand, these engines without those elsewhere to which it would cost the core at least as much to hand the packets over as to do
     /// them itself, if it has an engine with room: it would gain nothing by it.
     fn worth_it(&self, mut among: EngineMask) -> EngineMask {
-        let Search { engines, costs, blocks, .. } = self.search;
+        let Search { engines, processing, .. } = self.search;
         let here = if self.has_more {
             among.and(engines.cpus).and(self.search.open())
         } else {
             EngineMask::default()
         };
-        let Some(own) = here.map(|engine| costs[engine].cost(blocks)).min() else { return among };
+        let Some(own) = here.map(|engine| processing[engine]).min() else { return among };
         for engine in among.without(engines.cpus) {
             among.set(engine, is_worth_it(self.handover(engine), own));
         }

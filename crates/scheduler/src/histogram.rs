@@ -20,9 +20,15 @@ impl Histogram {
     /// Counts one value.
     #[inline]
     pub fn add(&mut self, value: u64) {
+        self.add_many(value, 1);
+    }
+
+    /// Counts a value so many times.
+    #[inline]
+    pub(crate) fn add_many(&mut self, value: u64, times: u64) {
         let bucket = 64 - value.saturating_sub(1).leading_zeros() as usize;
-        self.buckets[bucket.min(BUCKETS - 1)] += 1;
-        self.sum = self.sum.saturating_add(value);
+        self.buckets[bucket.min(BUCKETS - 1)] += times;
+        self.sum = self.sum.saturating_add(value.saturating_mul(times));
     }
 
     /// Upper bound and count of each bucket that is in use or below one; the last has no bound.
@@ -65,7 +71,9 @@ mod tests {
         assert_eq!(buckets[..4], [(Some(1), 2), (Some(2), 1), (Some(4), 2), (Some(8), 1)]);
         assert_eq!(buckets.last(), Some(&(None, 1)));
         assert_eq!(histogram.count(), 7);
-        histogram.add(u64::MAX);
+        histogram.add_many(4, 3);
+        assert_eq!((histogram.count(), histogram.sum()), (10, 15 + (1 << 50) + 12));
+        histogram.add_many(u64::MAX / 2, 3);
         assert_eq!(histogram.sum(), u64::MAX);
     }
 }

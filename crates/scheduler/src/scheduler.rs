@@ -12,7 +12,7 @@ use crate::histogram::Histogram;
 use crate::policy::Policy;
 use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
-use crate::window::{Group, Item, Window};
+use crate::window::{Group, Item, Window, WindowSize};
 
 /// A multi-packet and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,11 +47,6 @@ pub enum Completed {
     Unknown,
 }
 
-/// Buffers that are kept for reuse.
-const SPARE_BUFFERS: usize = 256;
-/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs once.
-const BUFFER_PACKETS: usize = 32;
-
 /// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet.
 pub struct Scheduler<T> {
     pub(crate) policy: Policy,
@@ -80,7 +75,6 @@ pub struct Scheduler<T> {
     /// The engine of the last dispatch.
     last: usize,
     next_ticket: u64,
-    spare: Vec<Vec<T>>,
     wait: Histogram,
 }
 
@@ -116,7 +110,12 @@ impl<T> Scheduler<T> {
             before_window: 0,
             corrects: config.correct,
             keeps_measures: config.measure,
-            window: Window::new(most),
+            window: Window::new(WindowSize {
+                packets: most,
+                classes: config.classes,
+                byte_limit: config.byte_limit,
+                notes_arrivals: config.measure || config.adaptive.is_some(),
+            }),
             classes: Classes::new(config.classes, config.discipline, size),
             adaptive: config.adaptive.map(|(least, most)| AdaptiveWindow::new(least, most)),
             engines: Engines::new(engines.iter().map(|engine| (engine.is_cpu, engine.depth))),
@@ -124,7 +123,6 @@ impl<T> Scheduler<T> {
             last: engines.len() - 1,
             measures: engines.into_iter().map(|engine| EngineMeasures::new(engine.name)).collect(),
             next_ticket: 0,
-            spare: Vec::with_capacity(SPARE_BUFFERS),
             wait: Histogram::default(),
         })
     }
@@ -217,7 +215,7 @@ impl<T> Scheduler<T> {
             return None;
         }
         let class = self.classes.next(self.window.counts())?;
-        let mut group = self.window.group(class, self.byte_limit)?;
+        let mut group = self.window.group(class)?;
         let choice = loop {
             if let Some(choice) = self.choose(now, input, &group) {
                 break choice;
@@ -225,7 +223,7 @@ impl<T> Scheduler<T> {
             if !self.overtakes {
                 return None;
             }
-            group = self.window.group_behind(&group, self.byte_limit)?;
+            group = self.window.group_behind(&group)?;
         };
         self.classes.spend(class, group.blocks);
         Some(self.send(now, &group, choice))
@@ -233,10 +231,11 @@ impl<T> Scheduler<T> {
 
     /// Where a group goes now; `None` if it has to wait.
     #[inline]
-    fn choose(&self, now: u64, input: Input, group: &Group) -> Option<Choice> {
-        if self.is_only_idle_time(input) && !self.has_idle(self.costs.row(group.algorithm).0) {
+    fn choose(&mut self, now: u64, input: Input, group: &Group) -> Option<Choice> {
+        if self.is_only_idle_time(input) && !self.has_idle(self.costs.capable(group.algorithm)) {
             return None;
         }
+        self.costs.price(group.algorithm, group.blocks);
         if self.costs.has_handovers() && self.policy == Policy::FinishingTime {
             return self.choose_with_handovers(now, input, group);
         }
@@ -254,11 +253,10 @@ impl<T> Scheduler<T> {
 
     #[inline]
     fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_> {
-        let (capable, costs) = self.costs.row(group.algorithm);
         Search {
             engines: &self.engines,
-            capable,
-            costs,
+            capable: self.costs.capable(group.algorithm),
+            processing: self.costs.prices(),
             blocks: group.blocks,
             bytes: group.bytes,
             now,
@@ -313,12 +311,11 @@ impl<T> Scheduler<T> {
     #[inline]
     fn send(&mut self, now: u64, group: &Group, choice: Choice) -> Dispatch<T> {
         let Choice { engine, wait, processing, .. } = choice;
-        let mut items = self.spare.pop().unwrap_or_else(|| self.new_buffer());
-        if self.keeps_measures || self.adaptive.is_some() {
-            self.take_measured(now, group, engine, &mut items);
+        let items = if self.keeps_measures || self.adaptive.is_some() {
+            self.take_measured(now, group, engine)
         } else {
-            self.window.take(group, now, &mut items, |_| ());
-        }
+            self.window.take(group, now, |_, _| ())
+        };
         let ticket = self.take_ticket(engine);
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
@@ -349,26 +346,22 @@ impl<T> Scheduler<T> {
 
     /// Takes the group out of the window, and counts what it is and how long its packets stood there.
     #[inline(never)]
-    fn take_measured(&mut self, now: u64, group: &Group, engine: usize, items: &mut Vec<T>) {
+    fn take_measured(&mut self, now: u64, group: &Group, engine: usize) -> Vec<T> {
         let idle = self.engines.queue(engine).idle(now);
         let (histogram, mut lost) = (&mut self.wait, 0);
-        self.window.take(group, now, items, |waited| {
-            histogram.add(waited);
-            lost += waited.min(idle);
+        let items = self.window.take(group, now, |waited, packets| {
+            histogram.add_many(waited, packets.into());
+            lost += waited.min(idle) * u64::from(packets);
         });
         self.measures[engine].dispatched(group.packets, group.bytes);
         self.adapt(engine, group, lost);
-    }
-
-    #[cold]
-    fn new_buffer(&self) -> Vec<T> {
-        Vec::with_capacity(self.size.min(BUFFER_PACKETS))
+        items
     }
 
     #[inline]
     fn adapt(&mut self, engine: usize, group: &Group, lost: u64) {
         let Some(adaptive) = &mut self.adaptive else { return };
-        let t_init = self.costs.row(group.algorithm).1[engine].t_init;
+        let t_init = self.costs.models(group.algorithm)[engine].t_init;
         if let Some(size) = adaptive.note(self.size, group.packets, t_init, lost) {
             self.size = size;
             self.classes.set_window(size);
@@ -412,11 +405,8 @@ impl<T> Scheduler<T> {
 
     /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.
     #[inline]
-    pub fn recycle(&mut self, mut items: Vec<T>) {
-        items.clear();
-        if self.spare.len() < SPARE_BUFFERS && items.capacity() > 0 {
-            self.spare.push(items);
-        }
+    pub fn recycle(&mut self, items: Vec<T>) {
+        self.window.keep_buffer(items);
     }
 
     /// What was measured so far.

@@ -109,7 +109,7 @@ impl<T> Scheduler<T> {
             return TrainChoice::Schedule;
         }
         let all = EngineMask::all();
-        let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.row(part.algorithm).0));
+        let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)));
         let elsewhere = capable.without(self.engines.cpus);
         let has_choice = !capable.without(capable.first_alone()).is_empty();
         if capable.is_empty()
@@ -206,13 +206,13 @@ impl<T> Scheduler<T> {
     fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
         let Some((first, rest)) = parts.split_first() else { return 0 };
         let model = |part: &TrainPart| {
-            let CostModel { t_init, t_block } = self.costs.row(part.algorithm).1[engine];
+            let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
             let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
             CostModel { t_init: t_init + changes, t_block }
         };
         let mut cost = model(first).cost(first.blocks);
         for part in rest {
-            let begun = self.costs.row(part.algorithm).1[engine].cost(0);
+            let begun = self.costs.models(part.algorithm)[engine].cost(0);
             cost += model(part).cost(part.blocks).saturating_sub(begun);
         }
         cost

@@ -1,7 +1,8 @@
-//! The sliding window (docs/simulator.md: rule 1), in flat memory.
+//! The sliding window (docs/simulator.md: rule 1): multi-packets that grow until they are taken.
 //!
-//! Each packet stands in two lists: the arrivals of its class, and the chain of its SA. Both are links
-//! between slots, so that taking the packets of an SA out costs only as many steps as there are such packets.
+//! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a pointer, however many packets that is. Where
+//! `byte_limit` closes a batch, the SA's next packet begins another behind it. Each class has a line of the batches that hold packets of it, in the order of the
+//! first of these: the first packet of a class is in the batch at the head of its line.
 
 use crate::config::CLASSES;
 
@@ -22,41 +23,72 @@ pub struct Item<T> {
     pub payload: T,
 }
 
-/// No slot.
+/// No batch.
 const NONE: u32 = u32::MAX;
 
-struct Slot<T> {
-    payload: Option<T>,
-    sa: u32,
-    blocks: u32,
-    bytes: u32,
-    algorithm: u16,
-    class: u8,
-    arrived: u64,
-    /// Neighbours among the arrivals of the class.
-    before: u32,
-    after: u32,
-    /// The next packet of the SA; in a free slot, the next free one.
-    next: u32,
+/// Buffers that are kept for reuse.
+const SPARE_BUFFERS: usize = 256;
+/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs once.
+const BUFFER_PACKETS: usize = 64;
+
+/// What a window may hold, and what it notes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WindowSize {
+    /// Packets.
+    pub(crate) packets: usize,
+    /// Classes in use.
+    pub(crate) classes: usize,
+    /// Bytes of a batch, unless it is a single packet.
+    pub(crate) byte_limit: u32,
+    /// Whether it is asked how long packets stood in it.
+    pub(crate) notes_arrivals: bool,
 }
 
-/// The packets of one SA that stand in the window.
+/// Packets of one SA, in the order of their arrival.
+struct Batch<T> {
+    items: Vec<T>,
+    /// When the first arrived.
+    arrived: u64,
+    /// When the last arrived, and how many at that time: packets of a burst arrive together.
+    last: (u64, u32),
+    /// The same of those before, if that is noted.
+    earlier: Vec<(u64, u32)>,
+    blocks: u64,
+    bytes: u64,
+    sa: u32,
+    /// The SA's next batch; of a free one, the next free.
+    next: u32,
+    /// The class of the first.
+    class: u8,
+}
+
+/// A batch in the line of a class.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Packets of the class in the batch; with none it is not in the line.
+    packets: u32,
+    /// The algorithm of the first of these.
+    algorithm: u16,
+    /// The neighbouring batches.
+    before: u32,
+    after: u32,
+}
+
+const NOT_IN_LINE: Place = Place { packets: 0, algorithm: 0, before: NONE, after: NONE };
+
+/// The batches of one SA.
 #[derive(Clone, Copy)]
 struct Chain {
     head: u32,
     tail: u32,
-    packets: u32,
-    blocks: u64,
-    bytes: u64,
 }
-
-const EMPTY: Chain = Chain { head: NONE, tail: NONE, packets: 0, blocks: 0, bytes: 0 };
 
 /// What the next multi-packet of a class would be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Group {
-    /// The slot of its reference packet.
+    /// The batch of its reference packet, and the class of that.
     reference: u32,
+    class: u8,
     pub(crate) sa: u32,
     pub(crate) algorithm: u16,
     pub(crate) packets: u32,
@@ -66,7 +98,10 @@ pub(crate) struct Group {
 
 /// Packets in the order of their arrival.
 pub(crate) struct Window<T> {
-    slots: Vec<Slot<T>>,
+    size: WindowSize,
+    batches: Vec<Batch<T>>,
+    /// Batch by batch, its place in the line of each class.
+    places: Vec<Place>,
     free: u32,
     chains: Vec<Chain>,
     heads: [u32; CLASSES],
@@ -74,26 +109,26 @@ pub(crate) struct Window<T> {
     counts: [usize; CLASSES],
     len: usize,
     bytes: u64,
+    spare: Vec<Vec<T>>,
 }
 
 impl<T> Window<T> {
-    pub(crate) fn new(capacity: usize) -> Self {
-        let slots = (0..capacity as u32)
-            .map(|at| Slot {
-                payload: None,
-                sa: 0,
-                blocks: 0,
-                bytes: 0,
-                algorithm: 0,
-                class: 0,
-                arrived: 0,
-                before: NONE,
-                after: NONE,
-                next: if at + 1 < capacity as u32 { at + 1 } else { NONE },
-            })
-            .collect();
+    pub(crate) fn new(size: WindowSize) -> Self {
+        let batches = (0..size.packets as u32).map(|at| Batch {
+            items: new_buffer(&size),
+            arrived: 0,
+            last: (0, 0),
+            earlier: Vec::with_capacity(if size.notes_arrivals { BUFFER_PACKETS } else { 0 }),
+            blocks: 0,
+            bytes: 0,
+            sa: 0,
+            next: if at + 1 < size.packets as u32 { at + 1 } else { NONE },
+            class: 0,
+        });
         Self {
-            slots,
+            batches: batches.collect(),
+            places: vec![NOT_IN_LINE; size.packets * size.classes],
+            size,
             free: 0,
             chains: Vec::new(),
             heads: [NONE; CLASSES],
@@ -101,6 +136,7 @@ impl<T> Window<T> {
             counts: [0; CLASSES],
             len: 0,
             bytes: 0,
+            spare: Vec::with_capacity(SPARE_BUFFERS),
         }
     }
 
@@ -115,221 +151,308 @@ impl<T> Window<T> {
         self.bytes
     }
 
-    /// Puts a packet at the end of its class. The caller has made sure that there is a slot.
-    #[inline]
-    pub(crate) fn push(&mut self, now: u64, class: usize, item: Item<T>) {
-        let at = self.free;
-        let sa = item.sa as usize;
-        if sa >= self.chains.len() {
-            self.know(sa);
-        }
-        let before = self.tails[class];
-        let slot = &mut self.slots[at as usize];
-        self.free = slot.next;
-        *slot = Slot {
-            payload: Some(item.payload),
-            sa: item.sa,
-            blocks: item.blocks,
-            bytes: item.bytes,
-            algorithm: item.algorithm,
-            class: class as u8,
-            arrived: now,
-            before,
-            after: NONE,
-            next: NONE,
-        };
-        match before {
-            NONE => self.heads[class] = at,
-            before => self.slots[before as usize].after = at,
-        }
-        self.tails[class] = at;
-        self.counts[class] += 1;
-        let chain = &mut self.chains[sa];
-        match chain.tail {
-            NONE => chain.head = at,
-            tail => self.slots[tail as usize].next = at,
-        }
-        chain.tail = at;
-        chain.packets += 1;
-        chain.blocks += u64::from(item.blocks);
-        chain.bytes += u64::from(item.bytes);
-        self.bytes += u64::from(item.bytes);
-        self.len += 1;
-    }
-
-    #[cold]
-    fn know(&mut self, sa: usize) {
-        self.chains.resize(sa + 1, EMPTY);
-    }
-
-    /// When the first packet of the window arrived.
-    pub(crate) fn first_arrival(&self) -> Option<u64> {
-        let heads = self.heads.iter().filter(|head| **head != NONE);
-        heads.map(|head| self.slots[*head as usize].arrived).min()
-    }
-
     /// Packets of each class.
     #[inline]
     pub(crate) fn counts(&self) -> &[usize; CLASSES] {
         &self.counts
     }
 
-    /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in order, as far as
-    /// `byte_limit` goes.
+    /// When the first packet of the window arrived.
+    pub(crate) fn first_arrival(&self) -> Option<u64> {
+        let heads = self.heads.iter().filter(|head| **head != NONE);
+        heads.map(|head| self.batches[*head as usize].arrived).min()
+    }
+
+    /// Puts a packet at the end of its class. The caller has made sure that there is room.
     #[inline]
-    pub(crate) fn group(&self, class: usize, byte_limit: u32) -> Option<Group> {
-        self.group_of(self.heads[class], byte_limit)
+    pub(crate) fn push(&mut self, now: u64, class: usize, item: Item<T>) {
+        let sa = item.sa as usize;
+        if sa >= self.chains.len() {
+            self.know(sa);
+        }
+        let tail = self.chains[sa].tail;
+        let (bytes, limit) = (u64::from(item.bytes), u64::from(self.size.byte_limit));
+        let at = match self.batches.get(tail as usize) {
+            Some(batch) if batch.bytes + bytes <= limit => tail,
+            _ => self.open(now, class, item.sa, tail),
+        };
+        let batch = &mut self.batches[at as usize];
+        batch.items.push(item.payload);
+        batch.blocks += u64::from(item.blocks);
+        batch.bytes += bytes;
+        if batch.last.0 == now {
+            batch.last.1 += 1;
+        } else {
+            let earlier = std::mem::replace(&mut batch.last, (now, 1));
+            if self.size.notes_arrivals {
+                batch.earlier.push(earlier);
+            }
+        }
+        self.stand_in_line(at, class, item.algorithm);
+        self.bytes += bytes;
+        self.len += 1;
+    }
+
+    #[cold]
+    fn know(&mut self, sa: usize) {
+        self.chains.resize(sa + 1, Chain { head: NONE, tail: NONE });
+    }
+
+    /// Begins a batch behind the SA's last one.
+    #[inline]
+    fn open(&mut self, now: u64, class: usize, sa: u32, tail: u32) -> u32 {
+        let at = self.free;
+        let batch = &mut self.batches[at as usize];
+        self.free = batch.next;
+        (batch.arrived, batch.last) = (now, (now, 0));
+        (batch.blocks, batch.bytes) = (0, 0);
+        (batch.sa, batch.class, batch.next) = (sa, class as u8, NONE);
+        let chain = &mut self.chains[sa as usize];
+        chain.tail = at;
+        match tail {
+            NONE => chain.head = at,
+            tail => self.batches[tail as usize].next = at,
+        }
+        at
+    }
+
+    /// Counts a packet that has come into a batch, whose place in the line is that of its first packet of the class.
+    #[inline]
+    fn stand_in_line(&mut self, at: u32, class: usize, algorithm: u16) {
+        self.counts[class] += 1;
+        let place = self.place(at, class);
+        let place = &mut self.places[place];
+        place.packets += 1;
+        if place.packets > 1 {
+            return;
+        }
+        let before = self.tails[class];
+        *place = Place { packets: 1, algorithm, before, after: NONE };
+        self.tails[class] = at;
+        match before {
+            NONE => self.heads[class] = at,
+            before => {
+                let before = self.place(before, class);
+                self.places[before].after = at;
+            }
+        }
+    }
+
+    #[inline]
+    fn place(&self, batch: u32, class: usize) -> usize {
+        // One class is the rule, and needs no multiplication.
+        if self.size.classes == 1 { batch as usize } else { batch as usize * self.size.classes + class }
+    }
+
+    /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in order, as far as
+    /// the byte limit goes.
+    #[inline]
+    pub(crate) fn group(&self, class: usize) -> Option<Group> {
+        self.group_of(self.heads[class], class)
     }
 
     /// The next multi-packet of the same class behind that of `group`: the first packet of another SA whose packets all
     /// stand behind.
-    pub(crate) fn group_behind(&self, group: &Group, byte_limit: u32) -> Option<Group> {
+    pub(crate) fn group_behind(&self, group: &Group) -> Option<Group> {
+        let class = usize::from(group.class);
         let mut at = group.reference;
         loop {
-            at = self.slots.get(at as usize)?.after;
-            let slot = self.slots.get(at as usize)?;
-            if self.chains[slot.sa as usize].head == at {
-                return self.group_of(at, byte_limit);
+            at = self.places[self.place(at, class)].after;
+            let batch = self.batches.get(at as usize)?;
+            if self.chains[batch.sa as usize].head == at && batch.class == group.class {
+                return self.group_of(at, class);
             }
         }
     }
 
     #[inline]
-    fn group_of(&self, at: u32, byte_limit: u32) -> Option<Group> {
-        let reference = self.slots.get(at as usize)?;
-        let chain = &self.chains[reference.sa as usize];
-        let limit = u64::from(byte_limit);
-        let mut group = Group {
-            reference: at,
-            sa: reference.sa,
-            algorithm: reference.algorithm,
-            packets: chain.packets,
-            blocks: chain.blocks,
-            bytes: chain.bytes,
-        };
-        if chain.bytes > limit {
-            (group.packets, group.blocks, group.bytes) = self.cut(chain.head, limit);
-        }
-        Some(group)
+    fn group_of(&self, reference: u32, class: usize) -> Option<Group> {
+        let sa = self.batches.get(reference as usize)?.sa;
+        let batch = &self.batches[self.chains[sa as usize].head as usize];
+        Some(Group {
+            reference,
+            class: class as u8,
+            sa,
+            algorithm: self.places[self.place(reference, class)].algorithm,
+            packets: batch.items.len() as u32,
+            blocks: batch.blocks,
+            bytes: batch.bytes,
+        })
     }
 
-    /// As many packets of a chain as `limit` bytes allow, and at least one.
-    #[cold]
-    fn cut(&self, head: u32, limit: u64) -> (u32, u64, u64) {
-        let (mut packets, mut blocks, mut bytes) = (0, 0, 0);
-        let mut at = head;
-        while at != NONE {
-            let slot = &self.slots[at as usize];
-            if packets > 0 && bytes + u64::from(slot.bytes) > limit {
-                break;
-            }
-            packets += 1;
-            blocks += u64::from(slot.blocks);
-            bytes += u64::from(slot.bytes);
-            at = slot.next;
-        }
-        (packets, blocks, bytes)
-    }
-
-    /// Takes the first packets of a group's SA out, in order; `wait` is told how long each stood here.
+    /// Takes the first batch of a group's SA out; `waited` is told how long so many of its packets stood here, if that is noted.
     #[inline]
-    pub(crate) fn take(&mut self, group: &Group, now: u64, items: &mut Vec<T>, mut wait: impl FnMut(u64)) {
-        let mut at = self.chains[group.sa as usize].head;
-        for _ in 0..group.packets {
-            let slot = &mut self.slots[at as usize];
-            let (before, after, next, class) = (slot.before, slot.after, slot.next, usize::from(slot.class));
-            if let Some(payload) = slot.payload.take() {
-                items.push(payload);
-            }
-            wait(now.saturating_sub(slot.arrived));
-            slot.next = self.free;
-            self.free = at;
-            self.counts[class] -= 1;
-            match before {
-                NONE => self.heads[class] = after,
-                before => self.slots[before as usize].after = after,
-            }
-            match after {
-                NONE => self.tails[class] = before,
-                after => self.slots[after as usize].before = before,
-            }
-            at = next;
-        }
+    pub(crate) fn take(&mut self, group: &Group, now: u64, mut waited: impl FnMut(u64, u32)) -> Vec<T> {
         let chain = &mut self.chains[group.sa as usize];
-        if at == NONE {
-            *chain = EMPTY;
-        } else {
-            chain.head = at;
-            chain.packets -= group.packets;
-            chain.blocks -= group.blocks;
-            chain.bytes -= group.bytes;
+        let at = chain.head;
+        let batch = &mut self.batches[at as usize];
+        chain.head = batch.next;
+        if chain.head == NONE {
+            chain.tail = NONE;
         }
-        self.len -= group.packets as usize;
-        self.bytes -= group.bytes;
+        batch.next = self.free;
+        self.free = at;
+        let buffer = self.spare.pop().unwrap_or_else(|| new_buffer(&self.size));
+        let items = std::mem::replace(&mut batch.items, buffer);
+        self.len -= items.len();
+        self.bytes -= batch.bytes;
+        for (arrived, packets) in batch.earlier.drain(..) {
+            waited(now.saturating_sub(arrived), packets);
+        }
+        waited(now.saturating_sub(batch.last.0), batch.last.1);
+        for class in 0..self.size.classes {
+            self.leave_line(at, class);
+        }
+        items
     }
+
+    #[inline]
+    fn leave_line(&mut self, at: u32, class: usize) {
+        let place = self.place(at, class);
+        let place = &mut self.places[place];
+        let Place { packets, before, after, .. } = *place;
+        if packets == 0 {
+            return;
+        }
+        place.packets = 0;
+        self.counts[class] -= packets as usize;
+        match before {
+            NONE => self.heads[class] = after,
+            before => {
+                let before = self.place(before, class);
+                self.places[before].after = after;
+            }
+        }
+        match after {
+            NONE => self.tails[class] = before,
+            after => {
+                let after = self.place(after, class);
+                self.places[after].before = before;
+            }
+        }
+    }
+
+    /// Keeps the buffer of a multi-packet for another; what is in it is dropped.
+    #[inline]
+    pub(crate) fn keep_buffer(&mut self, mut items: Vec<T>) {
+        items.clear();
+        if self.spare.len() < SPARE_BUFFERS && items.capacity() > 0 {
+            self.spare.push(items);
+        }
+    }
+}
+
+#[cold]
+fn new_buffer<T>(size: &WindowSize) -> Vec<T> {
+    Vec::with_capacity(size.packets.min(BUFFER_PACKETS))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn push(window: &mut Window<u32>, sa: u32, class: u8, payload: u32) {
-        let item = Item { sa, algorithm: 0, class, blocks: 1, bytes: 10, payload };
-        window.push(0, usize::from(class), item);
+    fn window(byte_limit: u32) -> Window<u32> {
+        Window::new(WindowSize { packets: 8, classes: 4, byte_limit, notes_arrivals: true })
     }
 
-    fn take(window: &mut Window<u32>, class: usize, limit: u32) -> Vec<u32> {
-        let group = window.group(class, limit).expect("the class has packets");
-        let mut items = Vec::new();
-        window.take(&group, 0, &mut items, |_| ());
-        items
+    fn push(window: &mut Window<u32>, sa: u32, class: u8, payload: u32) {
+        let item = Item { sa, algorithm: u16::from(class), class, blocks: 1, bytes: 10, payload };
+        window.push(u64::from(payload), usize::from(class), item);
+    }
+
+    fn take(window: &mut Window<u32>, class: usize) -> Vec<u32> {
+        let group = window.group(class).expect("the class has packets");
+        window.take(&group, 0, |_, _| ())
     }
 
     #[test]
     fn all_packets_of_the_first_ones_sa_leave_and_the_rest_stay_in_order() {
-        let mut window = Window::new(8);
+        let mut window = window(1000);
         for (place, sa) in [5, 6, 5, 7, 6, 5].into_iter().enumerate() {
             push(&mut window, sa, 0, place as u32);
         }
-        assert_eq!(take(&mut window, 0, 1000), [0, 2, 5]);
+        assert_eq!(take(&mut window, 0), [0, 2, 5]);
         push(&mut window, 7, 0, 6);
-        assert_eq!(take(&mut window, 0, 1000), [1, 4]);
-        assert_eq!(take(&mut window, 0, 1000), [3, 6]);
+        assert_eq!(take(&mut window, 0), [1, 4]);
+        assert_eq!(take(&mut window, 0), [3, 6]);
         assert_eq!((window.len(), window.bytes()), (0, 0));
     }
 
     #[test]
     fn behind_a_group_stands_that_of_the_next_sa() {
-        let mut window = Window::new(8);
+        let mut window = window(1000);
         for (place, sa) in [5, 6, 5, 7, 6, 5].into_iter().enumerate() {
             push(&mut window, sa, 0, place as u32);
         }
-        let first = window.group(0, 1000).expect("it has packets");
-        let second = window.group_behind(&first, 1000).expect("SA 6");
-        let third = window.group_behind(&second, 1000).expect("SA 7");
+        let first = window.group(0).expect("it has packets");
+        let second = window.group_behind(&first).expect("SA 6");
+        let third = window.group_behind(&second).expect("SA 7");
         assert_eq!([first, second, third].map(|group| (group.sa, group.packets)), [(5, 3), (6, 2), (7, 1)]);
-        assert_eq!(window.group_behind(&third, 1000), None);
+        assert_eq!(window.group_behind(&third), None);
+    }
+
+    #[test]
+    fn behind_a_group_no_sa_stands_whose_first_packet_is_of_another_class_or_batch() {
+        let mut window = window(20);
+        // SA 5 fills a batch and begins another. The first packet of SA 6 is of class 1.
+        for (place, (sa, class)) in [(5, 0), (5, 0), (5, 0), (6, 1), (6, 0), (7, 0)].into_iter().enumerate() {
+            push(&mut window, sa, class, place as u32);
+        }
+        let first = window.group(0).expect("it has packets");
+        let second = window.group_behind(&first).expect("SA 7");
+        assert_eq!([first, second].map(|group| (group.sa, group.packets)), [(5, 2), (7, 1)]);
+        assert_eq!(window.group_behind(&second), None);
     }
 
     #[test]
     fn the_byte_limit_closes_a_multi_packet_but_never_empties_it() {
-        let mut window = Window::new(8);
-        for place in 0..5 {
-            push(&mut window, 1, 0, place);
+        for (limit, multi_packets) in [(25, [&[0, 1][..], &[2, 3], &[4]]), (5, [&[0], &[1], &[2]])] {
+            let mut window = window(limit);
+            for place in 0..5 {
+                push(&mut window, 1, 0, place);
+            }
+            for packets in multi_packets {
+                assert_eq!(take(&mut window, 0), packets);
+            }
         }
-        assert_eq!(take(&mut window, 0, 25), [0, 1]);
-        assert_eq!(take(&mut window, 0, 5), [2]);
-        assert_eq!(take(&mut window, 0, 20), [3, 4]);
     }
 
     #[test]
     fn a_packet_of_a_lower_class_rides_with_its_sa() {
-        let mut window = Window::new(8);
+        let mut window = window(1000);
         push(&mut window, 1, 3, 0);
         push(&mut window, 2, 3, 1);
         push(&mut window, 1, 0, 2);
-        assert_eq!(take(&mut window, 0, 1000), [0, 2]);
+        assert_eq!(take(&mut window, 0), [0, 2]);
         assert_eq!(window.counts()[0], 0);
-        assert_eq!(take(&mut window, 3, 1000), [1]);
+        assert_eq!(take(&mut window, 3), [1]);
+    }
+
+    #[test]
+    fn a_packet_behind_a_full_batch_of_its_sa_is_the_reference_of_that_batch_and_then_of_its_own() {
+        let mut window = window(20);
+        for (place, class) in [3, 3, 0].into_iter().enumerate() {
+            push(&mut window, 1, class, place as u32);
+        }
+        let group = window.group(0).expect("the class has a packet");
+        assert_eq!((group.packets, group.algorithm), (2, 0));
+        assert_eq!(take(&mut window, 0), [0, 1]);
+        assert_eq!((window.counts()[0], window.counts()[3]), (1, 0));
+        assert_eq!(take(&mut window, 0), [2]);
+    }
+
+    #[test]
+    fn it_is_told_how_long_packets_stood_there() {
+        let mut window = window(1000);
+        let item = Item { sa: 1, algorithm: 0, class: 0, blocks: 1, bytes: 10, payload: 0 };
+        for arrived in [3, 3, 5] {
+            window.push(arrived, 0, item);
+        }
+        assert_eq!(window.first_arrival(), Some(3));
+        let group = window.group(0).expect("it has packets");
+        let mut told = Vec::new();
+        window.take(&group, 10, |waited, packets| told.push((waited, packets)));
+        assert_eq!(told, [(7, 2), (5, 1)]);
+        assert_eq!(window.first_arrival(), None);
     }
 }
