@@ -89,7 +89,7 @@ impl IdleEngine {
     ///
     /// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
     /// error, so that small multi-packets count as much as large ones. The handover to an engine elsewhere is all that the caller does as a
-    /// worker would: it keeps the input, submits, polls with success, and reads what came back; not that it waits.
+    /// worker would: it writes packets where others were before, keeps the input, submits, polls with success, and reads what came back; not that it waits.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
