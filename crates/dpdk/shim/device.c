@@ -8,9 +8,7 @@
 #include <rte_dev.h>
 #include <rte_errno.h>
 #include <rte_lcore.h>
-#if __has_include(<rte_bus.h>)
 #include <rte_bus.h>
-#endif
 
 /* Sessions of a scheduler device have one of each of its workers, from the same pool. */
 #define WORKERS_OF_SCHEDULER 8
@@ -26,6 +24,19 @@ bool convoy_dpdk_info(int id, struct convoy_info *to) {
     .max_queue_pairs = info.max_nb_queue_pairs, .max_sessions = info.sym.max_nb_sessions, .id = (uint32_t)id,
   };
   return true;
+}
+
+/* Has a device reach memory that was registered: one behind VFIO sees no other than that which is mapped for it. A virtual device reaches all that the
+ * process does, and its bus may have nothing to map with. */
+int convoy_dpdk_map(int id, void *base, size_t len) {
+  struct rte_cryptodev_info info = { 0 };
+  rte_cryptodev_info_get((uint8_t)id, &info);
+  if (info.device == NULL) return 0;
+  rte_errno = 0;
+  if (rte_dev_dma_map(info.device, base, (uint64_t)(uintptr_t)base, len) >= 0) return 0;
+  int error = rte_errno ? rte_errno : EIO; /* VFIO's own failures are only told in the log */
+  bool is_virtual = strcmp(rte_bus_name(rte_dev_bus(info.device)), "vdev") == 0;
+  return error == ENOTSUP && is_virtual ? 0 : error;
 }
 
 static const uint8_t CIPHERS[] = {

@@ -5,6 +5,9 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use convoy_packet::Region;
+use nix::errno::Errno;
+
 use super::eal::{Eal, last_words};
 use super::ffi::*;
 use super::queue::{Batch, Queue};
@@ -13,6 +16,8 @@ use crate::{Capability, Cipher, DeviceInfo, DpdkError, Features, Hash, is_pci_ad
 
 /// More queue pairs than a process has workers.
 const MOST_QUEUES: usize = 64;
+/// DPDK's driver of devices that give their work to others.
+const SCHEDULER: &str = "crypto_scheduler";
 
 /// A crypto device, started with all its queue pairs, for the life of the process.
 #[derive(Debug)]
@@ -97,6 +102,47 @@ fn capability_of(raw: &RawCapability) -> Capability {
     }
 }
 
+/// Has the device reach the packet memory by DMA; for DPDK's scheduler, the hardware that it may be over.
+fn map_packet_memory(id: i32, device: &DeviceInfo) -> Result<(), DpdkError> {
+    let region = Region::of_process();
+    let map = |id: i32, name: &str| {
+        let _old = last_words(0);
+        // SAFETY: the region is there while the process lives, and was registered with DPDK.
+        match unsafe { convoy_dpdk_map(id, region.base().as_ptr().cast(), region.bytes()) } {
+            0 => Ok(()),
+            error => {
+                let reason = unmapped(Errno::from_raw(error), &last_words(error), region.bytes());
+                Err(DpdkError::Open { name: name.to_owned(), reason })
+            }
+        }
+    };
+    if device.driver == SCHEDULER {
+        let hardware =
+            all().filter(|(_, device)| device.features.is_hardware() && device.driver != SCHEDULER);
+        return hardware.into_iter().try_for_each(|(id, device)| map(id, &device.name));
+    }
+    map(id, &device.name)
+}
+
+/// Why a device does not reach so many bytes of packet memory, with what to do.
+fn unmapped(error: Errno, said: &str, bytes: usize) -> String {
+    let remedy = match error {
+        Errno::ENOTSUP => {
+            "DPDK maps memory for PCI devices that are bound to vfio-pci (dpdk-devbind.py)".to_owned()
+        }
+        _ => format!(
+            "an IOMMU must be on, and the limit of locked memory above {} MiB (ulimit -l; LimitMEMLOCK=infinity in a unit)",
+            bytes >> 20
+        ),
+    };
+    format!("it does not reach the packet memory by DMA: {said}; {remedy}")
+}
+
+/// All crypto devices that DPDK has now, by their numbers.
+pub(super) fn all() -> impl Iterator<Item = (i32, DeviceInfo)> {
+    (0..=i32::from(u8::MAX)).filter_map(|id| info(id).map(|device| (id, device)))
+}
+
 impl Device {
     pub(super) fn open(eal: &Eal, name: &str, depth: u32, sessions: u32) -> Result<Self, DpdkError> {
         let missing = || DpdkError::Device { name: name.to_owned(), reason: "it has gone".to_owned() };
@@ -107,6 +153,7 @@ impl Device {
             let remedy = "it reads packets by physical addresses here; start DPDK with --iova-mode=va, which needs an IOMMU";
             return Err(failed(remedy.to_owned()));
         }
+        map_packet_memory(id, &info)?;
         let queue_pairs = info.max_queue_pairs.clamp(1, MOST_QUEUES);
         let sessions = if info.max_sessions > 0 { sessions.min(info.max_sessions as u32) } else { sessions };
         let mut error = 0;
@@ -181,5 +228,28 @@ impl Device {
     /// Whether it was stopped.
     pub fn is_stopped(&self) -> bool {
         self.is_stopped.load(Ordering::Acquire)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn why_a_device_does_not_reach_the_packet_memory_is_said_with_what_to_do() {
+        let by_uio = unmapped(Errno::ENOTSUP, "Operation not supported", 64 << 20);
+        assert!(
+            by_uio.contains(
+                "DMA: Operation not supported; DPDK maps memory for PCI devices that are bound to vfio-pci"
+            ),
+            "{by_uio}"
+        );
+        let limited =
+            unmapped(Errno::EIO, "Cannot set up DMA remapping, error 12 (Cannot allocate memory)", 64 << 20);
+        assert!(
+            limited.contains("error 12 (Cannot allocate memory); an IOMMU must be on")
+                && limited.contains("above 64 MiB"),
+            "{limited}"
+        );
     }
 }

@@ -93,7 +93,7 @@ impl Eal {
 
     /// All crypto devices that DPDK has now.
     pub fn crypto_devices(&self) -> Vec<DeviceInfo> {
-        (0..=u8::MAX).filter_map(|id| device::info(i32::from(id))).collect()
+        device::all().map(|(_, device)| device).collect()
     }
 
     /// Has DPDK make or find a device: a vdev with its arguments (`crypto_aesni_mb0,max_nb_queue_pairs=4`), or one at a PCI
