@@ -75,7 +75,9 @@ pub struct Pipeline {
     stage: CryptoStage,
     pool: FramePool,
     random: StdRng,
-    /// Whether packets are left raw until it is known who does them.
+    /// Whether there is an engine elsewhere that takes raw packets.
+    takes_raw: bool,
+    /// Whether the packets of this burst are left raw until it is known who does them.
     is_raw: bool,
     templates: Vec<RunTemplate>,
     clock: Clock,
@@ -102,21 +104,21 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
     pub fn new(
-        mut ipsec: Ipsec,
+        ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
         environment: impl Into<Environment>,
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
-        let is_raw = stage.engines().takes_raw();
-        ipsec.set_raw(is_raw);
+        let takes_raw = stage.engines().takes_raw();
         stage.random = StdRng::from_rng(&mut random);
         Self {
             ipsec,
             stage,
             pool,
             random,
-            is_raw,
+            takes_raw,
+            is_raw: false,
             templates: Vec::new(),
             clock,
             round_ns: None,
@@ -287,6 +289,7 @@ impl Pipeline {
         self.own_cost.took_in(frames.len());
         self.rounds.took_in();
         let now_ns = self.now_ns();
+        self.begin_burst(Direction::Seal);
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
         self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
@@ -326,6 +329,7 @@ impl Pipeline {
                 frame.set_offload(Offload::Opened { sa: index.0 });
             }
         }
+        self.begin_burst(Direction::Open);
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
         self.take_in(now_ns, Direction::Open);
         let InboundBurst { open: _, bypass, to_outside, ike, for_others } = &self.inbound;
@@ -342,6 +346,14 @@ impl Pipeline {
         self.departures
             .for_others
             .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
+    }
+
+    /// Settles whether the next burst is left raw. To lay it out later takes the core longer, and is for nothing where it does the burst itself, so it is
+    /// done only while bursts of this direction are given to an engine elsewhere.
+    fn begin_burst(&mut self, direction: Direction) {
+        self.is_raw = self.takes_raw && self.stage.trains.go_elsewhere(direction);
+        self.ipsec.set_raw(self.is_raw);
+        self.templates.clear();
     }
 
     /// Has prepared packets done as a train where engines take trains, puts the others into the window, and those for which it has no

@@ -100,11 +100,26 @@ pub(super) struct Trains {
     pub(super) packets: u64,
     /// How many were begun, by direction.
     begun: [u64; 2],
+    /// For how many more trains of a direction one is remembered that went elsewhere.
+    remembered: [u8; 2],
     /// SAs that are let go, and how many trains of each direction must have left before.
     retiring: Vec<(SaIndex, [u64; 2])>,
 }
 
+/// How many trains an engine on this core does in a row until it is believed to do all that come.
+const REMEMBERED: u8 = 16;
+
 impl Trains {
+    /// Whether a train of this direction went elsewhere not long ago.
+    pub(super) fn go_elsewhere(&self, direction: Direction) -> bool {
+        self.remembered[direction as usize] > 0
+    }
+
+    fn remember(&mut self, direction: Direction, is_here: bool) {
+        let left = &mut self.remembered[direction as usize];
+        *left = if is_here { left.saturating_sub(1) } else { REMEMBERED };
+    }
+
     fn begin(&mut self, direction: Direction) -> u64 {
         self.begun[direction as usize] += 1;
         self.order.admit(direction as u32)
@@ -179,6 +194,7 @@ impl CryptoStage {
         }
         let Some(given) = self.choose(now_ns, packets, input, pool) else { return false };
         let direction = packets[0].direction;
+        self.trains.remember(direction, given.is_here);
         if given.is_here {
             lay_out(templates, packets, &mut |iv| self.random.fill_bytes(iv));
             templates.clear();
@@ -377,5 +393,19 @@ mod tests {
         assert_eq!(one.with(3, true), Algorithms::Several);
         assert_eq!(Algorithms::None.with(3, true), Algorithms::Several);
         assert_eq!(one.with(4, false).with(3, false), Algorithms::Several);
+    }
+
+    #[test]
+    fn bursts_are_left_raw_until_none_has_gone_elsewhere_for_long() {
+        let mut trains = Trains::default();
+        let ways = |trains: &Trains| [Direction::Seal, Direction::Open].map(|way| trains.go_elsewhere(way));
+        assert_eq!(ways(&trains), [false; 2], "nothing is known yet");
+        trains.remember(Direction::Open, false);
+        for _ in 1..REMEMBERED {
+            trains.remember(Direction::Open, true);
+            assert_eq!(ways(&trains), [false, true]);
+        }
+        trains.remember(Direction::Open, true);
+        assert_eq!(ways(&trains), [false; 2]);
     }
 }
