@@ -26,6 +26,12 @@ bool convoy_dpdk_info(int id, struct convoy_info *to) {
   return true;
 }
 
+/* Its driver's, which not every DPDK has, nor its header. */
+int rte_cryptodev_scheduler_ordering_get(uint8_t) __attribute__((weak));
+bool convoy_dpdk_keeps_order(int id) {
+  return rte_cryptodev_scheduler_ordering_get != NULL && rte_cryptodev_scheduler_ordering_get((uint8_t)id) == 1;
+}
+
 /* Has a device reach memory that was registered: one behind VFIO sees no other than that which is mapped for it. A virtual device reaches all that the
  * process does, and its bus may have nothing to map with. */
 int convoy_dpdk_map(int id, void *base, size_t len) {

@@ -64,6 +64,7 @@ int convoy_dpdk_probe(const char *arguments);
 int convoy_dpdk_in_interrupt_thread(void (*call)(void *), void *with);
 
 int convoy_dpdk_find(const char *name);
+bool convoy_dpdk_keeps_order(int id);
 int convoy_dpdk_map(int id, void *base, size_t len);
 bool convoy_dpdk_info(int id, struct convoy_info *to);
 bool convoy_dpdk_capability(int id, uint32_t at, struct convoy_capability *to);

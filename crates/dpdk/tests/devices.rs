@@ -169,6 +169,16 @@ fn each_software_device_gives_the_published_answers_and_finds_what_is_forged() {
 }
 
 #[test]
+fn a_scheduler_that_keeps_order_is_refused() {
+    eal().probe("crypto_openssl_ordered").expect("a vdev can be made");
+    let name = "crypto_scheduler_ordered,worker=crypto_openssl_ordered,mode=round-robin,ordering=enable";
+    let error = eal().device(name, DEPTH, 512).expect_err("it returns operations too early").to_string();
+    let told =
+        "DPDK's device crypto_scheduler_ordered does not start: with ordering=enable it returns operations";
+    assert!(error.starts_with(told), "{error}");
+}
+
+#[test]
 fn what_a_full_queue_does_not_take_waits_and_is_done() {
     const FRAMES: usize = 3000;
     let device = device("crypto_null_full");

@@ -153,6 +153,12 @@ impl Device {
             let remedy = "it reads packets by physical addresses here; start DPDK with --iova-mode=va, which needs an IOMMU";
             return Err(failed(remedy.to_owned()));
         }
+        // SAFETY: `id` is a device of that driver.
+        if info.driver == SCHEDULER && unsafe { convoy_dpdk_keeps_order(id) } {
+            // Whoever has an operation back uses it again, and DPDK's scheduler then takes it out of the queue where it was first.
+            let remedy = "with ordering=enable it returns operations that one of its devices still has; leave that out";
+            return Err(failed(remedy.to_owned()));
+        }
         map_packet_memory(id, &info)?;
         let queue_pairs = info.max_queue_pairs.clamp(1, MOST_QUEUES);
         let sessions = if info.max_sessions > 0 { sessions.min(info.max_sessions as u32) } else { sessions };

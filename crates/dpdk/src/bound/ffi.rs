@@ -161,6 +161,7 @@ unsafe extern "C" {
         with: *mut c_void,
     ) -> c_int;
     pub(super) fn convoy_dpdk_find(name: *const c_char) -> c_int;
+    pub(super) fn convoy_dpdk_keeps_order(id: c_int) -> bool;
     pub(super) fn convoy_dpdk_map(id: c_int, base: *mut c_void, len: usize) -> c_int;
     pub(super) fn convoy_dpdk_info(id: c_int, to: *mut RawInfo) -> bool;
     pub(super) fn convoy_dpdk_capability(id: c_int, at: u32, to: *mut RawCapability) -> bool;
