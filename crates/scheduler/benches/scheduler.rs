@@ -1,13 +1,16 @@
-//! Nanoseconds a packet for push, dispatch, complete and recycle, over 100 SAs with a saturated source; and for the
-//! order of release. One CPU and three accelerators, whose queues are kept full.
+//! Nanoseconds a packet for push, dispatch, complete and recycle over 1 and 100 SAs with a saturated source, with the order of
+//! release and without; and for the order alone. One CPU and three accelerators, whose queues are kept full.
+//!
+//! For instructions, which no other load changes: `valgrind --tool=callgrind --toggle-collect='*Source::run*' target/release/deps/scheduler-* count 32
+//! 100` with the window and the SAs; a third word `ordered` adds the order.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
 
 use convoy_scheduler::{
-    CostModel, EngineModel, Input, Item, OrderedRelease, Policy, Scheduler, SchedulerConfig,
+    CostModel, Dispatch, EngineModel, Input, Item, OrderedRelease, Policy, Scheduler, SchedulerConfig,
 };
-use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use criterion::{Criterion, Throughput, criterion_group};
 
 const PACKETS: u64 = 10_000;
 
@@ -21,66 +24,85 @@ fn engines() -> Vec<EngineModel> {
     (0..4).map(engine).collect()
 }
 
-/// Packets of equiprobable SAs.
-fn sas() -> Vec<u32> {
+/// Packets of so many equiprobable SAs.
+fn sas(count: u32) -> Vec<u32> {
     let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
     let states = std::iter::successors(Some(1), next);
-    states.map(|state: u64| (state >> 33) as u32 % 100).take(PACKETS as usize).collect()
+    states.map(|state: u64| (state >> 33) as u32 % count).take(PACKETS as usize).collect()
+}
+
+/// As large as a packet with its job is in the gateway.
+struct Packet {
+    index: u64,
+    _job: [u64; 11],
 }
 
 struct Source {
-    scheduler: Scheduler<u32>,
-    /// Engine, ticket and packets.
-    working: VecDeque<(usize, u64, Vec<u32>)>,
+    scheduler: Scheduler<Packet>,
+    order: Option<OrderedRelease<Packet>>,
+    working: VecDeque<Dispatch<Packet>>,
+    released: Vec<Packet>,
     now: u64,
 }
 
 impl Source {
-    fn new(policy: Policy, window: usize) -> Self {
+    fn new(policy: Policy, window: usize, is_ordered: bool) -> Self {
         let config = SchedulerConfig { policy, window, ..SchedulerConfig::default() };
         let scheduler = Scheduler::new(config, engines()).expect("in range");
-        Self { scheduler, working: VecDeque::with_capacity(128), now: 0 }
+        let order = is_ordered.then(OrderedRelease::new);
+        Self { scheduler, order, working: VecDeque::with_capacity(128), released: Vec::new(), now: 0 }
     }
 
     /// Feeds all packets through; whenever the queues are full the oldest multi-packet ends.
+    #[inline(never)]
     fn run(&mut self, sas: &[u32]) {
         for sa in sas {
             while self.scheduler.room() == 0 {
                 self.step();
             }
-            let item = Item { sa: *sa, algorithm: 0, class: 0, blocks: 8, bytes: 104, payload: *sa };
+            let index = self.order.as_mut().map_or(0, |order| order.admit(*sa));
+            let payload = Packet { index, _job: [0; 11] };
+            let item = Item { sa: *sa, algorithm: 0, class: 0, blocks: 8, bytes: 104, payload };
             let _ = self.scheduler.push(self.now, item);
         }
     }
 
     fn step(&mut self) {
         if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
-            self.working.push_back((dispatch.engine, dispatch.ticket, dispatch.items));
-            return;
+            return self.working.push_back(dispatch);
         }
-        let Some((engine, ticket, items)) = self.working.pop_front() else { return };
+        let Some(Dispatch { engine, ticket, sa, mut items, .. }) = self.working.pop_front() else { return };
         self.now += 3_000;
         // As the simulator does: what it predicts is what happens, and corrects nothing.
         black_box(self.scheduler.complete(self.now, engine, ticket, None));
+        if let Some(order) = &mut self.order {
+            order.complete_all(sa, &mut items, |packet| packet.index, &mut self.released);
+            self.released.clear();
+        }
         self.scheduler.recycle(items);
     }
 }
 
 fn packet(c: &mut Criterion) {
-    let sas = sas();
     let mut group = c.benchmark_group("push, dispatch, complete");
     group.throughput(Throughput::Elements(PACKETS));
-    for window in [1, 32, 256] {
-        let mut source = Source::new(Policy::FinishingTime, window);
-        group.bench_function(format!("finishing-time, window {window}"), |b| b.iter(|| source.run(&sas)));
+    for (is_ordered, count, window) in
+        [(false, 1, 32), (false, 100, 1), (false, 100, 32), (false, 100, 256), (true, 1, 32), (true, 100, 32)]
+    {
+        let sas = sas(count);
+        let mut source = Source::new(Policy::FinishingTime, window, is_ordered);
+        let order = if is_ordered { ", with order" } else { "" };
+        let name = format!("finishing-time, window {window}, {count} SAs{order}");
+        group.bench_function(name, |b| b.iter(|| source.run(&sas)));
     }
-    let mut source = Source::new(Policy::RoundRobin, 32);
-    group.bench_function("round-robin, window 32", |b| b.iter(|| source.run(&sas)));
+    let sas = sas(100);
+    let mut source = Source::new(Policy::RoundRobin, 32, false);
+    group.bench_function("round-robin, window 32, 100 SAs", |b| b.iter(|| source.run(&sas)));
     group.finish();
 }
 
 fn order(c: &mut Criterion) {
-    let sas = sas();
+    let sas = sas(100);
     let mut group = c.benchmark_group("admit, complete");
     group.throughput(Throughput::Elements(PACKETS));
     let mut order = OrderedRelease::new();
@@ -100,5 +122,24 @@ fn order(c: &mut Criterion) {
     group.finish();
 }
 
+/// Runs the packets of a benchmark once, for callgrind to count.
+fn count(window: &str, sas_count: &str, is_ordered: bool) {
+    let (window, count) = (window.parse().expect("a window"), sas_count.parse().expect("a number of SAs"));
+    let sas = sas(count);
+    Source::new(Policy::FinishingTime, window, is_ordered).run(&sas);
+    println!("{} packets", sas.len());
+}
+
 criterion_group!(benches, packet, order);
-criterion_main!(benches);
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    match &words.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        ["count", window, sas] => count(window, sas, false),
+        ["count", window, sas, "ordered"] => count(window, sas, true),
+        _ => {
+            benches();
+            Criterion::default().configure_from_args().final_summary();
+        }
+    }
+}

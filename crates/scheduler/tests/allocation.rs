@@ -81,9 +81,7 @@ impl Loaded {
     fn complete_oldest(&mut self, now: u64) {
         let Some(mut dispatch) = self.working.pop_front() else { return };
         self.scheduler.complete(now, dispatch.engine, dispatch.ticket, Some(40));
-        for item in dispatch.items.drain(..) {
-            self.order.complete(dispatch.sa, item.1, Some(item), &mut self.released);
-        }
+        self.order.complete_all(dispatch.sa, &mut dispatch.items, |item| item.1, &mut self.released);
         self.released.clear();
         self.scheduler.recycle(dispatch.items);
     }

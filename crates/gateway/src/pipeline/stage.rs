@@ -101,6 +101,8 @@ pub struct CryptoStage {
     pub(super) random: StdRng,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
+    /// Those of them that are of one SA; empty between calls.
+    done_of_sa: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
     held: Option<Dispatch<Prepared>>,
     pub(super) reports: Vec<EngineReport>,
@@ -149,6 +151,7 @@ impl CryptoStage {
             trains: Trains::default(),
             random: StdRng::from_os_rng(),
             done: Vec::new(),
+            done_of_sa: Vec::new(),
             held: None,
             reports: Vec::new(),
             retired: Vec::new(),
@@ -252,9 +255,7 @@ impl CryptoStage {
         if self.trains.packets > 0 {
             return moved | self.retry_trains(pool, released);
         }
-        let mut done = std::mem::take(&mut self.done);
-        done.drain(..).for_each(|packet| self.release(packet, released));
-        self.done = done;
+        self.release_done(released);
         // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
         let mut now_ns = self.clock.now_ns();
         loop {
@@ -347,7 +348,7 @@ impl CryptoStage {
         let now_ns = if moved { self.clock.now_ns() } else { 0 };
         for report in reports.drain(..) {
             match report {
-                EngineReport::Done { engine, ticket, service_ns, place, mut packets, templates } => {
+                EngineReport::Done { engine, ticket, service_ns, place, packets, templates } => {
                     self.scheduler.complete(now_ns, engine, ticket, service_ns);
                     if self.engines.description(engine).placement == Placement::Inline {
                         self.inline_ns += service_ns.unwrap_or_default();
@@ -357,10 +358,8 @@ impl CryptoStage {
                         self.release_train(place, packets, released);
                         continue;
                     }
-                    for packet in packets.drain(..) {
-                        self.release(packet, released);
-                    }
-                    self.scheduler.recycle(packets);
+                    let buffer = self.release(packets, released);
+                    self.scheduler.recycle(buffer);
                 }
                 EngineReport::Out { engine } => self.withdraw(engine),
                 EngineReport::Back { engine } => self.scheduler.set_available(engine, true),
@@ -378,16 +377,34 @@ impl CryptoStage {
         }
     }
 
-    fn release(&mut self, packet: Prepared, released: &mut Released) {
-        let sa = packet.sa;
-        let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) else { return };
-        let released = released.of(packet.direction);
+    fn release_done(&mut self, released: &mut Released) {
+        let mut done = std::mem::take(&mut self.done);
+        let mut of_sa = std::mem::take(&mut self.done_of_sa);
+        for packet in done.drain(..) {
+            if of_sa.last().is_some_and(|last: &Prepared| last.sa != packet.sa) {
+                of_sa = self.release(of_sa, released);
+            }
+            of_sa.push(packet);
+        }
+        self.done_of_sa = self.release(of_sa, released);
+        self.done = done;
+    }
+
+    /// Lets packets of one SA go when those before them have gone. Leaves an empty buffer for others.
+    fn release(&mut self, mut packets: Vec<Prepared>, released: &mut Released) -> Vec<Prepared> {
+        let Some((sa, direction)) = packets.first().map(|packet| (packet.sa, packet.direction)) else {
+            return packets;
+        };
+        let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) else {
+            packets.clear();
+            return packets;
+        };
+        let released = released.of(direction);
         let before = released.len();
         if self.config.ordered {
-            let reorder_index = packet.reorder_index;
-            self.order.complete(sa.0, reorder_index, Some(packet), released);
+            self.order.complete_all(sa.0, &mut packets, |packet| packet.reorder_index, released);
         } else {
-            released.push(packet);
+            released.append(&mut packets);
         }
         let left = (released.len() - before) as u64;
         self.inside -= left;
@@ -395,5 +412,6 @@ impl CryptoStage {
         if entry.retiring && entry.outstanding == 0 {
             self.forget(sa);
         }
+        packets
     }
 }
