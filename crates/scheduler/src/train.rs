@@ -96,8 +96,8 @@ impl<T> Scheduler<T> {
 
     /// Where a burst of so many packets goes at `now`, if the engines that can do all its parts take trains.
     ///
-    /// It is left to the window if one of these engines does not, if its packets are [better bundled](Self::set_t_key) for one of them, if there are several and the policy is not the finishing time, or if the window
-    /// bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
+    /// It is left to the window if one of these engines does not, if its packets are [better bundled](Self::set_t_key) for one of them, if there are
+    /// several and the policy is not the finishing time, or if the window bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
     /// are several classes.
     ///
     /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
@@ -108,6 +108,13 @@ impl<T> Scheduler<T> {
         if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return TrainChoice::Schedule;
         }
+        match (parts, &self.measures[..]) {
+            ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
+            _ => self.choice_among(now, parts, packets, input),
+        }
+    }
+
+    fn choice_among(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
         let all = EngineMask::all();
         let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)));
         let elsewhere = capable.without(self.engines.cpus);
@@ -153,6 +160,26 @@ impl<T> Scheduler<T> {
                     TrainChoice::Elsewhere { engine, wait, processing }
                 }
             }
+        }
+    }
+
+    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's core: a packet that comes alone is a train as well,
+    /// and would pay for a choice between many.
+    fn only_choice(&self, part: &TrainPart) -> TrainChoice {
+        const ENGINE: usize = 0;
+        let capable = self.costs.capable(part.algorithm);
+        if !capable.and(self.engines.train_takers).contains(ENGINE)
+            || self.costs.is_better_bundled(part.algorithm, capable)
+        {
+            return TrainChoice::Schedule;
+        }
+        match self.engines.available.contains(ENGINE) {
+            true if self.engines.queue(ENGINE).is_idle() => TrainChoice::Here {
+                engine: ENGINE,
+                processing: self.part_cost(ENGINE, self.costs.models(part.algorithm)[ENGINE], part),
+            },
+            true => TrainChoice::Schedule,
+            false => TrainChoice::Wait,
         }
     }
 
@@ -205,17 +232,20 @@ impl<T> Scheduler<T> {
     /// A train's own time. It is begun once, however many its parts are.
     fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
         let Some((first, rest)) = parts.split_first() else { return 0 };
-        let model = |part: &TrainPart| {
-            let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
-            let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
-            CostModel { t_init: t_init + changes, t_block }
-        };
-        let mut cost = model(first).cost(first.blocks);
+        let model = |part: &TrainPart| self.costs.models(part.algorithm)[engine];
+        let mut cost = self.part_cost(engine, model(first), first);
         for part in rest {
-            let begun = self.costs.models(part.algorithm)[engine].cost(0);
-            cost += model(part).cost(part.blocks).saturating_sub(begun);
+            let begun = model(part).cost(0);
+            cost += self.part_cost(engine, model(part), part).saturating_sub(begun);
         }
         cost
+    }
+
+    /// The time for a part of a train that has it alone.
+    #[inline]
+    fn part_cost(&self, engine: usize, model: CostModel, part: &TrainPart) -> u64 {
+        let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
+        CostModel { t_init: model.t_init + changes, ..model }.cost(part.blocks)
     }
 
     /// Notes a train with the engine elsewhere that is given it, at `now` and behind what that takes `wait` ticks for; its ticket, which
@@ -341,6 +371,41 @@ mod tests {
         // 63 and 36 are less than 100, 64 and 36 are not.
         assert_eq!([0.0, 63.0 / 32.0].map(choice), [elsewhere; 2]);
         assert_eq!(choice(2.0), TrainChoice::Here { engine: HERE, processing: 100 });
+    }
+
+    #[test]
+    fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
+        let engine = EngineModel {
+            name: String::new(),
+            is_cpu: true,
+            depth: 1,
+            costs: vec![Some(CostModel { t_init: 10.0, t_block: 1.0 }), None],
+        };
+        let mut seen = Vec::new();
+        for [takes, available, idle, bundled] in
+            (0..16_u8).map(|bits| [0, 1, 2, 3].map(|bit| bits >> bit & 1 == 1))
+        {
+            let config = SchedulerConfig::default();
+            let mut scheduler = Scheduler::<u32>::new(config, vec![engine.clone()]).expect("in range");
+            if takes {
+                scheduler.set_takes_trains(HERE);
+            }
+            scheduler.set_t_key(HERE, 0, if bundled { 1e9 } else { 2.0 });
+            if !idle {
+                let train =
+                    GivenTrain { engine: HERE, algorithm: Some(0), packets: 1, bytes: 1, predicted: 1 };
+                scheduler.give_train(0, &train, 0);
+            }
+            scheduler.set_available(HERE, available);
+            for algorithm in [0, 1, 2] {
+                let parts = [TrainPart { algorithm, blocks: 100, changes: 7 }];
+                let choice = scheduler.train_choice(5, &parts, 32, Input::More);
+                assert_eq!(choice, scheduler.choice_among(5, &parts, 32, Input::More));
+                seen.push(choice);
+            }
+        }
+        let here = TrainChoice::Here { engine: HERE, processing: 124 };
+        assert!([here, TrainChoice::Wait, TrainChoice::Schedule].iter().all(|choice| seen.contains(choice)));
     }
 
     #[test]
