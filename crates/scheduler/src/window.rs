@@ -296,11 +296,13 @@ impl<T> Window<T> {
         let items = std::mem::replace(&mut batch.items, buffer);
         self.len -= items.len();
         self.bytes -= batch.bytes;
-        for (arrived, packets) in batch.earlier.drain(..) {
-            waited(now.saturating_sub(arrived), packets);
+        for (arrived, packets) in &batch.earlier {
+            waited(now.saturating_sub(*arrived), *packets);
         }
+        batch.earlier.clear();
         waited(now.saturating_sub(batch.last.0), batch.last.1);
-        for class in 0..self.size.classes {
+        self.leave_line(at, 0);
+        for class in 1..self.size.classes {
             self.leave_line(at, class);
         }
         items

@@ -185,6 +185,6 @@ fn mean_ms(sum: u128, count: u64) -> f64 {
 }
 
 fn percentiles(of: &Quantiles) -> Percentiles {
-    let [p50, p90, p99, p999] = [0.5, 0.9, 0.99, 0.999].map(|share| milliseconds(of.at(share)));
+    let [p50, p90, p99, p999] = of.at([0.5, 0.9, 0.99, 0.999]).map(milliseconds);
     Percentiles { p50, p90, p99, p999 }
 }

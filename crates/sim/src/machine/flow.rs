@@ -93,6 +93,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         if !self.only_full_windows_go || self.source.next().is_none() {
             return self.schedule_all();
         }
+        if self.scheduler.room() > 0 {
+            return;
+        }
         // One leaves at least one place, and then the window is not full any more.
         if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
             self.send(dispatch);
