@@ -1,7 +1,7 @@
 //! Workers that tie ports, IPsec, scheduler and engines together; configuration, control socket, metrics.
 
+mod adaptive_wait;
 pub mod assemble;
-mod busy_poll;
 mod calibrator;
 pub mod charon;
 pub mod choice;

@@ -234,7 +234,9 @@ impl Gateway {
             let (pipeline, installed) =
                 assemble::pipeline(&config, number, engines, &costs, environment, &beginnings)?;
             let busy_poll = Duration::from_micros(config.busy_poll_us.into());
-            let worker = Worker::new(pipeline, inside, outside).busy_polling(busy_poll);
+            let moderation = Duration::from_micros(config.moderation_us.into());
+            let worker =
+                Worker::new(pipeline, inside, outside).busy_polling(busy_poll).moderating(moderation);
             let worker = match &charon {
                 Some(charon) => worker.with_daemon(charon.notifier(number)),
                 None => worker,
@@ -476,6 +478,7 @@ fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
         ("gateway.check_icmp", old.check_icmp != new.check_icmp),
         ("gateway.flow_cache", old.flow_cache != new.flow_cache),
         ("gateway.busy_poll_us", old.busy_poll_us != new.busy_poll_us),
+        ("gateway.moderation_us", old.moderation_us != new.moderation_us),
         ("gateway.metrics", old.metrics != new.metrics),
         ("gateway.workers", old.workers != new.workers),
         ("gateway.mtu", old.mtu != new.mtu),

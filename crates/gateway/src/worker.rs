@@ -11,7 +11,7 @@ use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
 use convoy_port::{Port, PortError, PortTraits, Prefix};
 use convoy_scheduler::Input;
 
-use crate::busy_poll::BusyPoll;
+use crate::adaptive_wait::AdaptiveWait;
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
 use crate::pipeline::{EngineEvent, Pipeline};
@@ -47,7 +47,8 @@ pub struct Worker {
     outside: Vec<Box<dyn Port>>,
     ways_out: WaysOut,
     watch: Watch,
-    busy_poll: BusyPoll,
+    busy_poll: AdaptiveWait,
+    moderation: AdaptiveWait,
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
@@ -72,7 +73,8 @@ impl Worker {
             leaving: [queues(&inside), queues(&outside)],
             ways_out: WaysOut::of(&outside),
             watch: Watch::new(&inside, &outside),
-            busy_poll: BusyPoll::default(),
+            busy_poll: AdaptiveWait::default(),
+            moderation: AdaptiveWait::default(),
             pipeline,
             inside,
             outside,
@@ -107,7 +109,12 @@ impl Worker {
 
     /// The same worker asking its ports on for so long before it sleeps, while packets come no further apart than that.
     pub fn busy_polling(self, longest: Duration) -> Self {
-        Self { busy_poll: BusyPoll::new(longest.as_nanos() as u64), ..self }
+        Self { busy_poll: AdaptiveWait::new(longest.as_nanos() as u64), ..self }
+    }
+
+    /// The same worker gathering packets for so long when it wakes, while they come no further apart than that.
+    pub fn moderating(self, time: Duration) -> Self {
+        Self { moderation: AdaptiveWait::new(time.as_nanos() as u64), ..self }
     }
 
     /// What wakes this worker, if it is one of several.

@@ -143,6 +143,7 @@ impl WorkerThread {
         common: &Common,
         tell: &Tell,
     ) -> Result<(), PortError> {
+        self.worker.prepare_thread();
         let mut vote = HandoffVote { common, is_cast: false };
         let mut rounds = 0_u32;
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {

@@ -30,6 +30,7 @@ tables! {
         check_icmp: bool,
         flow_cache: usize,
         busy_poll_us: u16,
+        moderation_us: u16,
         user: String,
         route_table: u32,
         rule_priority: u32,

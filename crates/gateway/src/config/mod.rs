@@ -52,6 +52,8 @@ pub struct Config {
     pub flow_cache: usize,
     /// How long a worker asks its ports on before it sleeps, in us; 0 is not at all.
     pub busy_poll_us: u16,
+    /// For how long a worker that wakes gathers packets, in us; 0 is not at all.
+    pub moderation_us: u16,
     /// Where metrics are served, if anywhere.
     pub metrics: Option<SocketAddr>,
     /// Worker threads.

@@ -34,6 +34,8 @@ const LEAST_V6_MTU: u16 = 1280;
 const FLOWS: (usize, usize) = (64, 1 << 20);
 /// The longest that a worker may ask its ports on before it sleeps, in us.
 const MOST_BUSY_POLL_US: u16 = 1_000;
+/// The longest time for which a worker may gather packets, in us.
+const MOST_MODERATION_US: u16 = 1_000;
 /// The largest MTU of a port: jumbo frames are as long, with what protection adds.
 pub(super) const LARGEST_MTU: u16 = 9400;
 
@@ -105,6 +107,12 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
             "gateway.busy_poll_us",
             0,
             (0, MOST_BUSY_POLL_US),
+        ),
+        moderation_us: c.in_range(
+            gateway.moderation_us.as_ref(),
+            "gateway.moderation_us",
+            0,
+            (0, MOST_MODERATION_US),
         ),
         metrics: gateway.metrics.as_ref().and_then(|text| c.read(text, "gateway.metrics")),
         workers,

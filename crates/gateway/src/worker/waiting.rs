@@ -1,4 +1,4 @@
-//! What a worker does while it has nothing to do: it asks on for a moment, sleeps, or gives up its core.
+//! What a worker does while it has nothing to do: it asks on for a moment, sleeps, gathers packets, or gives up its core.
 
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ const IDLE_MS: u16 = 100;
 const ASK_AGAIN: Duration = Duration::from_micros(50);
 /// Rounds without any movement before the thread gives up its core while engines work.
 pub(super) const SPINS: u32 = 64;
+/// How much longer than asked a sleep may last of a worker that gathers packets, in ns.
+const TIMER_SLACK_NS: u64 = 1_000;
 /// How long it then gives up its core where an engine wakes nobody.
 const NAP: Duration = Duration::from_micros(20);
 
@@ -39,14 +41,34 @@ impl Worker {
             }
             return;
         }
-        if !self.busy_poll.is_on() {
+        if !self.busy_poll.is_on() && !self.moderation.is_on() {
             return self.sleep(Duration::from_nanos(longest_ns));
         }
         let began_ns = self.pipeline.clock().now_ns();
         if !self.ask_on(began_ns, self.busy_poll.budget_ns().min(longest_ns)) {
             self.sleep(Duration::from_nanos(longest_ns));
         }
-        self.busy_poll.note(self.pipeline.clock().now_ns() - began_ns);
+        let waited_ns = self.pipeline.clock().now_ns() - began_ns;
+        self.busy_poll.note(waited_ns);
+        self.moderation.note(waited_ns);
+        self.gather();
+    }
+
+    /// Lets more packets come, so that a wake and its system calls serve several. Nothing waits for it that engines have.
+    fn gather(&mut self) {
+        let time_ns = self.moderation.budget_ns();
+        if time_ns > 0 && self.is_drained() && !self.watch.is_quiet() {
+            std::thread::sleep(Duration::from_nanos(time_ns));
+        }
+    }
+
+    /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets: it lets them last 50 us longer by default.
+    pub fn prepare_thread(&self) {
+        if self.moderation.is_on()
+            && let Err(error) = nix::sys::prctl::set_timerslack(TIMER_SLACK_NS)
+        {
+            tracing::warn!("packets are gathered for up to 50 us longer than moderation_us says: {error}");
+        }
     }
 
     /// Asks for `budget_ns` whether there is anything to do, without giving up the core.

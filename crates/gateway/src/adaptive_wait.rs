@@ -1,18 +1,18 @@
-//! Whether a worker with nothing to do asks on for a moment before it sleeps.
+//! Times that a worker spends on waiting only while packets come close together: polling before it sleeps, and gathering after it wakes.
 
 /// The weight of what was before the last wait is this part less one of it.
 const MEMORY: u64 = 4;
 
-/// How long to ask on. Where packets come further apart than that, it is not done at all, so that it costs nothing at low load.
+/// A time to wait. Where packets come further apart than that, it is not spent at all, so that it costs nothing at low load.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct BusyPoll {
+pub(crate) struct AdaptiveWait {
     longest_ns: u64,
     /// What waits have taken of late, on average.
     wait_ns: u64,
 }
 
-impl BusyPoll {
-    /// Asking on for `longest_ns` at most; 0 is never.
+impl AdaptiveWait {
+    /// Waiting for `longest_ns` at most; 0 is never.
     pub(crate) fn new(longest_ns: u64) -> Self {
         Self { longest_ns, wait_ns: 0 }
     }
@@ -22,7 +22,7 @@ impl BusyPoll {
         self.longest_ns > 0
     }
 
-    /// How long to ask on now, in ns; 0 if waits have been too long for it to be worth while.
+    /// How long to wait now, in ns; 0 if waits have been too long for it to be worth while.
     pub(crate) fn budget_ns(&self) -> u64 {
         if self.wait_ns <= self.longest_ns { self.longest_ns } else { 0 }
     }
@@ -40,8 +40,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_done_while_packets_come_close_together_and_not_else() {
-        let mut poll = BusyPoll::new(20_000);
+    fn it_is_spent_while_packets_come_close_together_and_not_else() {
+        let mut poll = AdaptiveWait::new(20_000);
         assert_eq!(poll.budget_ns(), 20_000);
         poll.note(50_000);
         assert_eq!(poll.budget_ns(), 20_000, "one long wait");
@@ -55,6 +55,6 @@ mod tests {
 
     #[test]
     fn it_is_off_by_default() {
-        assert!(!BusyPoll::default().is_on() && BusyPoll::new(1).is_on());
+        assert!(!AdaptiveWait::default().is_on() && AdaptiveWait::new(1).is_on());
     }
 }
