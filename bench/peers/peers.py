@@ -48,7 +48,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     bin_folder = options.bin / "bin"
     every = {
         "convoy udp": Convoy(options.convoy, "udp"),
-        "convoy udp, moderation_us 100": Convoy(options.convoy, "udp", settings="moderation_us = 100"),
+        "convoy udp moderated": Convoy(options.convoy, "udp", settings="moderation_us = 100"),
         "convoy raw": Convoy(options.convoy, "raw"),
         "convoy af_xdp": Convoy(options.convoy, "af_xdp"),
         "convoy af_packet": Convoy(options.convoy, "af_packet"),
