@@ -61,6 +61,17 @@ pub enum Scan {
     Interlaced,
 }
 
+/// From where the lines of an interlaced picture are counted in packets. RFC 4175 section 4.3 says "scan line number", and not of what.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineNumbers {
+    /// From the top of the field, as SMPTE ST 2110-20 has it: both fields have lines 0, 1, 2...
+    #[default]
+    Field,
+    /// From the top of the frame, as GStreamer's `rtpvrawpay` does: the first field has lines 0, 2, 4..., the second one 1, 3, 5...
+    Frame,
+}
+
 /// Frames in a second, as a fraction: 60000/1001 is what is called 59.94.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Rate {
@@ -157,6 +168,8 @@ pub struct Format {
     pub sampling: Sampling,
     /// Bits of a component.
     pub depth: Depth,
+    /// From where packets count the lines of an interlaced picture.
+    pub line_numbers: LineNumbers,
 }
 
 impl Format {
@@ -187,6 +200,29 @@ impl Format {
     /// The same with another depth.
     pub fn with_depth(self, depth: Depth) -> Self {
         Self { depth, ..self }
+    }
+
+    /// The same with lines counted from elsewhere.
+    pub fn with_line_numbers(self, line_numbers: LineNumbers) -> Self {
+        Self { line_numbers, ..self }
+    }
+
+    /// The number that a line of a field has in packets.
+    pub(crate) fn line_number(&self, field: usize, line: usize) -> usize {
+        match self.line_numbers {
+            LineNumbers::Field => line,
+            LineNumbers::Frame => line * self.fields() + field,
+        }
+    }
+
+    /// The line of a field that has this number in packets, if there is one.
+    pub(crate) fn numbered_line(&self, field: usize, number: usize) -> Option<usize> {
+        let line = match self.line_numbers {
+            LineNumbers::Field => number,
+            LineNumbers::Frame if number % self.fields() == field => number / self.fields(),
+            LineNumbers::Frame => return None,
+        };
+        (field < self.fields() && line < self.field_lines()).then_some(line)
     }
 
     /// Its smallest group of pixels.
@@ -283,7 +319,8 @@ impl FromStr for Format {
                 false => Rate { seconds: rate.seconds * 2, ..rate },
             };
         }
-        Self { width, height, scan, rate, sampling: Sampling::Ycbcr422, depth: Depth::Eight }.checked()
+        let (sampling, depth, line_numbers) = (Sampling::Ycbcr422, Depth::Eight, LineNumbers::default());
+        Self { width, height, scan, rate, sampling, depth, line_numbers }.checked()
     }
 }
 

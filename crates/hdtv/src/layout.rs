@@ -76,7 +76,7 @@ impl Layout {
                 runs.push(LineHeader {
                     bytes: bytes as u16,
                     field: field as u8,
-                    line: (at / line_bytes - field * format.field_lines()) as u16,
+                    line: format.line_number(field, at / line_bytes - field * format.field_lines()) as u16,
                     pixel: (within / group.bytes * group.pixels) as u16,
                     has_more: true,
                 });
@@ -177,7 +177,7 @@ mod tests {
     use rtp_types::RtpPacket;
 
     use super::*;
-    use crate::format::{Depth, Sampling};
+    use crate::format::{Depth, LineNumbers, Sampling};
     use crate::payload::Payload;
 
     #[test]
@@ -198,11 +198,13 @@ mod tests {
     fn any_format() -> impl Strategy<Value = Format> {
         let sampling = prop_oneof![Just(Sampling::Ycbcr422), Just(Sampling::Rgb)];
         let depth = prop_oneof![Just(Depth::Eight), Just(Depth::Ten)];
-        (1..40_usize, 1..12_usize, any::<bool>(), sampling, depth).prop_map(
-            |(groups, lines, fields, sampling, depth)| {
+        let numbers = prop_oneof![Just(LineNumbers::Field), Just(LineNumbers::Frame)];
+        (1..40_usize, 1..12_usize, any::<bool>(), sampling, depth, numbers).prop_map(
+            |(groups, lines, fields, sampling, depth, numbers)| {
                 let scan = if fields { 'i' } else { 'p' };
                 let name = format!("{}x{}{scan}50", groups * 4, lines * 2);
-                name.parse::<Format>().expect("a name").with_sampling(sampling).with_depth(depth)
+                let format: Format = name.parse().expect("a name");
+                format.with_sampling(sampling).with_depth(depth).with_line_numbers(numbers)
             },
         )
     }

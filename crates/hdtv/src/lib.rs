@@ -35,7 +35,7 @@ mod y4m;
 
 pub use assembler::{Assembler, Counts, Finished};
 pub use conceal::{Concealment, conceal};
-pub use format::{Depth, Format, FormatError, Rate, Sampling, Scan};
+pub use format::{Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
 pub use layout::{Layout, LayoutError, PAYLOAD_TYPE, PacketPlan};
 pub use output::{Container, Output};
 pub use payload::{LineHeader, Payload, PayloadError, Run};

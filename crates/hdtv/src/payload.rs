@@ -14,7 +14,7 @@ pub struct LineHeader {
     pub bytes: u16,
     /// The field that the line is of: 0 where there is only one.
     pub field: u8,
-    /// Its line, counted from the top of the field.
+    /// Its line's number, counted from the top of the field or of the frame ([`LineNumbers`](crate::LineNumbers)).
     pub line: u16,
     /// Its first pixel.
     pub pixel: u16,
@@ -144,10 +144,9 @@ fn run_start(format: &Format, header: &LineHeader) -> Option<usize> {
     let (pixel, bytes) = (usize::from(header.pixel), usize::from(header.bytes));
     let is_whole = pixel.is_multiple_of(group.pixels) && bytes.is_multiple_of(group.bytes) && bytes > 0;
     let start = pixel / group.pixels * group.bytes;
-    let fits = usize::from(header.line) < format.field_lines()
-        && usize::from(header.field) < format.fields()
-        && start + bytes <= format.line_bytes();
-    (is_whole && fits).then(|| format.line_start(usize::from(header.field), usize::from(header.line)) + start)
+    let field = usize::from(header.field);
+    let line = format.numbered_line(field, usize::from(header.line))?;
+    (is_whole && start + bytes <= format.line_bytes()).then(|| format.line_start(field, line) + start)
 }
 
 #[cfg(test)]
@@ -155,6 +154,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::format::LineNumbers;
 
     fn format() -> Format {
         "64x8i50".parse().expect("a name")
@@ -185,6 +185,19 @@ mod tests {
         assert_eq!((read.extension(), read.header_bytes(), read.one_range()), (0x1234, 14, None));
         let runs: Vec<_> = read.runs().map(|run| (run.frame, run.payload, run.bytes)).collect();
         assert_eq!(runs, [(4, 14, 12), (7 * 128 + 120, 26, 8)]);
+    }
+
+    #[test]
+    fn lines_that_are_counted_from_the_top_of_the_frame_are_placed_by_their_field() {
+        let format = format().with_line_numbers(LineNumbers::Frame);
+        let place = |field, line| {
+            let bytes = payload(&[LineHeader { field, line, ..HEADER }], 8);
+            Payload::parse(&format, &bytes).ok().and_then(|read| read.one_range()).map(|range| range.start)
+        };
+        assert_eq!([place(0, 0), place(0, 6)], [Some(120), Some(3 * 128 + 120)]);
+        assert_eq!([place(1, 1), place(1, 7)], [Some(4 * 128 + 120), Some(7 * 128 + 120)]);
+        // Of the other field, or below the picture.
+        assert_eq!([place(0, 1), place(1, 0), place(0, 8), place(1, 9)], [None; 4]);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use sdp_types::{Connection, Media, MediaType, Origin, Session, TransportProto};
 
-use crate::format::{CLOCK_HZ, Depth, Format, FormatError, Rate, Sampling, Scan};
+use crate::format::{CLOCK_HZ, Depth, Format, FormatError, LineNumbers, Rate, Sampling, Scan};
 
 /// Where a stream goes, and what it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,8 +143,8 @@ fn read_format(parameters: &str, framerate: Option<&str>) -> Result<Format, SdpE
     let scan = if parameter("interlace").is_some() { Scan::Interlaced } else { Scan::Progressive };
     let rate = parameter("exactframerate").or(framerate).ok_or(SdpError::Missing("exactframerate"))?;
     let rate = read_rate(rate).ok_or_else(|| unknown("exactframerate", rate, "a number or a fraction"))?;
-    Ok(Format { width: number("width")?, height: number("height")?, scan, rate, sampling, depth }
-        .checked()?)
+    let (width, height, line_numbers) = (number("width")?, number("height")?, LineNumbers::default());
+    Ok(Format { width, height, scan, rate, sampling, depth, line_numbers }.checked()?)
 }
 
 /// A rate, also one as RFC 8866 has it, with a decimal point.

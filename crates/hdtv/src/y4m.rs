@@ -3,7 +3,7 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-use crate::format::{Depth, Format, Rate, Sampling, Scan};
+use crate::format::{Depth, Format, LineNumbers, Rate, Sampling, Scan};
 use crate::samples::{pack, planes, to_eight, unpack};
 
 const MAGIC: &str = "YUV4MPEG2";
@@ -79,6 +79,7 @@ pub(crate) fn read_header(input: &mut impl BufRead) -> Result<Format, Y4mError> 
         sampling: Sampling::Ycbcr422,
         // Without the parameter the planes are 4:2:0.
         depth: depth.ok_or_else(|| Y4mError::Chroma("C420".to_owned()))?,
+        line_numbers: LineNumbers::default(),
     }
     .checked()
     .map_err(|error| Y4mError::Parameter { name: "W or H (size)", value: format!("impossible: {error}") })

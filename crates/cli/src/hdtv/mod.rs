@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use clap::{Args, Subcommand, ValueEnum};
-use convoy_hdtv::{CpuSeconds, Depth, Format, FormatError, Sampling, Snapshot};
+use convoy_hdtv::{CpuSeconds, Depth, Format, FormatError, LineNumbers, Sampling, Snapshot};
 
 use crate::Failure;
 
@@ -50,6 +50,24 @@ impl Components {
         match self {
             Self::Ycbcr => Sampling::Ycbcr422,
             Self::Rgb => Sampling::Rgb,
+        }
+    }
+}
+
+/// From where packets count the lines of an interlaced picture.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum CountedFrom {
+    /// Each field's lines from 0, as SMPTE ST 2110-20 has it
+    Field,
+    /// The frame's lines from 0, as GStreamer has it
+    Frame,
+}
+
+impl CountedFrom {
+    fn line_numbers(self) -> LineNumbers {
+        match self {
+            Self::Field => LineNumbers::Field,
+            Self::Frame => LineNumbers::Frame,
         }
     }
 }

@@ -13,7 +13,8 @@ use convoy_hdtv::{
 };
 
 use super::{
-    Components, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m, lines_to, wrong,
+    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
+    lines_to, wrong,
 };
 use super::{progress_line, stop_on_signals};
 use crate::Failure;
@@ -46,6 +47,9 @@ pub(crate) struct ReceiveArgs {
     /// Bits of a component
     #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth, conflicts_with = "sdp")]
     depth: Depth,
+    /// From where packets count the lines of an interlaced picture
+    #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
+    line_numbers: CountedFrom,
     /// The payload type of the video
     #[arg(long, value_name = "NUMBER", default_value_t = PAYLOAD_TYPE, conflicts_with = "sdp")]
     payload_type: u8,
@@ -139,7 +143,7 @@ fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
     };
     Ok(ReceiveConfig {
         listen: args.listen.unwrap_or(usual),
-        format,
+        format: format.with_line_numbers(args.line_numbers.line_numbers()),
         payload_type,
         delay: Duration::from_millis(args.delay_ms.min(10_000)),
         concealment,

@@ -10,7 +10,8 @@ use clap::Args;
 use convoy_hdtv::{Depth, Description, Format, PAYLOAD_TYPE, SendConfig, SendReport, Source, send_video};
 
 use super::{
-    Components, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m, lines_to, wrong,
+    Components, CountedFrom, SnapshotArg, cpu, depth, end_progress_line, failed, format, is_pipe, is_y4m,
+    lines_to, wrong,
 };
 use super::{progress_line, stop_on_signals};
 use crate::Failure;
@@ -38,6 +39,9 @@ pub(crate) struct SendArgs {
     /// Bits of a component of the source, unless it is Y4M; 10 bits can be sent as 8
     #[arg(long, value_name = "8|10", default_value = "8", value_parser = depth)]
     source_depth: Depth,
+    /// From where packets count the lines of an interlaced picture
+    #[arg(long, value_enum, default_value = "field", value_name = "FROM")]
+    line_numbers: CountedFrom,
     /// The longest IP packet, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: usize,
@@ -67,6 +71,7 @@ pub(crate) struct SendArgs {
 
 pub(crate) fn run(args: SendArgs) -> Result<(), Failure> {
     let (source, format) = open(&args)?;
+    let format = format.with_line_numbers(args.line_numbers.line_numbers());
     if let Some(path) = &args.sdp {
         let description = Description { to: args.to, payload_type: PAYLOAD_TYPE, format };
         let number = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
