@@ -18,6 +18,7 @@ mod payload;
 mod photographer;
 mod picture;
 mod playout;
+mod priority;
 mod psnr;
 mod receiver;
 mod reception;

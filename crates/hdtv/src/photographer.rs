@@ -1,4 +1,5 @@
-//! Pictures of single frames. To encode one takes longer than many frames last, so neither the stream nor what shows it waits for it.
+//! Pictures of single frames. To encode one takes longer than many frames last, so neither the stream nor what shows it waits for it, and
+//! it has only the time that they leave.
 
 use std::io;
 use std::path::PathBuf;
@@ -35,7 +36,11 @@ impl Photographer {
     pub(crate) fn see(&mut self, number: u64, frame: &[u8]) -> io::Result<()> {
         for snapshot in self.wanted.iter().filter(|snapshot| snapshot.frame == number) {
             let (path, format, frame) = (snapshot.path.clone(), self.format, frame.to_vec());
-            let write = move || write_png(&path, &format, &frame);
+            let write = move || {
+                // A thread inherits the priority of the one that starts it, which may be that of packets.
+                crate::priority::background()?;
+                write_png(&path, &format, &frame)
+            };
             self.writing.push(Builder::new().name("picture".to_owned()).spawn(write)?);
         }
         Ok(())

@@ -44,6 +44,8 @@ pub struct ReceiveConfig {
     pub concealment: Concealment,
     /// Frames to show; all without it.
     pub frames: Option<u64>,
+    /// Whether the thread that receives runs before all ordinary ones.
+    pub is_real_time: bool,
     /// The name in reports (CNAME).
     pub name: String,
 }
@@ -59,6 +61,11 @@ pub enum ReceiveError {
         /// Why.
         error: io::Error,
     },
+    /// There is no real-time priority for this user.
+    #[error(
+        "cannot have real-time priority: {0}; run as root, or with CAP_SYS_NICE or a limit RLIMIT_RTPRIO of 1 (`ulimit -r 1`)"
+    )]
+    RealTime(io::Error),
     /// The network failed.
     #[error("cannot receive: {0}")]
     Io(#[from] io::Error),
@@ -197,6 +204,9 @@ impl Stream {
         stop: &AtomicBool,
         mut progress: impl FnMut(&ReceiveReport),
     ) -> Result<ReceiveReport, ReceiveError> {
+        if self.config.is_real_time {
+            crate::priority::real_time().map_err(ReceiveError::RealTime)?;
+        }
         let mut shown = Instant::now();
         while !stop.load(Ordering::Relaxed) && !self.has_ended() {
             while let Ok(bytes) = free.try_recv() {

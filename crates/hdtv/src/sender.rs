@@ -44,6 +44,8 @@ pub struct SendConfig {
     pub snapshots: Vec<Snapshot>,
     /// For each frame a line: its RTP timestamp and the CRC-32 of its bytes.
     pub digests: Option<Box<dyn io::Write + Send>>,
+    /// Whether the thread that sends runs before all ordinary ones.
+    pub is_real_time: bool,
     /// The name in reports (CNAME).
     pub name: String,
 }
@@ -62,6 +64,11 @@ pub enum SendError {
         "packets of {0} bytes do not fit on the way: use --mtu with the MTU of the interface that they leave by"
     )]
     TooLong(usize),
+    /// There is no real-time priority for this user.
+    #[error(
+        "cannot have real-time priority: {0}; run as root, or with CAP_SYS_NICE or a limit RLIMIT_RTPRIO of 1 (`ulimit -r 1`)"
+    )]
+    RealTime(io::Error),
     /// The network failed.
     #[error("cannot send: {0}")]
     Io(#[from] io::Error),
@@ -99,8 +106,10 @@ pub struct SendReport {
     pub video_mbps: f64,
     /// The same with the headers of RTP, UDP and IP.
     pub ip_mbps: f64,
-    /// Frames that the source gave after their time had come.
+    /// Frames that began more than a frame's time late. They were sent whole: what is lost is not among them.
     pub late_frames: u64,
+    /// Of these, frames that the source had not made in time. The others waited for a processor, or for room in the socket.
+    pub late_from_source: u64,
     /// By how much a message left late, at most, in microseconds.
     pub latest_us: u64,
     /// Packets that the receiver's host refused, as it said by ICMP.
@@ -226,11 +235,17 @@ impl Transmission {
         stop: &AtomicBool,
         mut progress: impl FnMut(&SendReport),
     ) -> Result<SendReport, SendError> {
+        if self.config.is_real_time {
+            crate::priority::real_time().map_err(SendError::RealTime)?;
+        }
         let mut origin = None;
         let mut shown = Instant::now();
+        let mut ready = Instant::now();
         while let Some((number, frame)) = next_frame(full, stop) {
             let origin = *origin.get_or_insert_with(Instant::now);
+            self.note_lateness(number, origin, ready);
             self.send_frame(number, &frame, origin)?;
+            ready = Instant::now();
             let _ = empty.send(frame);
             self.report.seconds =
                 Duration::from_nanos(self.config.format.frame_start_ns(number + 1)).as_secs_f64();
@@ -264,8 +279,6 @@ impl Transmission {
         let begin_ns = format.frame_start_ns(number);
         let interval_ns = format.frame_start_ns(number + 1) - begin_ns;
         let begin = origin + Duration::from_nanos(begin_ns);
-        let late = Instant::now().saturating_duration_since(begin);
-        self.report.late_frames += u64::from(late.as_nanos() as u64 > interval_ns);
         for at in 0..self.messages.len() {
             let due = begin + Duration::from_nanos(interval_ns * at as u64 / self.messages.len() as u64);
             let now = Instant::now();
@@ -282,6 +295,14 @@ impl Transmission {
             self.layout.packets().iter().map(|plan| self.layout.len_of(plan) + self.headers).sum();
         self.ip_bytes += bytes as u64;
         Ok(())
+    }
+
+    /// Counts a frame that begins late. The thread was `ready` for it then: if that was in time, the source was not.
+    fn note_lateness(&mut self, number: u64, origin: Instant, ready: Instant) {
+        let latest = origin + Duration::from_nanos(self.config.format.frame_start_ns(number + 1));
+        let is_late = Instant::now() > latest;
+        self.report.late_frames += u64::from(is_late);
+        self.report.late_from_source += u64::from(is_late && ready <= latest);
     }
 
     fn send_message(&mut self, at: usize, frame: &[u8]) -> Result<(), SendError> {

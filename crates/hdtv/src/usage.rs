@@ -10,18 +10,28 @@ pub struct CpuSeconds {
     pub user: f64,
     /// In the kernel, on its behalf.
     pub system: f64,
+    /// Not used: for so long it was ready to run, and no processor was free. 0 where the kernel does not tell.
+    pub waiting: f64,
 }
 
 impl CpuSeconds {
     /// Of the calling thread, so far.
     pub(crate) fn of_thread() -> Self {
         let seconds = |time: nix::sys::time::TimeVal| time.tv_sec() as f64 + time.tv_usec() as f64 / 1e6;
+        let waiting = std::fs::read_to_string("/proc/thread-self/schedstat")
+            .ok()
+            .and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok())
+            .map_or(0.0, |ns| ns as f64 / 1e9);
         getrusage(UsageWho::RUSAGE_THREAD)
-            .map(|usage| Self { user: seconds(usage.user_time()), system: seconds(usage.system_time()) })
+            .map(|usage| Self {
+                user: seconds(usage.user_time()),
+                system: seconds(usage.system_time()),
+                waiting,
+            })
             .unwrap_or_default()
     }
 
-    /// Both together.
+    /// What was used, in the program and in the kernel.
     pub fn total(&self) -> f64 {
         self.user + self.system
     }

@@ -152,7 +152,12 @@ fn end_progress_line() {
 
 fn cpu(name: &str, used: CpuSeconds, seconds: f64) -> String {
     let share = |part: f64| 100.0 * part / seconds.max(1e-3);
-    format!("{name} {:.1} % of a core ({:.1} % in the kernel)", share(used.total()), share(used.system))
+    format!(
+        "{name} {:.1} % of a core ({:.1} % in the kernel), {:.0} ms without a free one",
+        share(used.total()),
+        share(used.system),
+        used.waiting * 1000.0
+    )
 }
 
 #[cfg(test)]

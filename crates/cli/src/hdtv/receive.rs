@@ -80,6 +80,9 @@ pub(crate) struct ReceiveArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
+    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or RLIMIT_RTPRIO)
+    #[arg(long)]
+    real_time: bool,
     /// Print the report as JSON, on standard error if the video goes to a pipe
     #[arg(long)]
     json: bool,
@@ -148,6 +151,7 @@ fn configure(args: &ReceiveArgs) -> Result<ReceiveConfig, Failure> {
         delay: Duration::from_millis(args.delay_ms.min(10_000)),
         concealment,
         frames: args.frames,
+        is_real_time: args.real_time,
         name: convoy_hdtv::rtcp::random_name(),
     })
 }

@@ -64,6 +64,9 @@ pub(crate) struct SendArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
+    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or RLIMIT_RTPRIO)
+    #[arg(long)]
+    real_time: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -88,6 +91,7 @@ pub(crate) fn run(args: SendArgs) -> Result<(), Failure> {
         first_timestamp: args.first_timestamp,
         snapshots: args.snapshot.iter().map(|snapshot| snapshot.0.clone()).collect(),
         digests: lines_to(args.digests.as_ref())?,
+        is_real_time: args.real_time,
         name: convoy_hdtv::rtcp::random_name(),
     };
     let stop = stop_on_signals()?;
@@ -149,7 +153,10 @@ fn print(format: &Format, report: &SendReport) {
         report.latest_us as f64 / 1000.0
     );
     if report.late_frames > 0 {
-        println!("{} frames came late from their source", report.late_frames);
+        println!(
+            "{} frames were sent late and whole, {} of them since their source was late",
+            report.late_frames, report.late_from_source
+        );
     }
     if report.refused > 0 {
         println!("{} packets did not leave, since nobody listened there", report.refused);
