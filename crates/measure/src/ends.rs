@@ -67,6 +67,7 @@ impl EndSpec {
                     device: device.clone(),
                     addresses: vec![(IpAddr::V4(*address), *prefix)],
                     mtu: TUN_MTU,
+                    kernel_queue_packets: None,
                     queues: 1,
                 };
                 let queue = Tun::open(&config)?.pop();

@@ -35,6 +35,8 @@ pub struct TunConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Its MTU in bytes.
     pub mtu: u16,
+    /// Packets that the kernel holds for each queue until they are read (`txqueuelen`); `None` leaves what Linux chose, 500.
+    pub kernel_queue_packets: Option<u32>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
 }
@@ -60,7 +62,7 @@ impl Tun {
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
     pub fn open(config: &TunConfig) -> Result<Vec<Self>, PortError> {
-        let TunConfig { name, device, addresses, mtu, queues } = config;
+        let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues } = config;
         if device.is_empty() || device.len() > NAME_BYTES {
             let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -89,6 +91,11 @@ impl Tun {
             })
             .build_sync()
             .map_err(io(format!("make the interface {device}")))?;
+        // Before there is another queue: the kernel then makes each of this length.
+        if let Some(packets) = kernel_queue_packets {
+            let set = tun.set_tx_queue_len(*packets);
+            set.map_err(io(format!("have the kernel hold {packets} packets for {device}")))?;
+        }
         let index = tun.if_index().map_err(io(format!("find {device}")))?;
         for (address, bits) in addresses {
             let added = crate::route::add_address(index, *address, *bits);

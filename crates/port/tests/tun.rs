@@ -16,6 +16,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 use support::{Namespace, received_buffers, wait_until_delivered};
 
 const DEVICE: &str = "tun0";
+const KERNEL_QUEUE_PACKETS: u32 = 2_000;
 const BYTES: usize = 20_000_000;
 /// Far longer than the transfer takes on a busy machine.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -36,6 +37,7 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
                 if address.contains(':') { 64 } else { 24 },
             )],
             mtu: 1_400,
+            kernel_queue_packets: Some(KERNEL_QUEUE_PACKETS),
             queues,
         };
         let queues = Tun::open(&config).expect("a tun needs root and /dev/net/tun");
@@ -148,6 +150,30 @@ fn work(a: &mut Tun, b: &mut Tun, is_over: &AtomicBool) {
             thread::sleep(Duration::from_micros(50));
         }
     }
+}
+
+#[test]
+fn the_kernel_holds_as_many_packets_as_the_port_asks_for() {
+    // More than Linux holds by itself, which are 500.
+    const BURST: usize = KERNEL_QUEUE_PACKETS as usize - 100;
+    let namespace = Namespace::new();
+    let mut tun = open(&namespace, "10.7.0.1");
+    namespace.inside(|| {
+        let socket = UdpSocket::bind("10.7.0.1:0").expect("the address is there");
+        (0..BURST).for_each(|at| {
+            let sent = socket.send_to(&at.to_be_bytes(), "10.7.0.9:7000");
+            sent.expect("the interface is up");
+        });
+    });
+    let (mut pool, mut burst, mut datagrams) = (FramePool::new(256, 8), Vec::new(), 0);
+    while tun.receive(&mut pool, 128, &mut burst).expect("the interface is up") > 0 {
+        for frame in burst.drain(..) {
+            // IPv6's own packets are among them: those of IPv4 with its protocol UDP count.
+            datagrams += usize::from(frame[0] >> 4 == 4 && frame[9] == UDP);
+            pool.give_back(frame);
+        }
+    }
+    assert_eq!(datagrams, BURST);
 }
 
 #[test]

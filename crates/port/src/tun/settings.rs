@@ -14,6 +14,7 @@ tables! {
     pub TunKeys {
         device: String,
         mtu: u16 => "; outside, mtu of [gateway] holds",
+        kernel_queue_packets: u32,
     }
 }
 
@@ -24,6 +25,8 @@ pub struct TunSettings {
     pub device: String,
     /// Its MTU in bytes; `None` is what the tunnels leave.
     pub mtu: Option<u16>,
+    /// Packets that the kernel holds until the gateway reads them; `None` leaves what Linux chose.
+    pub kernel_queue_packets: Option<u32>,
 }
 
 impl Backend for TunSettings {
@@ -56,6 +59,10 @@ impl Backend for TunSettings {
         Self {
             device: c.interface(keys.device.as_ref(), "port.device").unwrap_or_default(),
             mtu: keys.mtu.as_ref().map(|mtu| c.in_range(Some(mtu), "port.mtu", LEAST_V6_MTU, (576, 9400))),
+            kernel_queue_packets: keys
+                .kernel_queue_packets
+                .as_ref()
+                .map(|packets| c.in_range(Some(packets), "port.kernel_queue_packets", 500, (1, 100_000))),
         }
     }
 
@@ -77,6 +84,7 @@ impl Backend for TunSettings {
             device: self.device.clone(),
             addresses: port.addresses.clone(),
             mtu: context.inner_mtu,
+            kernel_queue_packets: self.kernel_queue_packets,
             queues: context.workers,
         })?;
         Ok(Opened::of(queues))
