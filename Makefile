@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -52,6 +52,10 @@ demo-hdtv: $(CONVOY) ## uncompressed HDTV through two gateways for HDTV_SECONDS 
 bench-hdtv: $(CONVOY) ## the highest rate of HDTV without loss for MTUs from 1500 to 9000, plain and protected, window 1 and 32 (root)
 	@scripts/install.sh hdtv
 	demo/hdtv.sh $(CONVOY) sweep
+
+profile-hdtv: $(CONVOY) ## where processor time goes with HDTV and with iperf3 through two gateways, on two cores and on one; memory (root)
+	@scripts/install.sh hdtv
+	demo/hdtv.sh $(CONVOY) profile
 
 charon: ## strongSwan's plugin, for the strongSwan that is installed
 	@scripts/install.sh charon

@@ -12,7 +12,7 @@ declare -A needs=(
     /usr/bin/linux.uml:user-mode-linux busybox:busybox-static cpio:cpio /sbin/depmod:kmod /lib/systemd/systemd:systemd cc:gcc /usr/include/stdio.h:libc6-dev
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
-  [hdtv]="ip:iproute2 python3:python3 perf:linux-perf"
+  [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
   [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins

@@ -1,5 +1,6 @@
 //! `convoy hdtv`: uncompressed video over RTP.
 
+mod figure;
 mod receive;
 mod send;
 
@@ -27,12 +28,15 @@ enum HdtvCommand {
     Send(send::SendArgs),
     /// Receive video, conceal what was lost, and write it to a file, a pipe, or nowhere
     Receive(receive::ReceiveArgs),
+    /// Draw what the MTU sweep of `make bench-hdtv` measured
+    Figure(figure::FigureArgs),
 }
 
 pub(crate) fn run(args: HdtvArgs) -> Result<(), Failure> {
     match args.command {
         HdtvCommand::Send(args) => send::run(args),
         HdtvCommand::Receive(args) => receive::run(args),
+        HdtvCommand::Figure(args) => figure::run(&args),
     }
 }
 
