@@ -28,6 +28,16 @@ LOSS = 0.005
 RATES = (10_000, 640_000)
 SEARCH_STEPS = 7
 STEADY_RATE = 40_000
+# An engine on the second core beside the one on the worker's.
+CRYPTO_CORE = """
+[[engine]]
+name = "own"
+kind = "multibuffer"
+[[engine]]
+name = "apart"
+kind = "multibuffer"
+core = 1
+"""
 # What one kind takes in one round, about.
 STEP_SECONDS = 27
 
@@ -49,6 +59,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     every = {
         "convoy udp": Convoy(options.convoy, "udp"),
         "convoy udp moderated": Convoy(options.convoy, "udp", settings="moderation_us = 100"),
+        "convoy udp with a crypto core": Convoy(options.convoy, "udp", scheduler=CRYPTO_CORE),
         "convoy raw": Convoy(options.convoy, "raw"),
         "convoy af_xdp": Convoy(options.convoy, "af_xdp"),
         "convoy af_packet": Convoy(options.convoy, "af_packet"),
