@@ -20,7 +20,9 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::hidden());
         let template = match total {
             Some(_) => {
-                format!("[{{elapsed}}] {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, {{eta}} left")
+                format!(
+                    "[{{elapsed}}] {{wide_bar}} {{human_pos}} of {{human_len}} {unit}, {{eta}} left {{msg}}"
+                )
             }
             None => format!("[{{elapsed}}] {{spinner}} {{human_pos}} {unit} {{msg}}"),
         };

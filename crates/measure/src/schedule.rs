@@ -3,6 +3,9 @@
 use serde::Serialize;
 
 const NS: f64 = 1e9;
+/// Overtime of a tester that fell behind: one part in so many of the trial's length, and this time, in ns.
+const OVERTIME_PART: u64 = 8;
+const OVERTIME_NS: u64 = 100_000_000;
 
 /// A time during which packets are sent at one rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -47,6 +50,16 @@ impl Schedule {
     /// Packets of all phases.
     pub(crate) fn packets(&self) -> u64 {
         self.phases.last().map_or(0, |(first, _, packets, _)| first + packets)
+    }
+
+    /// How long a tester tries to send them, in ns: longer than they take by a part that no tester needs that keeps the rate.
+    pub(crate) fn most_ns(&self) -> u64 {
+        let ns = self
+            .phases
+            .last()
+            .map_or(0.0, |(_, begin_ns, packets, gap_ns)| begin_ns + *packets as f64 * gap_ns)
+            as u64;
+        ns + ns / OVERTIME_PART + OVERTIME_NS
     }
 
     /// How many packets are due so long after the first one.

@@ -4,6 +4,8 @@
 //! a trial that counts, the time over which a rate is judged, and the part of that time which may exceed the loss ratio. Short
 //! trials only tell where to look. What a trial says counts for all goals.
 
+use std::time::Instant;
+
 use serde::Serialize;
 
 use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial, Ways};
@@ -94,6 +96,9 @@ pub struct Found {
     pub fails_at: Option<f64>,
     /// Whether what fails is the tester, or the highest rate that it was to try: the device may be faster.
     pub is_limited_by_tester: bool,
+    /// Whether the search ended by itself. One whose time was up before knows no more than that the rate lies between these two, or what short
+    /// trials have told.
+    pub is_settled: bool,
 }
 
 /// What a search found, and how.
@@ -123,10 +128,12 @@ struct Search<'a> {
     rates: Rates,
     ceiling_is_tester: bool,
     trials: Vec<Held>,
+    until: Option<Instant>,
     observe: &'a mut dyn FnMut(&Held),
 }
 
-/// Searches for the highest rates that meet the goals. `observe` hears of each trial.
+/// Searches for the highest rates that meet the goals. `observe` hears of each trial. After `until` no trial begins any more, and what is known
+/// by then is told as not settled.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held, or a goal or the rates make no sense.
@@ -135,10 +142,12 @@ pub fn search(
     shape: Shape,
     rates: Rates,
     goals: &[Goal],
+    until: Option<Instant>,
     observe: &mut dyn FnMut(&Held),
 ) -> Result<Searched, MeasureError> {
     check(rates, goals)?;
-    let mut search = Search { device, shape, rates, ceiling_is_tester: false, trials: Vec::new(), observe };
+    let trials = Vec::new();
+    let mut search = Search { device, shape, rates, ceiling_is_tester: false, trials, until, observe };
     let shortest = goals.iter().map(|goal| goal.trial_s).fold(f64::INFINITY, f64::min);
     let flood = search.find_ceiling(shortest)?;
     // What an overloaded device carries is a first guess of what it carries without loss.
@@ -146,7 +155,11 @@ pub fn search(
     let mut found = Vec::new();
     for goal in goals {
         let coarse = search.meet(&goal.coarse(), guess)?;
-        let fine = search.meet(goal, coarse.packets_per_second.unwrap_or(search.rates.least))?;
+        let mut fine = search.meet(goal, coarse.packets_per_second.unwrap_or(search.rates.least))?;
+        if !fine.is_settled && fine.packets_per_second.is_none() {
+            let below = |rate: &f64| fine.fails_at.is_none_or(|fails_at| *rate < fails_at);
+            fine.packets_per_second = coarse.packets_per_second.filter(below);
+        }
         guess = fine.packets_per_second.unwrap_or(guess);
         found.push(fine);
     }
@@ -265,22 +278,25 @@ impl Search<'_> {
                     }
                 }
                 (Some(lower), Some(upper)) if upper - lower > goal.width * upper => (lower * upper).sqrt(),
-                (lower, upper) => return Ok(self.found(goal, lower, upper)),
+                (lower, upper) => return Ok(self.found(goal, lower, upper, true)),
             };
             if lower.is_none() != upper.is_none() {
                 step *= 2.0;
             }
             let rate = next.clamp(least, most);
             if self.judged(goal, rate) != Judged::Open {
-                return Ok(self.found(goal, lower, upper));
+                return Ok(self.found(goal, lower, upper, true));
             }
             while self.judged(goal, rate) == Judged::Open {
+                if self.until.is_some_and(|until| Instant::now() >= until) {
+                    return Ok(self.found(goal, lower, upper, false));
+                }
                 self.hold(rate, goal.trial_s)?;
             }
         }
     }
 
-    fn found(&self, goal: &Goal, lower: Option<f64>, upper: Option<f64>) -> Found {
+    fn found(&self, goal: &Goal, lower: Option<f64>, upper: Option<f64>, is_settled: bool) -> Found {
         let failed = |rate: f64| {
             let of_rate = |held: &&Held| held.packets_per_second == rate && held.seconds >= goal.trial_s;
             self.trials.iter().filter(of_rate).all(|held| held.is_behind)
@@ -290,9 +306,10 @@ impl Search<'_> {
             packets_per_second: lower,
             fails_at: upper,
             is_limited_by_tester: match upper {
-                None => true,
+                None => is_settled,
                 Some(upper) => failed(upper),
             },
+            is_settled,
         }
     }
 }

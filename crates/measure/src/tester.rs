@@ -1,5 +1,7 @@
 //! The tester: it sends a trial's packets by one port and counts them at another.
 
+use std::time::Duration;
+
 use convoy_gateway::clock::{Clock, VirtualTime};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
@@ -19,9 +21,12 @@ const TAIL: usize = 64;
 /// go, in ns.
 const MOST_LATE_NS: u64 = 4_000_000;
 /// The trial is over once nothing has arrived for so long after the last packet was sent, or everything has.
-const QUIET_NS: u64 = 200_000_000;
+const QUIET: Duration = Duration::from_millis(200);
 /// It is over at any rate so long after (RFC 2544, section 23, waits two seconds).
 const MOST_WAIT_NS: u64 = 2_000_000_000;
+/// Bursts of an earlier trial that are taken before the next one: more than any queue holds, so that a device that repeats packets for ever does
+/// not keep the tester here.
+const MOST_LEFT: usize = 100_000;
 /// Packets of a trial, each way: what is kept of each is a bit.
 const MOST_PACKETS: u64 = 4_000_000_000;
 /// What a round takes of virtual time, in ns.
@@ -106,6 +111,7 @@ pub struct Tester {
     flow: Flow,
     time: Time,
     trials: u32,
+    quiet_ns: u64,
     drive: Drive,
     burst: Vec<Frame>,
 }
@@ -114,6 +120,8 @@ pub struct Tester {
 struct Stream {
     id: u32,
     packets: Packets,
+    /// How many there are to be sent; fewer than the trial has where the tester fell behind too far.
+    wanted: u64,
     sent: u64,
     account: Account,
     times: Times,
@@ -165,7 +173,15 @@ fn esp_number(packet: &[u8]) -> Option<u64> {
 impl Tester {
     /// A tester whose first end sends `flow` and whose second sends it back.
     pub fn new(ends: [End; 2], flow: Flow, time: Time) -> Self {
-        Self { ends, flow, time, trials: 0, drive: Box::new(|| Ok(())), burst: Vec::with_capacity(BURST) }
+        let (drive, burst) = (Box::new(|| Ok(())), Vec::with_capacity(BURST));
+        Self { ends, flow, time, trials: 0, quiet_ns: QUIET.as_nanos() as u64, drive, burst }
+    }
+
+    /// The same tester, which waits so long for packets that are still on their way when a trial has ended: for a device that is known to
+    /// be quick.
+    #[must_use]
+    pub fn waiting(self, quiet: Duration) -> Self {
+        Self { quiet_ns: quiet.as_nanos() as u64, ..self }
     }
 
     /// The same tester, which does something in each of its rounds: for a device without threads of its own.
@@ -185,6 +201,7 @@ impl Tester {
         let stream = |way: usize| Stream {
             id: (self.trials << 1) | way as u32,
             packets: Packets::new(if way == 0 { self.flow } else { self.flow.reversed() }, trial.lengths),
+            wanted: packets,
             sent: 0,
             account: Account::new(packets),
             times: Times::new(),
@@ -200,14 +217,17 @@ impl Tester {
     /// Sends what is due of one way, a burst at most. What the device's port has no room for is lost, as on a wire.
     fn send(&mut self, way: usize, stream: &mut Stream, schedule: &Schedule) -> Result<bool, MeasureError> {
         let now_ns = self.time.now_ns();
-        let mut due = schedule.due(now_ns.saturating_sub(stream.begin_ns));
+        if now_ns.saturating_sub(stream.first_begin_ns) > schedule.most_ns() {
+            stream.wanted = stream.sent;
+        }
+        let mut due = schedule.due(now_ns.saturating_sub(stream.begin_ns)).min(stream.wanted);
         if due == stream.sent {
             return Ok(false);
         }
         let late_ns = now_ns.saturating_sub(stream.begin_ns + schedule.time_of(stream.sent));
         if late_ns > MOST_LATE_NS && due - stream.sent > BURST as u64 {
             stream.begin_ns += late_ns;
-            due = schedule.due(now_ns - stream.begin_ns);
+            due = schedule.due(now_ns - stream.begin_ns).min(stream.wanted);
         }
         let End { port, pool, .. } = &mut self.ends[way];
         let until = due.min(stream.sent + BURST as u64);
@@ -245,14 +265,25 @@ impl Tester {
         Ok(true)
     }
 
+    /// Takes what is left of an earlier trial: the numbers of ESP count on, so that it would be taken for this one's.
+    fn empty(&mut self) -> Result<(), MeasureError> {
+        for end in [0, 1] {
+            for _ in 0..MOST_LEFT {
+                if !self.receive(end, None, false)? {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn run(&mut self, streams: &mut [Stream], schedule: &Schedule) -> Result<(), MeasureError> {
-        let packets = schedule.packets();
         let (mut end_ns, mut moved_ns) = (None, self.time.now_ns());
         loop {
             let (mut is_sending, mut moved) = (false, false);
             for (way, stream) in streams.iter_mut().enumerate() {
                 moved |= self.send(way, stream, schedule)?;
-                is_sending |= stream.sent < packets;
+                is_sending |= stream.sent < stream.wanted;
             }
             (self.drive)()?;
             for end in [1, 0] {
@@ -268,9 +299,9 @@ impl Tester {
             }
             let end_ns = *end_ns.get_or_insert(now_ns);
             let quiet_ns = now_ns.saturating_sub(moved_ns);
-            let is_complete = streams.iter().all(|stream| stream.account.received() == packets);
+            let is_complete = streams.iter().all(|stream| stream.account.received() == stream.wanted);
             // Duplicates may follow what is complete.
-            let is_over = quiet_ns > QUIET_NS || (is_complete && quiet_ns > QUIET_NS / 20);
+            let is_over = quiet_ns > self.quiet_ns || (is_complete && quiet_ns > self.quiet_ns / 20);
             if is_over || now_ns - end_ns > MOST_WAIT_NS {
                 return Ok(());
             }
@@ -293,6 +324,7 @@ impl DeviceUnderTest for Tester {
                 format!("a trial of {packets} packets; there may be {MOST_PACKETS}: make trials shorter");
             return Err(MeasureError::Invalid(what));
         }
+        self.empty()?;
         let mut streams = self.streams(trial, packets);
         self.run(&mut streams, &schedule)?;
         Ok(outcome(&streams, &schedule))
@@ -338,8 +370,9 @@ fn phase(streams: &[Stream], schedule: &Schedule, range: std::ops::Range<u64>) -
     let begin_ns = schedule.time_of(range.start);
     let mut counts = PhaseCounts::default();
     for stream in streams {
-        let (lost, last) = stream.account.missing(range.clone());
-        counts.sent += range.end - range.start;
+        let sent = range.start.min(stream.sent)..range.end.min(stream.sent);
+        counts.sent += sent.end - sent.start;
+        let (lost, last) = stream.account.missing(sent);
         counts.lost += lost;
         let last_s = last.map(|last| (schedule.time_of(last) - begin_ns) as f64 / 1e9);
         counts.last_lost_s = [counts.last_lost_s, last_s].into_iter().flatten().reduce(f64::max);

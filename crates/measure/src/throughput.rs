@@ -1,5 +1,7 @@
 //! A whole test at one packet length: rates, latency, loss against load, bursts, and recovery.
 
+use std::time::Instant;
+
 use serde::Serialize;
 
 use crate::device::Ways;
@@ -117,6 +119,8 @@ pub struct LengthReport {
     pub back_to_back: Option<BackToBack>,
     /// Recovery after overload; nothing where there is no way to overload the device, or it was not to be measured.
     pub recovery: Option<Recovery>,
+    /// Whether time was up before all of this was measured.
+    pub is_cut_short: bool,
 }
 
 impl LengthReport {
@@ -131,7 +135,11 @@ impl LengthReport {
     }
 }
 
-/// Holds the test at one packet length. `observe` hears what is going on, before each trial of its own.
+/// Part of a test's time that its search may take at most.
+const SEARCH_PART: f64 = 0.6;
+
+/// Holds the test at one packet length. `observe` hears what is going on, before each trial of its own. After `until` no trial begins any
+/// more; the report then has what was measured by then.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held.
@@ -139,18 +147,23 @@ pub fn test(
     device: &mut dyn DeviceUnderTest,
     plan: &Plan,
     lengths: Lengths,
+    until: Option<Instant>,
     observe: &mut dyn FnMut(&str),
 ) -> Result<LengthReport, MeasureError> {
     let shape = Shape { lengths, ways: plan.ways };
     let goals = [plan.ndr, plan.pdr];
-    let searched = search(device, shape, plan.rates, &goals, &mut |_| observe("search"))?;
+    let now = Instant::now();
+    let part = if plan.is_whole { SEARCH_PART } else { 1.0 };
+    let search_until = until.map(|until| now + until.saturating_duration_since(now).mul_f64(part));
+    let searched = search(device, shape, plan.rates, &goals, search_until, &mut |_| observe("search"))?;
     let mut report = report_of(&searched, shape);
     if plan.is_whole {
-        let mut rest = Rest { device, plan, shape, observe };
+        let mut rest = Rest { device, plan, shape, until, is_cut_short: false, observe };
         report.latency = rest.latency(&report)?;
         report.loss = rest.loss(&report)?;
         report.back_to_back = rest.back_to_back(&report)?;
         report.recovery = rest.recovery(&report)?;
+        report.is_cut_short |= rest.is_cut_short;
     }
     Ok(report)
 }
@@ -169,6 +182,7 @@ fn report_of(searched: &Searched, Shape { lengths, ways }: Shape) -> LengthRepor
         loss: Vec::new(),
         back_to_back: None,
         recovery: None,
+        is_cut_short: searched.found.iter().any(|found| !found.is_settled),
     }
 }
 
@@ -177,14 +191,25 @@ struct Rest<'a> {
     device: &'a mut dyn DeviceUnderTest,
     plan: &'a Plan,
     shape: Shape,
+    until: Option<Instant>,
+    is_cut_short: bool,
     observe: &'a mut dyn FnMut(&str),
 }
 
 impl Rest<'_> {
+    /// Whether there is time for another trial; takes down if there is not.
+    fn has_time(&mut self) -> bool {
+        self.is_cut_short |= self.until.is_some_and(|until| Instant::now() >= until);
+        !self.is_cut_short
+    }
+
     fn latency(&mut self, report: &LengthReport) -> Result<Vec<LatencyAt>, MeasureError> {
         let Some(rate) = report.rate() else { return Ok(Vec::new()) };
         let mut all = Vec::new();
         for part in LATENCY_AT {
+            if !self.has_time() {
+                break;
+            }
             (self.observe)("latency");
             let packets_per_second = rate * part;
             let outcome = self.device.trial(&self.shape.trial(packets_per_second, self.plan.ndr.sum_s))?;
@@ -199,7 +224,7 @@ impl Rest<'_> {
         let mut all: Vec<LossAt> = Vec::new();
         for part in LOSS_AT {
             let wanted = rate * part;
-            if wanted > report.most_sent_per_second {
+            if wanted > report.most_sent_per_second || !self.has_time() {
                 break;
             }
             (self.observe)("loss against load");
@@ -230,6 +255,9 @@ impl Rest<'_> {
         let (mut low, mut high) = (0, longest + 1);
         let mut next = 32.min(longest);
         while high - low > 1 && (low == 0 || (high - low) as f64 > BURST_WIDTH * low as f64) {
+            if !self.has_time() {
+                return Ok(None);
+            }
             if self.passes(next, rate)? {
                 low = next;
             } else {
@@ -251,7 +279,7 @@ impl Rest<'_> {
     fn recovery(&mut self, report: &LengthReport) -> Result<Option<Recovery>, MeasureError> {
         let Some(rate) = report.rate() else { return Ok(None) };
         let overload = (report.ndr.fails_at.unwrap_or(rate).max(rate)) * OVERLOAD;
-        if overload > report.most_sent_per_second {
+        if overload > report.most_sent_per_second || !self.has_time() {
             return Ok(None);
         }
         (self.observe)("recovery after overload");

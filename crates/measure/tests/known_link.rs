@@ -115,7 +115,8 @@ fn the_rate_is_found_within_a_percent_one_way_and_both() {
         let shape = Shape { lengths: Lengths::All(64), ways };
         let rates = Rates { least: 1000.0, most: 900_000.0 };
         let mut device = tester(faults, back);
-        let searched = search(&mut device, shape, rates, &goals, &mut |_| ()).expect("a link does not fail");
+        let searched =
+            search(&mut device, shape, rates, &goals, None, &mut |_| ()).expect("a link does not fail");
         // Half of both ways' packets meet the bottleneck.
         let lossy = if ways == Ways::Both { rate / (1.0 - 0.01) } else { rate / (1.0 - 0.005) };
         for (found, known) in searched.found.iter().zip([rate, lossy]) {
@@ -142,4 +143,16 @@ fn an_overloaded_link_recovers_once_its_queue_is_empty() {
     assert!(after.lost <= 1, "{after:?}");
     // The longest wait is that of a full queue.
     assert!(near(outcome.latency.most_us, queue_packets as f64 * 10.0), "{}", outcome.latency.most_us);
+}
+
+#[test]
+fn a_tester_that_cannot_keep_the_rate_stops_in_time() {
+    // A microsecond a round, and a burst of 32 packets at most in one: 32,000,000 packets/s.
+    let mut tester = tester(Faults::default(), Faults::default());
+    let outcome = send(&mut tester, 320_000_000.0, 0.08, Ways::One);
+    assert!(outcome.is_behind(320_000_000.0));
+    // 80 ms, an eighth of that and 100 ms more, at the rate of the tester.
+    assert!((5_500_000..6_200_000).contains(&outcome.sent), "{}", outcome.sent);
+    assert_eq!(outcome.phases[0].sent, outcome.sent, "what was not sent is not lost");
+    assert_eq!(outcome.lost(), outcome.phases[0].lost);
 }

@@ -49,22 +49,27 @@ fn seconds(text: &str) -> Result<f64, String> {
     if (0.01..=3600.0).contains(&seconds) { Ok(seconds) } else { Err(expected.to_owned()) }
 }
 
+/// The time of a whole measurement.
+fn within(text: &str) -> Result<f64, String> {
+    let expected = "a number of seconds from 1 to 1000000 is expected";
+    let seconds: f64 = text.parse().map_err(|_| expected.to_owned())?;
+    if (1.0..=1e6).contains(&seconds) { Ok(seconds) } else { Err(expected.to_owned()) }
+}
+
 #[derive(Args)]
 pub(super) struct SchemesArgs {
     /// ESP proposals, and forwarding for packets that pass as they are
     #[arg(long, value_name = "SERVICES", value_delimiter = ',', default_values_t = all_services())]
     services: Vec<String>,
     /// Packet lengths in bytes
-    #[arg(
-        long,
-        value_name = "LENGTHS",
-        value_delimiter = ',',
-        default_value = "64,128,256,512,1024,1280,1450,1518"
-    )]
+    #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_value = "64,256,512,1024,1450")]
     pub(super) lengths: Vec<Lengths>,
     /// Length of a trial in seconds; three of them judge a rate
-    #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
     pub(super) trial: f64,
+    /// The whole measurement ends after so many seconds, settled or not; by default what it should need, with some room
+    #[arg(long, value_name = "SECONDS", value_parser = within)]
+    pub(super) within: Option<f64>,
     /// How near the rate found is to one that fails, as a part of it
     #[arg(long, value_name = "PART", default_value_t = 0.02)]
     pub(super) resolution: f64,
@@ -97,8 +102,11 @@ pub(super) struct InsideArgs {
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_value = "64,512,1450")]
     pub(super) lengths: Vec<Lengths>,
     /// Length of a trial in seconds, for utilisation
-    #[arg(long, value_name = "SECONDS", default_value = "0.5", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     pub(super) trial: f64,
+    /// The whole measurement ends after so many seconds, with fewer bursts and loads if need be; by default what it should need, with some room
+    #[arg(long, value_name = "SECONDS", value_parser = within)]
+    pub(super) within: Option<f64>,
     /// Write the report with its figures as one HTML page, too
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
@@ -179,6 +187,9 @@ pub(super) struct ThroughputArgs {
     /// How often the whole test is held; tables then show the median, and the least and greatest
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
+    /// The whole measurement ends after so many seconds, settled or not; by default twice what it should need
+    #[arg(long, value_name = "SECONDS", value_parser = within)]
+    pub(super) within: Option<f64>,
     /// Write the report with its figures as one HTML page, too
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,

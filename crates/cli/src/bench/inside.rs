@@ -1,6 +1,7 @@
 //! `convoy bench inside`.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use convoy_measure::{
     Blocks, Busy, Lengths, Machine, MeasureError, Placement, Service, Turnaround, blocks, turnaround,
@@ -10,6 +11,7 @@ use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::InsideArgs;
+use super::budget::Budget;
 use super::page::Page;
 use super::{failure, print_machine};
 use crate::Failure;
@@ -20,6 +22,9 @@ use crate::table::{Column, number, table_of, word};
 const BURST: usize = 32;
 /// Parts of what one core does, by its blocks, at which it is watched.
 const LOADS: [f64; 8] = [0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5];
+/// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its bursts, the tester's wait for stragglers.
+const START_S: f64 = 0.8;
+const WAIT_S: f64 = 0.1;
 /// Of packets that come alone.
 const TURNAROUND: [u16; 6] = [64, 256, 512, 1024, 1280, 1450];
 
@@ -46,16 +51,19 @@ struct Told {
 
 pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     let placement = Placement::here();
-    let progress = Progress::new(None, "steps");
+    let wanted = args.services();
+    let mut budget = budget(args, &wanted);
+    let progress = Progress::new(Some(u64::from(steps(args, &wanted))), "steps");
     let mut done = 0;
     let mut services = BTreeMap::new();
-    for (name, service) in args.services() {
-        let mut observe = |what: &str| {
-            done += 1;
+    for (name, service) in wanted {
+        let mut next = |what: &str| {
             progress.say(&format!("{name}: {what}"));
             progress.set(done);
+            done += 1;
+            budget.next()
         };
-        services.insert(name.clone(), measure(args, &service, &placement, &mut observe).map_err(failure)?);
+        services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
     drop(progress);
     let told = Told { machine: Machine::here(), placement, burst: BURST, services };
@@ -69,27 +77,46 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Blocks and utilisation of each length, and turnaround of each cipher.
+fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
+    let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
+    (services.len() * args.lengths.len() * 2 + ciphers) as u32
+}
+
+fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
+    let trials_s = LOADS.len() as f64 * (args.trial + WAIT_S);
+    let turnaround_s = TURNAROUND.len() as f64 * START_S;
+    let lengths = (services.len() * args.lengths.len()) as f64;
+    let steps = steps(args, services);
+    let ciphers = f64::from(steps) - 2.0 * lengths;
+    let all_s = lengths * (2.0 * START_S + trials_s) + ciphers * turnaround_s;
+    let budget = Budget::new(args.within, steps, all_s / f64::from(steps.max(1)));
+    budget.announce(&format!("{steps} steps"));
+    budget
+}
+
 fn measure(
     args: &InsideArgs,
     service: &Service,
     placement: &Placement,
-    observe: &mut dyn FnMut(&str),
+    next: &mut dyn FnMut(&str) -> Instant,
 ) -> Result<Inside, MeasureError> {
     let mut inside =
         Inside { blocks: Vec::new(), utilisation: Vec::new(), turnaround: None, verdicts: Vec::new() };
     for lengths in &args.lengths {
-        observe("blocks");
-        let measured = blocks(service, *lengths, BURST)?;
-        observe("utilisation");
+        let until = next("blocks");
+        let measured = blocks(service, *lengths, BURST, Some(until))?;
+        let until = next("utilisation");
         let most = 1e9 / measured.sum_ns();
         let rates = LOADS.map(|part| most * part);
-        inside.utilisation.push((*lengths, utilisation(service, placement, *lengths, &rates, args.trial)?));
+        let busy = utilisation(service, placement, *lengths, &rates, args.trial, Some(until))?;
+        inside.utilisation.push((*lengths, busy));
         inside.verdicts.push(measured.verdict());
         inside.blocks.push(measured);
     }
     if let Service::Ipsec(proposal) = service {
-        observe("turnaround");
-        inside.turnaround = Some(turnaround(proposal, &TURNAROUND)?);
+        let until = next("turnaround");
+        inside.turnaround = Some(turnaround(proposal, &TURNAROUND, Some(until))?);
     }
     Ok(inside)
 }
@@ -143,6 +170,9 @@ fn print_memory(inside: &Inside) {
 fn print_utilisation(inside: &Inside) {
     println!("\nThe worker's utilisation and the packets that arrive, by load:");
     for (lengths, points) in &inside.utilisation {
+        if points.len() < LOADS.len() {
+            println!("  {lengths} bytes: time was up after {} of {} loads", points.len(), LOADS.len());
+        }
         let points = points.iter().map(|busy| {
             let Busy { packets_per_second, utilisation, kernel, success } = busy;
             format!(
@@ -163,7 +193,10 @@ fn print_turnaround(turnaround: &Turnaround) {
     let calibrated = turnaround
         .calibrated_mbps
         .map_or_else(String::new, |mbps| format!("; by calibration, {mbps:.0} Mbit/s"));
-    println!("The engine's rate by the slope: {:.0} Mbit/s{calibrated}.", turnaround.slope_mbps);
+    match turnaround.slope_mbps {
+        Some(mbps) => println!("The engine's rate by the slope: {mbps:.0} Mbit/s{calibrated}."),
+        None => println!("Longer packets did not take longer, so that there is no slope{calibrated}."),
+    }
 }
 
 /// Figures 12 to 15 of the paper, each service with its own.
@@ -172,10 +205,10 @@ fn page(told: &Told) -> Page<'_> {
     let mut verdicts = Vec::new();
     for (name, inside) in &told.services {
         figures.extend(busy_figures(name, inside));
-        figures.push(block_figure(name, inside));
         verdicts.extend(inside.verdicts.iter().map(|verdict| format!("{name}: {verdict}")));
     }
     figures.push(turnaround_figure(told));
+    figures.extend(told.services.iter().map(|(name, inside)| block_figure(name, inside)));
     Page {
         title: "convoy from inside",
         machine: &told.machine,
@@ -192,7 +225,10 @@ fn page(told: &Told) -> Page<'_> {
 fn busy_figures(name: &str, inside: &Inside) -> [(Drawing, String); 2] {
     let series = |point: fn(&Busy) -> (f64, f64)| {
         let of = |(lengths, points): &(Lengths, Vec<Busy>)| {
-            (format!("{lengths} bytes"), points.iter().map(point).collect())
+            let mut points: Vec<(f64, f64)> = points.iter().map(point).collect();
+            // The worker may be less busy under a higher load than it was under a lower one.
+            points.sort_by(|one, other| one.0.total_cmp(&other.0));
+            (format!("{lengths} bytes"), points)
         };
         inside.utilisation.iter().map(of).collect()
     };

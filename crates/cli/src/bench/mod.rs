@@ -1,6 +1,7 @@
 //! `convoy bench`: measures gateways.
 
 mod args;
+mod budget;
 mod inside;
 mod page;
 mod schemes;

@@ -1,6 +1,7 @@
 //! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, beside the simulator's platform of that paper.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use convoy_measure::{
     Found, Goal, Lengths, Machine, MeasureError, Placement, Rates, Scheme, Service, Shape, Ways, search,
@@ -9,6 +10,7 @@ use convoy_sim::{Drawing, DrawingForm, NdrSearch, Platform, Setting};
 use serde::Serialize;
 
 use super::args::SchemesArgs;
+use super::budget::Budget;
 use super::page::Page;
 use super::{failure, print_machine};
 use crate::Failure;
@@ -28,9 +30,21 @@ struct Measured {
 }
 
 impl Measured {
+    fn of(&self, lengths: Lengths) -> Option<&Found> {
+        self.found.iter().find(|(of, _)| *of == lengths).map(|(_, found)| found)
+    }
+
     fn mbps(&self, lengths: Lengths) -> Option<f64> {
-        let (_, found) = self.found.iter().find(|(of, _)| *of == lengths)?;
-        found.packets_per_second.map(|rate| rate * lengths.mean() * 8e-6)
+        self.of(lengths)?.packets_per_second.map(|rate| rate * lengths.mean() * 8e-6)
+    }
+
+    /// `≥` where the tester was the limit, `~` where time was up before the search had ended.
+    fn mark(&self, lengths: Lengths) -> &'static str {
+        match self.of(lengths) {
+            Some(Found { is_settled: false, .. }) => "~ ",
+            Some(Found { is_limited_by_tester: true, .. }) => "≥ ",
+            _ => "",
+        }
     }
 }
 
@@ -57,31 +71,36 @@ const SIMULATED: [(&str, &str); 4] = [
     ("cryptography", "software-io"),
     ("both", ""),
 ];
+/// What a search takes, in trials that count: some ten of these, and short ones, and the tester's waits between them.
+const TRIALS_OF_SEARCH: f64 = 14.0;
 /// Packets of a simulated trial.
 const PACKETS: u64 = 2_000;
 
 pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     let placement = Placement::here();
     let services = args.services();
-    let progress = Progress::new(None, "trials");
-    let mut held = 0;
+    let searches: usize =
+        services.iter().map(|(_, service)| schemes(service).count() * args.lengths.len()).sum();
+    let mut budget = Budget::new(args.within, searches as u32, args.trial * TRIALS_OF_SEARCH);
+    budget.announce(&format!("{searches} searches"));
+    let progress = Progress::new(Some(searches as u64), "searches");
+    let mut done = 0;
     let mut real = BTreeMap::new();
     for (name, service) in &services {
         let mut all = Vec::new();
-        for scheme in Scheme::ALL {
-            // Without a cipher nothing of it can be elsewhere.
-            if *service == Service::Forward && scheme.is_crypto_apart {
-                continue;
-            }
-            let mut observe = || {
-                held += 1;
+        for scheme in schemes(service) {
+            let mut next = || {
                 progress.say(&format!("{name}, off the worker's core: {}", scheme.name()));
-                progress.set(held);
+                progress.set(done);
+                done += 1;
+                budget.next()
             };
-            all.push(measure(args, service, scheme, &placement, &mut observe).map_err(failure)?);
+            all.push(measure(args, service, scheme, &placement, &mut next).map_err(failure)?);
         }
         real.insert(name.clone(), all);
     }
+    progress.say("the simulated IXP425");
+    let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
     let told = Told {
         machine: Machine::here(),
@@ -91,7 +110,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
         trial_s: args.trial,
         resolution: args.resolution,
         real,
-        simulated: simulated(&args.lengths)?,
+        simulated,
     };
     page(&told, &args.lengths).write(args.html.as_deref())?;
     if args.json {
@@ -103,18 +122,27 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The schemes of a service: without a cipher nothing of it can be elsewhere.
+fn schemes(service: &Service) -> impl Iterator<Item = Scheme> {
+    let is_forwarding = *service == Service::Forward;
+    Scheme::ALL.into_iter().filter(move |scheme| !(is_forwarding && scheme.is_crypto_apart))
+}
+
 fn measure(
     args: &SchemesArgs,
     service: &Service,
     scheme: Scheme,
     placement: &Placement,
-    observe: &mut dyn FnMut(),
+    next: &mut dyn FnMut() -> Instant,
 ) -> Result<Measured, MeasureError> {
     let mut measured = Measured { scheme, off: scheme.name(), unavailable: None, found: Vec::new() };
     let mut gateway = match scheme.start(service, placement) {
         Ok(gateway) => gateway,
         // An engine on a core of its own may lack a cipher.
         Err(MeasureError::Gateway(why)) => {
+            args.lengths.iter().for_each(|_| {
+                next();
+            });
             measured.unavailable = Some(why);
             return Ok(measured);
         }
@@ -130,7 +158,7 @@ fn measure(
     let rates = Rates { least: 500.0, most: args.most };
     for lengths in &args.lengths {
         let shape = Shape { lengths: *lengths, ways: Ways::One };
-        let searched = search(&mut gateway, shape, rates, &[goal], &mut |_| observe())?;
+        let searched = search(&mut gateway, shape, rates, &[goal], Some(next()), &mut |_| ())?;
         measured.found.push((*lengths, searched.found[0]));
     }
     Ok(measured)
@@ -140,8 +168,8 @@ fn measure(
 type ByScheme = BTreeMap<&'static str, Vec<(u16, f64)>>;
 type Simulated = BTreeMap<&'static str, ByScheme>;
 
-/// The paper's platform at the same lengths, where it has them.
-fn simulated(lengths: &[Lengths]) -> Result<Simulated, Failure> {
+/// The paper's platform at the same lengths and for the same services, where it has them.
+fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> Result<Simulated, Failure> {
     const LONGEST: u16 = 1518;
     let platform = Platform::open("ixp425").map_err(|error| Failure::Failed(error.to_string()))?;
     let ndr = |variant: &str, length: u16| {
@@ -161,7 +189,9 @@ fn simulated(lengths: &[Lengths]) -> Result<Simulated, Failure> {
     });
     let forwarding = [("none", "forwarding+software-io"), ("packet I/O", "forwarding")]
         .map(|(scheme, variant)| ("forwarding", scheme, variant.to_owned()));
-    for (service, scheme, variant) in triple.into_iter().chain(single).chain(forwarding) {
+    let is_wanted = |service: &str| services.iter().any(|(name, _)| name == service);
+    let all_variants = triple.into_iter().chain(single).chain(forwarding);
+    for (service, scheme, variant) in all_variants.filter(|(service, ..)| is_wanted(service)) {
         for lengths in lengths {
             let Lengths::All(length) = *lengths else { continue };
             if length <= LONGEST {
@@ -218,10 +248,18 @@ fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
         vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
     columns.extend(lengths.iter().map(|lengths| {
         number(lengths.to_string(), move |measured: &&Measured| {
-            cell(measured.mbps(*lengths), base.and_then(|base| base.mbps(*lengths)))
+            let base = base.and_then(|base| base.mbps(*lengths));
+            measured.mark(*lengths).to_owned() + &cell(measured.mbps(*lengths), base)
         })
     }));
     println!("{}", table_of(&columns, &there, None));
+    let has = |mark: &str| there.iter().any(|measured| lengths.iter().any(|of| measured.mark(*of) == mark));
+    if has("~ ") {
+        println!("~: time was up before the search had ended; a longer --within lets it end.");
+    }
+    if has("≥ ") {
+        println!("≥: the tester itself could not keep a higher rate; the gateway may be faster.");
+    }
 }
 
 fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {

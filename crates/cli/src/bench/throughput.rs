@@ -8,6 +8,7 @@ use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::ThroughputArgs;
+use super::budget::Budget;
 use super::page::Page;
 use super::throughput_text::print;
 use super::{failure, print_machine};
@@ -76,6 +77,9 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
     let (lengths, left_out): (Vec<_>, Vec<_>) =
         plan.lengths.iter().copied().partition(|lengths| fits(lengths.longest()));
     let left_out = left_out.iter().map(ToString::to_string).collect();
+    let tests = args.rounds * lengths.len() as u32;
+    let mut budget = Budget::new(args.within, tests, test_s(&plan));
+    budget.announce(&format!("{} lengths, {} rounds", lengths.len(), args.rounds));
     let progress = Progress::new(None, "trials");
     let mut held = 0;
     let mut rounds = Vec::new();
@@ -87,12 +91,27 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
                 progress.say(&format!("{lengths} bytes: {step}"));
                 progress.set(held);
             };
-            round.push(test(device.under_test.as_mut(), &plan, *lengths, &mut observe).map_err(failure)?);
+            let until = Some(budget.next());
+            let report = test(device.under_test.as_mut(), &plan, *lengths, until, &mut observe);
+            round.push(report.map_err(failure)?);
         }
         rounds.push(round);
     }
     drop(progress);
     told(&plan, device, left_out, rounds, args)
+}
+
+/// What a test at one length takes where much has to be repeated, in seconds.
+fn test_s(plan: &Plan) -> f64 {
+    /// Rates that are judged for NDR and PDR together, trials that are shorter, and those that follow the search.
+    const RATES: f64 = 16.0;
+    const SHORT_S: f64 = 8.0;
+    const BURSTS_S: f64 = 30.0;
+    const LOADS: f64 = 10.0;
+    let Plan { ndr, overload_s, .. } = plan;
+    let search_s = RATES * ndr.sum_s + ndr.trial_s * SHORT_S;
+    let rest_s = 4.0 * ndr.sum_s + LOADS * ndr.trial_s + BURSTS_S + overload_s;
+    search_s + if plan.is_whole { rest_s } else { 0.0 }
 }
 
 fn told(

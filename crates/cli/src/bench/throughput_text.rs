@@ -28,7 +28,14 @@ impl Row<'_> {
 
     fn kpps(&self, found: fn(&LengthReport) -> &Found) -> String {
         let is_least = |found: &Found| found.is_limited_by_tester && found.packets_per_second.is_some();
-        let mark = if self.0.iter().any(|report| is_least(found(report))) { "≥ " } else { "" };
+        let is_open = self.0.iter().any(|report| !found(report).is_settled);
+        let mark = if is_open {
+            "~ "
+        } else if self.0.iter().any(|report| is_least(found(report))) {
+            "≥ "
+        } else {
+            ""
+        };
         let kpps = |value: f64| format!("{:.1}", value / 1000.0);
         mark.to_owned() + &self.spread(|report| found(report).packets_per_second, kpps)
     }
@@ -100,6 +107,17 @@ fn print_rates(rows: &[Row<'_>]) {
         number("trials", |row: &Row<'_>| row.last().trials.to_string()),
     ];
     println!("{}", table_of(&columns, rows, None));
+    let cut: Vec<String> = rows
+        .iter()
+        .filter(|row| row.0.iter().any(|report| report.is_cut_short))
+        .map(|row| row.last().lengths.to_string())
+        .collect();
+    if !cut.is_empty() {
+        println!(
+            "\nTime was up before all was measured at {} bytes; ~ marks searches that had not ended. A longer --within lets them end.",
+            cut.join(", ")
+        );
+    }
     if rows.iter().flat_map(|row| &row.0).any(|report| report.ndr.is_limited_by_tester) {
         println!(
             "\n≥, and none where packets were carried: the tester itself could not keep a higher rate, or was not to try one; the device may be faster."

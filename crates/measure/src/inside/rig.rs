@@ -68,6 +68,8 @@ impl Rig {
         let (pipeline, _) =
             assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
                 .map_err(failed)?;
+        // Else each of many rigs would measure the engines anew.
+        costs.save();
         let [near, inside] = UdpEnd::wire()?;
         let [far, outside] = UdpEnd::wire()?;
         Ok(Self {

@@ -45,7 +45,7 @@ const SHAPE: Shape = Shape { lengths: Lengths::All(64), ways: Ways::One };
 const RATES: Rates = Rates { least: 100.0, most: 1e7 };
 
 fn of(device: &mut Ideal, goals: &[Goal]) -> Searched {
-    search(device, SHAPE, RATES, goals, &mut |_| ()).expect("it holds any trial")
+    search(device, SHAPE, RATES, goals, None, &mut |_| ()).expect("it holds any trial")
 }
 
 proptest! {
@@ -97,7 +97,35 @@ fn goals_that_make_no_sense_are_refused() {
         Goal { trial_s: 0.0, ..goal(0.0) },
         Goal { sum_s: 0.5, ..goal(0.0) },
     ] {
-        let refused = search(&mut Ideal::new(1e6), SHAPE, RATES, &[wrong], &mut |_| ());
+        let refused = search(&mut Ideal::new(1e6), SHAPE, RATES, &[wrong], None, &mut |_| ());
         assert!(matches!(refused, Err(MeasureError::Invalid(_))), "{wrong:?}");
+    }
+}
+
+#[test]
+fn a_search_whose_time_is_up_ends_and_says_so() {
+    let patient = Goal { sum_s: 5.0, exceed_ratio: 0.5, ..goal(0.0) };
+    let (now, mut held) = (Instant::now(), 0);
+    let searched =
+        search(&mut Ideal::new(1e6), SHAPE, RATES, &[patient, goal(0.005)], Some(now), &mut |_| held += 1);
+    let searched = searched.expect("it holds any trial");
+    assert_eq!(held, 1, "the highest rate is tried at any rate");
+    for found in searched.found {
+        assert!(
+            !found.is_settled && found.packets_per_second.is_none() && !found.is_limited_by_tester,
+            "{found:?}"
+        );
+    }
+    assert!(of(&mut Ideal::new(1e6), &[patient]).found[0].is_settled);
+}
+
+/// Loses a packet in every second trial, whatever the rate, so that no rate is judged twice alike.
+#[test]
+fn a_device_that_loses_at_random_does_not_keep_the_search_for_ever() {
+    for one_in in [2, 3] {
+        let device = &mut Ideal { disturbed: Some(one_in), ..Ideal::new(1e6) };
+        let patient = Goal { trial_s: 0.3, sum_s: 0.9, exceed_ratio: 0.5, ..goal(0.0) };
+        let searched = of(device, &[patient]);
+        assert!(searched.trials.len() < 120, "one in {one_in}: {} trials", searched.trials.len());
     }
 }
