@@ -97,8 +97,8 @@ impl<T> Scheduler<T> {
     /// Where a burst of so many packets goes at `now`, if the engines that can do all its parts take trains.
     ///
     /// It is left to the window if one of these engines does not, if its packets are [better bundled](Self::set_t_key) for one of them, if there are
-    /// several and the policy is not the finishing time, or if the window bundles nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there
-    /// are several classes.
+    /// several and the policy is not the finishing time, or if the window bundles nothing, holds packets back or is not empty. A train that would
+    /// have to queue is left to it as well where there are several classes.
     ///
     /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
     /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller

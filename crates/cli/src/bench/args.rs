@@ -187,7 +187,7 @@ pub(super) struct ThroughputArgs {
     /// How often the whole test is held; tables then show the median, and the least and greatest
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
-    /// The whole measurement ends after so many seconds, settled or not; by default twice what it should need
+    /// The whole measurement ends after so many seconds, settled or not; by default what it should need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
     /// Write the report with its figures as one HTML page, too
