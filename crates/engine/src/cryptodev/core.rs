@@ -11,8 +11,10 @@ use super::keys::Keys;
 use crate::software::KeyTable;
 use crate::{MultiPacket, Outcome};
 
-/// How long a device that does its work when it is asked may bring nothing before it counts as hung.
+/// How long a device that does its work when it is asked may bring nothing before it counts as hung, if it was asked often enough meanwhile: the
+/// asking thread may itself have been without its core for that long.
 const PATIENCE: Duration = Duration::from_millis(20);
+const ASKED_AT_LEAST: u32 = 1_000;
 
 /// A multi-packet at the device.
 pub(super) struct OnItsWay {
@@ -121,12 +123,15 @@ impl Core {
     /// Polls until all is back, or the device has brought nothing for some time.
     pub(super) fn finish(&mut self, mut back: impl FnMut(Back)) {
         let mut last = None;
+        let mut asked = 0;
         while self.in_flight() > 0 {
             if self.poll(&mut back) > 0 {
-                last = None;
+                (last, asked) = (None, 0);
                 continue;
             }
-            if last.get_or_insert_with(Instant::now).elapsed() > PATIENCE {
+            asked += 1;
+            let waited = last.get_or_insert_with(Instant::now).elapsed();
+            if waited > PATIENCE && asked > ASKED_AT_LEAST {
                 return;
             }
             std::hint::spin_loop();
