@@ -162,9 +162,12 @@ impl Worker {
 
     /// Whether no packet is under way.
     pub fn is_drained(&self) -> bool {
-        self.handoff.as_ref().is_none_or(Handoff::is_empty)
-            && self.pipeline.is_empty()
-            && self.leaving.iter().flatten().all(Vec::is_empty)
+        self.handoff.as_ref().is_none_or(Handoff::is_empty) && self.pipeline.is_empty() && !self.has_unsent()
+    }
+
+    /// Whether packets that are to leave wait for room in a port.
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.leaving.iter().flatten().all(Vec::is_empty)
     }
 
     /// Packets that were handed to other workers.

@@ -287,7 +287,7 @@ fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
 /// Engines of each worker, some of them with a seed for their faults. One of them, or all, may fail.
 fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
     let count = dice.random_range(1..=3);
-    let takes_trains = dice.random_bool(0.5);
+    let part_with_trains = *[0.0, 0.5, 1.0].choose(dice).expect("not empty");
     let engine = |at: usize| {
         let is_lookaside = dice.random_bool(0.6);
         let t_init = dice.random_range(100.0..50_000.0);
@@ -295,7 +295,7 @@ fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
         let character = Character {
             name: format!("engine{at}"),
             is_lookaside,
-            takes_trains,
+            takes_trains: dice.random_bool(part_with_trains),
             cost: CostModel { t_init, t_block },
             depth: dice.random_range(0..16),
             late: if is_lookaside && dice.random_bool(0.4) { dice.random_range(0.0..0.05) } else { 0.0 },

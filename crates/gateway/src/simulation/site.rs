@@ -177,6 +177,11 @@ impl Running {
         self.threads.iter_mut().any(|thread| thread.worker_mut().pipeline().is_retiring())
     }
 
+    /// Whether packets wait for room in a port.
+    pub(super) fn has_unsent(&mut self) -> bool {
+        self.threads.iter_mut().any(|thread| thread.worker_mut().has_unsent())
+    }
+
     /// What a reload does.
     pub(super) fn reload(&mut self, config: Config) {
         let config = Arc::new(config);

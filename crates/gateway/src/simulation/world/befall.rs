@@ -63,7 +63,8 @@ impl World<'_> {
     fn reload(&mut self, site: usize) {
         let of = &mut self.sites[site];
         let Some(running) = &mut of.running else { return };
-        if of.stops_ns.is_some() || running.is_retiring() {
+        // What another reload took away comes back with this one.
+        if of.stops_ns.is_some() || running.is_retiring() || running.has_unsent() {
             return;
         }
         let mut config = of.config.clone();
@@ -79,7 +80,8 @@ impl World<'_> {
     pub(super) fn restore(&mut self, site: usize) {
         let of = &mut self.sites[site];
         let Some(running) = of.running.as_mut().filter(|_| of.stops_ns.is_none()) else { return };
-        if running.is_retiring() {
+        // Packets that a full port still holds up would leave behind those of the SA that comes under the same SPI, at another worker.
+        if running.is_retiring() || running.has_unsent() {
             return self.schedule(RETRY_NS, Event::Restore { site });
         }
         running.reload(of.config.clone());
