@@ -185,6 +185,12 @@ impl CostTable {
         self.window_cost = ticks_per_packet;
     }
 
+    /// What so many packets cost the caller on their way through the window.
+    #[inline]
+    pub(crate) fn window_cost(&self, packets: usize) -> u64 {
+        (self.window_cost * packets as i64 as f64) as u64
+    }
+
     /// What a change of SA inside a train costs an engine.
     #[inline]
     pub(crate) fn t_key(&self, engine: usize, algorithm: u16) -> f64 {

@@ -3,7 +3,7 @@
 //! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its own. An engine that has all keys at hand gains
 //! nothing by it: it takes a *train*, the packets of a burst in the order in which they came, for `t_init` once, `t_block` a block and
 //! `t_key` a change of SA. One on the caller's core does it at once, where it lies; one elsewhere
-//! while the caller goes on.
+//! while the caller goes on. One on the caller's core that takes packets of one SA at a time has to win by what the window costs.
 
 use crate::config::Input;
 use crate::cost::CostModel;
@@ -22,6 +22,21 @@ pub struct TrainPart {
     pub blocks: u64,
     /// How many of its packets have another SA than the packet before them in the train.
     pub changes: u64,
+    /// How many SAs its packets have: the multi-packets that the window would make of them. Looked at only where an engine on the caller's core takes no trains.
+    pub sas: u64,
+}
+
+/// A burst that may go as a train.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst<'a> {
+    /// Its parts by algorithm.
+    pub parts: &'a [TrainPart],
+    /// How many packets it has.
+    pub packets: usize,
+    /// Whether more is at hand.
+    pub input: Input,
+    /// Whether trains are with engines elsewhere: what goes by the window would have to wait until they have left.
+    pub are_trains_out: bool,
 }
 
 /// Where a train goes.
@@ -94,33 +109,35 @@ impl<T> Scheduler<T> {
         self.costs.set_window_cost(ticks_per_packet);
     }
 
-    /// Where a burst of so many packets goes at `now`, if the engines that can do all its parts take trains.
+    /// Where a burst goes at `now`.
     ///
-    /// It is left to the window if one of these engines does not, if its packets are [better bundled](Self::set_t_key) for one of them, if there are
-    /// several and the policy is not the finishing time, or if the window bundles nothing, holds packets back or is not empty. A train that would
-    /// have to queue is left to it as well where there are several classes.
+    /// It is left to the window if an engine elsewhere can do all its parts that takes no trains; if one on the caller's core takes none and is cheaper
+    /// than those that do, with what it costs to [bundle](Self::set_window_cost) packets by SA for it; if its packets are [better
+    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is not the finishing time; or if the window bundles
+    /// nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there are several classes.
     ///
     /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
     /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller
     /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be,
     /// and where the handover would cost its core as much.
-    pub fn train_choice(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
+    pub fn train_choice(&self, now: u64, burst: &Burst<'_>) -> TrainChoice {
         if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return TrainChoice::Schedule;
         }
-        match (parts, &self.measures[..]) {
+        match (burst.parts, &self.measures[..]) {
             ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
-            _ => self.choice_among(now, parts, packets, input),
+            _ => self.choice_among(now, burst),
         }
     }
 
-    fn choice_among(&self, now: u64, parts: &[TrainPart], packets: usize, input: Input) -> TrainChoice {
+    fn choice_among(&self, now: u64, burst: &Burst<'_>) -> TrainChoice {
+        let Burst { parts, packets, input, .. } = *burst;
         let all = EngineMask::all();
         let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)));
         let elsewhere = capable.without(self.engines.cpus);
         let has_choice = !capable.without(capable.first_alone()).is_empty();
-        if capable.is_empty()
-            || !capable.without(self.engines.train_takers).is_empty()
+        if capable.and(self.engines.train_takers).is_empty()
+            || !elsewhere.without(self.engines.train_takers).is_empty()
             || has_choice && self.policy != Policy::FinishingTime
             || !elsewhere.is_empty() && self.classes.count() > 1
             || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
@@ -129,37 +146,73 @@ impl<T> Scheduler<T> {
         }
         let among = self.engines.available.and(capable);
         let here = among.and(self.engines.cpus);
-        if !{ here }.all(|engine| self.engines.queue(engine).is_idle()) {
+        let has_others_alone = !among.is_empty() && among.and(self.engines.train_takers).is_empty();
+        if has_others_alone || !{ here }.all(|engine| self.engines.queue(engine).is_idle()) {
             return TrainChoice::Schedule;
         }
-        let here = here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
+        let Some(here) = self.cheapest_here(here, burst) else { return TrainChoice::Schedule };
         let mut elsewhere = among.and(elsewhere);
         if let (Input::More, Some((_, own))) = (input, here) {
             elsewhere = self.cheaper_to_hand_over(elsewhere, parts, packets, own);
         }
         let elsewhere = self.lowest_elsewhere(now, elsewhere, parts, packets);
-        match (here, elsewhere) {
-            (None, None) => TrainChoice::Wait,
-            (Some((engine, processing)), None) => TrainChoice::Here { engine, processing },
+        self.of_both(here, elsewhere, packets, input)
+    }
+
+    /// The engine of these on the caller's core that does a burst in the least time, with that time. The outer `None`, if it takes no trains.
+    fn cheapest_here(&self, here: EngineMask, burst: &Burst<'_>) -> Option<Option<(usize, u64)>> {
+        let takers = here.and(self.engines.train_takers);
+        let others = here.without(takers);
+        let cheapest =
+            takers.map(|engine| (engine, self.train_cost(engine, burst.parts))).min_by_key(|(_, cost)| *cost);
+        if others.is_empty() || burst.are_trains_out {
+            return Some(cheapest);
+        }
+        let (_, own) = cheapest?;
+        let is_beaten = { others }.any(|engine| self.bundled_cost(engine, burst) < own);
+        (!is_beaten).then_some(cheapest)
+    }
+
+    /// What a burst takes the caller's core with an engine on it that gets it by the window, a multi-packet an SA.
+    fn bundled_cost(&self, engine: usize, burst: &Burst<'_>) -> u64 {
+        let of_part = |part: &TrainPart| {
+            let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
+            CostModel { t_init: t_init * part.sas as i64 as f64, t_block }.cost(part.blocks)
+        };
+        let of_parts: u64 = burst.parts.iter().map(of_part).sum();
+        of_parts.saturating_add(self.costs.window_cost(burst.packets))
+    }
+
+    /// The better of an engine on the caller's core, with its time, and one elsewhere.
+    fn of_both(
+        &self,
+        here: Option<(usize, u64)>,
+        elsewhere: Option<Elsewhere>,
+        packets: usize,
+        input: Input,
+    ) -> TrainChoice {
+        let (own, own_processing, elsewhere) = match (here, elsewhere) {
+            (None, None) => return TrainChoice::Wait,
+            (Some((engine, processing)), None) => return TrainChoice::Here { engine, processing },
             (None, Some(Elsewhere { engine, wait, processing, .. })) => {
-                TrainChoice::Elsewhere { engine, wait, processing }
+                return TrainChoice::Elsewhere { engine, wait, processing };
             }
-            (Some((own, own_processing)), Some(Elsewhere { engine, wait, processing, handover })) => {
-                let is_kept = match input {
-                    Input::More => {
-                        own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
-                    }
-                    // On a tie nobody need be woken.
-                    Input::Paused | Input::Ended => {
-                        own_processing <= wait.saturating_add(processing).saturating_add(handover)
-                    }
-                };
-                if is_kept {
-                    TrainChoice::Here { engine: own, processing: own_processing }
-                } else {
-                    TrainChoice::Elsewhere { engine, wait, processing }
-                }
+            (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
+        };
+        let Elsewhere { engine, wait, processing, handover } = elsewhere;
+        let is_kept = match input {
+            Input::More => {
+                own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
             }
+            // On a tie nobody need be woken.
+            Input::Paused | Input::Ended => {
+                own_processing <= wait.saturating_add(processing).saturating_add(handover)
+            }
+        };
+        if is_kept {
+            TrainChoice::Here { engine: own, processing: own_processing }
+        } else {
+            TrainChoice::Elsewhere { engine, wait, processing }
         }
     }
 
@@ -306,11 +359,15 @@ mod tests {
     }
 
     fn part(algorithm: u16, blocks: u64) -> TrainPart {
-        TrainPart { algorithm, blocks, changes: 0 }
+        TrainPart { algorithm, blocks, changes: 0, sas: 1 }
+    }
+
+    fn burst(parts: &[TrainPart], input: Input) -> Burst<'_> {
+        Burst { parts, packets: 32, input, are_trains_out: false }
     }
 
     fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
-        let choice = scheduler.train_choice(now, &[part(0, 100)], 32, input);
+        let choice = scheduler.train_choice(now, &burst(&[part(0, 100)], input));
         if let TrainChoice::Elsewhere { engine, wait, processing } = choice {
             let train =
                 GivenTrain { engine, algorithm: Some(0), packets: 32, bytes: 1_600, predicted: processing };
@@ -398,9 +455,10 @@ mod tests {
             }
             scheduler.set_available(HERE, available);
             for algorithm in [0, 1, 2] {
-                let parts = [TrainPart { algorithm, blocks: 100, changes: 7 }];
-                let choice = scheduler.train_choice(5, &parts, 32, Input::More);
-                assert_eq!(choice, scheduler.choice_among(5, &parts, 32, Input::More));
+                let parts = [TrainPart { algorithm, blocks: 100, changes: 7, sas: 8 }];
+                let burst = burst(&parts, Input::More);
+                let choice = scheduler.train_choice(5, &burst);
+                assert_eq!(choice, scheduler.choice_among(5, &burst));
                 seen.push(choice);
             }
         }
@@ -416,17 +474,17 @@ mod tests {
             scheduler.set_t_key(engine, 0, t_key);
             scheduler.set_t_key(engine, 1, t_key);
         }
-        let processing = |parts: &[TrainPart]| match scheduler.train_choice(0, parts, 32, Input::More) {
+        let processing = |parts: &[TrainPart]| match scheduler.train_choice(0, &burst(parts, Input::More)) {
             TrainChoice::Elsewhere { engine: THERE, wait: 0, processing } => processing,
             other => panic!("{other:?}"),
         };
-        let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes };
+        let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, sas: 0 };
         assert_eq!([0, 1, 31].map(|changes| processing(&[part(0, changes)])), [110, 112, 172]);
         // The second algorithm takes twice as long a block.
         assert_eq!(processing(&[part(0, 3), part(1, 4)]), 110 + 3 * 2 + 200 + 4 * 2);
         scheduler.set_available(THERE, false);
         assert_eq!(
-            scheduler.train_choice(0, &[part(0, 31)], 32, Input::More),
+            scheduler.train_choice(0, &burst(&[part(0, 31)], Input::More)),
             TrainChoice::Here { engine: HERE, processing: 110 + 31 * 9 }
         );
     }
@@ -437,11 +495,54 @@ mod tests {
         scheduler.set_window_cost(20.0);
         let mut is_bundled = |t_key| {
             scheduler.set_t_key(THERE, 1, t_key);
-            let choice = |algorithm| scheduler.train_choice(0, &[part(algorithm, 100)], 32, Input::More);
+            let choice = |algorithm| scheduler.train_choice(0, &burst(&[part(algorithm, 100)], Input::More));
             assert_ne!(choice(0), TrainChoice::Schedule, "that is of the other algorithm");
             choice(1) == TrainChoice::Schedule
         };
         assert_eq!([0.0, 30.0, 31.0, 1e9, 30.0].map(&mut is_bundled), [false, false, true, true, false]);
+    }
+
+    /// A scheduler with an engine on the core that takes trains, for 10 ticks and one a block, and one of `is_cpu` that takes packets of one SA at a
+    /// time, for 30 ticks and `t_block` a block; a packet costs the window a tick.
+    fn beside_multi_packets(is_cpu: bool, t_block: f64) -> Scheduler<u32> {
+        let engine = |is_cpu, t_init, t_block| EngineModel {
+            name: String::new(),
+            is_cpu,
+            depth: 1,
+            costs: vec![Some(CostModel { t_init, t_block })],
+        };
+        let engines = vec![engine(true, 10.0, 1.0), engine(is_cpu, 30.0, t_block)];
+        let mut scheduler = Scheduler::new(SchedulerConfig::default(), engines).expect("in range");
+        scheduler.set_takes_trains(0);
+        scheduler.set_window_cost(1.0);
+        scheduler
+    }
+
+    #[test]
+    fn an_engine_on_the_core_that_takes_one_sa_at_a_time_gets_a_burst_if_it_gains_more_than_the_window_costs()
+    {
+        let choice = |t_block, sas, are_trains_out| {
+            let parts = [TrainPart { algorithm: 0, blocks: 100, changes: 31, sas }];
+            let burst = Burst { are_trains_out, ..burst(&parts, Input::Paused) };
+            beside_multi_packets(true, t_block).train_choice(0, &burst)
+        };
+        let here = TrainChoice::Here { engine: 0, processing: 110 };
+        // 30 for one SA and 32 for the window leave 48 of 110 for the blocks; 32 SAs take 960.
+        assert_eq!([0.0, 0.47].map(|t_block| choice(t_block, 1, false)), [TrainChoice::Schedule; 2]);
+        assert_eq!([0.48, 1.0].map(|t_block| choice(t_block, 1, false)), [here; 2]);
+        assert_eq!(choice(0.0, 32, false), here);
+        assert_eq!(choice(0.0, 1, true), here, "it would have to wait for trains that are out");
+    }
+
+    #[test]
+    fn a_burst_goes_by_the_window_where_what_takes_no_trains_works_elsewhere_or_has_nobody_beside_it() {
+        let parts = [TrainPart { algorithm: 0, blocks: 100, changes: 31, sas: 32 }];
+        let choice = |scheduler: &Scheduler<u32>| scheduler.train_choice(0, &burst(&parts, Input::More));
+        assert_eq!(choice(&beside_multi_packets(false, 9.0)), TrainChoice::Schedule);
+        let mut alone = beside_multi_packets(true, 9.0);
+        assert_eq!(choice(&alone), TrainChoice::Here { engine: 0, processing: 110 });
+        alone.set_available(0, false);
+        assert_eq!(choice(&alone), TrainChoice::Schedule);
     }
 
     #[test]
@@ -466,7 +567,7 @@ mod tests {
     #[test]
     fn parts_of_several_algorithms_begin_once() {
         let scheduler = scheduler([(10.0, 1.0), (1_000.0, 1.0)], SchedulerConfig::default());
-        let choice = scheduler.train_choice(0, &[part(0, 100), part(1, 5)], 32, Input::Paused);
+        let choice = scheduler.train_choice(0, &burst(&[part(0, 100), part(1, 5)], Input::Paused));
         assert_eq!(choice, TrainChoice::Here { engine: HERE, processing: 120 });
     }
 

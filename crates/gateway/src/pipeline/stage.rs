@@ -1,10 +1,11 @@
 //! The crypto stage: scheduler, engines and order, for both directions of one worker.
 
+mod frames;
 mod sas;
 
 use std::task::Waker;
 
-use convoy_engine::{EngineError, MultiPacket, Placement, Takes};
+use convoy_engine::{EngineDescription, EngineError, MultiPacket, Placement, Takes};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
@@ -76,7 +77,7 @@ pub(super) struct StageSa {
     /// The engine whose device does it in flight.
     pub(super) bound_to: Option<usize>,
     /// Packets in the stage.
-    outstanding: u64,
+    pub(super) outstanding: u64,
     retiring: bool,
 }
 
@@ -92,6 +93,8 @@ pub struct CryptoStage {
     pub(super) algorithms_of: [Algorithms; 2],
     /// Bursts done in place before the next whose time is measured.
     pub(super) unmeasured: u32,
+    /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a time.
+    pub(super) counts_sas: bool,
     /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// What failed engines left; it goes before new input.
@@ -105,6 +108,8 @@ pub struct CryptoStage {
     done_of_sa: Vec<Prepared>,
     /// A dispatch that waits for frames to keep its input in.
     held: Option<Dispatch<Prepared>>,
+    /// Since when there is none for it, and no engine has any.
+    starved_since_ns: Option<u64>,
     pub(super) reports: Vec<EngineReport>,
     retired: Vec<SaIndex>,
     pub(super) inside: u64,
@@ -132,10 +137,13 @@ impl CryptoStage {
             .collect();
         let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
         scheduler.set_window_cost(WINDOW_NS);
+        let mut counts_sas = false;
         for engine in 0..engines.len() {
-            scheduler.set_gathers(engine, engines.description(engine).gathers);
-            if engines.description(engine).takes == Takes::Trains {
-                scheduler.set_takes_trains(engine);
+            let EngineDescription { gathers, takes, placement, .. } = *engines.description(engine);
+            scheduler.set_gathers(engine, gathers);
+            match takes {
+                Takes::Trains => scheduler.set_takes_trains(engine),
+                Takes::MultiPackets => counts_sas |= placement == Placement::Inline,
             }
         }
         Ok(Self {
@@ -146,6 +154,7 @@ impl CryptoStage {
             sas: Vec::new(),
             algorithms_of: Default::default(),
             unmeasured: 0,
+            counts_sas,
             algorithms: Vec::new(),
             retry: Retry::default(),
             trains: Trains::default(),
@@ -153,6 +162,7 @@ impl CryptoStage {
             done: Vec::new(),
             done_of_sa: Vec::new(),
             held: None,
+            starved_since_ns: None,
             reports: Vec::new(),
             retired: Vec::new(),
             inside: 0,
@@ -211,10 +221,12 @@ impl CryptoStage {
     ///
     /// # Errors
     /// The packet itself, when there is no room or its SA is unknown here.
-    pub fn push(&mut self, now_ns: u64, mut prepared: Prepared) -> Result<(), Prepared> {
-        if self.room() == 0 {
-            return Err(prepared);
-        }
+    pub fn push(&mut self, now_ns: u64, prepared: Prepared) -> Result<(), Prepared> {
+        if self.room() == 0 { Err(prepared) } else { self.enter(now_ns, prepared) }
+    }
+
+    /// Does as [`push`](Self::push) whether there is room or not: what finds none in the window is scheduled as soon as it has.
+    pub(super) fn enter(&mut self, now_ns: u64, mut prepared: Prepared) -> Result<(), Prepared> {
         let Some(Some(entry)) = self.sas.get_mut(prepared.sa.0 as usize) else { return Err(prepared) };
         entry.outstanding += 1;
         self.inside += 1;
@@ -223,6 +235,8 @@ impl CryptoStage {
         }
         if prepared.status != CryptoStatus::Pending {
             self.done.push(prepared);
+        } else if !self.retry.packets.is_empty() {
+            self.retry.packets.push_back(prepared);
         } else if let Err(refused) = self.schedule(now_ns, prepared) {
             self.retry.packets.push_back(refused);
         }
@@ -269,7 +283,7 @@ impl CryptoStage {
             let input = if self.retry.packets.is_empty() { input } else { Input::Paused };
             let held = self.held.take();
             let mut next = held.or_else(|| self.scheduler.dispatch(now_ns, input));
-            let has_frames = next.as_mut().is_some_and(|dispatch| self.cut_to_frames(dispatch, pool));
+            let has_frames = next.as_mut().is_some_and(|dispatch| self.cut_to_frames(now_ns, dispatch, pool));
             match next {
                 Some(dispatch) if has_frames => {
                     let engine = dispatch.engine;
@@ -292,23 +306,11 @@ impl CryptoStage {
             self.digest(released);
             moved = true;
         }
+        if !self.done.is_empty() {
+            self.release_done(released);
+            moved = true;
+        }
         moved
-    }
-
-    /// Whether there are frames for the copies of a multi-packet that its engine needs. Where nothing is under way, whose end would free more of
-    /// them, it is cut to those for which there are, and the rest is scheduled again.
-    fn cut_to_frames(&mut self, dispatch: &mut Dispatch<Prepared>, pool: &FramePool) -> bool {
-        let fits = self.engines.can_submit(dispatch.engine, pool, &dispatch.items);
-        if fits == dispatch.items.len() {
-            return true;
-        }
-        if fits == 0 || self.engines.in_flight() > 0 {
-            return false;
-        }
-        for packet in dispatch.items.drain(fits..).rev() {
-            self.retry.packets.push_front(packet);
-        }
-        true
     }
 
     /// Has engines begin what they have gathered, whether there is more at hand or not.
@@ -324,7 +326,11 @@ impl CryptoStage {
 
     fn submit(&mut self, now_ns: u64, dispatch: Dispatch<Prepared>, pool: &mut FramePool) {
         let Dispatch { engine, ticket, sa, items, predicted_wait, predicted_processing, .. } = dispatch;
-        let Some(direction) = items.first().map(|packet| packet.direction) else { return };
+        let Some(direction) = items.first().map(|packet| packet.direction) else {
+            // All of it was given up for want of frames.
+            self.scheduler.complete(now_ns, engine, ticket, None);
+            return;
+        };
         let multi_packet = MultiPacket::new(ticket, SaIndex(sa), direction, items);
         let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
         let context = &mut Context { now_ns, pool, retry: &mut self.retry, reports: &mut self.reports };
@@ -377,7 +383,7 @@ impl CryptoStage {
         }
     }
 
-    fn release_done(&mut self, released: &mut Released) {
+    pub(super) fn release_done(&mut self, released: &mut Released) {
         let mut done = std::mem::take(&mut self.done);
         let mut of_sa = std::mem::take(&mut self.done_of_sa);
         for packet in done.drain(..) {

@@ -5,13 +5,14 @@ use convoy_engine::{
     Fault, FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
 };
 use convoy_ipsec::{
-    Aead, CryptoJob, CryptoStatus, Direction, FinishContext, KeyBits, KeyMaterial, Prepared, SaIndex,
-    Transform,
+    Aead, CryptoJob, CryptoStatus, Direction, DropReason, FinishContext, KeyBits, KeyMaterial, Prepared,
+    SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize, Offload};
 use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
 
 use super::*;
+use crate::clock::VirtualTime;
 
 mod gathering;
 mod installing;
@@ -323,4 +324,35 @@ fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts()
     assert!(stage.is_empty());
     released.outbound.drain(..).for_each(|packet| pool.give_back(packet.frame));
     assert_eq!(pool.available(FrameSize::Small), 10);
+}
+
+/// All frames are those of packets in the window, so that there is none for a copy, and nobody will give one back.
+#[test]
+fn where_packets_that_wait_have_all_frames_the_first_is_given_up_and_the_others_go_on() {
+    let mut pool = FramePool::new(7, 0);
+    let faulty = Faulty::new(Box::new(Software::new("needs copies")), FaultPlan::none());
+    let time = VirtualTime::new();
+    let config = StageConfig { timeouts: Timeouts::both(0), ..StageConfig::new(SchedulerConfig::default()) };
+    let mut stage = at_times_of(time.clock(), config, vec![Box::new(faulty)], |_| CostModel {
+        t_init: 1.0,
+        t_block: 1.0,
+    });
+    for number in 0..7 {
+        assert!(stage.push(0, packet(&mut pool, 0, number)).is_ok());
+    }
+    let mut released = Released::default();
+    let mut left = Vec::new();
+    for ms in 0..100 {
+        stage.pump(Input::Ended, &mut pool, &mut released);
+        for packet in released.outbound.drain(..) {
+            left.push((packet.frame[3], packet.status));
+            pool.give_back(packet.frame);
+        }
+        assert!(ms > 5 || left.is_empty(), "frames may come back for some time");
+        time.advance_to(ms * 1_000_000);
+    }
+    let mut expected: Vec<_> = (0..7).map(|number| (number, CryptoStatus::Done)).collect();
+    expected[0].1 = CryptoStatus::Refused(DropReason::NoFrame);
+    assert_eq!((left, stage.len()), (expected, 0));
+    assert_eq!(pool.available(FrameSize::Small), 7);
 }

@@ -4,13 +4,18 @@
 //! which they were begun, whatever their SAs, so that order costs two moves of a pointer a train. What is in the window
 //! has an order of its own, by SA, so that packets are in the one or in the others, never in both.
 
-use std::collections::VecDeque;
+mod chosen;
+mod retry;
 
 use convoy_engine::{MultiPacket, RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex};
 use convoy_packet::FramePool;
-use convoy_scheduler::{GivenTrain, Input, OrderedRelease, TrainChoice, TrainPart};
+use convoy_scheduler::{GivenTrain, Input, OrderedRelease};
 use rand::RngCore;
+
+use chosen::{Chosen, Given, SeenSas};
+use retry::Failed;
+pub(super) use retry::Retry;
 
 use super::engine_set::Context;
 use super::stage::{CryptoStage, Released};
@@ -20,8 +25,6 @@ const MEASURED_EVERY: u32 = 16;
 /// What a packet costs on its way through the window, in ns: the largest part of what `cargo bench -p convoy-scheduler` measures with a window
 /// of 32. It is what bundling by SA has to win beside `t_init`.
 pub(super) const WINDOW_NS: f64 = 200.0;
-/// Algorithms that a train may have; a burst with more is scheduled.
-const PARTS: usize = 4;
 /// Buffers that are kept for reuse.
 const SPARE_BUFFERS: usize = 64;
 
@@ -57,37 +60,6 @@ pub(super) enum Place {
     Train(u64),
 }
 
-/// A train whose engine has failed.
-struct Failed {
-    place: u64,
-    packets: Vec<Prepared>,
-    templates: Vec<RunTemplate>,
-}
-
-/// What failed engines left.
-#[derive(Default)]
-pub(super) struct Retry {
-    /// To be scheduled again, before new input.
-    pub(super) packets: VecDeque<Prepared>,
-    trains: VecDeque<Failed>,
-}
-
-impl Retry {
-    /// Takes what is to be done again.
-    pub(super) fn put(&mut self, place: Place, packets: Vec<Prepared>, templates: Vec<RunTemplate>) {
-        match place {
-            Place::OfEach => self.packets.extend(packets),
-            Place::Train(place) => self.trains.push_back(Failed { place, packets, templates }),
-        }
-    }
-
-    /// Takes all that another has, behind what is here.
-    pub(super) fn append(&mut self, mut other: Self) {
-        self.packets.append(&mut other.packets);
-        self.trains.append(&mut other.trains);
-    }
-}
-
 /// The trains that were begun and have not left.
 #[derive(Default)]
 pub(super) struct Trains {
@@ -104,6 +76,8 @@ pub(super) struct Trains {
     remembered: [u8; 2],
     /// SAs that are let go, and how many trains of each direction must have left before.
     retiring: Vec<(SaIndex, [u64; 2])>,
+    /// Those of the burst that is looked at.
+    seen: SeenSas,
 }
 
 /// How many trains an engine on this core does in a row until it is believed to do all that come.
@@ -170,13 +144,6 @@ impl Trains {
     }
 }
 
-/// A choice that is to be carried out.
-struct Given {
-    train: GivenTrain,
-    wait: u64,
-    is_here: bool,
-}
-
 impl CryptoStage {
     /// Takes a burst of one direction as a train at `now_ns`, if its engines take trains and nothing that it could overtake is in the window; else
     /// `packets` are left to [`push`](Self::push). `input` says whether more is at hand.
@@ -192,7 +159,7 @@ impl CryptoStage {
         if packets.is_empty() || self.inside > self.trains.packets {
             return false;
         }
-        let Some(given) = self.choose(now_ns, packets, input, pool) else { return false };
+        let Chosen::Engine(given) = self.choose(now_ns, packets, input, pool) else { return false };
         let direction = packets[0].direction;
         self.trains.remember(direction, given.is_here);
         if given.is_here {
@@ -217,77 +184,6 @@ impl CryptoStage {
         };
         self.carry_out(now_ns, &given, Failed { place, packets, templates }, pool, released);
         true
-    }
-
-    /// Does again what failed engines left of trains; whether anything moved.
-    pub(super) fn retry_trains(&mut self, pool: &mut FramePool, released: &mut Released) -> bool {
-        let mut moved = false;
-        while let Some(mut failed) = self.retry.trains.pop_front() {
-            lay_out(&failed.templates, &mut failed.packets, &mut |iv| self.random.fill_bytes(iv));
-            failed.templates.clear();
-            let now_ns = self.clock.now_ns();
-            let Some(given) = self.choose(now_ns, &failed.packets, Input::Paused, pool) else {
-                self.retry.trains.push_front(failed);
-                break;
-            };
-            self.carry_out(now_ns, &given, failed, pool, released);
-            moved = true;
-        }
-        moved
-    }
-
-    /// The engine for a train, if there is one now.
-    fn choose(&self, now_ns: u64, packets: &[Prepared], input: Input, pool: &FramePool) -> Option<Given> {
-        let mut parts = [TrainPart { algorithm: 0, blocks: 0, changes: 0 }; PARTS];
-        let parts = self.parts_of(packets, &mut parts)?;
-        let (engine, wait, predicted, is_here) =
-            match self.scheduler.train_choice(now_ns, parts, packets.len(), input) {
-                TrainChoice::Schedule | TrainChoice::Wait => return None,
-                TrainChoice::Here { engine, processing } => (engine, 0, processing, true),
-                TrainChoice::Elsewhere { engine, wait, processing } => (engine, wait, processing, false),
-            };
-        if !is_here && self.engines.can_submit(engine, pool, packets) < packets.len() {
-            return None;
-        }
-        let algorithm = if let [one] = parts { Some(one.algorithm) } else { None };
-        let bytes = packets.iter().map(|packet| packet.frame.len() as u64).sum();
-        let train = GivenTrain { engine, algorithm, packets: packets.len() as u32, bytes, predicted };
-        Some(Given { train, wait, is_here })
-    }
-
-    /// The parts of a train by algorithm. `None` if it has too many, or packets that a port's device does.
-    fn parts_of<'a>(
-        &self,
-        packets: &[Prepared],
-        parts: &'a mut [TrainPart; PARTS],
-    ) -> Option<&'a [TrainPart]> {
-        if let Algorithms::One(algorithm) = self.algorithms_of[packets.first()?.direction as usize] {
-            let (mut blocks, mut changes, mut last) = (0, 0, packets.first()?.sa);
-            for packet in packets {
-                blocks += u64::from(packet.blocks());
-                changes += u64::from(packet.sa != last);
-                last = packet.sa;
-            }
-            parts[0] = TrainPart { algorithm, blocks, changes };
-            return Some(&parts[..1]);
-        }
-        let (mut used, mut last) = (0, packets.first()?.sa);
-        for packet in packets {
-            let sa = self.sas.get(packet.sa.0 as usize)?.as_ref()?;
-            if sa.bound_to.is_some() {
-                return None;
-            }
-            let at = parts[..used].iter().position(|part| part.algorithm == sa.algorithm).unwrap_or(used);
-            let part = parts.get_mut(at)?;
-            if at == used {
-                *part = TrainPart { algorithm: sa.algorithm, blocks: 0, changes: 0 };
-                used += 1;
-            }
-            part.blocks += u64::from(packet.blocks());
-            part.changes += u64::from(packet.sa != last);
-            last = packet.sa;
-        }
-        Some(&parts[..used])
     }
 
     /// Has a train done that has its place in the order.

@@ -27,6 +27,11 @@ impl EngineControl for Lazy {
     fn remove_key(&mut self, sa: SaIndex) {
         self.0.remove_key(sa);
     }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        let reason = "it is as lazy as before".to_owned();
+        Err(EngineError::Device { engine: self.description().name.clone(), reason })
+    }
 }
 
 impl EngineQueue for Lazy {
@@ -205,6 +210,9 @@ fn run_trains(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<
             next += train.len() as u32;
         }
         stage.take_train(stage.clock.now_ns(), &mut train, &mut Vec::new(), Input::More, pool, &mut released);
+        while !train.is_empty() && stage.room() > 0 {
+            assert!(stage.push(0, train.remove(0)).is_ok(), "it has room");
+        }
         stage.pump(Input::Paused, pool, &mut released);
         for done in released.outbound.drain(..) {
             assert_eq!(done.status, CryptoStatus::Done);
@@ -305,6 +313,53 @@ fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_no
     }
     println!("2000 runs: {failures} failures, {retried} packets done again");
     assert!(failures > 1_000 && retried > 1_000, "{failures} failures, {retried} packets retried");
+}
+
+/// `software` on the core, which takes packets of one SA at a time.
+fn by_multi_packets(name: &str) -> Box<dyn Engine> {
+    // Its faults are none.
+    Box::new(Faulty::new(Box::new(Software::new(name)), FaultPlan::none()))
+}
+
+#[test]
+fn an_engine_on_the_core_that_takes_one_sa_at_a_time_does_not_keep_bursts_from_another() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let engines =
+        || -> Vec<Box<dyn Engine>> { vec![Box::new(Software::new("good")), by_multi_packets("by SA")] };
+    let taken = |t_init| {
+        let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
+        let mut stage = with_keys(StageConfig::new(scheduler), engines(), |engine| CostModel {
+            t_init: if engine.takes == Takes::Trains { 10_000.0 } else { t_init },
+            t_block: 20.0,
+        });
+        give(&mut stage, &mut pool, 2 * SAS);
+        [0, 1].map(|engine| stage.engines().counters(engine).packets)
+    };
+    let all = u64::from(2 * SAS);
+    assert_eq!([10_000.0, 10_000.0 / f64::from(SAS)].map(taken), [[all, 0]; 2]);
+}
+
+#[test]
+fn trains_that_failed_engines_left_go_by_the_window_where_none_that_takes_them_works_and_nothing_overtakes() {
+    const PACKETS: u32 = 60;
+    let mut pool = FramePool::new(FRAMES, 0);
+    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
+    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let mut left_to_window = 0;
+    for seed in 0..500 {
+        let plan = FaultPlan { after: 0..=6, probes: None, ..FaultPlan::random(seed) };
+        let elsewhere = Box::new(Faulty::new(Box::new(Elsewhere::new()), plan));
+        let lazy = Box::new(Lazy(Software::new("lazy")));
+        let mut stage = stage(vec![lazy, by_multi_packets("by SA"), elsewhere], Policy::FinishingTime);
+        let left = run_trains(&mut stage, &mut pool, PACKETS);
+        for sa in 0..SAS {
+            assert!(of_sa(&left, sa) == of_sa(&expected, sa), "seed {seed}: lost, doubled or out of order");
+        }
+        left_to_window += u64::from(stage.engines().counters(1).packets > 0);
+        drop(stage);
+        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
+    }
+    assert_eq!(left_to_window, 500, "both that take trains are gone in each run");
 }
 
 #[test]
