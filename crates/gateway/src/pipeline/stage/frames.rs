@@ -14,6 +14,7 @@ impl CryptoStage {
     /// Whether there are frames for the copies of a multi-packet that its engine needs. Where nothing is under way, whose end would free more of
     /// them, it is cut to those for which there are, and the rest is scheduled again. Where there is none for long, the first of its packets is given
     /// up, whose own frame is then free: the others would wait for ever.
+    #[inline]
     pub(super) fn cut_to_frames(
         &mut self,
         now_ns: u64,
@@ -25,6 +26,11 @@ impl CryptoStage {
             self.starved_since_ns = None;
             return true;
         }
+        self.cut_to(fits, now_ns, dispatch)
+    }
+
+    #[cold]
+    fn cut_to(&mut self, fits: usize, now_ns: u64, dispatch: &mut Dispatch<Prepared>) -> bool {
         if self.engines.in_flight() > 0 {
             self.starved_since_ns = None;
             return false;
