@@ -1,5 +1,8 @@
 //! Engines alone: a multi-packet in, the same sealed.
 
+use std::cell::RefCell;
+use std::rc::Rc;
+
 use convoy_engine::{Engine, Multibuffer, Placement, Rig, Software};
 use convoy_ipsec::{Aead, Cipher, Integrity, Proposal, Transform};
 use convoy_ipsec_mb as mb;
@@ -36,31 +39,38 @@ fn engines() -> Vec<Box<dyn Engine>> {
 
 pub(crate) fn report() {
     let columns = BURSTS.map(|burst| BYTES.map(|bytes| format!("{burst} x {bytes} B"))).concat();
-    let names = ["engine", "proposal"].map(str::to_owned).to_vec();
-    table("Engines: cycles per packet (times the floor)", &[names, columns].concat());
+    let first = ["engine", "proposal"].map(str::to_owned).to_vec();
+    table("Engines: cycles per packet (times the floor)", &[first, columns].concat());
     let mut engines = engines();
     for proposal in PROPOSALS {
         let transform = proposal.parse::<Proposal>().expect("a proposal of the list").transform;
-        let mut lines = vec![Vec::new(); 1 + engines.len()];
+        let rows = names(&mut engines);
+        let mut lines = vec![Vec::new(); rows.len()];
         for (burst, bytes) in BURSTS.into_iter().flat_map(|burst| BYTES.map(|bytes| (burst, bytes))) {
             let cells = measure(&mut engines, transform, burst, bytes);
             lines.iter_mut().zip(cells).for_each(|(line, cell)| line.push(cell));
         }
-        let floor = "ipsec-mb alone".to_owned();
-        let names = std::iter::once(floor).chain(engines.iter().map(|engine| name(engine.as_ref())));
-        for (name, line) in names.zip(lines) {
+        for (name, line) in rows.into_iter().zip(lines) {
             row(&[vec![name, proposal.to_owned()], line].concat());
         }
     }
 }
 
-fn name(engine: &dyn Engine) -> String {
-    let description = engine.description();
-    let place = if description.placement == Placement::Lookaside { ", own core" } else { "" };
-    format!("{}{place}", description.kind)
+/// The floor, then each engine by its queue and, where it has that way, in place.
+fn names(engines: &mut [Box<dyn Engine>]) -> Vec<String> {
+    let mut names = vec!["ipsec-mb alone".to_owned()];
+    for engine in engines {
+        let description = engine.description();
+        let place = if description.placement == Placement::Lookaside { ", own core" } else { "" };
+        let name = format!("{}{place}", description.kind);
+        let in_place = engine.in_place().is_some().then(|| format!("{name}, in place"));
+        names.push(name);
+        names.extend(in_place);
+    }
+    names
 }
 
-/// The floor's cell, then one for each engine.
+/// A cell for each of [`names`].
 fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, bytes: usize) -> Vec<String> {
     let mut floor = Floor::new(transform, burst, bytes);
     let has_floor = floor.is_some();
@@ -69,11 +79,16 @@ fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, 
         subjects.push(Box::new(|| floor.run()));
     }
     for engine in engines {
-        let mut rig = Rig::new(engine.as_mut(), transform, burst, bytes);
-        subjects.push(Box::new(move || {
-            let began = ticks();
-            rig.run();
-            ticks() - began
+        let works_in_place = engine.in_place().is_some();
+        let by_queue = Rc::new(RefCell::new(Rig::new(engine.as_mut(), transform, burst, bytes)));
+        let in_place = works_in_place.then(|| by_queue.clone());
+        subjects.push(timed(move || {
+            by_queue.borrow_mut().run();
+        }));
+        subjects.extend(in_place.map(|rig| {
+            timed(move || {
+                rig.borrow_mut().run_in_place();
+            })
         }));
     }
     let per_packet: Vec<f64> = medians(subjects).into_iter().map(|time| time / burst as f64).collect();
@@ -81,6 +96,14 @@ fn measure(engines: &mut [Box<dyn Engine>], transform: Transform, burst: usize, 
     let first = floor.map_or_else(|| "-".to_owned(), |floor| with_ratio(floor, None));
     let ours = per_packet[usize::from(has_floor)..].iter().map(|figure| with_ratio(*figure, floor));
     std::iter::once(first).chain(ours).collect()
+}
+
+fn timed<'a>(mut work: impl FnMut() + 'a) -> Subject<'a> {
+    Box::new(move || {
+        let began = ticks();
+        work();
+        ticks() - began
+    })
 }
 
 /// What the library alone takes, in ticks per packet; none without the library.
