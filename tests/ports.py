@@ -29,6 +29,9 @@ FLOORS = {
     # Each wakes both gateways.
     ("lone packets", "calls in the first gateway"): 4.5,
     ("lone packets", "calls in the second gateway"): 3.5,
+    # Each is held back in the window, and one sleep lasts until its time is up.
+    ("held packets", "calls in the first gateway"): 5.5,
+    ("held packets", "calls in the second gateway"): 4.5,
 }
 
 

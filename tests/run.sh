@@ -64,6 +64,7 @@ run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy
 run "privileges, a second gateway, keys in memory after a reload, a helper that is killed" tests/privileges.sh "$convoy"
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
+alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
 for port in udp raw; do
   run "two workers over $port" tests/workers.sh "$convoy" $port
   alone "what port $port costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" $port

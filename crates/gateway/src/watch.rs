@@ -14,6 +14,20 @@ const EVENTS: usize = 16;
 /// What stands for the worker's own event file among the ports.
 const WAKER: u64 = u64::MAX;
 
+/// Stands for the system in tests with a clock of their own: it lets time pass, and says which ports have something.
+#[cfg(test)]
+pub(crate) type StandIn = Box<dyn FnMut(Wait) -> Vec<(Side, usize)> + Send>;
+
+/// What a worker waits for.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// Input, for so long at most.
+    ForInput(Duration),
+    /// For that time to pass.
+    Pause(Duration),
+}
+
 /// A worker's ports, and which of them may have something to read.
 pub(crate) struct Watch {
     epoll: Option<OwnedFd>,
@@ -25,6 +39,8 @@ pub(crate) struct Watch {
     has_looked: bool,
     #[cfg(test)]
     pub(crate) sleeps: u64,
+    #[cfg(test)]
+    pub(crate) system: Option<StandIn>,
 }
 
 impl Watch {
@@ -49,6 +65,8 @@ impl Watch {
             has_looked: true,
             #[cfg(test)]
             sleeps: 0,
+            #[cfg(test)]
+            system: None,
         }
     }
 
@@ -91,23 +109,34 @@ impl Watch {
         }
     }
 
-    /// Waits until a port has something or somebody wakes the worker, for `longest` at most. Returns whether somebody did.
-    /// Where nothing came, all ports are to be asked: some have timers of their own.
-    pub(crate) fn sleep(&mut self, longest: Duration) -> bool {
-        #[cfg(test)]
-        {
-            self.sleeps += 1;
-        }
-        let (events, is_woken) = self.ask(longest);
-        if events == 0 {
-            self.is_ready.iter_mut().flatten().for_each(|is_ready| *is_ready = true);
-        }
-        is_woken
+    /// Has all ports asked in the next round, whether they are known to have something or not: some have timers of their own.
+    pub(crate) fn ask_all(&mut self) {
+        self.is_ready.iter_mut().flatten().for_each(|is_ready| *is_ready = true);
     }
 
-    /// Waits for events, and returns how many came and whether somebody wants the worker.
+    /// Lets `time` pass, whatever comes meanwhile.
+    pub(crate) fn pause(&mut self, time: Duration) {
+        #[cfg(test)]
+        if let Some(system) = &mut self.system {
+            system(Wait::Pause(time));
+            return;
+        }
+        std::thread::sleep(time);
+    }
+
+    /// Waits until a port has something or somebody wakes the worker, for `longest` at most. Returns how many of them there are, and whether somebody
+    /// wants the worker.
     pub(crate) fn ask(&mut self, longest: Duration) -> (usize, bool) {
         self.has_looked = true;
+        #[cfg(test)]
+        {
+            self.sleeps += u64::from(!longest.is_zero());
+            if let Some(system) = &mut self.system {
+                let ready = system(Wait::ForInput(longest));
+                ready.iter().for_each(|(side, port)| self.is_ready[*side as usize][*port] = true);
+                return (ready.len(), false);
+            }
+        }
         let Some(epoll) = &self.epoll else { return (0, false) };
         let no_event = epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) };
         let mut events = [no_event; EVENTS];

@@ -372,12 +372,21 @@ impl<T> Scheduler<T> {
         self.window.first_arrival().map(|first| first.saturating_add(self.max_wait))
     }
 
+    /// Whether packets may be held back for a time to grow a multi-packet (`max_wait`).
+    pub fn holds_back(&self) -> bool {
+        self.max_wait > 0
+    }
+
+    /// Until when the window is held back to grow, unless it is full before (`max_wait`); `None` if it is empty or never held back.
+    pub fn held_until(&self) -> Option<u64> {
+        if self.max_wait == 0 { None } else { self.deadline() }
+    }
+
     /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never. That is when
     /// the window has been held back for long enough, or when an engine for which it may wait turns late. Later than both, it
     /// waits for room in a queue, that is for a completion.
     pub fn next_deadline(&self, now: u64) -> Option<u64> {
-        let held_back = if self.max_wait == 0 { None } else { self.deadline() };
-        let held_back = held_back.filter(|deadline| *deadline > now);
+        let held_back = self.held_until().filter(|deadline| *deadline > now);
         let margin = self.late_margin.filter(|_| {
             self.full_queue == FullQueue::Wait && self.policy == Policy::FinishingTime && self.waiting() > 0
         });

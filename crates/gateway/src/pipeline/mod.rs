@@ -195,6 +195,12 @@ impl Pipeline {
         self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
     }
 
+    /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or that time brings them on. `None` if there are
+    /// others, or none.
+    pub fn held_until_ns(&self) -> Option<u64> {
+        if self.waiting.is_empty() && self.released.is_empty() { self.stage.held_until_ns() } else { None }
+    }
+
     /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the costs of engines that can do
     /// a transform that is new here.
     ///

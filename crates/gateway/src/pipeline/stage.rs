@@ -195,6 +195,13 @@ impl CryptoStage {
         self.engines.wakes().then_some(next_ns)
     }
 
+    /// Until when the window holds all packets back that are inside (`max_wait`), in ns: no engine has any, so that only input or that time brings them
+    /// on. `None` if there are others, or none.
+    pub fn held_until_ns(&self) -> Option<u64> {
+        let are_all = self.inside > 0 && self.scheduler.waiting() as u64 == self.inside;
+        if are_all && self.engines.is_quiet() { self.scheduler.held_until() } else { None }
+    }
+
     /// Packets inside: in the window, at engines, waiting for their turn in the order.
     pub fn len(&self) -> u64 {
         self.inside

@@ -111,7 +111,7 @@ impl Daemon for Busy {
     }
 }
 
-const TUNNEL: &str = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
+pub(super) const TUNNEL: &str = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
     local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
     [tunnel.manual]\nspi_in = 4097\nspi_out = 4098\n\
     key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
@@ -272,9 +272,14 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
 }
 
 fn another(config: &Config, costs: &mut Costs) -> Pipeline {
+    of_software(config, costs, Clock::start())
+}
+
+/// A pipeline whose one engine is software.
+pub(super) fn of_software(config: &Config, costs: &mut Costs, clock: Clock) -> Pipeline {
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
     let beginnings = crate::state::Beginnings::Fresh;
-    assemble::pipeline(config, 0, engines, costs, Clock::start(), &beginnings).expect("good").0
+    assemble::pipeline(config, 0, engines, costs, clock, &beginnings).expect("good").0
 }
 
 /// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes it.

@@ -4,36 +4,38 @@ use std::time::Duration;
 
 use super::Worker;
 
-/// The longest sleep while nothing is under way, in ms; a stop is seen within it.
-const IDLE_MS: u16 = 100;
+/// The longest sleep while nothing is under way, in ns; a stop is seen within it.
+const IDLE_NS: u64 = 100_000_000;
 /// How long it sleeps where a port cannot wake it.
 const ASK_AGAIN: Duration = Duration::from_micros(50);
 /// Rounds without any movement before the thread gives up its core while engines work.
 pub(super) const SPINS: u32 = 64;
-/// How much longer than asked a sleep may last of a worker that gathers packets, in ns.
+/// How much longer than asked a sleep may last of a worker that gathers packets or holds them back, in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
 /// How long it then gives up its core where an engine wakes nobody.
 const NAP: Duration = Duration::from_micros(20);
 
 impl Worker {
-    /// Whether nothing is under way and no port is known to have anything: it may [wait](Self::idle) without another round.
+    /// Whether only input or time brings anything on, and no port is known to have anything: it may [wait](Self::idle) without another round.
     pub fn is_at_rest(&self) -> bool {
-        self.watch.is_quiet() && self.is_drained()
+        self.watch.is_quiet() && (self.is_drained() || self.held_until_ns().is_some())
     }
 
     /// Waits until a port or an engine has something or time must be looked at. With packets under way at an engine that wakes nobody, it only
     /// gives up the core for a moment.
     pub fn idle(&mut self) {
-        let mut longest_ns = u64::from(IDLE_MS) * 1_000_000;
-        if !self.is_drained() {
-            if self.idle_rounds <= SPINS {
-                return std::hint::spin_loop();
-            }
+        let longest_ns = if self.is_drained() {
+            IDLE_NS
+        } else if let Some(until_ns) = self.held_until_ns() {
+            until_ns.saturating_sub(self.pipeline.clock().now_ns()).min(IDLE_NS)
+        } else if self.idle_rounds <= SPINS {
+            return std::hint::spin_loop();
+        } else {
             match self.may_sleep_ns() {
-                Some(ns) => longest_ns = longest_ns.min(ns),
+                Some(ns) => ns.min(IDLE_NS),
                 None => return std::thread::sleep(NAP),
             }
-        }
+        };
         if self.watch.is_mute() {
             // A port that cannot wake us must be asked again soon.
             if self.idle_rounds > SPINS {
@@ -42,11 +44,12 @@ impl Worker {
             return;
         }
         if !self.busy_poll.is_on() && !self.moderation.is_on() {
-            return self.sleep(Duration::from_nanos(longest_ns));
+            return self.sleep(longest_ns);
         }
         let began_ns = self.pipeline.clock().now_ns();
-        if !self.ask_on(began_ns, self.busy_poll.budget_ns().min(longest_ns)) {
-            self.sleep(Duration::from_nanos(longest_ns));
+        let polled_ns = self.busy_poll.budget_ns().min(longest_ns);
+        if !self.ask_on(began_ns, polled_ns) {
+            self.sleep(longest_ns - polled_ns);
         }
         let waited_ns = self.pipeline.clock().now_ns() - began_ns;
         self.busy_poll.note(waited_ns);
@@ -58,16 +61,19 @@ impl Worker {
     fn gather(&mut self) {
         let time_ns = self.moderation.budget_ns();
         if time_ns > 0 && self.is_drained() && !self.watch.is_quiet() {
-            std::thread::sleep(Duration::from_nanos(time_ns));
+            self.watch.pause(Duration::from_nanos(time_ns));
         }
     }
 
-    /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets: it lets them last 50 us longer by default.
+    /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets or to hold them back in its window: it
+    /// lets them last 50 us longer by default.
     pub fn prepare_thread(&self) {
-        if self.moderation.is_on()
+        if (self.moderation.is_on() || self.pipeline.stage().scheduler().holds_back())
             && let Err(error) = nix::sys::prctl::set_timerslack(TIMER_SLACK_NS)
         {
-            tracing::warn!("packets are gathered for up to 50 us longer than moderation_us says: {error}");
+            tracing::warn!(
+                "packets wait for up to 50 us longer than moderation_us and max_wait_us say: {error}"
+            );
         }
     }
 
@@ -89,23 +95,36 @@ impl Worker {
         false
     }
 
-    fn sleep(&mut self, longest: Duration) {
-        let Some(handoff) = &self.handoff else {
-            self.watch.sleep(longest);
+    fn sleep(&mut self, longest_ns: u64) {
+        let has_news = || self.pipeline.stage().engines().has_completions();
+        if self.handoff.as_ref().is_some_and(|handoff| !handoff.begin_sleep(has_news)) {
             return;
-        };
-        if handoff.begin_sleep(|| self.pipeline.stage().engines().has_completions()) {
-            let is_woken = self.watch.sleep(longest);
-            handoff.end_sleep(is_woken);
         }
+        let (events, is_woken) = self.watch.ask(Duration::from_nanos(longest_ns));
+        self.handoff.iter().for_each(|handoff| handoff.end_sleep(is_woken));
+        if events == 0 && self.is_drained() {
+            self.watch.ask_all();
+        }
+    }
+
+    /// Until when all that is under way is held back in the window, in ns; `None` if anything else is, or a port may have something.
+    fn held_until_ns(&self) -> Option<u64> {
+        let is_alone = self.nothing_leaves() && self.watch.is_quiet();
+        if is_alone { self.pipeline.held_until_ns() } else { None }
     }
 
     /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an engine that cannot, or a port
     /// that has no room for what leaves.
     pub(super) fn may_sleep_ns(&self) -> Option<u64> {
-        let nothing_leaves = self.leaving.iter().flatten().all(Vec::is_empty);
         // With a full pipeline the ports are not read, and one that has something would not let it sleep.
-        let may_wait = self.handoff.is_some() && nothing_leaves && self.pipeline.has_room();
+        let may_wait = self.handoff.is_some() && self.nothing_leaves() && self.pipeline.has_room();
         if may_wait { self.pipeline.stage().may_sleep_ns(self.pipeline.clock().now_ns()) } else { None }
     }
+
+    fn nothing_leaves(&self) -> bool {
+        self.leaving.iter().flatten().all(Vec::is_empty)
+    }
 }
+
+#[cfg(test)]
+mod tests;
