@@ -58,7 +58,7 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     bin_folder = options.bin / "bin"
     every = {
         "convoy udp": Convoy(options.convoy, "udp"),
-        "convoy udp moderated": Convoy(options.convoy, "udp", settings="moderation_us = 100"),
+        "convoy udp moderated": Convoy(options.convoy, "udp", settings="moderation_us = 200"),
         "convoy udp with a crypto core": Convoy(options.convoy, "udp", scheduler=CRYPTO_CORE),
         "convoy raw": Convoy(options.convoy, "raw"),
         "convoy af_xdp": Convoy(options.convoy, "af_xdp"),

@@ -1,4 +1,4 @@
-//! Times that a worker spends on waiting only while packets come close together: polling before it sleeps, and gathering after it wakes.
+//! A time that a worker spends on polling before it sleeps, only while packets come close together.
 
 /// The weight of what was before the last wait is this part less one of it.
 const MEMORY: u64 = 4;

@@ -21,6 +21,7 @@ mod ledger;
 pub mod lock;
 pub mod memory;
 pub mod metrics;
+mod moderation;
 pub mod notify;
 pub mod pipeline;
 pub mod plan;

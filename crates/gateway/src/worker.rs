@@ -14,6 +14,7 @@ use convoy_scheduler::Input;
 use crate::adaptive_wait::AdaptiveWait;
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
+use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
 
@@ -48,7 +49,9 @@ pub struct Worker {
     ways_out: WaysOut,
     watch: Watch,
     busy_poll: AdaptiveWait,
-    moderation: AdaptiveWait,
+    moderation: Moderation,
+    /// Packets that came since the worker last waited.
+    arrived: u64,
     /// Packets on their way to each port of the side, kept while the port has no room.
     leaving: [Vec<Vec<Frame>>; 2],
     /// Other workers of the gateway, if there are any.
@@ -74,7 +77,8 @@ impl Worker {
             ways_out: WaysOut::of(&outside),
             watch: Watch::new(&inside, &outside),
             busy_poll: AdaptiveWait::default(),
-            moderation: AdaptiveWait::default(),
+            moderation: Moderation::default(),
+            arrived: 0,
             pipeline,
             inside,
             outside,
@@ -112,9 +116,9 @@ impl Worker {
         Self { busy_poll: AdaptiveWait::new(longest.as_nanos() as u64), ..self }
     }
 
-    /// The same worker gathering packets for so long when it wakes, while they come no further apart than that.
+    /// The same worker gathering packets for up to so long before it reads them, where several would wake it meanwhile.
     pub fn moderating(self, time: Duration) -> Self {
-        Self { moderation: AdaptiveWait::new(time.as_nanos() as u64), ..self }
+        Self { moderation: Moderation::new(time.as_nanos() as u64), ..self }
     }
 
     /// What wakes this worker, if it is one of several.
@@ -233,6 +237,7 @@ impl Worker {
         };
         let [outbound, inbound] = &mut self.handed;
         let taken = handoff.take(BURST, outbound, inbound);
+        self.arrived += taken as u64;
         if !outbound.is_empty() {
             self.pipeline.outbound(outbound);
         }
@@ -252,6 +257,7 @@ impl Worker {
         if received == 0 {
             return Ok(0);
         }
+        self.arrived += received as u64;
         for frame in &mut self.burst {
             frame.set_received_ns(now_ns);
         }

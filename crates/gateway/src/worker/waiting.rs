@@ -43,6 +43,9 @@ impl Worker {
             }
             return;
         }
+        if self.gather() {
+            return;
+        }
         if !self.busy_poll.is_on() && !self.moderation.is_on() {
             return self.sleep(longest_ns);
         }
@@ -53,16 +56,22 @@ impl Worker {
         }
         let waited_ns = self.pipeline.clock().now_ns() - began_ns;
         self.busy_poll.note(waited_ns);
-        self.moderation.note(waited_ns);
-        self.gather();
+        self.moderation.note_wait(waited_ns);
     }
 
-    /// Lets more packets come, so that a wake and its system calls serve several. Nothing waits for it that engines have.
-    fn gather(&mut self) {
-        let time_ns = self.moderation.budget_ns();
-        if time_ns > 0 && self.is_drained() && !self.watch.is_quiet() {
+    /// Lets more packets come, so that a wake and its system calls serve several, where that pays; whether it did. Nothing waits for it that is under
+    /// way.
+    fn gather(&mut self) -> bool {
+        if !self.moderation.is_on() || !self.is_drained() {
+            return false;
+        }
+        let arrived = std::mem::take(&mut self.arrived);
+        let now_ns = self.pipeline.clock().now_ns();
+        let time_ns = self.moderation.next_ns(now_ns, arrived);
+        if time_ns > 0 {
             self.watch.pause(Duration::from_nanos(time_ns));
         }
+        time_ns > 0
     }
 
     /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets or to hold them back in its window: it

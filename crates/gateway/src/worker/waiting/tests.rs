@@ -25,6 +25,8 @@ const WORK_NS: u64 = 1_000;
 struct Script {
     /// When packets arrive, in ns.
     coming: VecDeque<u64>,
+    /// When each packet was read, and how long it had waited for that, in ns.
+    read: Vec<(u64, u64)>,
     /// What the worker waited for, and from when on.
     waits: Vec<(u64, Wait)>,
     /// How often it asked for input without waiting.
@@ -81,6 +83,16 @@ impl World {
             }
         }
     }
+
+    /// Packets that were read, waits, pauses among them, and the longest time that a packet waited: all of those from `from_ns` on.
+    fn account(&self, from_ns: u64) -> (usize, usize, usize, u64) {
+        let script = self.script();
+        let read: Vec<u64> =
+            script.read.iter().filter(|(at, _)| *at >= from_ns).map(|(_, waited)| *waited).collect();
+        let waits = || script.waits.iter().filter(|(at, _)| *at >= from_ns);
+        let pauses = waits().filter(|(_, wait)| matches!(wait, Wait::Pause(_))).count();
+        (read.len(), waits().count(), pauses, read.into_iter().max().unwrap_or(0))
+    }
 }
 
 /// A port of such a worker; the one without a world has nothing.
@@ -109,7 +121,8 @@ impl Port for Scripted {
         IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
         let mut received = 0;
         while received < limit && script.coming.front().is_some_and(|at| *at <= now_ns) {
-            script.coming.pop_front();
+            let waited_ns = script.coming.pop_front().map_or(0, |at| now_ns - at);
+            script.read.push((now_ns, waited_ns));
             burst.push(pool.take_filled(&packet, 64).expect("a frame"));
             received += 1;
         }
@@ -132,6 +145,11 @@ impl Port for Scripted {
     }
 }
 
+/// Times from 0 on, `gap_ns` apart.
+fn every(gap_ns: u64, until_ns: u64) -> impl Iterator<Item = u64> {
+    (0..until_ns).step_by(gap_ns as usize)
+}
+
 #[test]
 fn a_worker_sleeps_until_the_time_is_up_for_which_its_window_holds_packets_back() {
     let world = World::default();
@@ -144,4 +162,62 @@ fn a_worker_sleeps_until_the_time_is_up_for_which_its_window_holds_packets_back(
     assert_eq!(waits, [1, 21, 50], "so many waits and no more");
     assert_eq!(world.script().looks, 0, "it does not ask meanwhile");
     assert_eq!(world.time.now_ns(), 500 * US, "it is woken by the third packet");
+}
+
+#[test]
+fn packets_that_come_close_together_are_gathered_and_none_waits_longer_than_it_may() {
+    let (world, end_ns) = (World::default(), 100_000 * US);
+    let mut worker = world.worker("", every(25 * US, end_ns)).moderating(Duration::from_micros(200));
+    world.run(&mut worker, end_ns);
+    let (packets, waits, pauses, longest_ns) = world.account(end_ns / 2);
+    assert!(packets >= 7 * waits, "{packets} packets in {waits} waits");
+    assert!(pauses * 10 > waits * 9, "{pauses} of {waits} waits were pauses");
+    assert!((150 * US..=200 * US).contains(&longest_ns), "{longest_ns} ns");
+}
+
+#[test]
+fn at_a_high_rate_a_worker_gathers_a_burst_and_no_more() {
+    let (world, end_ns) = (World::default(), 100_000 * US);
+    let mut worker = world.worker("", every(4 * US, end_ns)).moderating(Duration::from_micros(1_000));
+    world.run(&mut worker, end_ns);
+    let (packets, waits, _, longest_ns) = world.account(end_ns / 2);
+    assert!((64..256).contains(&(packets / waits)), "{packets} packets in {waits} waits");
+    assert!(longest_ns < 600 * US, "{longest_ns} ns");
+}
+
+#[test]
+fn traffic_that_stops_is_not_held_and_its_worker_sleeps_until_there_is_more() {
+    let (world, stop_ns) = (World::default(), 50_000 * US);
+    let mut worker = world.worker("", every(25 * US, stop_ns)).moderating(Duration::from_micros(200));
+    world.run(&mut worker, 1_000_000 * US);
+    let (last_ns, waited_ns) = *world.script().read.last().expect("all were read");
+    assert!(waited_ns <= 200 * US && last_ns <= stop_ns + 200 * US);
+    assert!(world.script().coming.is_empty() && worker.is_drained());
+    let (_, _, pauses, _) = world.account(last_ns);
+    assert!(pauses <= 1, "{pauses} pauses after the last packet was read");
+}
+
+#[test]
+fn an_overloaded_worker_never_waits() {
+    let (world, end_ns) = (World::default(), 20_000 * US);
+    let mut worker = world.worker("", every(WORK_NS / 2, end_ns)).moderating(Duration::from_micros(200));
+    world.run(&mut worker, end_ns);
+    let (packets, waits, _, _) = world.account(100 * US);
+    assert!(packets > 15_000, "{packets}");
+    assert_eq!(waits, 0);
+}
+
+#[test]
+fn packets_that_come_alone_and_bursts_that_another_gathered_are_not_kept_waiting() {
+    let bursts = |gap_us: u64, packets: usize| {
+        every(gap_us * US, 100_000 * US).flat_map(move |at| std::iter::repeat_n(at, packets))
+    };
+    for (gap_us, packets) in [(1_000, 1), (1_000, 30), (200, 8)] {
+        let world = World::default();
+        let coming = bursts(gap_us, packets);
+        let mut worker = world.worker("", coming).moderating(Duration::from_micros(200));
+        world.run(&mut worker, 100_000 * US);
+        let (_, _, pauses, longest_ns) = world.account(20_000 * US);
+        assert_eq!((pauses, longest_ns), (0, 0), "{packets} every {gap_us} us");
+    }
 }
