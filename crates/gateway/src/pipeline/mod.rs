@@ -279,13 +279,18 @@ impl Pipeline {
 
     /// Takes plaintext packets in.
     pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
+        self.outbound_noting(frames, || ());
+    }
+
+    /// The same, with a call of `classified` between the look-up of the packets and their preparation: for those who measure the two.
+    pub fn outbound_noting(&mut self, frames: &mut Vec<Frame>, classified: impl FnOnce()) {
         self.own_cost.took_in(frames.len());
         self.rounds.took_in();
         let now_ns = self.now_ns();
         self.begin_burst(Direction::Seal);
         let random = &mut self.random;
         let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
-        self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
+        self.ipsec.outbound_noting(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound, classified);
         self.take_in(now_ns, Direction::Seal);
         let OutboundBurst { protect: _, bypass, to_inside, for_others, without_sa } = &self.outbound;
         // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.

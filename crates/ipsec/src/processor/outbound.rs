@@ -67,9 +67,23 @@ impl Ipsec {
         frames: &mut Vec<Frame>,
         out: &mut OutboundBurst,
     ) {
+        self.outbound_noting(now_ns, random, pool, frames, out, || ());
+    }
+
+    /// The same, with a call of `classified` when all packets have been looked up and none is prepared yet: for those who measure the two.
+    pub fn outbound_noting(
+        &mut self,
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+        pool: &mut FramePool,
+        frames: &mut Vec<Frame>,
+        out: &mut OutboundBurst,
+        classified: impl FnOnce(),
+    ) {
         self.now_ns = now_ns;
         let mut departing = std::mem::take(&mut self.departing);
         self.glance_outbound(frames, &mut departing);
+        classified();
         let mut context = Context { random, pool, out };
         // Where hops are counted, every packet changes before it is protected.
         let may_be_plain = !self.config.decrement_ttl;

@@ -67,12 +67,12 @@ pub fn blocks(
     let laps = laps(&mut rig, burst, until)?;
     let stamp_ns = rig.stamp_ns;
     let of = |name, read: fn(&Lap) -> f64, stamps: f64| {
-        let whole = median(laps.iter().map(read).collect());
-        Block { name, ns: (whole - stamps * stamp_ns).max(0.0) / burst as f64 }
+        Block::of(name, laps.iter().map(read).collect(), stamps * stamp_ns, burst)
     };
     let blocks = vec![
         of(BlockName::Receive, |lap| lap.receive, 1.0),
-        of(BlockName::ClassifyAndPrepare, |lap| lap.take_in, 1.0),
+        of(BlockName::Classify, |lap| lap.classify, 1.0),
+        of(BlockName::Prepare, |lap| lap.prepare, 1.0),
         of(BlockName::Crypto, |lap| lap.crypto, 0.0),
         of(BlockName::WindowAndFinish, |lap| lap.pump, 1.0),
         of(BlockName::Transmit, |lap| lap.transmit, 1.0),
@@ -92,6 +92,8 @@ pub fn blocks(
 pub struct Turnaround {
     /// Bytes of plaintext packets, and what one of them takes alone, in ns.
     pub points: Vec<(u16, f64)>,
+    /// Packets of which each point is the median; of the point that has fewest.
+    pub packets: usize,
     /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's ∆s over ∆t); nothing where longer packets do
     /// not take longer.
     pub slope_mbps: Option<f64>,
@@ -121,14 +123,15 @@ pub fn turnaround(
 ) -> Result<Turnaround, MeasureError> {
     const BITS_PER_BYTE_IN_MBPS: f64 = 8e3;
     let service = Service::Ipsec(proposal.to_owned());
-    let mut points = Vec::new();
+    let (mut points, mut packets) = (Vec::new(), BURSTS);
     for length in lengths {
         let laps = laps(&mut Rig::new(&service, Lengths::All(*length))?, 1, until)?;
+        packets = packets.min(laps.len());
         points.push((*length, median(laps.iter().map(|lap| lap.crypto).collect()).max(0.0)));
     }
     let ns = slope(&points);
     let slope_mbps = (ns > 0.0).then(|| BITS_PER_BYTE_IN_MBPS / ns);
-    Ok(Turnaround { points, slope_mbps, calibrated_mbps: calibrated(proposal)? })
+    Ok(Turnaround { points, packets, slope_mbps, calibrated_mbps: calibrated(proposal)? })
 }
 
 fn calibrated(proposal: &str) -> Result<Option<f64>, MeasureError> {
@@ -200,9 +203,13 @@ mod tests {
         let service = Service::Ipsec("aes128-sha1".to_owned());
         let short = blocks(&service, Lengths::All(64), 16, None).expect("loopback");
         let long = blocks(&service, Lengths::All(1450), 16, None).expect("loopback");
-        for name in
-            [BlockName::Receive, BlockName::ClassifyAndPrepare, BlockName::Crypto, BlockName::Transmit]
-        {
+        for name in [
+            BlockName::Receive,
+            BlockName::Classify,
+            BlockName::Prepare,
+            BlockName::Crypto,
+            BlockName::Transmit,
+        ] {
             assert!(short.of(name) > 0.0, "{name:?}: {short:?}");
         }
         assert!(long.of(BlockName::Crypto) > short.of(BlockName::Crypto), "{short:?} {long:?}");

@@ -46,7 +46,8 @@ pub(super) struct Rig {
 #[derive(Clone, Copy)]
 pub(super) struct Lap {
     pub(super) receive: f64,
-    pub(super) take_in: f64,
+    pub(super) classify: f64,
+    pub(super) prepare: f64,
     pub(super) crypto: f64,
     pub(super) pump: f64,
     pub(super) transmit: f64,
@@ -113,7 +114,8 @@ impl Rig {
         let received = self.inside.receive(self.pipeline.pool_mut(), burst, &mut self.frames)?;
         let taken = Instant::now();
         self.pipeline.begin_round();
-        self.pipeline.outbound(&mut self.frames);
+        let mut classified = taken;
+        self.pipeline.outbound_noting(&mut self.frames, || classified = Instant::now());
         let prepared = Instant::now();
         let prepared_crypto = self.crypto_ns();
         let pumping = Instant::now();
@@ -151,7 +153,8 @@ impl Rig {
         let in_pump = crypto_after - prepared_crypto;
         Ok(Some(Lap {
             receive: ns(began, taken),
-            take_in: ns(taken, prepared) - in_place,
+            classify: ns(taken, classified),
+            prepare: ns(classified, prepared) - in_place,
             crypto: in_place + in_pump,
             pump: ns(pumping, pumped) - in_pump,
             transmit: ns(sending, sent),
