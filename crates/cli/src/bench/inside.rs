@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_measure::{
-    Blocks, Busy, Lengths, Machine, MeasureError, Placement, Service, Turnaround, blocks, turnaround,
-    utilisation,
+    Block, BlockName, Blocks, Busy, Lengths, Machine, MeasureError, Placement, Service, Turnaround, blocks,
+    turnaround, utilisation,
 };
 use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
@@ -125,13 +125,15 @@ fn print(told: &Told) {
     print_machine(&told.machine);
     println!("One worker between two wires of system calls (UDP on loopback), packets that it sends out.");
     for (name, inside) in &told.services {
-        println!("\n{name}: time of a packet by functional block, in ns; bursts of {BURST}, medians");
+        println!(
+            "\n{name}: time of a packet by functional block, in ns; bursts of {BURST}, medians and, in brackets, quartiles"
+        );
         let Some(first) = inside.blocks.first() else { continue };
         let mut columns: Vec<Column<'_, Blocks>> =
             vec![word("bytes", |blocks: &Blocks| blocks.lengths.to_string())];
         columns.extend(first.blocks.iter().map(|block| {
             let name = block.name;
-            number(name.words(), move |blocks: &Blocks| format!("{:.0}", blocks.of(name)))
+            number(name.words(), move |blocks: &Blocks| spread(blocks, name))
         }));
         columns.push(number("all", |blocks: &Blocks| format!("{:.0}", blocks.sum_ns())));
         columns.push(number("n", |blocks: &Blocks| blocks.bursts.to_string()));
@@ -148,6 +150,21 @@ fn print(told: &Told) {
         println!();
         inside.verdicts.iter().for_each(|verdict| println!("{verdict}"));
     }
+}
+
+/// A block's median, with its quartiles.
+fn spread(blocks: &Blocks, name: BlockName) -> String {
+    let block = blocks.blocks.iter().find(|block| block.name == name);
+    block.map_or_else(String::new, |Block { ns, quartiles_ns: (low, high), .. }| {
+        format!("{ns:.0} ({low:.0}–{high:.0})")
+    })
+}
+
+/// How many bursts the medians are of: the fewest and the most of any length.
+fn bursts<'a>(all: impl Iterator<Item = &'a Blocks> + Clone) -> String {
+    let fewest = all.clone().map(|blocks| blocks.bursts).min().unwrap_or(0);
+    let most = all.map(|blocks| blocks.bursts).max().unwrap_or(0);
+    if fewest == most { format!("n = {most}") } else { format!("n = {fewest} to {most}") }
 }
 
 fn print_memory(inside: &Inside) {
@@ -189,7 +206,11 @@ fn print_utilisation(inside: &Inside) {
 
 fn print_turnaround(turnaround: &Turnaround) {
     let points = turnaround.points.iter().map(|(length, ns)| format!("{length} bytes {ns:.0} ns"));
-    println!("\nCryptography of a packet that comes alone: {}", points.collect::<Vec<_>>().join(", "));
+    println!(
+        "\nCryptography of a packet that comes alone, medians of at least {} packets: {}",
+        turnaround.packets,
+        points.collect::<Vec<_>>().join(", ")
+    );
     let calibrated = turnaround
         .calibrated_mbps
         .map_or_else(String::new, |mbps| format!("; by calibration, {mbps:.0} Mbit/s"));
@@ -215,7 +236,10 @@ fn page(told: &Told) -> Page<'_> {
         facts: vec![
             "One worker between two wires of system calls (UDP on loopback); packets that it sends out, lengths of plaintext IP packets."
                 .to_owned(),
-            format!("Blocks: medians over some 2,000 bursts of {BURST} packets, without what the stamps take."),
+            format!(
+                "Blocks: medians over bursts of {BURST} packets, {}, without what the stamps take.",
+                bursts(told.services.values().flat_map(|inside| &inside.blocks))
+            ),
         ],
         figures,
         verdicts,
@@ -233,7 +257,7 @@ fn busy_figures(name: &str, inside: &Inside) -> [(Drawing, String); 2] {
         inside.utilisation.iter().map(of).collect()
     };
     let load = Drawing {
-        number: 12,
+        number: Some(12),
         title: format!("The worker's utilisation by load: {name}"),
         x: "load / 1000 packets a second",
         y: "utilisation / %",
@@ -241,14 +265,14 @@ fn busy_figures(name: &str, inside: &Inside) -> [(Drawing, String); 2] {
         series: series(|busy| (busy.packets_per_second / 1e3, busy.utilisation * 100.0)),
     };
     let success = Drawing {
-        number: 13,
+        number: Some(13),
         title: format!("Packets that arrive by the worker's utilisation: {name}"),
         x: "utilisation / %",
         y: "packets that arrive / %",
         form: DrawingForm::Curves,
         series: series(|busy| (busy.utilisation * 100.0, busy.success * 100.0)),
     };
-    let note = "A worker is busy in rounds that moved something; what it waits for in system calls is in it."
+    let note = "A worker is busy in rounds that moved something; what it waits for in system calls is in it. n = 1 trial a point."
         .to_owned();
     [(load, note.clone()), (success, note)]
 }
@@ -261,14 +285,26 @@ fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
         (block.name.words().to_owned(), points.collect())
     });
     let drawing = Drawing {
-        number: 15,
+        number: Some(15),
         title: format!("A packet's time by functional block: {name}"),
         x: "packet length / bytes",
         y: "time / ns",
         form: DrawingForm::Stacks(names),
         series: series.collect(),
     };
-    (drawing, "From the bottom in the order of a packet.".to_owned())
+    let spreads = inside.blocks.iter().map(|blocks| {
+        let each = blocks
+            .blocks
+            .iter()
+            .map(|block| format!("{} {}", block.name.words(), spread(blocks, block.name)));
+        format!("{} bytes: {}", blocks.lengths, each.collect::<Vec<_>>().join(", "))
+    });
+    let note = format!(
+        "From the bottom in the order of a packet; {}. Medians in ns, with quartiles: {}.",
+        bursts(inside.blocks.iter()),
+        spreads.collect::<Vec<_>>().join("; ")
+    );
+    (drawing, note)
 }
 
 fn turnaround_figure(told: &Told) -> (Drawing, String) {
@@ -278,12 +314,14 @@ fn turnaround_figure(told: &Told) -> (Drawing, String) {
         Some((name.clone(), points.collect()))
     };
     let drawing = Drawing {
-        number: 14,
+        number: Some(14),
         title: "Turnaround of cryptography for a packet that comes alone".to_owned(),
         x: "packet length / bytes",
         y: "time / us",
         form: DrawingForm::Curves,
         series: told.services.iter().filter_map(of).collect(),
     };
-    (drawing, "The slope is the engine's rate.".to_owned())
+    let packets = told.services.values().filter_map(|inside| Some(inside.turnaround.as_ref()?.packets)).min();
+    let note = packets.map_or_else(String::new, |n| format!(" Medians, n at least {n} packets."));
+    (drawing, format!("The slope is the engine's rate.{note}"))
 }

@@ -5,6 +5,7 @@ mod budget;
 mod inside;
 mod page;
 mod schemes;
+mod shape;
 mod throughput;
 mod throughput_text;
 

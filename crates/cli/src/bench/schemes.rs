@@ -12,6 +12,7 @@ use serde::Serialize;
 use super::args::SchemesArgs;
 use super::budget::Budget;
 use super::page::Page;
+use super::shape::{Compared, sentence};
 use super::{failure, print_machine};
 use crate::Failure;
 use crate::progress::Progress;
@@ -62,6 +63,8 @@ struct Told {
     real: BTreeMap<String, Vec<Measured>>,
     /// The same of the simulated IXP425, in Mbit/s without loss, by service, scheme and length.
     simulated: Simulated,
+    /// Where both have the same shape and where not, by service.
+    shapes: BTreeMap<&'static str, String>,
 }
 
 /// Variants of the platform `ixp425` for each scheme, with 3DES.
@@ -102,6 +105,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
     progress.say("the simulated IXP425");
     let simulated = simulated(&args.lengths, &services)?;
     drop(progress);
+    let shapes = shapes(&real, &simulated, args.resolution);
     let told = Told {
         machine: Machine::here(),
         has_cores_apart: placement.has_cores_apart(),
@@ -111,6 +115,7 @@ pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
         resolution: args.resolution,
         real,
         simulated,
+        shapes,
     };
     page(&told, &args.lengths).write(args.html.as_deref())?;
     if args.json {
@@ -203,6 +208,39 @@ fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> Result<Simu
     Ok(all)
 }
 
+/// Compares what each scheme brings here with what it brings to the simulated gateway, where both were found.
+fn shapes(
+    real: &BTreeMap<String, Vec<Measured>>,
+    simulated: &Simulated,
+    resolution: f64,
+) -> BTreeMap<&'static str, String> {
+    // Each of two rates is known within the resolution.
+    let tolerance = 2.0 * resolution;
+    let of = |service: &'static str, by_scheme: &ByScheme| {
+        let schemes = real.get(service)?;
+        let settled = |scheme: &str, length: u16| {
+            let lengths = Lengths::All(length);
+            let measured = schemes.iter().find(|measured| measured.off == scheme)?;
+            let rate = measured.mbps(lengths)?;
+            measured.mark(lengths).is_empty().then_some(rate)
+        };
+        let base = by_scheme.get("none")?;
+        let elsewhere = SIMULATED.iter().map(|(scheme, _)| *scheme).filter(|scheme| *scheme != "none");
+        let points = elsewhere.filter_map(|scheme| Some((scheme, by_scheme.get(scheme)?)));
+        let compared = points.flat_map(|(scheme, points)| {
+            points.iter().zip(base).filter(|(_, (_, without))| *without > 0.0).map(
+                move |((length, mbps), (_, without))| {
+                    let here = settled(scheme, *length)
+                        .and_then(|rate| Some(rate / settled("none", *length).filter(|base| *base > 0.0)?));
+                    Compared { scheme, length: *length, here, there: mbps / without }
+                },
+            )
+        });
+        Some((service, sentence(&compared.collect::<Vec<_>>(), tolerance)))
+    };
+    simulated.iter().filter_map(|(&service, by_scheme)| of(service, by_scheme)).collect()
+}
+
 fn print(told: &Told, lengths: &[Lengths]) {
     print_machine(&told.machine);
     println!(
@@ -229,6 +267,9 @@ fn print(told: &Told, lengths: &[Lengths]) {
         if let Some(simulated) = told.simulated.get(service.as_str()) {
             println!("\nThe same of the simulated IXP425:");
             print_simulated(simulated, lengths);
+            if let Some(shape) = told.shapes.get(service.as_str()) {
+                println!("{shape}");
+            }
         }
     }
 }
@@ -280,17 +321,18 @@ fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {
     println!("{}", table_of(&columns, &rows, None));
 }
 
-/// The paper's number of a service's figure; those that it has not follow.
-fn figure_number(service: &str) -> u32 {
+/// The paper's number of a service's figure. It has no other ciphers, and its figure 11 compares the two interfaces at which packets
+/// come, of which only one has the coprocessor behind it: the two wires here are alike.
+fn figure_number(service: &str) -> Option<u32> {
     match service {
-        "forwarding" => 8,
-        "des-sha1" => 9,
-        "3des-sha1" => 10,
-        _ => 11,
+        "forwarding" => Some(8),
+        "des-sha1" => Some(9),
+        "3des-sha1" => Some(10),
+        _ => None,
     }
 }
 
-/// Figures 8 to 10 of the paper and those of other ciphers, each with the simulated one behind it.
+/// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the simulated one behind it.
 fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
     let mut figures = Vec::new();
     for (service, schemes) in &told.real {
@@ -337,6 +379,6 @@ fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
             cores.to_owned(),
         ],
         figures,
-        verdicts: Vec::new(),
+        verdicts: told.shapes.iter().map(|(service, shape)| format!("{service}: {shape}")).collect(),
     }
 }

@@ -158,7 +158,7 @@ fn page(told: &Told) -> Page<'_> {
         ("PDR".to_owned(), by_length(&|report| mbps(report.pdr.packets_per_second, report))),
     ];
     let bars = |number, title: &str, y, series| Drawing {
-        number,
+        number: Some(number),
         title: title.to_owned(),
         x: "packet length / bytes",
         y,
@@ -170,7 +170,7 @@ fn page(told: &Told) -> Page<'_> {
         (report.lengths.to_string(), points.collect())
     });
     let loss = Drawing {
-        number: 2,
+        number: Some(2),
         title: "Loss against load".to_owned(),
         x: "load / 1000 packets a second",
         y: "lost / %",
@@ -184,7 +184,7 @@ fn page(told: &Told) -> Page<'_> {
         ("p50".to_owned(), latency(|latency| latency.p50_us)),
         ("p99".to_owned(), latency(|latency| latency.p99_us)),
     ];
-    let note = format!("The last of {} rounds, each way.", told.rounds.len());
+    let note = format!("The last of n = {} rounds, each way.", told.rounds.len());
     Page {
         title: "Throughput, latency and loss",
         machine: &told.machine,

@@ -55,7 +55,7 @@ fn drawing(sweep: &Sweep) -> Drawing {
         }
     }
     Drawing {
-        number: 1,
+        number: Some(1),
         title: "Uncompressed HDTV without loss".to_owned(),
         x: "MTU / bytes",
         y: "video / Mbit/s",

@@ -26,9 +26,31 @@ const GROUP: f64 = 0.84;
 const KEY_SAMPLE: usize = 54;
 const KEY_LETTER: usize = 7;
 
+/// What is drawn under a heading.
+pub(super) struct Headed<'a> {
+    pub(super) heading: String,
+    pub(super) body: &'a Body,
+}
+
+impl Chart {
+    fn headed(&self) -> Headed<'_> {
+        Headed { heading: format!("Figure {}. {}", self.number, self.title), body: &self.body }
+    }
+}
+
 impl Picture for Chart {
     fn size(&self) -> (u32, u32) {
-        let Body::Plot(plot) = &self.body else { return SIZE };
+        self.headed().size()
+    }
+
+    fn draw<B: DrawingBackend>(&self, backend: B, scale: u32) -> Drawn {
+        self.headed().draw(backend, scale)
+    }
+}
+
+impl Picture for Headed<'_> {
+    fn size(&self) -> (u32, u32) {
+        let Body::Plot(plot) = self.body else { return SIZE };
         let key: usize =
             plot.series.iter().map(|series| KEY_SAMPLE + KEY_LETTER * series.name.chars().count()).sum();
         (SIZE.0.max(key as u32), SIZE.1)
@@ -39,11 +61,10 @@ impl Picture for Chart {
         root.fill(&WHITE).map_err(said)?;
         let (width, height) = root.dim_in_pixel();
         let scaled = |pixels: u32| (pixels * scale) as i32;
-        let heading = format!("Figure {}. {}", self.number, self.title);
         let style = text_style(13 * scale).pos(Pos::new(HPos::Center, VPos::Center));
-        root.draw(&Text::new(heading, (width as i32 / 2, scaled(16)), style)).map_err(said)?;
+        root.draw(&Text::new(self.heading.as_str(), (width as i32 / 2, scaled(16)), style)).map_err(said)?;
         let (_, rest) = root.split_vertically(scaled(30));
-        match &self.body {
+        match self.body {
             Body::Boxes(table) => boxes(&rest, table, scale)?,
             Body::Plot(plot) => {
                 let (area, key) = rest.split_vertically(height as i32 - scaled(60));
@@ -56,6 +77,11 @@ impl Picture for Chart {
         }
         root.present().map_err(said)
     }
+}
+
+/// An axis's end: no percentage is above 100.
+pub(super) fn axis_end(quantity: &str, airy: f64) -> f64 {
+    if quantity.ends_with("/ %") { airy.min(100.0) } else { airy }
 }
 
 fn marks<B: DrawingBackend>(chart: &Axed<'_, B>, series: &Curve, look: Look, scale: u32) -> Drawn {
@@ -76,7 +102,7 @@ fn curves<B: DrawingBackend>(
         x_name: plot.x,
         x_labels: 9,
         x_label: &|x| format!("{x:.0}"),
-        top: ceiling(most),
+        top: axis_end(plot.y, ceiling(most)),
         y_name: plot.y,
     };
     let mut chart = chart(area, &axes, scale)?;

@@ -1,6 +1,7 @@
 //! Figures of what was measured, drawn as those of the papers are.
 
-use super::chart::{Body, Chart, Curve, Plot, PlotForm};
+use super::chart::{Body, Curve, Plot, PlotForm};
+use super::chart_draw::{Headed, axis_end};
 use super::draw::svg;
 
 /// How a figure is drawn.
@@ -17,8 +18,8 @@ pub enum DrawingForm {
 /// A figure as numbers.
 #[derive(Clone, Debug)]
 pub struct Drawing {
-    /// Its number.
-    pub number: u32,
+    /// Its number; none where the paper whose figures are numbered has none like it.
+    pub number: Option<u32>,
     /// What it shows.
     pub title: String,
     /// Quantity and unit.
@@ -39,14 +40,16 @@ impl Drawing {
     pub fn svg(&self) -> Result<String, String> {
         let xs = self.series.iter().flat_map(|(_, points)| points).map(|(x, _)| *x);
         let form = match &self.form {
-            DrawingForm::Curves => PlotForm::Curves(xs.fold(0.0, f64::max) * 1.05),
+            DrawingForm::Curves => PlotForm::Curves(axis_end(self.x, xs.fold(0.0, f64::max) * 1.05)),
             DrawingForm::Groups(names) => PlotForm::Groups(names.clone()),
             DrawingForm::Stacks(names) => PlotForm::Stacks(names.clone()),
         };
         let series = self.series.iter().map(|(name, points)| Curve::new(name, points.iter().copied()));
         let plot = Plot { x: self.x, y: self.y, form, series: series.collect() };
-        let (title, note) = (self.title.clone(), String::new());
-        svg(&Chart { number: self.number, title, note, body: Body::Plot(plot) })
+        let heading = self
+            .number
+            .map_or_else(|| self.title.clone(), |number| format!("Figure {number}. {}", self.title));
+        svg(&Headed { heading, body: &Body::Plot(plot) })
     }
 }
 
@@ -59,7 +62,7 @@ mod tests {
         let names = vec!["64".to_owned(), "1450".to_owned()];
         for form in [DrawingForm::Curves, DrawingForm::Groups(names.clone()), DrawingForm::Stacks(names)] {
             let drawing = Drawing {
-                number: 8,
+                number: Some(8),
                 title: "Forwarding".to_owned(),
                 x: "packet length / bytes",
                 y: "throughput / Mbit/s",
@@ -73,6 +76,14 @@ mod tests {
             for said in ["<svg", "Figure 8. Forwarding", "packet I/O", "throughput / Mbit/s"] {
                 assert!(svg.contains(said), "{said}");
             }
+            let svg = Drawing { number: None, ..drawing }.svg().expect("it is drawn");
+            assert!(!svg.contains("Figure") && svg.contains("Forwarding"), "one without a number");
         }
+    }
+
+    #[test]
+    fn axes_of_percentages_end_at_100() {
+        assert_eq!((axis_end("utilisation / %", 120.0), axis_end("lost / %", 3.0)), (100.0, 3.0));
+        assert_eq!(axis_end("time / ns", 120.0), 120.0);
     }
 }
