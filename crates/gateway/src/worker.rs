@@ -209,6 +209,9 @@ impl Worker {
         let input = if more { Input::More } else { Input::Paused };
         moved |= self.pipeline.pump(if read { input } else { Input::Ended });
         moved |= self.send()?;
+        if moved {
+            self.look_into_rings();
+        }
         self.tick(now_ns);
         self.idle_rounds = if moved { 0 } else { self.idle_rounds.saturating_add(1) };
         Ok(moved)
@@ -245,6 +248,15 @@ impl Worker {
             self.pipeline.inbound(inbound);
         }
         taken > 0
+    }
+
+    /// Finds what has come meanwhile as far as no system call is needed for it, so that the worker goes on without one.
+    fn look_into_rings(&mut self) {
+        for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
+            for (at, _) in ports.iter().enumerate().filter(|(_, port)| port.has_input()) {
+                self.watch.set_ready(side, at, true);
+            }
+        }
     }
 
     fn read(&mut self, now_ns: u64, side: Side, port: usize) -> Result<usize, PortError> {

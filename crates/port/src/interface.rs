@@ -121,6 +121,11 @@ pub trait Port: Send {
         false
     }
 
+    /// Whether `receive` would bring packets, as far as that can be told without a system call: from a ring that the kernel fills.
+    fn has_input(&self) -> bool {
+        false
+    }
+
     /// What it has counted.
     fn counters(&self) -> PortCounters;
 

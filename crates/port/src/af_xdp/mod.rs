@@ -110,6 +110,10 @@ impl Port for AfXdp {
         self.attachment.networks.set(networks)
     }
 
+    fn has_input(&self) -> bool {
+        self.socket.has_received()
+    }
+
     fn has_waiting(&self) -> bool {
         self.link.has_waiting()
     }

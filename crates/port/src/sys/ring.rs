@@ -89,6 +89,11 @@ impl<T: Copy> Ring<T> {
         self.word(self.producer).store(self.own, Ordering::Release);
     }
 
+    /// Whether there is an entry to take.
+    pub(super) fn is_filled(&self) -> bool {
+        self.word(self.producer).load(Ordering::Relaxed) != self.own
+    }
+
     /// How many entries can be taken.
     pub(super) fn filled(&mut self) -> u32 {
         // Acquire: the entries were written before.

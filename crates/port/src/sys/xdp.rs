@@ -87,6 +87,11 @@ impl XdpSocket {
         self.is_zero_copy
     }
 
+    /// Whether a received frame is at hand.
+    pub(crate) fn has_received(&self) -> bool {
+        self.receive.is_filled()
+    }
+
     /// Appends up to `limit` received frames, each with what the interface received from its first byte on; the number of system calls.
     pub(crate) fn receive(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) -> u64 {
         let count = self.receive.filled().min(u32::try_from(limit).unwrap_or(u32::MAX));
