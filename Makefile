@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -162,6 +162,11 @@ bench-peers: $(CONVOY) ## convoy beside other userspace VPNs, in turns: throughp
 bench-windows: $(CONVOY) ## what the window saves in system calls: packets a call and CPU, by 64-byte UDP, IMIX and TCP (root)
 	@scripts/install.sh peers sampling
 	python3 bench/peers/windows.py --convoy $(CONVOY)
+
+bench-xdp: $(CONVOY) ## a gateway at AF_XDP ports on both sides beside a program that only moves frames: CPU a packet (root)
+	@scripts/install.sh xdp
+	python3 bench/xdp/xdp.py $(CONVOY) --rate 200000
+	python3 bench/xdp/xdp.py $(CONVOY)
 
 bench-waits: $(CONVOY) ## CPU a packet at 40,000 packets a second by the time for which packets are gathered, and the latency that it costs (root)
 	@scripts/install.sh peers

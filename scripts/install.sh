@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|hdtv|peers|secgw|bench|instructions|sampling|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
@@ -20,6 +20,7 @@ declare -A needs=(
   [fuzz]="clang:clang editcap:wireshark-common /usr/share/doc/libclang-rt-dev:libclang-rt-dev"
   [peers]="cc:gcc ip:iproute2 iperf3:iperf3 ping:iputils-ping taskset:util-linux openssl:openssl /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins"
+  [xdp]="cc:gcc /usr/include/stdio.h:libc6-dev ip:iproute2 taskset:util-linux ethtool:ethtool nft:nftables python3:python3"
   [secgw]="cc:gcc make:make pkg-config:pkg-config python3:python3 taskset:util-linux stdbuf:coreutils xz:xz-utils /usr/include/dpdk/rte_ethdev.h:libdpdk-dev
     /usr/share/doc/librte-meta-net:librte-meta-net /usr/share/doc/librte-meta-crypto:librte-meta-crypto"
   [bench]="g++:g++ /usr/include/systemc:libsystemc-dev python3:python3"
@@ -35,6 +36,7 @@ declare -A wants=(
   [charon]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
+  [xdp]=""
   [bench]=""
   [instructions]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [sampling]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
