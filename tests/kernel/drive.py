@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import socketserver
+import struct
 import subprocess
 import sys
 import threading
@@ -21,6 +22,8 @@ import matrix
 
 FILE_BYTES = 200_000
 DISCARD_PORT = 9
+# <linux/icmp.h> and <linux/icmpv6.h>: a set bit keeps that type from the socket.
+SOL_RAW, ICMP_FILTER, ICMPV6_FILTER = 255, 1, 1
 BOOT_SECONDS, WAIT_SECONDS, RUN_SECONDS = 60, 10, 240
 
 
@@ -128,6 +131,13 @@ def ping(source, destination, sequence, body):
     total = 0 if is_v6 else checksum(bytes([request, 0, 0, 0]) + rest)
     with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
         raw.settimeout(WAIT_SECONDS)
+        # Requests of the guest, which come meanwhile, would fill the buffer.
+        if is_v6:
+            kept_out = [0xFFFFFFFF] * 8
+            kept_out[reply // 32] &= ~(1 << reply % 32)
+            raw.setsockopt(protocol, ICMPV6_FILTER, struct.pack("8I", *kept_out))
+        else:
+            raw.setsockopt(SOL_RAW, ICMP_FILTER, struct.pack("I", 0xFFFFFFFF & ~(1 << reply)))
         raw.bind((source, 0))
         raw.connect((destination, 0))
         raw.send(bytes([request, 0]) + total.to_bytes(2, "big") + rest)

@@ -3,9 +3,9 @@
 // usage: probe LIST FILE: what comes by TCP must be FILE
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/icmp.h>
 #include <netinet/icmp6.h>
 #include <netinet/ip.h>
-#include <netinet/ip_icmp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,6 +58,20 @@ static int open_pair(int type, int protocol, const char *from, const char *to, u
   return fd;
 }
 
+// Has the kernel keep all but answers from a raw socket. Requests of the other side, which come meanwhile, would fill its buffer, and the
+// answer would find no room; those that came before are taken out.
+static int only_answers(int fd, int is_v6) {
+  struct icmp6_filter v6;
+  uint32_t all_but_answers = ~(UINT32_C(1) << ICMP_ECHOREPLY);
+  ICMP6_FILTER_SETBLOCKALL(&v6);
+  ICMP6_FILTER_SETPASS(ICMP6_ECHO_REPLY, &v6);
+  int is_bad = is_v6 ? setsockopt(fd, IPPROTO_ICMPV6, ICMP6_FILTER, &v6, sizeof v6)
+                     : setsockopt(fd, SOL_RAW, ICMP_FILTER, &all_but_answers, sizeof all_but_answers);
+  while (!is_bad && recv(fd, buffer, sizeof buffer, MSG_DONTWAIT) >= 0) {
+  }
+  return is_bad;
+}
+
 // An echo request and its answer, compared byte for byte; 0 if it came.
 static int ping(const char *from, const char *to, size_t size) {
   static uint16_t sequence;
@@ -65,6 +79,7 @@ static int ping(const char *from, const char *to, size_t size) {
   int fd = open_pair(SOCK_RAW, is_v6 ? IPPROTO_ICMPV6 : IPPROTO_ICMP, from, to, 0);
   unsigned char request[8 + size];
   if (fd < 0) return -1;
+  if (only_answers(fd, is_v6)) return close(fd), -1;
   for (size_t i = 0; i < size; i++) request[8 + i] = expected[(sequence * 97 + i) % expected_len];
   memset(request, 0, 8);
   request[0] = is_v6 ? ICMP6_ECHO_REQUEST : ICMP_ECHO;
