@@ -168,9 +168,10 @@ bench-xdp: $(CONVOY) ## a gateway at AF_XDP ports on both sides beside a program
 	python3 bench/xdp/xdp.py $(CONVOY) --rate 200000
 	python3 bench/xdp/xdp.py $(CONVOY)
 
-bench-waits: $(CONVOY) ## CPU a packet at 40,000 packets a second by the time for which packets are gathered, and the latency that it costs (root)
+bench-waits: $(CONVOY) ## CPU a packet at 40,000 packets a second by the time for which packets are gathered, the latency that it costs, and the system calls (root)
 	@scripts/install.sh peers
 	python3 bench/peers/waits.py --convoy $(CONVOY)
+	python3 bench/peers/calls.py --convoy $(CONVOY)
 
 bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, in turns: cycles per packet; JSON in target/bench
 	@scripts/install.sh secgw

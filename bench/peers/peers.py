@@ -44,6 +44,7 @@ STEP_SECONDS = 27
 MEASURES = {
     "tcp1_gbit": "TCP, one flow, Gbit/s",
     "tcp1_ns_byte": "CPU of both, ns/B",
+    "tcp1_bound_gbit": "TCP, one flow, if the gateways' own code took no time, Gbit/s",
     "tcp8_gbit": "TCP, eight flows, Gbit/s",
     "udp_kpps": "64-byte UDP, kpps",
     "udp_us_packet": "CPU of both at that rate, us/packet",
@@ -78,19 +79,24 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     return {name: every[name] for name in wanted}
 
 
-def tcp(sites: Sites, flows: int) -> tuple[float, float]:
-    """Gbit/s, and ns of CPU a byte."""
+def tcp(sites: Sites, flows: int) -> tuple[float, float, float]:
+    """Gbit/s, ns of CPU a byte, and what the busier site's core would carry if it had only the kernel's part of that and iperf3 to run, in Gbit/s."""
     server = subprocess.Popen(inside(1, "iperf3", "-s", "-1", "-B", INNER[1]), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         sites.wait("iperf3", lambda: "5201" in run("ip", "netns", "exec", "convoy-peers-b", "ss", "-Hltn"))
-        before = sites.cpu_seconds()
+        before, in_kernel = sites.cpu_seconds(), [sites.kernel_seconds(site) for site in (0, 1)]
         said = run(*inside(0, "iperf3", "-J", "-c", INNER[1], "-B", INNER[0], "-t", str(TCP_SECONDS), "-P", str(flows)))
         spent = sites.cpu_seconds() - before
+        in_kernel = [sites.kernel_seconds(site) - in_kernel[site] for site in (0, 1)]
     finally:
         server.terminate()
         server.wait()
-    received = json.loads(said)["end"]["sum_received"]
-    return received["bits_per_second"] / 1e9, spent * 1e9 / max(received["bytes"], 1)
+    end = json.loads(said)["end"]
+    received, shares = end["sum_received"], end["cpu_utilization_percent"]
+    iperf3 = [shares[which] / 100 * received["seconds"] for which in ("host_total", "remote_total")]
+    busier = max(kernel + own for kernel, own in zip(in_kernel, iperf3))
+    bytes_received = max(received["bytes"], 1)
+    return received["bits_per_second"] / 1e9, spent * 1e9 / bytes_received, bytes_received * 8 / busier / 1e9
 
 
 def udp(
@@ -140,8 +146,8 @@ def measure(kind, folder: pathlib.Path, blast: str) -> dict[str, float]:
         before = sites.cpu_seconds()
         time.sleep(1)
         values = {"idle_percent": (sites.cpu_seconds() - before) * 100}
-        values["tcp1_gbit"], values["tcp1_ns_byte"] = tcp(sites, 1)
-        values["tcp8_gbit"], _ = tcp(sites, 8)
+        values["tcp1_gbit"], values["tcp1_ns_byte"], values["tcp1_bound_gbit"] = tcp(sites, 1)
+        values["tcp8_gbit"], *_ = tcp(sites, 8)
         values["udp_kpps"], values["udp_us_packet"] = highest_rate(sites, blast)
         _, _, values["steady_us_packet"] = udp(sites, blast, STEADY_RATE)
         values["resident_mb"] = sites.resident_mb()

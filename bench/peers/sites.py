@@ -13,6 +13,7 @@ OUTER = ("192.0.2.1", "192.0.2.2")
 INNER = ("10.1.0.1", "10.2.0.1")
 # The veth between them.
 LINKS = ("va", "vb")
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def run(*command: str, check: bool = True) -> str:
@@ -71,9 +72,10 @@ class Sites:
         command = inside(0, "ping", "-c", "1", "-W", "1", "-I", INNER[0], INNER[1])
         return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
-    def processes(self) -> list[int]:
-        """Those of the gateways, and their children."""
-        found, queue = [], [gateway.pid for gateway in self.gateways]
+    def processes(self, site: int | None = None) -> list[int]:
+        """Those of the gateways, or of one site's, and their children."""
+        gateways = self.gateways if site is None else self.gateways[site : site + 1]
+        found, queue = [], [gateway.pid for gateway in gateways]
         while queue:
             process = queue.pop()
             found.append(process)
@@ -88,6 +90,13 @@ class Sites:
             for path in pathlib.Path(f"/proc/{process}/task").glob("*/schedstat"):
                 total += int(path.read_text().split()[0])
         return total / 1e9
+
+    def kernel_seconds(self, site: int) -> float:
+        """What one site's gateway has run in the kernel."""
+        total = 0
+        for process in self.processes(site):
+            total += int(pathlib.Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[12])
+        return total / TICKS
 
     def resident_mb(self) -> float:
         """Of one gateway, on average, in megabytes."""

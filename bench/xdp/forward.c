@@ -1,6 +1,6 @@
 // The floor under a gateway at AF_XDP ports: every IPv4 frame of one interface leaves by the other as it came, and back, by one thread, without a
-// look at it, in copy mode from one packet memory for both. It sleeps while nothing comes.
-// usage: forward INTERFACE INTERFACE generic|native
+// look at it, in copy mode from one packet memory for both. It sleeps while nothing comes; after frames came, it lets more gather for so many us first.
+// usage: forward INTERFACE INTERFACE generic|native MICROSECONDS
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/bpf.h>
@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { FRAMES = 8192, FRAME_BYTES = 2048, DESCRIPTORS = 2048, BURST = 32, SIDES = 2 };
@@ -144,7 +146,9 @@ static int forward(struct side *from, struct side *to) {
 }
 
 int main(int count, char **words) {
-    if (count != 4) return fprintf(stderr, "usage: forward INTERFACE INTERFACE generic|native\n"), 2;
+    if (count != 5) return fprintf(stderr, "usage: forward INTERFACE INTERFACE generic|native MICROSECONDS\n"), 2;
+    struct timespec gather = {0, atol(words[4]) * 1000};
+    must(prctl(PR_SET_TIMERSLACK, 1000), "PR_SET_TIMERSLACK");
     unsigned mode = strcmp(words[3], "native") == 0 ? XDP_FLAGS_DRV_MODE : XDP_FLAGS_SKB_MODE;
     memory = mmap(NULL, (size_t)FRAMES * FRAME_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
     must(memory == MAP_FAILED ? -1 : 0, "mmap");
@@ -158,6 +162,12 @@ int main(int count, char **words) {
     printf("ready\n");
     fflush(stdout);
     struct pollfd waits[SIDES] = {{sides[0].descriptor, POLLIN, 0}, {sides[1].descriptor, POLLIN, 0}};
-    for (;;)
-        if (forward(&sides[0], &sides[1]) + forward(&sides[1], &sides[0]) == 0) must(poll(waits, SIDES, -1), "poll");
+    for (int came = 0;;) {
+        int moved = forward(&sides[0], &sides[1]) + forward(&sides[1], &sides[0]);
+        if (moved == 0 && came && gather.tv_nsec)
+            nanosleep(&gather, NULL);
+        else if (moved == 0)
+            must(poll(waits, SIDES, -1), "poll");
+        came = moved;
+    }
 }

@@ -21,6 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SENDER, GATEWAY, SINK = NAMESPACES = ("convoy-xdp-sender", "convoy-xdp-gateway", "convoy-xdp-sink")
 # Whole IP packets, in bytes, and the UDP payload in them.
 LENGTH, PAYLOAD = 64, 36
+# What a gateway's `moderation_us` is where it gathers packets, and for how long the bare program then does.
+GATHER_US = 50
 TICKS = os.sysconf("SC_CLK_TCK")
 TUNNEL = """
 [[tunnel]]
@@ -92,16 +94,16 @@ def cpu_seconds(process: int) -> float:
 class Subject:
     """What stands in the gateway's place."""
 
-    def __init__(self, name: str, convoy: str, folder: pathlib.Path, sas: int, is_bare: bool = False, mode: str = "generic") -> None:
-        self.name, self.convoy, self.folder, self.sas, self.mode = name, convoy, folder, sas, mode
+    def __init__(self, name: str, convoy: str, folder: pathlib.Path, sas: int, is_bare: bool = False, mode: str = "generic", moderation_us: int = 0) -> None:
+        self.name, self.convoy, self.folder, self.sas, self.mode, self.moderation_us = name, convoy, folder, sas, mode, moderation_us
         self.is_bare = is_bare
         self.results: list[tuple[float, float]] = []
 
     def command(self) -> tuple[str, ...]:
         if self.is_bare:
-            return (str(self.folder / "forward"), "lan0", "wan0", self.mode)
+            return (str(self.folder / "forward"), "lan0", "wan0", self.mode, str(self.moderation_us))
         config = self.folder / "convoy.toml"
-        text = f'[gateway]\ncontrol = "{self.folder}/control.sock"\nstate = "{self.folder}/state"\n'
+        text = f'[gateway]\ncontrol = "{self.folder}/control.sock"\nstate = "{self.folder}/state"\nmoderation_us = {self.moderation_us}\n'
         for port, device, address in (("inside", "lan0", "10.1.0.1"), ("outside", "wan0", "192.0.2.1")):
             text += f'[[port]]\nname = "{port}"\nkind = "af_xdp"\ninterface = "{device}"\naddress = ["{address}"]\n'
         for number in range(self.sas):
@@ -161,19 +163,22 @@ def main() -> None:
         subjects = [
             Subject("frames moved, generic mode", convoy, folder, 0, True),
             Subject("frames moved, native mode", convoy, folder, 0, True, "native"),
+            Subject(f"frames moved, gathered for {GATHER_US} us", convoy, folder, 0, True, moderation_us=GATHER_US),
             Subject("convoy, AES-128-GCM, 1 SA", convoy, folder, 1),
             Subject("convoy, AES-128-GCM, 100 SAs", convoy, folder, 100),
+            Subject(f"convoy, 1 SA, moderation_us = {GATHER_US}", convoy, folder, 1, moderation_us=GATHER_US),
+            Subject(f"convoy, 100 SAs, moderation_us = {GATHER_US}", convoy, folder, 100, moderation_us=GATHER_US),
         ]
         for number in range(chosen.rounds):
             for subject in subjects:
-                print(f"\rround {number + 1} of {chosen.rounds}: {subject.name:32}", end="", file=sys.stderr, flush=True)
+                print(f"\rround {number + 1} of {chosen.rounds}: {subject.name:36}", end="", file=sys.stderr, flush=True)
                 build_link()
                 subject.results.append(subject.measure(chosen.seconds, chosen.rate))
         print(file=sys.stderr)
         remove()
     print(f"{LENGTH}-byte UDP over veth, one way; the gateway on a core of its own; n = {chosen.rounds} rounds of {chosen.seconds:g} s in turns, medians (lowest to highest)\n")
     print("| in the gateway's place | packets a second | CPU, us a packet | times the frames moved |\n| --- | --- | --- | --- |")
-    floors = [subject for subject in subjects if subject.is_bare]
+    floors = [subject for subject in subjects if subject.is_bare and subject.moderation_us == 0]
     for subject in subjects:
         rates, costs = zip(*subject.results)
         floor = statistics.median(cost for _, cost in min(floors, key=lambda bare: statistics.median(cost for _, cost in bare.results)).results)
