@@ -42,12 +42,6 @@ impl Handover {
             CostModel { t_init: self.t_init + self.t_packet * packets as i64 as f64, t_block: self.t_block };
         of_packets.cost(blocks)
     }
-
-    /// The same `slowdown` times.
-    #[inline]
-    pub(crate) fn cost_slowed(&self, packets: u64, blocks: u64, slowdown: f64) -> u64 {
-        (self.cost(packets, blocks) as i64 as f64 * slowdown) as u64
-    }
 }
 
 /// An engine as the scheduler sees it.
@@ -177,13 +171,6 @@ impl CostTable {
     pub(crate) fn handovers(&self, algorithm: u16) -> &[Handover] {
         let start = usize::from(algorithm) * self.engines;
         self.handovers.get(start..start + self.engines).unwrap_or_default()
-    }
-
-    /// How many times as long as calibrated an engine takes for an algorithm; 1 where it takes no longer.
-    #[inline]
-    pub(crate) fn slowdown(&self, engine: usize, algorithm: u16) -> f64 {
-        let at = usize::from(algorithm) * self.engines + engine;
-        self.calibrated.get(at).map_or(1.0, |calibrated| calibrated.ratio.max(1.0))
     }
 
     pub(crate) fn set_t_key(&mut self, engine: usize, algorithm: usize, t_key: f64) {

@@ -68,11 +68,8 @@
 //! To give packets to an engine elsewhere takes the caller's core some time as well: input that is kept, a queue both ways, cache lines that
 //! another core has written. With policy `finishing-time` what [the caller says](Scheduler::set_handover) of that counts
 //! - as part of the finishing time of an engine elsewhere;
-//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it would cost the core more than two thirds of what an
+//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it would cost the core at least half of what an
 //!   engine of its own with room takes for the packets to hand them over: the core is what everything waits for, and would gain nothing.
-//!
-//! Where the core's own engine takes longer than it was calibrated to, the handover counts as many times more: what slows the one down, as packets that
-//! the core's caches do not hold, slows the other down, and is not measured there.
 //!
 //! A [`Dispatch`] tells `w` and `p` without it. Nothing changes where it is not said.
 //!

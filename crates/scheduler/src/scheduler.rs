@@ -248,10 +248,7 @@ impl<T> Scheduler<T> {
         let search = self.search(now, input, group);
         let handovers = self.costs.handovers(group.algorithm);
         let (packets, has_more) = (u64::from(group.packets), input == Input::More);
-        let here = self.costs.capable(group.algorithm).and(self.engines.cpus);
-        let own = here.min_by_key(|engine| search.processing[*engine]);
-        let slowdown = own.map_or(1.0, |engine| self.costs.slowdown(engine, group.algorithm));
-        HandoverSearch { search, handovers, packets, slowdown, has_more }.choose()
+        HandoverSearch { search, handovers, packets, has_more }.choose()
     }
 
     #[inline]

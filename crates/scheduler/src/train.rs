@@ -119,7 +119,7 @@ impl<T> Scheduler<T> {
     /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
     /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller
     /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be,
-    /// and where the handover would cost its core nearly as much.
+    /// and where the handover would cost its core half as much.
     pub fn train_choice(&self, now: u64, burst: &Burst<'_>) -> TrainChoice {
         if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
             return TrainChoice::Schedule;
@@ -152,14 +152,13 @@ impl<T> Scheduler<T> {
         }
         let Some(here) = self.cheapest_here(here, burst) else { return TrainChoice::Schedule };
         let mut elsewhere = among.and(elsewhere);
-        let slowdown = self.slowdown(here.map(|(engine, _)| engine), parts);
         if let (Input::More, Some((_, own))) = (input, here) {
             for engine in elsewhere {
-                let handover = self.handover(engine, parts, packets, slowdown);
+                let handover = self.handover(engine, parts, packets);
                 elsewhere.set(engine, is_worth_it(handover, own));
             }
         }
-        let elsewhere = self.lowest_elsewhere(now, elsewhere, burst, slowdown);
+        let elsewhere = self.lowest_elsewhere(now, elsewhere, burst);
         self.of_both(here, elsewhere, packets, input)
     }
 
@@ -240,27 +239,16 @@ impl<T> Scheduler<T> {
         }
     }
 
-    /// How many times as long as calibrated the engine on the caller's core takes for the first part, and so [a handover](crate#the-handover).
-    fn slowdown(&self, here: Option<usize>, parts: &[TrainPart]) -> f64 {
-        here.zip(parts.first()).map_or(1.0, |(engine, part)| self.costs.slowdown(engine, part.algorithm))
-    }
-
     /// What it costs the core to hand a train to an engine elsewhere: whatever its packets' algorithms, they are handed over alike, so that the first
     /// part's stands for all.
-    fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize, slowdown: f64) -> u64 {
+    fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
         let blocks = parts.iter().map(|part| part.blocks).sum();
-        handovers.get(engine).map_or(0, |handover| handover.cost_slowed(packets as u64, blocks, slowdown))
+        handovers.get(engine).map_or(0, |handover| handover.cost(packets as u64, blocks))
     }
 
     /// The engine of these with room for which the caller's core and it are done first.
-    fn lowest_elsewhere(
-        &self,
-        now: u64,
-        among: EngineMask,
-        burst: &Burst<'_>,
-        slowdown: f64,
-    ) -> Option<Elsewhere> {
+    fn lowest_elsewhere(&self, now: u64, among: EngineMask, burst: &Burst<'_>) -> Option<Elsewhere> {
         let Burst { parts, packets, .. } = *burst;
         let in_time = |engine: &usize| {
             self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
@@ -270,7 +258,7 @@ impl<T> Scheduler<T> {
             engine,
             wait: self.engines.queue(engine).wait(now),
             processing: self.train_cost(engine, parts),
-            handover: self.handover(engine, parts, packets, slowdown),
+            handover: self.handover(engine, parts, packets),
         });
         with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
             wait.saturating_add(*processing).saturating_add(*handover)
@@ -411,24 +399,9 @@ mod tests {
     fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_than_to_do_it() {
         let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 1_000 };
         let choice = |handover| with_handover(handover, 1_000.0, Input::More);
-        // 66 ticks and 67, times 1.5 against 100.
-        assert_eq!([0.0, 66.0 / 32.0].map(choice), [elsewhere; 2]);
-        assert_eq!([67.0 / 32.0, 1e6].map(choice), [TrainChoice::Here { engine: HERE, processing: 100 }; 2]);
-    }
-
-    #[test]
-    fn a_core_that_is_slower_than_calibrated_is_slower_at_a_handover_as_well() {
-        let mut scheduler = scheduler([(0.0, 1.0), (1_000.0, 0.0)], SchedulerConfig::default());
-        scheduler.set_handover(THERE, 0, Handover { t_packet: 70.0 / 32.0, ..Handover::default() });
-        assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Here { engine: HERE, processing: 100 });
-        for _ in 0..1_000 {
-            let own = scheduler.costs.models(0)[HERE].cost(100);
-            scheduler.costs.correct(HERE, 0, own, 200);
-        }
-        // Without the slowdown, 70 would be worth it against 200.
-        assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Here { engine: HERE, processing: 200 });
-        scheduler.set_handover(THERE, 0, Handover { t_packet: 60.0 / 32.0, ..Handover::default() });
-        assert!(matches!(give(&mut scheduler, 0, Input::More), TrainChoice::Elsewhere { engine: THERE, .. }));
+        // Twice 49 ticks and twice 50, against 100.
+        assert_eq!([0.0, 49.0 / 32.0].map(choice), [elsewhere; 2]);
+        assert_eq!([50.0 / 32.0, 1e6].map(choice), [TrainChoice::Here { engine: HERE, processing: 100 }; 2]);
     }
 
     #[test]

@@ -260,9 +260,9 @@ fn given_away(handover: f64) -> u64 {
 
 #[test]
 fn a_train_stays_on_the_core_where_the_handover_is_dear_and_goes_elsewhere_where_it_is_cheap() {
-    let cheap = given_away(666_000.0);
+    let cheap = given_away(499_999.0);
     assert!(cheap >= 4, "{cheap} packets");
-    assert_eq!(given_away(667_000.0), 0, "the core would gain next to nothing");
+    assert_eq!(given_away(500_000.0), 0, "the core would gain next to nothing");
 }
 
 /// The largest multi-packet that one engine on the core was given of bursts whose packets have three SAs in turns, where a change of SA costs it `t_key` ns;
