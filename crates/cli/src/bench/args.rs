@@ -76,6 +76,9 @@ pub(super) struct SchemesArgs {
     /// Part of the packets that may be lost
     #[arg(long, value_name = "PART", default_value_t = 0.0)]
     pub(super) loss: f64,
+    /// How often each rate is searched; figures are medians, with the lowest and the highest
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) rounds: u32,
     /// The highest rate to try, in packets/s
     #[arg(long, value_name = "RATE", default_value_t = 3_000_000.0)]
     pub(super) most: f64,
@@ -104,6 +107,9 @@ pub(super) struct InsideArgs {
     /// Length of a trial in seconds, for utilisation
     #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     pub(super) trial: f64,
+    /// How often utilisation is measured at each load; figures are medians, with the lowest and the highest
+    #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(super) rounds: u32,
     /// The whole measurement ends after so many seconds, with fewer bursts and loads if need be; by default what it should need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_measure::{
-    Block, BlockName, Blocks, Busy, Lengths, Machine, MeasureError, Placement, Service, Turnaround, blocks,
-    turnaround, utilisation,
+    Block, BlockName, Blocks, Machine, MeasureError, Placement, Service, Turnaround, blocks, turnaround,
 };
 use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::InsideArgs;
 use super::budget::Budget;
+use super::load::{self, LOADS, Loads};
 use super::page::Page;
 use super::{failure, print_machine};
 use crate::Failure;
@@ -20,8 +20,6 @@ use crate::table::{Column, number, table_of, word};
 
 /// Packets of a burst.
 const BURST: usize = 32;
-/// Parts of what one core does, by its blocks, at which it is watched.
-const LOADS: [f64; 8] = [0.1, 0.25, 0.5, 0.7, 0.85, 1.0, 1.2, 1.5];
 /// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its bursts, the tester's wait for stragglers.
 const START_S: f64 = 0.8;
 const WAIT_S: f64 = 0.1;
@@ -34,7 +32,7 @@ struct Inside {
     /// Where the time goes, by length.
     blocks: Vec<Blocks>,
     /// How busy the worker is under loads, by length.
-    utilisation: Vec<(Lengths, Vec<Busy>)>,
+    utilisation: Vec<Loads>,
     /// How long cryptography takes; nothing where there is none.
     turnaround: Option<Turnaround>,
     /// What is the bottleneck.
@@ -46,6 +44,8 @@ struct Told {
     machine: Machine,
     placement: Placement,
     burst: usize,
+    /// How often each load was measured.
+    rounds: u32,
     services: BTreeMap<String, Inside>,
 }
 
@@ -66,7 +66,7 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
         services.insert(name.clone(), measure(args, &service, &placement, &mut next).map_err(failure)?);
     }
     drop(progress);
-    let told = Told { machine: Machine::here(), placement, burst: BURST, services };
+    let told = Told { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
     page(&told).write(args.html.as_deref())?;
     if args.json {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -77,10 +77,11 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Blocks and utilisation of each length, and turnaround of each cipher.
+/// Blocks of each length and its rounds of utilisation, and turnaround of each cipher.
 fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
     let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
-    (services.len() * args.lengths.len() * 2 + ciphers) as u32
+    let lengths = (services.len() * args.lengths.len()) as u32;
+    lengths * (1 + args.rounds) + ciphers as u32
 }
 
 fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
@@ -88,8 +89,9 @@ fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
     let turnaround_s = TURNAROUND.len() as f64 * START_S;
     let lengths = (services.len() * args.lengths.len()) as f64;
     let steps = steps(args, services);
-    let ciphers = f64::from(steps) - 2.0 * lengths;
-    let all_s = lengths * (2.0 * START_S + trials_s) + ciphers * turnaround_s;
+    let rounds = f64::from(args.rounds);
+    let ciphers = f64::from(steps) - (1.0 + rounds) * lengths;
+    let all_s = lengths * (START_S + rounds * (START_S + trials_s)) + ciphers * turnaround_s;
     let budget = Budget::new(args.within, steps, all_s / f64::from(steps.max(1)));
     budget.announce(&format!("{steps} steps"));
     budget
@@ -106,11 +108,9 @@ fn measure(
     for lengths in &args.lengths {
         let until = next("blocks");
         let measured = blocks(service, *lengths, BURST, Some(until))?;
-        let until = next("utilisation");
         let most = 1e9 / measured.sum_ns();
-        let rates = LOADS.map(|part| most * part);
-        let busy = utilisation(service, placement, *lengths, &rates, args.trial, Some(until))?;
-        inside.utilisation.push((*lengths, busy));
+        let subject = (service, placement, *lengths);
+        inside.utilisation.push(Loads::measure(subject, most, args.trial, args.rounds, next)?);
         inside.verdicts.push(measured.verdict());
         inside.blocks.push(measured);
     }
@@ -143,7 +143,11 @@ fn print(told: &Told) {
             first.stamp_ns
         );
         print_memory(inside);
-        print_utilisation(inside);
+        println!(
+            "\nThe worker's utilisation and the packets that arrive, by load; medians and, in square brackets, the lowest and the highest of {} rounds:",
+            told.rounds
+        );
+        inside.utilisation.iter().for_each(Loads::print);
         if let Some(turnaround) = &inside.turnaround {
             print_turnaround(turnaround);
         }
@@ -184,26 +188,6 @@ fn print_memory(inside: &Inside) {
     println!("{}", table_of(&columns, &inside.blocks, None));
 }
 
-fn print_utilisation(inside: &Inside) {
-    println!("\nThe worker's utilisation and the packets that arrive, by load:");
-    for (lengths, points) in &inside.utilisation {
-        if points.len() < LOADS.len() {
-            println!("  {lengths} bytes: time was up after {} of {} loads", points.len(), LOADS.len());
-        }
-        let points = points.iter().map(|busy| {
-            let Busy { packets_per_second, utilisation, kernel, success } = busy;
-            format!(
-                "{:.0} kpps: {:.0} % busy, {:.0} % in the kernel, {:.1} % arrive",
-                packets_per_second / 1000.0,
-                utilisation * 100.0,
-                kernel * 100.0,
-                success * 100.0
-            )
-        });
-        println!("  {lengths} bytes: {}", points.collect::<Vec<_>>().join("; "));
-    }
-}
-
 fn print_turnaround(turnaround: &Turnaround) {
     let points = turnaround.points.iter().map(|(length, ns)| format!("{length} bytes {ns:.0} ns"));
     println!(
@@ -225,7 +209,7 @@ fn page(told: &Told) -> Page<'_> {
     let mut figures = Vec::new();
     let mut verdicts = Vec::new();
     for (name, inside) in &told.services {
-        figures.extend(busy_figures(name, inside));
+        figures.extend(load::figures(name, &inside.utilisation));
         verdicts.extend(inside.verdicts.iter().map(|verdict| format!("{name}: {verdict}")));
     }
     figures.push(turnaround_figure(told));
@@ -246,37 +230,6 @@ fn page(told: &Told) -> Page<'_> {
     }
 }
 
-fn busy_figures(name: &str, inside: &Inside) -> [(Drawing, String); 2] {
-    let series = |point: fn(&Busy) -> (f64, f64)| {
-        let of = |(lengths, points): &(Lengths, Vec<Busy>)| {
-            let mut points: Vec<(f64, f64)> = points.iter().map(point).collect();
-            // The worker may be less busy under a higher load than it was under a lower one.
-            points.sort_by(|one, other| one.0.total_cmp(&other.0));
-            (format!("{lengths} bytes"), points)
-        };
-        inside.utilisation.iter().map(of).collect()
-    };
-    let load = Drawing {
-        number: Some(12),
-        title: format!("The worker's utilisation by load: {name}"),
-        x: "load / 1000 packets a second",
-        y: "utilisation / %",
-        form: DrawingForm::Curves,
-        series: series(|busy| (busy.packets_per_second / 1e3, busy.utilisation * 100.0)),
-    };
-    let success = Drawing {
-        number: Some(13),
-        title: format!("Packets that arrive by the worker's utilisation: {name}"),
-        x: "utilisation / %",
-        y: "packets that arrive / %",
-        form: DrawingForm::Curves,
-        series: series(|busy| (busy.utilisation * 100.0, busy.success * 100.0)),
-    };
-    let note = "A worker is busy in rounds that moved something; what it waits for in system calls is in it. n = 1 trial a point."
-        .to_owned();
-    [(load, note.clone()), (success, note)]
-}
-
 fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
     let names = inside.blocks.iter().map(|blocks| blocks.lengths.to_string()).collect();
     let blocks = inside.blocks.first().map(|first| first.blocks.as_slice()).unwrap_or_default();
@@ -291,20 +244,24 @@ fn block_figure(name: &str, inside: &Inside) -> (Drawing, String) {
         y: "time / ns",
         form: DrawingForm::Stacks(names),
         series: series.collect(),
+        whiskers: blocks.iter().map(|block| quartiles(inside, block.name)).collect(),
     };
-    let spreads = inside.blocks.iter().map(|blocks| {
-        let each = blocks
-            .blocks
-            .iter()
-            .map(|block| format!("{} {}", block.name.words(), spread(blocks, block.name)));
-        format!("{} bytes: {}", blocks.lengths, each.collect::<Vec<_>>().join(", "))
-    });
-    let note = format!(
-        "From the bottom in the order of a packet; {}. Medians in ns, with quartiles: {}.",
-        bursts(inside.blocks.iter()),
-        spreads.collect::<Vec<_>>().join("; ")
-    );
-    (drawing, note)
+    let n = bursts(inside.blocks.iter());
+    (
+        drawing,
+        format!(
+            "From the bottom in the order of a packet. Medians, {n}; whiskers from the first to the third quartile."
+        ),
+    )
+}
+
+/// A block's quartiles by the place of the length.
+fn quartiles(inside: &Inside, name: BlockName) -> Vec<(f64, f64, f64)> {
+    let of = |(x, blocks): (f64, &Blocks)| {
+        let block = blocks.blocks.iter().find(|block| block.name == name)?;
+        Some((x, block.quartiles_ns.0, block.quartiles_ns.1))
+    };
+    (0..).map(f64::from).zip(&inside.blocks).filter_map(of).collect()
 }
 
 fn turnaround_figure(told: &Told) -> (Drawing, String) {
@@ -320,6 +277,7 @@ fn turnaround_figure(told: &Told) -> (Drawing, String) {
         y: "time / us",
         form: DrawingForm::Curves,
         series: told.services.iter().filter_map(of).collect(),
+        whiskers: Vec::new(),
     };
     let packets = told.services.values().filter_map(|inside| Some(inside.turnaround.as_ref()?.packets)).min();
     let note = packets.map_or_else(String::new, |n| format!(" Medians, n at least {n} packets."));

@@ -3,9 +3,11 @@
 mod args;
 mod budget;
 mod inside;
+mod load;
 mod page;
 mod schemes;
 mod shape;
+mod spread;
 mod throughput;
 mod throughput_text;
 

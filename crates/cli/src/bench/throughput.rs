@@ -164,6 +164,7 @@ fn page(told: &Told) -> Page<'_> {
         y,
         form: DrawingForm::Groups(names.clone()),
         series,
+        whiskers: Vec::new(),
     };
     let loss = last.iter().map(|report| {
         let points = report.loss.iter().map(|at| (at.packets_per_second / 1e3, at.loss_ratio * 100.0));
@@ -176,6 +177,7 @@ fn page(told: &Told) -> Page<'_> {
         y: "lost / %",
         form: DrawingForm::Curves,
         series: loss.collect(),
+        whiskers: Vec::new(),
     };
     let latency = |quantile: fn(&convoy_measure::Latency) -> f64| {
         by_length(&|report| report.latency.iter().find(|at| at.part == 0.5).map(|at| quantile(&at.latency)))

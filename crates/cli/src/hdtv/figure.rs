@@ -61,6 +61,7 @@ fn drawing(sweep: &Sweep) -> Drawing {
         y: "video / Mbit/s",
         form: DrawingForm::Curves,
         series,
+        whiskers: Vec::new(),
     }
 }
 

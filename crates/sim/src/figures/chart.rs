@@ -45,18 +45,26 @@ pub(super) struct Curve {
     pub(super) points: Vec<(f64, f64)>,
     /// Numbers that stand in the paper: marks without a line.
     pub(super) is_papers: bool,
+    /// Places, and the lowest and the highest of what was measured there.
+    pub(super) whiskers: Vec<(f64, f64, f64)>,
 }
 
 impl Curve {
     /// What was simulated.
     pub(super) fn new(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Self {
-        Self { name: name.into(), points: points.into_iter().collect(), is_papers: false }
+        let points = points.into_iter().collect();
+        Self { name: name.into(), points, is_papers: false, whiskers: Vec::new() }
+    }
+
+    /// The same with the spread of each place.
+    pub(super) fn with_whiskers(self, whiskers: Vec<(f64, f64, f64)>) -> Self {
+        Self { whiskers, ..self }
     }
 
     /// What stands in the paper.
     pub(super) fn papers(points: impl IntoIterator<Item = (f64, f64)>) -> Self {
         let name = "in the paper".to_owned();
-        Self { name, points: points.into_iter().collect(), is_papers: true }
+        Self { name, points: points.into_iter().collect(), is_papers: true, whiskers: Vec::new() }
     }
 }
 

@@ -22,6 +22,9 @@ const PAPERS: Look =
     Look { color: RGBColor(200, 30, 30), dash: Some((0, 40)), marker: Marker::Diamond(false) };
 /// Width of all bars of a group; groups have a width of 1.
 const GROUP: f64 = 0.84;
+/// How wide the caps of a whisker are: as a part of the axis of curves, and of a bar.
+const CURVE_CAP: f64 = 0.012;
+const BAR_CAP: f64 = 0.3;
 /// What a series takes in the key at least, and for each letter of its name, in pixels of the SVG: a key with much in it makes a wider picture.
 const KEY_SAMPLE: usize = 54;
 const KEY_LETTER: usize = 7;
@@ -88,6 +91,17 @@ fn marks<B: DrawingBackend>(chart: &Axed<'_, B>, series: &Curve, look: Look, sca
     series.points.iter().try_for_each(|at| look.marker.draw(chart.plotting_area(), *at, look.color, scale))
 }
 
+/// The stem of a whisker and its caps, so wide on the axis.
+fn whisker(x: f64, (low, high): (f64, f64), width: f64, style: ShapeStyle) -> [PathElement<(f64, f64)>; 3] {
+    let cap = |y| vec![(x - width / 2.0, y), (x + width / 2.0, y)];
+    [vec![(x, low), (x, high)], cap(low), cap(high)].map(|path| PathElement::new(path, style))
+}
+
+/// The highest end of a whisker; 0 without any.
+fn highest_whisker(plot: &Plot) -> f64 {
+    plot.series.iter().flat_map(|series| &series.whiskers).map(|(_, _, high)| *high).fold(0.0, f64::max)
+}
+
 fn curves<B: DrawingBackend>(
     area: &Area<'_, B>,
     key: &Area<'_, B>,
@@ -102,7 +116,7 @@ fn curves<B: DrawingBackend>(
         x_name: plot.x,
         x_labels: 9,
         x_label: &|x| format!("{x:.0}"),
-        top: axis_end(plot.y, ceiling(most)),
+        top: axis_end(plot.y, ceiling(most.max(highest_whisker(plot)))),
         y_name: plot.y,
     };
     let mut chart = chart(area, &axes, scale)?;
@@ -121,6 +135,12 @@ fn curves<B: DrawingBackend>(
                 None => chart.draw_series(LineSeries::new(path, stroke)).map_err(said)?,
             };
         }
+        let thin = look.color.stroke_width(scale);
+        let whiskers = series
+            .whiskers
+            .iter()
+            .flat_map(|(x, low, high)| whisker(*x, (*low, *high), end * CURVE_CAP, thin));
+        chart.draw_series(whiskers).map_err(said)?;
         marks(&chart, series, *look, scale)?;
     }
     let names: Vec<&str> = plot.series.iter().map(|series| series.name.as_str()).collect();
@@ -142,7 +162,8 @@ fn bars<B: DrawingBackend>(
     };
     let papers = plot.series.iter().filter(|series| series.is_papers);
     let marked = papers.clone().flat_map(|series| &series.points).map(|(_, y)| *y);
-    let most = (0..names.len()).map(height_at).chain(marked).fold(0.0, f64::max);
+    let spread = if is_stacked { 0.0 } else { highest_whisker(plot) };
+    let most = (0..names.len()).map(height_at).chain(marked).fold(spread, f64::max);
     let axes = Axes {
         caption: None,
         x: (-0.5, names.len() as f64 - 0.5),
@@ -166,8 +187,23 @@ fn bars<B: DrawingBackend>(
             let (inside, edge) = (Rectangle::new(corners, fill.filled()), BLACK.stroke_width(scale));
             chart.draw_series([inside, Rectangle::new(corners, edge)]).map_err(said)?;
             foot[x.round() as usize] = base + y;
+            let spread = series.whiskers.iter().find(|(at, ..)| at == x).map(|(_, low, high)| (*low, *high));
+            // Whiskers in a stack stand beside each other.
+            let middle = if is_stacked {
+                left + width * (place as f64 + 1.0) / (simulated.len() + 1) as f64
+            } else {
+                left + width / 2.0
+            };
+            if let Some((low, high)) = spread {
+                let ends = (base + low, base + high);
+                let cap = if is_stacked { BAR_CAP / 4.0 } else { BAR_CAP };
+                chart
+                    .draw_series(whisker(middle, ends, width * cap, BLACK.stroke_width(scale)))
+                    .map_err(said)?;
+            }
             if !is_stacked {
-                let at = (left + width / 2.0, y + air);
+                let above = spread.map_or(*y, |(_, high)| high.max(*y));
+                let at = (left + width / 2.0, above + air);
                 chart.draw_series([Text::new(short(*y), at, value.clone())]).map_err(said)?;
             }
         }

@@ -30,6 +30,9 @@ pub struct Drawing {
     pub form: DrawingForm,
     /// Names, and their points.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
+    /// The spread of each series, in the order of `series`: places, and the lowest and the highest of what was measured there. In a stack, of what stands
+    /// at that place by itself. None where there is one value of each.
+    pub whiskers: Vec<Vec<(f64, f64, f64)>>,
 }
 
 impl Drawing {
@@ -44,7 +47,10 @@ impl Drawing {
             DrawingForm::Groups(names) => PlotForm::Groups(names.clone()),
             DrawingForm::Stacks(names) => PlotForm::Stacks(names.clone()),
         };
-        let series = self.series.iter().map(|(name, points)| Curve::new(name, points.iter().copied()));
+        let whiskers = self.whiskers.iter().cloned().chain(std::iter::repeat(Vec::new()));
+        let series = self.series.iter().zip(whiskers).map(|((name, points), whiskers)| {
+            Curve::new(name, points.iter().copied()).with_whiskers(whiskers)
+        });
         let plot = Plot { x: self.x, y: self.y, form, series: series.collect() };
         let heading = self
             .number
@@ -71,13 +77,21 @@ mod tests {
                     ("none".to_owned(), vec![(0.0, 10.0), (1.0, 70.0)]),
                     ("packet I/O".to_owned(), vec![(0.0, 20.0), (1.0, 90.0)]),
                 ],
+                whiskers: Vec::new(),
             };
             let svg = drawing.svg().expect("it is drawn");
             for said in ["<svg", "Figure 8. Forwarding", "packet I/O", "throughput / Mbit/s"] {
                 assert!(svg.contains(said), "{said}");
             }
-            let svg = Drawing { number: None, ..drawing }.svg().expect("it is drawn");
-            assert!(!svg.contains("Figure") && svg.contains("Forwarding"), "one without a number");
+            let unnumbered = Drawing { number: None, ..drawing.clone() }.svg().expect("it is drawn");
+            assert!(!unnumbered.contains("Figure") && unnumbered.contains("Forwarding"));
+            let lines = |svg: &str| svg.matches("<line").count() + svg.matches("<polyline").count();
+            let spread = vec![vec![(1.0, 60.0, 130.0)], vec![(0.0, 10.0, 25.0), (1.0, 85.0, 91.0)]];
+            let with_whiskers = Drawing { whiskers: spread, ..drawing }.svg().expect("it is drawn");
+            assert!(
+                lines(&with_whiskers) >= lines(&svg) + 3 * 3,
+                "a stem and two caps for each of three points"
+            );
         }
     }
 

@@ -1,0 +1,141 @@
+//! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, beside the simulator's platform of that paper.
+
+mod measured;
+mod simulated;
+mod told;
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use convoy_measure::{
+    Found, Goal, Lengths, Machine, MeasureError, Placement, Rates, Scheme, Service, Shape, Ways, search,
+};
+use serde::Serialize;
+
+use super::args::SchemesArgs;
+use super::budget::Budget;
+use super::failure;
+use crate::Failure;
+use crate::progress::Progress;
+use measured::Measured;
+use simulated::{Simulated, shapes, simulated};
+use told::{page, print};
+
+/// What is measured.
+#[derive(Serialize)]
+struct Told {
+    machine: Machine,
+    placement: Placement,
+    /// Whether what is off the worker's core has a core to itself.
+    has_cores_apart: bool,
+    lengths_are: &'static str,
+    trial_s: f64,
+    resolution: f64,
+    /// How often each rate was searched.
+    rounds: u32,
+    /// By service: `forwarding`, or a proposal.
+    real: BTreeMap<String, Vec<Measured>>,
+    /// The same of the simulated IXP425, in Mbit/s without loss, by service, scheme and length.
+    simulated: Simulated,
+    /// Where both have the same shape and where not, by service.
+    shapes: BTreeMap<&'static str, String>,
+}
+
+/// What a search takes, in trials that count: some ten of these, and short ones, and the tester's waits between them.
+const TRIALS_OF_SEARCH: f64 = 14.0;
+
+pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {
+    let placement = Placement::here();
+    let services = args.services();
+    let a_round: usize =
+        services.iter().map(|(_, service)| schemes(service).count() * args.lengths.len()).sum();
+    let searches = args.rounds * a_round as u32;
+    let mut budget = Budget::new(args.within, searches, args.trial * TRIALS_OF_SEARCH);
+    budget.announce(&format!("{searches} searches"));
+    let progress = Progress::new(Some(u64::from(searches)), "searches");
+    let mut done = 0;
+    let mut real: BTreeMap<String, Vec<Measured>> = BTreeMap::new();
+    for _ in 0..args.rounds {
+        for (name, service) in &services {
+            let all = real.entry(name.clone()).or_insert_with(|| {
+                schemes(service).map(|scheme| Measured::new(scheme, &args.lengths)).collect()
+            });
+            for measured in all {
+                let mut next = || {
+                    progress.say(&format!("{name}, off the worker's core: {}", measured.off));
+                    progress.set(done);
+                    done += 1;
+                    budget.next()
+                };
+                let found =
+                    measure(args, service, measured.scheme, &placement, &mut next).map_err(failure)?;
+                measured.add(found);
+            }
+        }
+    }
+    progress.say("the simulated IXP425");
+    let simulated = simulated(&args.lengths, &services)?;
+    drop(progress);
+    let shapes = shapes(&real, &simulated, args.resolution);
+    let told = Told {
+        machine: Machine::here(),
+        has_cores_apart: placement.has_cores_apart(),
+        placement,
+        lengths_are: "whole plaintext IP packets, in bytes",
+        trial_s: args.trial,
+        resolution: args.resolution,
+        rounds: args.rounds,
+        real,
+        simulated,
+        shapes,
+    };
+    page(&told, &args.lengths).write(args.html.as_deref())?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
+        println!("{text}");
+    } else {
+        print(&told, &args.lengths);
+    }
+    Ok(())
+}
+
+/// The schemes of a service: without a cipher nothing of it can be elsewhere.
+fn schemes(service: &Service) -> impl Iterator<Item = Scheme> {
+    let is_forwarding = *service == Service::Forward;
+    Scheme::ALL.into_iter().filter(move |scheme| !(is_forwarding && scheme.is_crypto_apart))
+}
+
+/// What is found of each length; or why there is none of this scheme here.
+fn measure(
+    args: &SchemesArgs,
+    service: &Service,
+    scheme: Scheme,
+    placement: &Placement,
+    next: &mut dyn FnMut() -> Instant,
+) -> Result<Result<Vec<Found>, String>, MeasureError> {
+    let mut gateway = match scheme.start(service, placement) {
+        Ok(gateway) => gateway,
+        // An engine on a core of its own may lack a cipher.
+        Err(MeasureError::Gateway(why)) => {
+            args.lengths.iter().for_each(|_| {
+                next();
+            });
+            return Ok(Err(why));
+        }
+        Err(other) => return Err(other),
+    };
+    let goal = Goal {
+        loss_ratio: args.loss,
+        width: args.resolution,
+        trial_s: args.trial,
+        sum_s: args.trial * 3.0,
+        exceed_ratio: 0.5,
+    };
+    let rates = Rates { least: 500.0, most: args.most };
+    let mut search_at = |lengths: &Lengths| {
+        let shape = Shape { lengths: *lengths, ways: Ways::One };
+        let searched = search(&mut gateway, shape, rates, &[goal], Some(next()), &mut |_| ())?;
+        Ok(searched.found[0])
+    };
+    args.lengths.iter().map(&mut search_at).collect::<Result<_, _>>().map(Ok)
+}

@@ -1,0 +1,92 @@
+//! The simulated gateway of the IXP425 paper, and what both have in common.
+
+use std::collections::BTreeMap;
+
+use convoy_measure::{Lengths, Service};
+use convoy_sim::{NdrSearch, Platform, Setting};
+
+use super::super::shape::{Compared, sentence};
+use super::measured::Measured;
+use crate::Failure;
+
+/// Variants of the platform `ixp425` for each scheme, with 3DES.
+pub(super) const SIMULATED: [(&str, &str); 4] = [
+    ("none", "software-io+software-crypto"),
+    ("packet I/O", "software-crypto"),
+    ("cryptography", "software-io"),
+    ("both", ""),
+];
+/// Packets of a simulated trial.
+const PACKETS: u64 = 2_000;
+
+/// Of a service, by scheme: length and Mbit/s.
+pub(super) type ByScheme = BTreeMap<&'static str, Vec<(u16, f64)>>;
+pub(super) type Simulated = BTreeMap<&'static str, ByScheme>;
+
+/// The paper's platform at the same lengths and for the same services, where it has them.
+pub(super) fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> Result<Simulated, Failure> {
+    const LONGEST: u16 = 1518;
+    let platform = Platform::open("ixp425").map_err(|error| Failure::Failed(error.to_string()))?;
+    let ndr = |variant: &str, length: u16| {
+        let setting = Setting {
+            variant: (!variant.is_empty()).then(|| variant.to_owned()),
+            pattern: Some(length.to_string()),
+            packets: Some(PACKETS),
+            ..Setting::default()
+        };
+        let found = NdrSearch::default().run(&platform, &setting);
+        found.map(|found| found.throughput.mbps).map_err(|error| Failure::Failed(error.to_string()))
+    };
+    let mut all = Simulated::new();
+    let triple = SIMULATED.map(|(scheme, variant)| ("3des-sha1", scheme, variant.to_owned()));
+    let single = SIMULATED.map(|(scheme, variant)| {
+        ("des-sha1", scheme, if variant.is_empty() { "des".to_owned() } else { format!("{variant}+des") })
+    });
+    let forwarding = [("none", "forwarding+software-io"), ("packet I/O", "forwarding")]
+        .map(|(scheme, variant)| ("forwarding", scheme, variant.to_owned()));
+    let is_wanted = |service: &str| services.iter().any(|(name, _)| name == service);
+    let all_variants = triple.into_iter().chain(single).chain(forwarding);
+    for (service, scheme, variant) in all_variants.filter(|(service, ..)| is_wanted(service)) {
+        for lengths in lengths {
+            let Lengths::All(length) = *lengths else { continue };
+            if length <= LONGEST {
+                let points = all.entry(service).or_default().entry(scheme).or_default();
+                points.push((length, ndr(&variant, length)?));
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// Compares what each scheme brings here with what it brings to the simulated gateway, where both were found.
+pub(super) fn shapes(
+    real: &BTreeMap<String, Vec<Measured>>,
+    simulated: &Simulated,
+    resolution: f64,
+) -> BTreeMap<&'static str, String> {
+    // Each of two rates is known within the resolution.
+    let tolerance = 2.0 * resolution;
+    let of = |service: &'static str, by_scheme: &ByScheme| {
+        let schemes = real.get(service)?;
+        let settled = |scheme: &str, length: u16| {
+            let lengths = Lengths::All(length);
+            let measured = schemes.iter().find(|measured| measured.off == scheme)?;
+            let rate = measured.mbps(lengths)?.median;
+            measured.mark(lengths).is_empty().then_some(rate)
+        };
+        let base = by_scheme.get("none")?;
+        let elsewhere = SIMULATED.iter().map(|(scheme, _)| *scheme).filter(|scheme| *scheme != "none");
+        let points = elsewhere.filter_map(|scheme| Some((scheme, by_scheme.get(scheme)?)));
+        let compared = points.flat_map(|(scheme, points)| {
+            points.iter().zip(base).filter(|(_, (_, without))| *without > 0.0).map(
+                move |((length, mbps), (_, without))| {
+                    let here = settled(scheme, *length)
+                        .and_then(|rate| Some(rate / settled("none", *length).filter(|base| *base > 0.0)?));
+                    Compared { scheme, length: *length, here, there: mbps / without }
+                },
+            )
+        });
+        Some((service, sentence(&compared.collect::<Vec<_>>(), tolerance)))
+    };
+    simulated.iter().filter_map(|(&service, by_scheme)| of(service, by_scheme)).collect()
+}

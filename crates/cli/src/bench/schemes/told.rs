@@ -1,0 +1,182 @@
+//! The report of `convoy bench schemes`: tables, and the page with its figures.
+
+use convoy_measure::{Lengths, Placement, Scheme};
+use convoy_sim::{Drawing, DrawingForm};
+
+use super::super::page::Page;
+use super::super::print_machine;
+use super::super::spread::Spread;
+use super::Told;
+use super::measured::Measured;
+use super::simulated::{ByScheme, SIMULATED};
+use crate::table::{Column, number, table_of, word};
+
+/// What more than one round adds to a cell.
+fn spread_words(rounds: u32) -> String {
+    if rounds < 2 {
+        return String::new();
+    }
+    format!("; medians of n = {rounds} rounds, in square brackets the lowest and the highest")
+}
+
+pub(super) fn print(told: &Told, lengths: &[Lengths]) {
+    print_machine(&told.machine);
+    println!(
+        "One gateway between two wires of system calls (UDP on loopback). Lengths: {}. In brackets: times the scheme `none`{}.",
+        told.lengths_are,
+        spread_words(told.rounds)
+    );
+    let Placement { tester, first, engine, io, .. } = &told.placement;
+    println!(
+        "Cores: the tester on {tester}, the worker on {first}, its engine elsewhere on {engine}, its packet I/O elsewhere on {io}."
+    );
+    if !told.has_cores_apart {
+        println!(
+            "There are too few cores: what is off the worker's core shares one with the tester, and the schemes show less than they could."
+        );
+    }
+    for (service, schemes) in &told.real {
+        println!("\n{service}: Mbit/s without loss, by packet length");
+        print_service(schemes, lengths);
+        for scheme in schemes {
+            if let Some(why) = &scheme.unavailable {
+                println!("  {}: {why}", scheme.off);
+            }
+        }
+        if let Some(simulated) = told.simulated.get(service.as_str()) {
+            println!("\nThe same of the simulated IXP425:");
+            print_simulated(simulated, lengths);
+            if let Some(shape) = told.shapes.get(service.as_str()) {
+                println!("{shape}");
+            }
+        }
+    }
+}
+
+/// A value with its ends, and how many times the base it is.
+fn cell(value: Option<Spread>, base: Option<f64>) -> String {
+    let Some(value) = value else { return "none".to_owned() };
+    let Spread { median, .. } = value;
+    let factor = base.filter(|base| *base > 0.0).map(|base| format!(" ({:.2})", median / base));
+    format!("{median:.1}{}{}", value.ends(1), factor.unwrap_or_default())
+}
+
+fn print_service(schemes: &[Measured], lengths: &[Lengths]) {
+    let there: Vec<&Measured> = schemes.iter().filter(|scheme| scheme.unavailable.is_none()).collect();
+    let base = there.first().filter(|first| first.scheme == Scheme::ALL[0]).copied();
+    let mut columns: Vec<Column<'_, &Measured>> =
+        vec![word("off the worker's core", |measured: &&Measured| measured.off.to_owned())];
+    columns.extend(lengths.iter().map(|lengths| {
+        number(lengths.to_string(), move |measured: &&Measured| {
+            let base = base.and_then(|base| Some(base.mbps(*lengths)?.median));
+            measured.mark(*lengths).to_owned() + &cell(measured.mbps(*lengths), base)
+        })
+    }));
+    println!("{}", table_of(&columns, &there, None));
+    let has = |mark: &str| there.iter().any(|measured| lengths.iter().any(|of| measured.mark(*of) == mark));
+    if has("~ ") {
+        println!("~: time was up before the search had ended; a longer --within lets it end.");
+    }
+    if has("≥ ") {
+        println!("≥: the tester itself could not keep a higher rate; the gateway may be faster.");
+    }
+}
+
+fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {
+    let of = |scheme: &str, lengths: Lengths| {
+        let points = schemes.get(scheme)?;
+        points.iter().find(|(length, _)| Lengths::All(*length) == lengths).map(|(_, mbps)| *mbps)
+    };
+    let of = &of;
+    let rows: Vec<&'static str> =
+        SIMULATED.iter().map(|(scheme, _)| *scheme).filter(|scheme| schemes.contains_key(scheme)).collect();
+    let mut columns: Vec<Column<'_, &'static str>> =
+        vec![word("off the XScale", |scheme: &&'static str| (*scheme).to_owned())];
+    columns.extend(lengths.iter().map(|lengths| {
+        number(lengths.to_string(), move |scheme: &&'static str| {
+            cell(Spread::of(of(scheme, *lengths)), of("none", *lengths))
+        })
+    }));
+    println!("{}", table_of(&columns, &rows, None));
+}
+
+/// The paper's number of a service's figure. It has no other ciphers, and its figure 11 compares the two interfaces at which packets
+/// come, of which only one has the coprocessor behind it: the two wires here are alike.
+fn figure_number(service: &str) -> Option<u32> {
+    match service {
+        "forwarding" => Some(8),
+        "des-sha1" => Some(9),
+        "3des-sha1" => Some(10),
+        _ => None,
+    }
+}
+
+/// What a whisker is.
+fn whisker_words(rounds: u32) -> String {
+    if rounds < 2 {
+        return String::new();
+    }
+    format!("; medians of n = {rounds} rounds, whiskers from the lowest to the highest")
+}
+
+/// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the simulated one behind it.
+pub(super) fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
+    let mut figures = Vec::new();
+    for (service, schemes) in &told.real {
+        let names: Vec<String> = lengths.iter().map(ToString::to_string).collect();
+        let drawing = |title: String, series, whiskers| Drawing {
+            number: figure_number(service),
+            title,
+            x: "packet length / bytes",
+            y: "throughput without loss / Mbit/s",
+            form: DrawingForm::Groups(names.clone()),
+            series,
+            whiskers,
+        };
+        let there = schemes.iter().filter(|scheme| scheme.unavailable.is_none());
+        let places = || (0..).map(f64::from).zip(lengths);
+        let real = there.clone().map(|scheme| {
+            // No bar where no rate was found: in the time that there was, or at all.
+            let points = places().filter_map(|(x, of)| Some((x, scheme.mbps(*of)?.median)));
+            (format!("off: {}", scheme.off), points.collect())
+        });
+        let whiskers =
+            there.map(|scheme| places().filter_map(|(x, of)| scheme.mbps(*of)?.whisker(x)).collect());
+        let note = format!(
+            "convoy on this machine, by what is off the worker's core{}.",
+            whisker_words(told.rounds)
+        );
+        let title = format!("{service}, this machine");
+        figures.push((drawing(title, real.collect(), whiskers.collect()), note));
+        if let Some(simulated) = told.simulated.get(service.as_str()) {
+            let series = simulated.iter().map(|(scheme, points)| {
+                let place = |length: u16| lengths.iter().position(|of| *of == Lengths::All(length));
+                let points = points.iter().filter_map(|(length, mbps)| Some((place(*length)? as f64, *mbps)));
+                (format!("off: {scheme}"), points.collect())
+            });
+            let note = "The paper's gateway as platforms/ixp425.toml has it.".to_owned();
+            let title = format!("{service}, the simulated IXP425");
+            figures.push((drawing(title, series.collect(), Vec::new()), note));
+        }
+    }
+    let cores = if told.has_cores_apart {
+        "What is off the worker's core has a core to itself."
+    } else {
+        "There are too few cores: what is off the worker's core shares one with the tester."
+    };
+    Page {
+        title: "Four schemes of a gateway",
+        machine: &told.machine,
+        facts: vec![
+            format!("One gateway between two wires of system calls; lengths are {}.", told.lengths_are),
+            format!(
+                "Three trials of {} s judge a rate; resolution {} %.",
+                told.trial_s,
+                told.resolution * 100.0
+            ),
+            cores.to_owned(),
+        ],
+        figures,
+        verdicts: told.shapes.iter().map(|(service, shape)| format!("{service}: {shape}")).collect(),
+    }
+}
