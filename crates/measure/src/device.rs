@@ -1,11 +1,14 @@
 //! What a tester measures, and what it is told of a trial.
 
+use std::ops::RangeInclusive;
+
 use serde::{Serialize, Serializer};
 
 use crate::account::Reordering;
 use crate::latency::Latency;
 use crate::lengths::Lengths;
 use crate::schedule::Phase;
+use crate::stamp::LEAST_LENGTH;
 
 /// Which ways packets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,4 +129,9 @@ pub trait DeviceUnderTest {
     /// # Errors
     /// [`MeasureError`] if it could not be held. That packets are lost is no error.
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError>;
+
+    /// How long packets may be, in bytes: so long that they hold a stamp, and no longer than the device's MTU.
+    fn packet_bytes(&self) -> RangeInclusive<u16> {
+        LEAST_LENGTH..=u16::MAX
+    }
 }

@@ -1,6 +1,7 @@
 //! Ends of a tester on this machine's network, in any network namespace: for gateways that are not of this process.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
 use convoy_port::{Port, Tun, TunConfig};
@@ -26,13 +27,13 @@ pub struct EndSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EndKind {
     /// A UDP socket at an address that the host has.
-    Udp(SocketAddrV4),
+    Udp(SocketAddr),
     /// A host behind a `tun` interface, which is made with this address and prefix; the host has the next address.
     Tun {
         /// The interface's name.
         device: String,
         /// Its address.
-        address: Ipv4Addr,
+        address: IpAddr,
         /// The length of its prefix.
         prefix: u8,
     },
@@ -40,35 +41,42 @@ pub enum EndKind {
 
 impl EndSpec {
     /// The address and UDP port that packets come from and go to.
-    pub fn address(&self) -> SocketAddrV4 {
+    pub fn address(&self) -> SocketAddr {
         match self.kind {
             EndKind::Udp(address) => address,
-            EndKind::Tun { address, .. } => SocketAddrV4::new((u32::from(address) + 1).into(), UDP_PORT),
+            EndKind::Tun { address: IpAddr::V4(address), .. } => {
+                (Ipv4Addr::from(u32::from(address) + 1), UDP_PORT).into()
+            }
+            EndKind::Tun { address: IpAddr::V6(address), .. } => {
+                (Ipv6Addr::from(u128::from(address) + 1), UDP_PORT).into()
+            }
         }
     }
 
-    /// Opens the end, whose packets go to `peer`.
+    /// Opens the end, whose packets go to `peer`, an address of its own family.
     ///
     /// # Errors
     /// [`MeasureError`] says what the system refused.
-    pub fn open(&self, peer: SocketAddrV4) -> Result<Box<dyn Port>, MeasureError> {
+    pub fn open(&self, peer: SocketAddr) -> Result<Box<dyn Port>, MeasureError> {
         match &self.namespace {
             None => self.open_here(peer),
             Some(name) => in_namespace(name, || self.open_here(peer)),
         }
     }
 
-    fn open_here(&self, peer: SocketAddrV4) -> Result<Box<dyn Port>, MeasureError> {
+    fn open_here(&self, peer: SocketAddr) -> Result<Box<dyn Port>, MeasureError> {
         match &self.kind {
             EndKind::Udp(address) => Ok(Box::new(UdpEnd::open(*address, peer)?)),
             EndKind::Tun { device, address, prefix } => {
                 let config = TunConfig {
                     name: device.clone(),
                     device: device.clone(),
-                    addresses: vec![(IpAddr::V4(*address), *prefix)],
+                    addresses: vec![(*address, *prefix)],
                     mtu: TUN_MTU,
                     kernel_queue_packets: None,
                     queues: 1,
+                    // Packets of a trial are evenly spaced, and each is one.
+                    joins_packets: false,
                 };
                 let queue = Tun::open(&config)?.pop();
                 let queue = queue.ok_or_else(|| MeasureError::Invalid(format!("{device} has no queue")))?;
@@ -100,42 +108,65 @@ fn in_namespace<T: Send>(
     })
 }
 
+impl fmt::Display for EndSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let namespace = self.namespace.as_ref().map(|name| format!("{name}/")).unwrap_or_default();
+        match &self.kind {
+            EndKind::Udp(address) => write!(f, "udp:{namespace}{address}"),
+            EndKind::Tun { device, address, prefix } => {
+                write!(f, "tun:{namespace}{device}={address}/{prefix}")
+            }
+        }
+    }
+}
+
 impl FromStr for EndSpec {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let expected = || {
-            "an end is udp:[NAMESPACE/]ADDRESS[:PORT] or tun:[NAMESPACE/]DEVICE=ADDRESS/PREFIX, as \
-             udp:site-a/10.1.0.1 or tun:site-a/tester0=10.1.9.1/24"
-                .to_owned()
+        let read = || {
+            let (kind, rest) = text.split_once(':')?;
+            match kind {
+                "udp" => {
+                    let (namespace, address) = in_front_of_slash(rest);
+                    Some(Self { namespace, kind: EndKind::Udp(socket_address(address)?) })
+                }
+                "tun" => {
+                    let (place, network) = rest.split_once('=')?;
+                    let (namespace, device) = in_front_of_slash(place);
+                    let (address, prefix) = network.split_once('/')?;
+                    let address: IpAddr = address.parse().ok()?;
+                    // There is room for the interface and the host.
+                    let most = if address.is_ipv4() { 30 } else { 126 };
+                    let prefix = prefix.parse().ok().filter(|prefix| (1..=most).contains(prefix))?;
+                    Some(Self {
+                        namespace,
+                        kind: EndKind::Tun { device: device.to_owned(), address, prefix },
+                    })
+                }
+                _ => None,
+            }
         };
-        let (kind, rest) = text.split_once(':').ok_or_else(expected)?;
-        match kind {
-            "udp" => {
-                let (namespace, address) = match rest.split_once('/') {
-                    Some((namespace, address)) => (Some(namespace.to_owned()), address),
-                    None => (None, rest),
-                };
-                let with_port = address.parse::<SocketAddrV4>();
-                let plain = || address.parse().map(|address| SocketAddrV4::new(address, UDP_PORT));
-                let address = with_port.or_else(|_| plain()).map_err(|_| expected())?;
-                Ok(Self { namespace, kind: EndKind::Udp(address) })
-            }
-            "tun" => {
-                let (place, network) = rest.split_once('=').ok_or_else(expected)?;
-                let (namespace, device) = match place.split_once('/') {
-                    Some((namespace, device)) => (Some(namespace.to_owned()), device),
-                    None => (None, place),
-                };
-                let (address, prefix) = network.split_once('/').ok_or_else(expected)?;
-                let address = address.parse().map_err(|_| expected())?;
-                let prefix = prefix.parse().ok().filter(|prefix| (1..=30).contains(prefix));
-                let prefix = prefix.ok_or_else(expected)?;
-                Ok(Self { namespace, kind: EndKind::Tun { device: device.to_owned(), address, prefix } })
-            }
-            _ => Err(expected()),
-        }
+        read().ok_or_else(|| {
+            "an end is udp:[NAMESPACE/]ADDRESS, udp:[NAMESPACE/]ADDRESS:PORT or tun:[NAMESPACE/]DEVICE=ADDRESS/PREFIX, as \
+             udp:site-a/10.1.0.1, udp:site-a/[fd00:1::1]:9000 or tun:site-a/tester0=10.1.9.1/24"
+                .to_owned()
+        })
     }
+}
+
+/// The namespace, where there is one, and what is in it.
+fn in_front_of_slash(text: &str) -> (Option<String>, &str) {
+    match text.split_once('/') {
+        Some((namespace, rest)) => (Some(namespace.to_owned()), rest),
+        None => (None, text),
+    }
+}
+
+/// An address with or without a UDP port.
+fn socket_address(text: &str) -> Option<SocketAddr> {
+    let plain = || text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, UDP_PORT));
+    text.parse().ok().or_else(plain)
 }
 
 #[cfg(test)]
@@ -144,24 +175,30 @@ mod tests {
 
     #[test]
     fn ends_are_read_as_they_are_documented() {
-        let of = |text: &str| text.parse::<EndSpec>();
-        let udp = of("udp:site-a/10.1.0.1").expect("good");
-        assert_eq!(udp.namespace.as_deref(), Some("site-a"));
-        assert_eq!(udp.address().to_string(), "10.1.0.1:9000");
-        let own = of("udp:127.0.0.1:7000").expect("good");
-        assert_eq!((own.namespace.as_deref(), own.address().port()), (None, 7000));
-        let tun = of("tun:site-a/tester0=10.1.9.1/24").expect("good");
-        assert_eq!(tun.address().to_string(), "10.1.9.2:9000");
+        for (text, namespace, address) in [
+            ("udp:site-a/10.1.0.1", Some("site-a"), "10.1.0.1:9000"),
+            ("udp:127.0.0.1:7000", None, "127.0.0.1:7000"),
+            ("udp:site-a/fd00:1::1", Some("site-a"), "[fd00:1::1]:9000"),
+            ("udp:[fd00:1::1]:7000", None, "[fd00:1::1]:7000"),
+            ("tun:site-a/tester0=10.1.9.1/24", Some("site-a"), "10.1.9.2:9000"),
+            ("tun:tester0=fd00:1:9::1/64", None, "[fd00:1:9::2]:9000"),
+        ] {
+            let end: EndSpec = text.parse().expect(text);
+            assert_eq!((end.namespace.as_deref(), end.address().to_string().as_str()), (namespace, address));
+            assert_eq!(end.to_string().parse(), Ok(end), "{text}");
+        }
         let wrong = [
             "10.1.0.1",
             "udp:",
             "udp:a/b/10.1.0.1",
+            "udp:fd00:1::1:70000",
             "tun:tester0",
             "tun:tester0=10.1.9.1",
             "tun:t=10.1.9.1/31",
+            "tun:t=fd00::1/127",
         ];
         for wrong in wrong {
-            assert!(of(wrong).is_err(), "{wrong}");
+            assert!(wrong.parse::<EndSpec>().is_err(), "{wrong}");
         }
     }
 

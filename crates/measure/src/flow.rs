@@ -1,12 +1,15 @@
 //! The packets of a stream: UDP between two addresses.
 
-use std::net::SocketAddrV4;
+use std::net::{IpAddr, SocketAddr};
 
+use convoy_packet::protocol::UDP;
+use convoy_packet::{IpHeader, checksum, udp};
+
+use crate::device::MeasureError;
+use crate::family::Family;
 use crate::lengths::Lengths;
-use crate::stamp::{HEADER_LENGTH, LEAST_LENGTH, Stamp};
+use crate::stamp::Stamp;
 
-const TTL: u8 = 64;
-const UDP: u8 = 17;
 /// What fills packets behind the stamp.
 const FILLER: u8 = 0x5c;
 
@@ -14,17 +17,46 @@ const FILLER: u8 = 0x5c;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Its sender.
-    pub from: SocketAddrV4,
-    /// Its receiver.
-    pub to: SocketAddrV4,
+    pub from: SocketAddr,
+    /// Its receiver, of the sender's family.
+    pub to: SocketAddr,
     /// How many receivers' addresses follow one another, one packet to each in turn. With a tunnel for each host, as many SAs.
     pub hosts: u16,
 }
 
 impl Flow {
+    /// From one host to another.
+    ///
+    /// # Errors
+    /// [`MeasureError::Invalid`] if their addresses are of two families.
+    pub fn between(from: SocketAddr, to: SocketAddr) -> Result<Self, MeasureError> {
+        if from.is_ipv4() != to.is_ipv4() {
+            let what = format!(
+                "{} and {} are of two families: no packet goes from one to the other",
+                from.ip(),
+                to.ip()
+            );
+            return Err(MeasureError::Invalid(what));
+        }
+        Ok(Self { from, to, hosts: 1 })
+    }
+
     /// The stream back.
     pub fn reversed(self) -> Self {
         Self { from: self.to, to: self.from, ..self }
+    }
+
+    /// Its packets' family.
+    pub const fn family(&self) -> Family {
+        Family::of(self.from.ip())
+    }
+
+    /// The receiver's address, so many behind the first one.
+    fn receiver(&self, host: u16) -> IpAddr {
+        match self.to.ip() {
+            IpAddr::V4(first) => IpAddr::V4(u32::from(first).wrapping_add(host.into()).into()),
+            IpAddr::V6(first) => IpAddr::V6(u128::from(first).wrapping_add(host.into()).into()),
+        }
     }
 }
 
@@ -37,6 +69,7 @@ pub(crate) struct Packets {
 const MOST_TEMPLATES: usize = 4096;
 
 impl Packets {
+    /// Packets of lengths that hold a stamp.
     pub(crate) fn new(flow: Flow, lengths: Lengths) -> Self {
         let cycle = lengths.cycle();
         let hosts = usize::from(flow.hosts.max(1));
@@ -54,23 +87,76 @@ impl Packets {
     }
 }
 
-/// A UDP packet without checksum of UDP (RFC 768): the stamps change, and IPv4 needs none.
+/// A UDP packet; over IPv4 without UDP's checksum, which need not be there (RFC 768).
 fn packet(flow: Flow, host: u16, length: u16) -> Vec<u8> {
-    let length = length.max(LEAST_LENGTH);
     let mut bytes = vec![FILLER; usize::from(length)];
-    bytes[..usize::from(HEADER_LENGTH)].fill(0);
-    bytes[0] = 0x45;
-    bytes[2..4].copy_from_slice(&length.to_be_bytes());
-    bytes[8] = TTL;
-    bytes[9] = UDP;
-    bytes[12..16].copy_from_slice(&flow.from.ip().octets());
-    let to = u32::from(*flow.to.ip()).wrapping_add(u32::from(host));
-    bytes[16..20].copy_from_slice(&to.to_be_bytes());
-    let sum = convoy_packet::checksum::of(&bytes[..20], 0);
-    bytes[10..12].copy_from_slice(&sum.to_be_bytes());
-    bytes[20..22].copy_from_slice(&flow.from.port().to_be_bytes());
-    bytes[22..24].copy_from_slice(&flow.to.port().to_be_bytes());
-    bytes[24..26].copy_from_slice(&(length - 20).to_be_bytes());
+    let header = IpHeader::new(UDP, flow.from.ip(), flow.receiver(host));
+    let at = header.header_len();
+    header.write(&mut bytes);
+    udp::write(&mut bytes[at..], flow.from.port(), flow.to.port());
     Stamp { stream: 0, sequence: 0, sent_ns: 0 }.write(&mut bytes);
+    if flow.family() == Family::V6 {
+        let pseudo = checksum::pseudo_header(&bytes, UDP, bytes.len() - at);
+        udp::fill_checksum(&mut bytes[at..], pseudo);
+    }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::{Layout, Udp};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn flow(from: &str, to: &str) -> Flow {
+        let address = |text: &str| text.parse().expect("an address and a port");
+        Flow { hosts: 3, ..Flow::between(address(from), address(to)).expect("of one family") }
+    }
+
+    fn flows() -> [Flow; 2] {
+        [flow("10.1.0.9:9000", "10.2.0.255:9001"), flow("[fd00:1::9]:9000", "[fd00:2::ffff]:9001")]
+    }
+
+    #[test]
+    fn packets_go_to_host_after_host_and_have_the_length_that_was_asked_for() {
+        let receivers =
+            [["10.2.0.255", "10.2.1.0", "10.2.1.1"], ["fd00:2::ffff", "fd00:2::1:0", "fd00:2::1:1"]];
+        for (flow, receivers) in flows().into_iter().zip(receivers) {
+            let packets = Packets::new(flow, Lengths::All(90));
+            for (sequence, receiver) in receivers.into_iter().enumerate() {
+                let packet = packets.of(sequence as u64);
+                let layout = Layout::parse(packet).expect("whole");
+                let addresses = (flow.from.ip(), receiver.parse().expect("an address"));
+                assert_eq!((packet.len(), layout.addresses(packet)), (90, addresses));
+                let datagram = Udp::parse(layout.body(packet)).expect("whole");
+                assert_eq!((datagram.source_port(), datagram.destination_port()), (9000, 9001));
+            }
+        }
+    }
+
+    #[test]
+    fn no_stream_goes_from_one_family_to_the_other() {
+        let [v4, v6] = flows();
+        assert!(Flow::between(v4.from, v6.to).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn the_checksum_over_ipv6_is_right_whatever_the_stamp(stream: u32, sequence: u64, sent_ns: u64, length in 72u16..1500) {
+            let [v4, v6] = flows();
+            let mut packet = packet(v6, 0, length);
+            for stamp in [Stamp { stream, sequence, sent_ns }, Stamp { stream: !stream, sequence: sequence / 3, sent_ns: 0 }] {
+                stamp.write(&mut packet);
+                let layout = Layout::parse(&packet).expect("whole");
+                let datagram = Udp::parse(layout.body(&packet)).expect("whole");
+                let pseudo = checksum::pseudo_header(&packet, UDP, packet.len() - 40);
+                prop_assert!(datagram.checksum() != 0 && datagram.is_checksum_valid(pseudo));
+                prop_assert_eq!(Stamp::read(&packet), Some(stamp));
+            }
+            let mut packet = super::packet(v4, 0, length);
+            Stamp { stream, sequence, sent_ns }.write(&mut packet);
+            prop_assert_eq!(Udp::parse(&packet[20..]).expect("whole").checksum(), 0);
+        }
+    }
 }

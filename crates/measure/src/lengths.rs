@@ -49,6 +49,11 @@ impl Lengths {
         self.cycle().iter().copied().max().unwrap_or(0)
     }
 
+    /// The shortest packet, in bytes.
+    pub fn shortest(&self) -> u16 {
+        self.cycle().iter().copied().min().unwrap_or(0)
+    }
+
     /// The mean, in bytes.
     pub fn mean(&self) -> f64 {
         let cycle = self.cycle();

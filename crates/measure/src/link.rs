@@ -7,7 +7,8 @@ use std::time::Instant;
 use convoy_port::memory::{self, Faults, Now};
 
 use crate::device::MeasureError;
-use crate::flow::Flow;
+use crate::family::Family;
+use crate::gateways::flow;
 use crate::tester::{End, Tester, Time};
 
 /// Packets of the link's rings.
@@ -29,9 +30,8 @@ impl LinkSpec {
         let now: Now = Arc::new(move || began.elapsed().as_nanos() as u64);
         let back = Faults { seed: self.0.seed + 1, ..self.0 };
         let (near, far) = memory::faulty_link("near", "far", RING, MTU, [self.0, back], &now);
-        let address = |text: &str| text.parse().expect("an address and a port");
-        let flow = Flow { from: address("10.1.0.9:9000"), to: address("10.2.0.1:9000"), hosts: 1 };
-        Ok(Tester::new([End::new(Box::new(near))?, End::new(Box::new(far))?], flow, Time::machine()))
+        let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?];
+        Ok(Tester::new(ends, flow(Family::V4, 1), Time::machine()))
     }
 }
 

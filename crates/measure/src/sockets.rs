@@ -1,16 +1,16 @@
 //! UDP sockets as ports: whose datagrams are the packets themselves, for a tester among hosts; or carry whole IP packets, as a wire does.
 
 use std::io::{IoSlice, IoSliceMut};
-use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket};
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortCounters, PortDescription, PortError, PortKind};
 use nix::errno::Errno;
-use nix::sys::socket::{MsgFlags, MultiHeaders, SockaddrIn, recvmmsg, sendmmsg, setsockopt, sockopt};
+use nix::sys::socket::{MsgFlags, MultiHeaders, recvmmsg, sendmmsg, setsockopt, sockopt};
 
 use crate::device::MeasureError;
-use crate::stamp::HEADER_LENGTH;
+use crate::family::Family;
 
 /// Datagrams of a system call.
 const MESSAGES: usize = 64;
@@ -27,16 +27,17 @@ pub(crate) struct UdpEnd {
     description: PortDescription,
     counters: PortCounters,
     socket: UdpSocket,
-    /// Bytes of each packet that the kernel makes: the headers of IPv4 and UDP, or none.
-    headers: usize,
+    /// The family of packets whose headers of IP and UDP the kernel makes; none where datagrams are whole packets.
+    family: Option<Family>,
     buffers: Vec<Vec<u8>>,
 }
 
 impl UdpEnd {
-    pub(crate) fn open(at: SocketAddrV4, peer: SocketAddrV4) -> Result<Self, MeasureError> {
+    /// A socket whose packets go from one address to another, of the same family.
+    pub(crate) fn open(at: SocketAddr, peer: SocketAddr) -> Result<Self, MeasureError> {
         let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
         let socket = UdpSocket::bind(at).map_err(failed(format!("bind a UDP socket to {at}")))?;
-        Self::connected(socket, peer, usize::from(HEADER_LENGTH), RECEIVE_BUFFER)
+        Self::connected(socket, peer, Some(Family::of(peer.ip())), RECEIVE_BUFFER)
     }
 
     /// Two sockets on loopback that send whole IP packets to each other: a wire whose ports make real system calls, and need no
@@ -44,22 +45,22 @@ impl UdpEnd {
     pub(crate) fn wire() -> Result<[Self; 2], MeasureError> {
         let bind = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let SocketAddr::V4(address) = socket.local_addr()? else { unreachable!("it was bound to IPv4") };
+            let address = socket.local_addr()?;
             Ok((socket, address))
         };
         let failed =
             |source: std::io::Error| MeasureError::Io { action: "bind to loopback".to_owned(), source };
         let ((tester, tester_at), (gateway, gateway_at)) = (bind().map_err(failed)?, bind().map_err(failed)?);
         Ok([
-            Self::connected(tester, gateway_at, 0, RECEIVE_BUFFER)?,
-            Self::connected(gateway, tester_at, 0, GATEWAY_BUFFER)?,
+            Self::connected(tester, gateway_at, None, RECEIVE_BUFFER)?,
+            Self::connected(gateway, tester_at, None, GATEWAY_BUFFER)?,
         ])
     }
 
     fn connected(
         socket: UdpSocket,
-        peer: SocketAddrV4,
-        headers: usize,
+        peer: SocketAddr,
+        family: Option<Family>,
         buffer: usize,
     ) -> Result<Self, MeasureError> {
         let failed = |action: String| move |source: std::io::Error| MeasureError::Io { action, source };
@@ -68,8 +69,11 @@ impl UdpEnd {
             .or_else(|_| setsockopt(&socket, sockopt::RcvBuf, &buffer));
         socket.connect(peer).map_err(failed(format!("find a way to {peer}")))?;
         socket.set_nonblocking(true).map_err(failed("make a socket non-blocking".to_owned()))?;
-        let mtu = nix::sys::socket::getsockopt(&socket, sockopt::IpMtu)
-            .map_err(|errno| failed(format!("ask for the MTU to {peer}"))(errno.into()))?;
+        let mtu = match Family::of(peer.ip()) {
+            Family::V4 => rustix::net::sockopt::ip_mtu(&socket),
+            Family::V6 => rustix::net::sockopt::ipv6_mtu(&socket),
+        };
+        let mtu = mtu.map_err(|errno| failed(format!("ask for the MTU to {peer}"))(errno.into()))?;
         Ok(Self {
             description: PortDescription {
                 name: format!("to {peer}"),
@@ -78,9 +82,14 @@ impl UdpEnd {
             },
             counters: PortCounters::default(),
             socket,
-            headers,
+            family,
             buffers: vec![vec![0; LONGEST]; MESSAGES],
         })
+    }
+
+    /// Bytes of each packet that the kernel makes.
+    fn headers(&self) -> usize {
+        self.family.map_or(0, |family| family.headers_length().into())
     }
 
     fn failed(&self, action: &str, errno: Errno) -> PortError {
@@ -88,7 +97,7 @@ impl UdpEnd {
     }
 
     fn read(&mut self, limit: usize) -> Result<Vec<usize>, PortError> {
-        let headers = self.headers;
+        let headers = self.headers();
         let mut slices: Vec<[IoSliceMut<'_>; 1]> = self
             .buffers
             .iter_mut()
@@ -97,7 +106,7 @@ impl UdpEnd {
             .collect();
         let flags = MsgFlags::MSG_DONTWAIT;
         // These point into the slices, so that they cannot outlive the call.
-        let mut messages = MultiHeaders::<SockaddrIn>::preallocate(slices.len(), None);
+        let mut messages = MultiHeaders::<()>::preallocate(slices.len(), None);
         let read = recvmmsg(self.socket.as_raw_fd(), &mut messages, slices.iter_mut(), flags, None);
         let lengths = read.map(|read| read.map(|message| message.bytes).collect());
         match lengths {
@@ -123,11 +132,13 @@ impl Port for UdpEnd {
         burst: &mut Vec<Frame>,
     ) -> Result<usize, PortError> {
         self.counters.system_calls += 1;
-        let (headers, lengths) = (self.headers, self.read(limit.min(MESSAGES))?);
+        let (headers, lengths) = (self.headers(), self.read(limit.min(MESSAGES))?);
         for (buffer, length) in self.buffers.iter_mut().zip(&lengths) {
-            if headers > 0 {
-                // What a stamp's reader looks at.
-                buffer[0] = 0x45;
+            // What a stamp's reader looks at.
+            match self.family {
+                Some(Family::V4) => buffer[0] = 0x45,
+                Some(Family::V6) => buffer[0] = 0x60,
+                None => {}
             }
             match pool.take_filled(&buffer[..headers + length], 0) {
                 Some(frame) => {
@@ -142,16 +153,16 @@ impl Port for UdpEnd {
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
-        let (headers, count) = (self.headers, burst.len().min(MESSAGES));
+        let (headers, count) = (self.headers(), burst.len().min(MESSAGES));
         let slices: Vec<[IoSlice<'_>; 1]> = burst[..count]
             .iter()
             .map(|frame| [IoSlice::new(frame.get(headers..).unwrap_or_default())])
             .collect();
         // The socket is connected.
-        let addresses = [None; MESSAGES];
+        let addresses: [Option<()>; MESSAGES] = [None; MESSAGES];
         self.counters.system_calls += 1;
         let flags = MsgFlags::MSG_DONTWAIT;
-        let mut messages = MultiHeaders::<SockaddrIn>::preallocate(count, None);
+        let mut messages = MultiHeaders::<()>::preallocate(count, None);
         let sent = sendmmsg(self.socket.as_raw_fd(), &mut messages, &slices, addresses, [], flags);
         let sent = match sent.map(Iterator::count) {
             Ok(sent) => sent,
@@ -185,16 +196,16 @@ mod tests {
     use super::*;
     use crate::stamp::Stamp;
 
-    #[test]
-    fn packets_pass_from_socket_to_socket_with_their_stamps() {
+    fn pass_from_socket_to_socket([here, there]: [&str; 2], first: u8) {
         let address = |text: &str| text.parse().expect("an address");
-        let (here, there) = (address("127.0.0.1:39017"), address("127.0.0.2:39017"));
+        let (here, there) = (address(here), address(there));
         let mut near = UdpEnd::open(here, there).expect("loopback");
         let mut far = UdpEnd::open(there, here).expect("loopback");
+        assert!(near.description().mtu >= 1500);
         let mut pool = FramePool::new(256, 0);
         let mut burst: Vec<Frame> = Vec::new();
         for sequence in 0..3 {
-            let mut frame = pool.take_filled(&[0x45; 64], 0).expect("a frame");
+            let mut frame = pool.take_filled(&[first; 80], 0).expect("a frame");
             Stamp { stream: 1, sequence, sent_ns: 5 }.write(&mut frame);
             burst.push(frame);
         }
@@ -210,6 +221,12 @@ mod tests {
         let numbers: Vec<u64> =
             received.iter().filter_map(|frame| Stamp::read(frame)).map(|stamp| stamp.sequence).collect();
         assert_eq!(numbers, [0, 1, 2]);
-        assert!(received.iter().all(|frame| frame.len() == 64));
+        assert!(received.iter().all(|frame| frame.len() == 80));
+    }
+
+    #[test]
+    fn packets_pass_from_socket_to_socket_with_their_stamps() {
+        pass_from_socket_to_socket(["127.0.0.1:39017", "127.0.0.2:39017"], 0x45);
+        pass_from_socket_to_socket(["[::1]:39017", "[::1]:39018"], 0x60);
     }
 }

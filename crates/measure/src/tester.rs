@@ -1,16 +1,20 @@
 //! The tester: it sends a trial's packets by one port and counts them at another.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use convoy_gateway::clock::{Clock, VirtualTime};
-use convoy_packet::{Frame, FramePool};
+use convoy_packet::protocol::ESP;
+use convoy_packet::{Frame, FramePool, ipv4, ipv6};
 use convoy_port::Port;
 
 use crate::account::{Account, Reordering};
-use crate::device::{DeviceUnderTest, MeasureError, Outcome, PhaseCounts, Trial};
+use crate::device::{DeviceUnderTest, MeasureError, Outcome, PhaseCounts, Trial, Ways};
+use crate::family::Family;
 use crate::flow::{Flow, Packets};
 use crate::latency::Times;
-use crate::schedule::Schedule;
+use crate::lengths::Lengths;
+use crate::schedule::{Phase, Schedule};
 use crate::stamp::Stamp;
 
 /// Packets sent or received at a time.
@@ -27,6 +31,8 @@ const MOST_WAIT_NS: u64 = 2_000_000_000;
 /// Bursts of an earlier trial that are taken before the next one: more than any queue holds, so that a device that repeats packets for ever does
 /// not keep the tester here.
 const MOST_LEFT: usize = 100_000;
+/// How long packets are sent to learn a way where none arrives, in ns.
+const LEARNING_NS: u64 = 3_000_000_000;
 /// Packets of a trial, each way: what is kept of each is a bit.
 const MOST_PACKETS: u64 = 4_000_000_000;
 /// What a round takes of virtual time, in ns.
@@ -162,11 +168,14 @@ impl Stream {
     }
 }
 
-/// The lower 32 bits of the number of an ESP packet in IPv4.
+/// The lower 32 bits of the number of an ESP packet, right behind the IP header.
 fn esp_number(packet: &[u8]) -> Option<u64> {
-    const ESP: u8 = 50;
-    let is_esp = packet.first() == Some(&0x45) && packet.get(9) == Some(&ESP);
-    let number = packet.get(24..28).filter(|_| is_esp)?;
+    let (protocol_at, esp_at) = match Family::of_packet(packet)? {
+        Family::V4 => (ipv4::PROTOCOL_AT, ipv4::HEADER_BYTES),
+        Family::V6 => (ipv6::NEXT_HEADER_AT, ipv6::HEADER_BYTES),
+    };
+    packet.get(protocol_at).filter(|protocol| **protocol == ESP)?;
+    let number = packet.get(esp_at + 4..esp_at + 8)?;
     Some(u64::from(u32::from_be_bytes(number.try_into().ok()?)))
 }
 
@@ -191,8 +200,44 @@ impl Tester {
     }
 
     /// The longest packet that both of its ports take, in bytes.
-    pub fn mtu(&self) -> usize {
+    fn mtu(&self) -> usize {
         self.ends.iter().map(|end| end.port.description().mtu).min().unwrap_or(0)
+    }
+
+    /// Sends a packet each way, again and again, until one has arrived each way: what hosts and devices have to learn first, neighbours and
+    /// flows, is no part of a trial (RFC 2544, section 23, calls them learning frames). Returns whether they arrived within three seconds or so.
+    ///
+    /// # Errors
+    /// [`MeasureError`] if a port failed.
+    pub fn learn(&mut self) -> Result<bool, MeasureError> {
+        let (phases, lengths) = (vec![Phase::of_packets(1, 1.0)], Lengths::All(*self.packet_bytes().start()));
+        let trial = Trial { phases, lengths, ways: Ways::Both };
+        let most = LEARNING_NS / self.quiet_ns.max(1);
+        for _ in 0..most {
+            if self.trial(&trial)?.lost() == 0 {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn check(&self, lengths: Lengths) -> Result<(), MeasureError> {
+        let (range, family) = (self.packet_bytes(), self.flow.family());
+        let what = if lengths.longest() > *range.end() {
+            format!(
+                "packets of {} bytes do not fit the device's MTU of {} bytes",
+                lengths.longest(),
+                range.end()
+            )
+        } else if lengths.shortest() < *range.start() {
+            let (shortest, least) = (lengths.shortest(), range.start());
+            format!(
+                "packets of {shortest} bytes do not hold {family}, UDP and a stamp, which take {least} bytes"
+            )
+        } else {
+            return Ok(());
+        };
+        Err(MeasureError::Invalid(what))
     }
 
     fn streams(&mut self, trial: &Trial, packets: u64) -> Vec<Stream> {
@@ -311,12 +356,7 @@ impl Tester {
 
 impl DeviceUnderTest for Tester {
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError> {
-        let mtu = self.mtu();
-        if usize::from(trial.lengths.longest()) > mtu {
-            let longest = trial.lengths.longest();
-            let what = format!("packets of {longest} bytes do not fit the device's MTU of {mtu} bytes");
-            return Err(MeasureError::Invalid(what));
-        }
+        self.check(trial.lengths)?;
         let schedule = Schedule::new(&trial.phases);
         let packets = schedule.packets();
         if packets > MOST_PACKETS {
@@ -328,6 +368,11 @@ impl DeviceUnderTest for Tester {
         let mut streams = self.streams(trial, packets);
         self.run(&mut streams, &schedule)?;
         Ok(outcome(&streams, &schedule))
+    }
+
+    fn packet_bytes(&self) -> RangeInclusive<u16> {
+        let mtu = u16::try_from(self.mtu()).unwrap_or(u16::MAX);
+        self.flow.family().least_length()..=mtu
     }
 }
 
@@ -378,4 +423,29 @@ fn phase(streams: &[Stream], schedule: &Schedule, range: std::ops::Range<u64>) -
         counts.last_lost_s = [counts.last_lost_s, last_s].into_iter().flatten().reduce(f64::max);
     }
     counts
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::IpHeader;
+
+    use super::*;
+
+    #[test]
+    fn the_number_of_esp_is_read_from_either_family_and_from_nothing_else() {
+        for address in ["192.0.2.1", "2001:db8::1"] {
+            let address = address.parse().expect("an address");
+            let write = |protocol| {
+                let header = IpHeader::new(protocol, address, address);
+                let mut packet = vec![7; header.header_len()];
+                packet.extend([0, 0, 16, 1, 0, 1, 0, 2]);
+                header.write(&mut packet);
+                packet
+            };
+            let packet = write(ESP);
+            assert_eq!(esp_number(&packet), Some(0x1_0002));
+            assert_eq!(esp_number(&packet[..packet.len() - 1]), None);
+            assert_eq!(esp_number(&write(17)), None);
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! The tester with two gateways in between: in virtual time, so that a busy machine changes nothing, and on threads.
 
 use convoy_measure::{
-    DeviceUnderTest, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,
+    DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,
 };
 
 fn pair(service: Service) -> Pair {
@@ -35,11 +35,30 @@ fn every_packet_passes_two_gateways_at_every_length_and_both_ways() {
 }
 
 #[test]
+fn packets_of_either_family_pass_in_tunnels_of_either() {
+    for inner in [Family::V4, Family::V6] {
+        for outer in [Family::V4, Family::V6] {
+            let families = Families { inner, outer };
+            for service in [Service::Ipsec("aes128gcm16".to_owned()), Service::Forward] {
+                let mut device = Pair { families, ..pair(service) }.simulated().expect("gateways");
+                for lengths in [Lengths::All(inner.least_length()), Lengths::All(9000)] {
+                    let outcome = send(&mut device, 500_000.0, 300, lengths, Ways::Both);
+                    assert_eq!((outcome.received, outcome.foreign), (600, 0), "{families:?} {lengths}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn packets_of_many_tunnels_pass() {
-    let many = Pair { tunnels: 300, ..pair(Service::Ipsec("aes128gcm16".to_owned())) };
-    let mut device = many.simulated().expect("gateways");
-    let outcome = send(&mut device, 500_000.0, 1_000, Lengths::Imix, Ways::One);
-    assert_eq!(outcome.received, 1_000);
+    for (inner, lengths) in [(Family::V4, Lengths::Imix), (Family::V6, Lengths::All(512))] {
+        let families = Families { inner, ..Families::default() };
+        let many = Pair { tunnels: 300, families, ..pair(Service::Ipsec("aes128gcm16".to_owned())) };
+        let mut device = many.simulated().expect("gateways");
+        let outcome = send(&mut device, 500_000.0, 1_000, lengths, Ways::One);
+        assert_eq!(outcome.received, 1_000);
+    }
 }
 
 #[test]

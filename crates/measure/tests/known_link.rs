@@ -15,17 +15,26 @@ const RING: usize = 1024;
 
 /// A tester at both ends of a link with faults each way.
 fn tester(there: Faults, back: Faults) -> Tester {
+    tester_of(there, back, flow())
+}
+
+fn tester_of(there: Faults, back: Faults, flow: Flow) -> Tester {
     let time = VirtualTime::new();
     let clock = time.clone();
     let now: Now = Arc::new(move || clock.now_ns());
     let (near, far) = memory::faulty_link("near", "far", RING, MTU, [there, back], &now);
     let ends = [near, far].map(|port| End::new(Box::new(port)).expect("memory for frames"));
-    Tester::new(ends, flow(), Time::Virtual(time))
+    Tester::new(ends, flow, Time::Virtual(time))
 }
 
 fn flow() -> Flow {
     let address = |text: &str| text.parse().expect("an address");
     Flow { from: address("10.1.0.1:9000"), to: address("10.2.0.1:9000"), hosts: 1 }
+}
+
+fn flow_v6() -> Flow {
+    let address = |text: &str| text.parse().expect("an address");
+    Flow::between(address("[fd00:1::1]:9000"), address("[fd00:2::1]:9000")).expect("of one family")
 }
 
 fn near(found: f64, known: f64) -> bool {
@@ -101,6 +110,41 @@ fn reordering_and_its_extent_are_found_within_a_percent() {
         let extent = f64::from(overtaken_by) * (1.0 + part);
         assert!((found.mean_extent - extent).abs() < extent * 0.06, "{} of {extent}", found.mean_extent);
         assert!(found.greatest_extent >= u64::from(overtaken_by));
+    }
+}
+
+#[test]
+fn a_way_is_learned_where_there_is_one_each_way() {
+    let lossy = Faults { loss: 0.7, ..Faults::default() };
+    let lost = Faults { loss: 1.0, ..Faults::default() };
+    for (there, back, is_learned) in [(Faults::default(), lossy, true), (Faults::default(), lost, false)] {
+        assert_eq!(tester(there, back).learn().expect("a link does not fail"), is_learned);
+    }
+}
+
+#[test]
+fn packets_of_ipv6_find_what_those_of_ipv4_do() {
+    let faults = Faults {
+        packets_per_second: 90_000.0,
+        queue_packets: 8,
+        delay_ns: 300_000,
+        loss: 0.03,
+        duplication: 0.02,
+        reordering: 0.01,
+        ..Faults::default()
+    };
+    let found = |flow, lengths| {
+        let phases = vec![Phase { packets_per_second: 100_000.0, seconds: 0.2 }];
+        let trial = Trial { phases, lengths, ways: Ways::Both };
+        tester_of(faults, faults, flow).trial(&trial)
+    };
+    let [v4, v6] =
+        [flow(), flow_v6()].map(|flow| found(flow, Lengths::All(72)).expect("a link does not fail"));
+    assert_eq!(v4, v6);
+    assert!(v6.lost() > 0 && v6.duplicated > 0 && v6.reordering.packets > 0 && v6.foreign == 0);
+    for lengths in [Lengths::All(71), Lengths::Imix] {
+        let error = found(flow_v6(), lengths).expect_err("a stamp does not fit").to_string();
+        assert!(error.contains("72 bytes"), "{error}");
     }
 }
 

@@ -39,6 +39,8 @@ pub struct TunConfig {
     pub kernel_queue_packets: Option<u32>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
+    /// Whether packets of one flow that leave together are joined to super-packets.
+    pub joins_packets: bool,
 }
 
 /// One queue of the `tun` port.
@@ -62,7 +64,7 @@ impl Tun {
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
     pub fn open(config: &TunConfig) -> Result<Vec<Self>, PortError> {
-        let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues } = config;
+        let TunConfig { name, device, addresses, mtu, kernel_queue_packets, queues, joins_packets } = config;
         if device.is_empty() || device.len() > NAME_BYTES {
             let reason = format!("{device:?} cannot be an interface's name: 1 to {NAME_BYTES} bytes");
             return Err(PortError::Invalid { port: name.to_owned(), reason });
@@ -110,16 +112,20 @@ impl Tun {
             .chain(more)
             .map(|queue| {
                 queue.set_nonblocking(true).map_err(io(format!("make {device} non-blocking")))?;
-                Ok(Self::queue(name, *mtu, queue))
+                Ok(Self::queue(name, *mtu, *joins_packets, queue))
             })
             .collect()
     }
 
-    fn queue(name: &str, mtu: u16, device: SyncDevice) -> Self {
+    fn queue(name: &str, mtu: u16, joins_packets: bool, device: SyncDevice) -> Self {
         Self {
             description: PortDescription { name: name.to_owned(), kind: PortKind::Tun, mtu: mtu.into() },
             counters: PortCounters::default(),
-            joins: if device.udp_gso() { Joins::TcpAndUdp } else { Joins::Tcp },
+            joins: match (joins_packets, device.udp_gso()) {
+                (false, _) => Joins::Nothing,
+                (true, false) => Joins::Tcp,
+                (true, true) => Joins::TcpAndUdp,
+            },
             device,
             super_packet: vec![0; HEADER_BYTES + usize::from(u16::MAX)],
             len: 0,

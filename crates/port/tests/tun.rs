@@ -39,6 +39,7 @@ fn open_queues(namespace: &Namespace, address: &str, queues: usize) -> Vec<Tun> 
             mtu: 1_400,
             kernel_queue_packets: Some(KERNEL_QUEUE_PACKETS),
             queues,
+            joins_packets: true,
         };
         let queues = Tun::open(&config).expect("a tun needs root and /dev/net/tun");
         wait_until_delivered(address);

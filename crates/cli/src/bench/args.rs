@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use convoy_measure::{EndSpec, Goal, Lengths, LinkSpec, Pair, Plan, Rates, Service, Ways};
+use convoy_measure::{EndSpec, Families, Family, Goal, Lengths, LinkSpec, Pair, Plan, Rates, Service, Ways};
 
 #[derive(Args)]
 pub(crate) struct BenchArgs {
@@ -136,6 +136,9 @@ pub(super) enum ServiceArg {
     Forward,
 }
 
+/// What is said of the two gateways in this process.
+const OF_THE_PAIR: [&str; 5] = ["service", "proposal", "tunnels", "inner", "outer"];
+
 #[derive(Args)]
 pub(super) struct ThroughputArgs {
     /// What the two gateways in this process do
@@ -147,17 +150,23 @@ pub(super) struct ThroughputArgs {
     /// Their tunnels, one for each host, and as many SAs each way
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=4096))]
     tunnels: u16,
-    /// One end of another device: udp:ADDRESS, udp:ADDRESS:PORT or tun:DEVICE=ADDRESS/PREFIX; NAMESPACE/ before the address or the device says
-    /// in which network namespace it is
-    #[arg(long, value_name = "END", requires = "far", conflicts_with_all = ["service", "proposal", "tunnels"])]
+    /// The family of their plaintext packets: ipv4 or ipv6
+    #[arg(long, value_name = "FAMILY", default_value_t)]
+    inner: Family,
+    /// The family of their tunnels' packets: ipv4 or ipv6
+    #[arg(long, value_name = "FAMILY", default_value_t)]
+    outer: Family,
+    /// One end of another device, IPv4 or IPv6: udp:ADDRESS, udp:ADDRESS:PORT or tun:DEVICE=ADDRESS/PREFIX; NAMESPACE/ before the address or
+    /// the device says in which network namespace it is
+    #[arg(long, value_name = "END", requires = "far", conflicts_with_all = OF_THE_PAIR)]
     pub(super) near: Option<EndSpec>,
-    /// Its other end
+    /// Its other end, of the same family
     #[arg(long, value_name = "END", requires = "near")]
     pub(super) far: Option<EndSpec>,
     /// Test the tester against a link whose properties are known, as rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5
-    #[arg(long, value_name = "PROPERTIES", conflicts_with_all = ["service", "proposal", "tunnels", "near", "far"])]
+    #[arg(long, value_name = "PROPERTIES", conflicts_with_all = OF_THE_PAIR, conflicts_with_all = ["near", "far"])]
     pub(super) link: Option<LinkSpec>,
-    /// Packet lengths in bytes, 52 to 9000, or imix (seven of 64, four of 570, one of 1518)
+    /// Packet lengths in bytes, 52 (of IPv6: 72) to 9000, or imix (seven of 64, four of 570, one of 1518)
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_values_t = Lengths::USUAL.iter().copied())]
     lengths: Vec<Lengths>,
     /// Send both ways at once, each at the rate that is given or found
@@ -211,7 +220,8 @@ impl ThroughputArgs {
             ServiceArg::Ipsec => Service::Ipsec(self.proposal.clone()),
             ServiceArg::Forward => Service::Forward,
         };
-        Pair { tunnels: self.tunnels, ..Pair::of(service) }
+        let families = Families { inner: self.inner, outer: self.outer };
+        Pair { tunnels: self.tunnels, families, ..Pair::of(service) }
     }
 
     /// What is to be tested.

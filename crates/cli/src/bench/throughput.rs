@@ -1,8 +1,10 @@
 //! `convoy bench throughput`.
 
+use std::fmt;
+
 use convoy_measure::{
-    DeviceUnderTest, End, EndSpec, Flow, LengthReport, Machine, MeasureError, Placement, Plan, Service,
-    Tester, Time, test,
+    DeviceUnderTest, End, EndSpec, Families, Flow, LengthReport, Lengths, Machine, MeasureError, Placement,
+    Plan, Service, Tester, Time, test,
 };
 use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
@@ -28,10 +30,52 @@ pub(super) struct Told {
     pub(super) trials_judge: f64,
     pub(super) may_exceed: f64,
     pub(super) resolution: f64,
-    /// Lengths that the device cannot carry.
-    pub(super) left_out: Vec<String>,
+    /// Lengths that cannot be measured.
+    pub(super) left_out: Vec<LeftOut>,
     /// Each time that the test was held, by length.
     pub(super) rounds: Vec<Vec<LengthReport>>,
+}
+
+/// A length that cannot be measured.
+#[derive(Serialize)]
+pub(super) struct LeftOut {
+    pub(super) lengths: Lengths,
+    pub(super) why: WhyLeftOut,
+}
+
+/// Why a length cannot be measured; with the limit, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum WhyLeftOut {
+    /// Packets are longer than the device's MTU.
+    ExceedsMtu(u16),
+    /// Packets are too short for their headers and a stamp.
+    HoldsNoStamp(u16),
+}
+
+impl WhyLeftOut {
+    /// Nothing where all packets are as they may be.
+    fn of(lengths: Lengths, device: &dyn DeviceUnderTest) -> Option<Self> {
+        let (least, most) = device.packet_bytes().into_inner();
+        if lengths.longest() > most {
+            return Some(Self::ExceedsMtu(most));
+        }
+        (lengths.shortest() < least).then_some(Self::HoldsNoStamp(least))
+    }
+}
+
+impl fmt::Display for WhyLeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ExceedsMtu(mtu) => write!(f, "packets do not fit the device's MTU of {mtu} bytes"),
+            Self::HoldsNoStamp(least) => {
+                write!(
+                    f,
+                    "packets do not hold the headers of IP and UDP and a stamp, which take {least} bytes"
+                )
+            }
+        }
+    }
 }
 
 const LENGTHS_ARE: &str = "whole plaintext IP packets, in bytes; what ESP and other tunnels add comes on top";
@@ -41,42 +85,46 @@ struct Device {
     under_test: Box<dyn DeviceUnderTest>,
     name: String,
     placement: Option<Placement>,
-    mtu: Option<usize>,
 }
 
 fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
     if let Some(link) = &args.link {
         let name = "a link in memory, whose properties are known".to_owned();
-        return Ok(Device { under_test: Box::new(link.start()?), name, placement: None, mtu: None });
+        return Ok(Device { under_test: Box::new(link.start()?), name, placement: None });
     }
     if let (Some(near), Some(far)) = (&args.near, &args.far) {
         return outside(near, far);
     }
     let pair = args.pair();
     let what = match &pair.service {
-        Service::Forward => "forwarding".to_owned(),
-        Service::Ipsec(proposal) => format!("ESP in tunnel mode, {proposal}, tunnels: {}", pair.tunnels),
+        Service::Forward => format!("forwarding, {}", pair.families.inner),
+        Service::Ipsec(proposal) => {
+            let Families { inner, outer } = pair.families;
+            format!("ESP in tunnel mode, {proposal}, {inner} in {outer}, tunnels: {}", pair.tunnels)
+        }
     };
     let name = format!("two gateways in this process, joined in memory: {what}");
-    Ok(Device { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement), mtu: None })
+    Ok(Device { under_test: Box::new(pair.start()?), name, placement: Some(pair.placement) })
 }
 
 fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
-    let flow = Flow { from: near.address(), to: far.address(), hosts: 1 };
+    let flow = Flow::between(near.address(), far.address())?;
     let ends = [End::new(near.open(flow.to)?)?, End::new(far.open(flow.from)?)?];
-    let tester = Tester::new(ends, flow, Time::machine());
-    let name = format!("whatever lies between {} and {}", flow.from, flow.to);
-    let mtu = Some(tester.mtu());
-    Ok(Device { under_test: Box::new(tester), name, placement: None, mtu })
+    let mut tester = Tester::new(ends, flow, Time::machine());
+    if !tester.learn()? {
+        eprintln!("Packets do not arrive both ways between {near} and {far}; it is measured all the same.");
+    }
+    Ok(Device {
+        under_test: Box::new(tester),
+        name: format!("whatever lies between {near} and {far}"),
+        placement: None,
+    })
 }
 
 pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
     let plan = args.plan().map_err(|what| Failure::Config(format!("convoy: {what}")))?;
     let mut device = device(args).map_err(failure)?;
-    let fits = |length: u16| device.mtu.is_none_or(|mtu| usize::from(length) <= mtu);
-    let (lengths, left_out): (Vec<_>, Vec<_>) =
-        plan.lengths.iter().copied().partition(|lengths| fits(lengths.longest()));
-    let left_out = left_out.iter().map(ToString::to_string).collect();
+    let (lengths, left_out) = measurable(&plan, device.under_test.as_ref())?;
     let tests = args.rounds * lengths.len() as u32;
     let mut budget = Budget::new(args.within, tests, test_s(&plan));
     budget.announce(&format!("{} lengths, {} rounds", lengths.len(), args.rounds));
@@ -101,6 +149,23 @@ pub(super) fn run(args: &ThroughputArgs) -> Result<(), Failure> {
     told(&plan, device, left_out, rounds, args)
 }
 
+/// The lengths that can be measured, and those that cannot; a failure where all of them cannot.
+fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>, Vec<LeftOut>), Failure> {
+    let (mut measurable, mut left_out) = (Vec::new(), Vec::new());
+    for lengths in plan.lengths.iter().copied() {
+        match WhyLeftOut::of(lengths, device) {
+            Some(why) => left_out.push(LeftOut { lengths, why }),
+            None => measurable.push(lengths),
+        }
+    }
+    match &left_out[..] {
+        [LeftOut { lengths, why }, ..] if measurable.is_empty() => {
+            Err(Failure::Config(format!("convoy: nothing can be measured with a length of {lengths}: {why}")))
+        }
+        _ => Ok((measurable, left_out)),
+    }
+}
+
 /// What a test at one length takes where much has to be repeated, in seconds.
 fn test_s(plan: &Plan) -> f64 {
     /// Rates that are judged for NDR and PDR together, trials that are shorter, and those that follow the search.
@@ -117,7 +182,7 @@ fn test_s(plan: &Plan) -> f64 {
 fn told(
     plan: &Plan,
     device: Device,
-    left_out: Vec<String>,
+    left_out: Vec<LeftOut>,
     rounds: Vec<Vec<LengthReport>>,
     args: &ThroughputArgs,
 ) -> Result<(), Failure> {

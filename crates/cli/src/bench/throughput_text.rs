@@ -2,7 +2,7 @@
 
 use convoy_measure::{BackToBack, Found, LatencyAt, LengthReport, Lengths, Placement, Recovery, Ways};
 
-use super::throughput::Told;
+use super::throughput::{LeftOut, Told, WhyLeftOut};
 use crate::table::{number, table_of, word, words};
 
 /// The same length in each round.
@@ -59,9 +59,7 @@ pub(super) fn print(told: &Told) {
         resolution * 100.0,
         told.rounds.len()
     );
-    if !told.left_out.is_empty() {
-        println!("Left out, as they do not fit the device's MTU: {}", told.left_out.join(", "));
-    }
+    print_left_out(&told.left_out);
     let count = told.rounds.first().map_or(0, Vec::len);
     let rows: Vec<Row<'_>> =
         (0..count).map(|at| Row(told.rounds.iter().map(|round| &round[at]).collect())).collect();
@@ -72,6 +70,19 @@ pub(super) fn print(told: &Told) {
     print_latency(&rows);
     print_loss(&rows);
     print_rest(&rows);
+}
+
+/// A line for each reason.
+fn print_left_out(left_out: &[LeftOut]) {
+    let mut told: Vec<WhyLeftOut> = Vec::new();
+    for LeftOut { why, .. } in left_out {
+        if !told.contains(why) {
+            told.push(*why);
+            let of_it = left_out.iter().filter(|other| other.why == *why);
+            let lengths: Vec<String> = of_it.map(|other| other.lengths.to_string()).collect();
+            println!("Left out: {}, as {why}", lengths.join(", "));
+        }
+    }
 }
 
 fn cores(placement: &Placement) -> String {

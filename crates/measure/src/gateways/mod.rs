@@ -5,6 +5,8 @@ mod relay;
 mod running;
 mod sites;
 
+use std::ops::RangeInclusive;
+
 use convoy_gateway::assemble;
 use convoy_gateway::clock::{Clock, Environment, VirtualTime};
 use convoy_gateway::config::Config;
@@ -24,6 +26,7 @@ pub(crate) use sites::site;
 
 use crate::cores::{self, Pinned};
 use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial};
+use crate::family::{Families, Family};
 use crate::flow::Flow;
 use crate::tester::{End, Tester, Time};
 
@@ -79,6 +82,8 @@ pub struct Pair {
     pub service: Service,
     /// Tunnels between them, each for one host; one SA a way each.
     pub tunnels: u16,
+    /// The families of its packets.
+    pub families: Families,
     /// The `[[engine]]` tables of both; without, each takes what is useful on this machine.
     pub engine: String,
     /// Where they run.
@@ -88,11 +93,12 @@ pub struct Pair {
 impl Pair {
     /// With what the machine has.
     pub fn of(service: Service) -> Self {
-        Self { service, tunnels: 1, engine: String::new(), placement: Placement::here() }
+        let (families, placement) = (Families::default(), Placement::here());
+        Self { service, tunnels: 1, families, engine: String::new(), placement }
     }
 
     fn configs(&self) -> Result<[Config; 2], MeasureError> {
-        let of = |number| site(&self.service, self.tunnels, &self.engine, number);
+        let of = |number| site(&self.service, self.tunnels, self.families, &self.engine, number);
         Ok([of(1)?, of(2)?])
     }
 
@@ -127,9 +133,13 @@ impl Pair {
 }
 
 /// From a host at the first site to hosts at the second.
-pub(crate) fn flow(hosts: u16) -> Flow {
+pub(crate) fn flow(family: Family, hosts: u16) -> Flow {
     let address = |text: &str| text.parse().expect("an address and a port");
-    Flow { from: address("10.1.0.9:9000"), to: address("10.2.0.1:9000"), hosts }
+    let (from, to) = match family {
+        Family::V4 => ("10.1.0.9:9000", "10.2.0.1:9000"),
+        Family::V6 => ("[fd00:1::9]:9000", "[fd00:2::1]:9000"),
+    };
+    Flow { from: address(from), to: address(to), hosts }
 }
 
 fn worker(
@@ -166,7 +176,8 @@ impl Pair {
     }
 
     fn tester(&self, [near, far]: [Memory; 2], time: Time) -> Result<Tester, MeasureError> {
-        Ok(Tester::new([End::new(Box::new(near))?, End::new(Box::new(far))?], flow(self.tunnels), time))
+        let flow = flow(self.families.inner, self.tunnels);
+        Ok(Tester::new([End::new(Box::new(near))?, End::new(Box::new(far))?], flow, time))
     }
 }
 
@@ -211,5 +222,9 @@ impl DeviceUnderTest for Gateways {
             return Err(MeasureError::Gateway("its packet I/O has ended".to_owned()));
         }
         Ok(outcome)
+    }
+
+    fn packet_bytes(&self) -> RangeInclusive<u16> {
+        self.tester.packet_bytes()
     }
 }

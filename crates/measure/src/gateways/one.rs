@@ -12,6 +12,7 @@ use super::running::Running;
 use super::sites::{Service, site};
 use super::{Gateways, LINK_MTU, LINK_PACKETS, Placement, flow, worker};
 use crate::device::MeasureError;
+use crate::family::{Families, Family};
 use crate::sockets::UdpEnd;
 use crate::tester::{End, Reads, Tester, Time};
 
@@ -58,7 +59,7 @@ impl Scheme {
     /// # Errors
     /// [`MeasureError`] says what there is not: an engine on a core of its own that can do a cipher, for example.
     pub fn start(&self, service: &Service, placement: &Placement) -> Result<Gateways, MeasureError> {
-        let config = site(service, 1, &self.engines(placement.engine), 1)?;
+        let config = site(service, 1, Families::default(), &self.engines(placement.engine), 1)?;
         let [near, inside] = UdpEnd::wire()?;
         let [far, outside] = UdpEnd::wire()?;
         let (inside, outside, relay) = if self.is_io_apart {
@@ -78,7 +79,7 @@ impl Scheme {
         costs.save();
         let reads = if *service == Service::Forward { Reads::Stamps } else { Reads::EspNumbers };
         let ends = [End::new(Box::new(near))?, End::new(Box::new(far))?.reading(reads)];
-        let tester = Tester::new(ends, flow(1), Time::machine()).waiting(QUIET);
+        let tester = Tester::new(ends, flow(Family::V4, 1), Time::machine()).waiting(QUIET);
         let running = vec![Running::start(worker, placement.first)?];
         Ok(Gateways { relay, ..Gateways::new(tester, running, placement.tester) })
     }

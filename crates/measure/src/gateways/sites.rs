@@ -1,11 +1,13 @@
 //! The configurations of two gateways that join two sites: what an operator would write.
 
 use std::fmt::Write as _;
+use std::net::Ipv4Addr;
 
 use convoy_gateway::config::Config;
 use convoy_ipsec::Proposal;
 
 use crate::device::MeasureError;
+use crate::family::{Families, Family};
 
 /// The longest packet of a test fits with its outer headers, in bytes.
 const MTU: u16 = 9200;
@@ -29,31 +31,47 @@ fn key(from: u8, tunnel: u16, bytes: usize) -> String {
 }
 
 /// The configuration of site 1 or 2, with a tunnel for each of so many hosts behind the second; `engine` is its `[[engine]]` tables.
-pub(crate) fn site(service: &Service, tunnels: u16, engine: &str, site: u8) -> Result<Config, MeasureError> {
+pub(crate) fn site(
+    service: &Service,
+    tunnels: u16,
+    families: Families,
+    engine: &str,
+    site: u8,
+) -> Result<Config, MeasureError> {
     let mut text = format!("[gateway]\nmtu = {MTU}\nallow_weak = true\n{engine}\n");
     match service {
         Service::Forward => {
-            text += "[[bypass]]\nlocal_ts = \"0.0.0.0/0\"\nremote_ts = \"0.0.0.0/0\"\n";
+            for all in ["0.0.0.0/0", "::/0"] {
+                let _ = write!(text, "[[bypass]]\nlocal_ts = \"{all}\"\nremote_ts = \"{all}\"\n");
+            }
         }
         Service::Ipsec(proposal) => {
             let parsed: Proposal = proposal
                 .parse()
                 .map_err(|error| MeasureError::Invalid(format!("{proposal} is no ESP proposal: {error}")))?;
             let key_bytes = parsed.transform.key_material_len();
-            (0..tunnels).for_each(|at| tunnel(&mut text, site, at, proposal, key_bytes));
+            (0..tunnels).for_each(|at| tunnel(&mut text, site, families, at, proposal, key_bytes));
         }
     }
     Config::parse("measured.toml", &text).map_err(|errors| MeasureError::Gateway(errors.to_string()))
 }
 
-fn tunnel(text: &mut String, site: u8, tunnel: u16, proposal: &str, key_bytes: usize) {
+/// What is behind a site: hosts of one network behind the first, one host for each tunnel behind the second.
+fn network(family: Family, site: u8, tunnel: u16) -> String {
+    match (family, site) {
+        (Family::V4, 1) => "10.1.0.0/16".to_owned(),
+        (Family::V6, 1) => "fd00:1::/64".to_owned(),
+        (Family::V4, _) => format!("{}/32", Ipv4Addr::from(0x0a02_0001 + u32::from(tunnel))),
+        (Family::V6, _) => format!("fd00:2::{:x}/128", 1 + tunnel),
+    }
+}
+
+fn tunnel(text: &mut String, site: u8, families: Families, tunnel: u16, proposal: &str, key_bytes: usize) {
     let peer = 3 - site;
-    let host = |of: u8| {
-        if of == 1 {
-            "10.1.0.0/16".to_owned()
-        } else {
-            format!("{}/32", std::net::Ipv4Addr::from(0x0a02_0001 + u32::from(tunnel)))
-        }
+    let network = |of| network(families.inner, of, tunnel);
+    let outer = match families.outer {
+        Family::V4 => "192.0.2.",
+        Family::V6 => "2001:db8::",
     };
     let spi = |of: u8| 0x10_0000 * u32::from(of) + u32::from(tunnel);
     let _ = write!(
@@ -61,8 +79,8 @@ fn tunnel(text: &mut String, site: u8, tunnel: u16, proposal: &str, key_bytes: u
         r#"
 [[tunnel]]
 name = "tunnel-{tunnel}"
-local = "192.0.2.{site}"
-remote = "192.0.2.{peer}"
+local = "{outer}{site}"
+remote = "{outer}{peer}"
 local_ts = ["{}"]
 remote_ts = ["{}"]
 esp_proposal = "{proposal}"
@@ -74,8 +92,8 @@ spi_out = {}
 key_in = "{}"
 key_out = "{}"
 "#,
-        host(site),
-        host(peer),
+        network(site),
+        network(peer),
         spi(site),
         spi(peer),
         key(peer, tunnel, key_bytes),

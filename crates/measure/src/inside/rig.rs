@@ -15,6 +15,7 @@ use convoy_scheduler::Input;
 use super::median;
 use super::stamped::{Stamped, Taken};
 use crate::device::MeasureError;
+use crate::family::{Families, Family};
 use crate::flow::Packets;
 use crate::gateways::{Service, flow, site};
 use crate::lengths::Lengths;
@@ -59,7 +60,7 @@ fn ns(from: Instant, to: Instant) -> f64 {
 
 impl Rig {
     pub(super) fn new(service: &Service, lengths: Lengths) -> Result<Self, MeasureError> {
-        let config = site(service, 1, "", 1)?;
+        let config = site(service, 1, Families::default(), "", 1)?;
         let failed = |error: assemble::AssembleError| MeasureError::Gateway(error.to_string());
         let mut costs = Costs::new();
         let engines = assemble::engines(&config, &mut costs).map_err(failed)?.pop().unwrap_or_default();
@@ -80,7 +81,7 @@ impl Rig {
             outside,
             far,
             pool: FramePool::new(1024, 256),
-            packets: Packets::new(flow(1), lengths),
+            packets: Packets::new(flow(Family::V4, 1), lengths),
             sent: 0,
             frames: Vec::new(),
             costs,

@@ -39,6 +39,8 @@ pub(crate) struct Group {
 /// What is joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Joins {
+    /// Nothing: each packet leaves alone.
+    Nothing,
     /// Segments of TCP.
     Tcp,
     /// Datagrams of UDP, too.

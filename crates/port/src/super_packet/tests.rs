@@ -260,6 +260,20 @@ fn datagrams_without_a_checksum_are_joined_only_where_that_is_asked_for() {
     }
 }
 
+#[test]
+fn packets_of_one_flow_leave_alone_where_nothing_is_to_be_joined() {
+    for is_tcp in [true, false] {
+        let mut pool = FramePool::new(3, 0);
+        let packets = packets(&[(); 3].map(|()| Sketch { is_tcp, ..PLAIN }));
+        let burst: Vec<Frame> = packets.iter().filter_map(|packet| pool.take_filled(packet, 0)).collect();
+        let mut coalescer = Coalescer::default();
+        for (joins, groups) in [(Joins::Nothing, 3), (Joins::TcpAndUdp, 1)] {
+            coalescer.group(&burst, joins);
+            assert_eq!(coalescer.groups().len(), groups, "{joins:?}");
+        }
+    }
+}
+
 proptest! {
     #[test]
     fn what_is_joined_comes_apart_byte_for_byte_and_a_flow_keeps_its_order(

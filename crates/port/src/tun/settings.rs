@@ -86,6 +86,7 @@ impl Backend for TunSettings {
             mtu: context.inner_mtu,
             kernel_queue_packets: self.kernel_queue_packets,
             queues: context.workers,
+            joins_packets: true,
         })?;
         Ok(Opened::of(queues))
     }
