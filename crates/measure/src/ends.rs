@@ -4,10 +4,12 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-use convoy_port::{Port, Tun, TunConfig};
+use convoy_port::{HostConfig, HostKind, Port, Tun, TunConfig};
 
 use crate::device::MeasureError;
+use crate::flow::Flow;
 use crate::sockets::UdpEnd;
+use crate::tester::{End, Tester, Time};
 
 /// The UDP port of both ends unless they say otherwise.
 const UDP_PORT: u16 = 9000;
@@ -37,13 +39,15 @@ pub enum EndKind {
         /// The length of its prefix.
         prefix: u8,
     },
+    /// A host at an Ethernet interface, with an address that the interface has, by packets of its own beside the kernel's network stack.
+    Host(HostConfig),
 }
 
 impl EndSpec {
     /// The address and UDP port that packets come from and go to.
     pub fn address(&self) -> SocketAddr {
         match self.kind {
-            EndKind::Udp(address) => address,
+            EndKind::Udp(address) | EndKind::Host(HostConfig { address, .. }) => address,
             EndKind::Tun { address: IpAddr::V4(address), .. } => {
                 (Ipv4Addr::from(u32::from(address) + 1), UDP_PORT).into()
             }
@@ -82,7 +86,21 @@ impl EndSpec {
                 let queue = queue.ok_or_else(|| MeasureError::Invalid(format!("{device} has no queue")))?;
                 Ok(Box::new(queue))
             }
+            EndKind::Host(host) => Ok(host.open()?),
         }
+    }
+}
+
+impl Tester {
+    /// A tester for whatever lies between two ends.
+    ///
+    /// # Errors
+    /// [`MeasureError`] says what the system refused, or that the ends are of two families.
+    pub fn between(near: &EndSpec, far: &EndSpec) -> Result<Self, MeasureError> {
+        let flow = Flow::between(near.address(), far.address())?;
+        End::make_memory(2)?;
+        let ends = [End::new(near.open(flow.to)?)?, End::new(far.open(flow.from)?)?];
+        Ok(Self::new(ends, flow, Time::machine()))
     }
 }
 
@@ -116,6 +134,9 @@ impl fmt::Display for EndSpec {
             EndKind::Tun { device, address, prefix } => {
                 write!(f, "tun:{namespace}{device}={address}/{prefix}")
             }
+            EndKind::Host(HostConfig { kind, interface, address }) => {
+                write!(f, "{}:{namespace}{interface}={address}", kind.port_kind())
+            }
         }
     }
 }
@@ -144,12 +165,21 @@ impl FromStr for EndSpec {
                         kind: EndKind::Tun { device: device.to_owned(), address, prefix },
                     })
                 }
-                _ => None,
+                _ => {
+                    let kinds = [HostKind::AfPacket, HostKind::AfXdp];
+                    let kind = kinds.into_iter().find(|known| known.port_kind().word() == kind)?;
+                    let (place, address) = rest.split_once('=')?;
+                    let (namespace, interface) = in_front_of_slash(place);
+                    let interface = interface.to_owned();
+                    let host = HostConfig { kind, interface, address: socket_address(address)? };
+                    Some(Self { namespace, kind: EndKind::Host(host) })
+                }
             }
         };
         read().ok_or_else(|| {
-            "an end is udp:[NAMESPACE/]ADDRESS, udp:[NAMESPACE/]ADDRESS:PORT or tun:[NAMESPACE/]DEVICE=ADDRESS/PREFIX, as \
-             udp:site-a/10.1.0.1, udp:site-a/[fd00:1::1]:9000 or tun:site-a/tester0=10.1.9.1/24"
+            "an end is udp:[NAMESPACE/]ADDRESS, tun:[NAMESPACE/]DEVICE=ADDRESS/PREFIX, af_packet:[NAMESPACE/]DEVICE=ADDRESS or \
+             af_xdp:[NAMESPACE/]DEVICE=ADDRESS, as udp:site-a/10.1.0.1, tun:site-a/tester0=10.1.9.1/24 or \
+             af_packet:host-a/eth0=10.1.0.10; all but tun may name a UDP port, as udp:[fd00:1::1]:9000"
                 .to_owned()
         })
     }
@@ -182,6 +212,8 @@ mod tests {
             ("udp:[fd00:1::1]:7000", None, "[fd00:1::1]:7000"),
             ("tun:site-a/tester0=10.1.9.1/24", Some("site-a"), "10.1.9.2:9000"),
             ("tun:tester0=fd00:1:9::1/64", None, "[fd00:1:9::2]:9000"),
+            ("af_packet:host-a/eth0=10.1.0.10", Some("host-a"), "10.1.0.10:9000"),
+            ("af_xdp:eth0=[fd00:1::10]:7000", None, "[fd00:1::10]:7000"),
         ] {
             let end: EndSpec = text.parse().expect(text);
             assert_eq!((end.namespace.as_deref(), end.address().to_string().as_str()), (namespace, address));
@@ -196,6 +228,9 @@ mod tests {
             "tun:tester0=10.1.9.1",
             "tun:t=10.1.9.1/31",
             "tun:t=fd00::1/127",
+            "af_packet:10.1.0.10",
+            "af_packet:eth0=10.1.0.10/24",
+            "raw:eth0=10.1.0.10",
         ];
         for wrong in wrong {
             assert!(wrong.parse::<EndSpec>().is_err(), "{wrong}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use convoy_gateway::clock::{Clock, VirtualTime};
 use convoy_packet::protocol::ESP;
-use convoy_packet::{Frame, FramePool, ipv4, ipv6};
+use convoy_packet::{Frame, FramePool, Region, ipv4, ipv6};
 use convoy_port::Port;
 
 use crate::account::{Account, Reordering};
@@ -17,6 +17,8 @@ use crate::lengths::Lengths;
 use crate::schedule::{Phase, Schedule};
 use crate::stamp::Stamp;
 
+/// Frames of an end: small ones and jumbo ones.
+const FRAMES: (usize, usize) = (16_384, 2_048);
 /// Packets sent or received at a time.
 const BURST: usize = 32;
 /// Room behind each packet, in bytes.
@@ -63,10 +65,19 @@ impl End {
     /// # Errors
     /// [`MeasureError::Invalid`] if the process has no memory for frames.
     pub fn new(port: Box<dyn Port>) -> Result<Self, MeasureError> {
-        const FRAMES: (usize, usize) = (16_384, 2_048);
         let pool = FramePool::in_region(FRAMES.0, FRAMES.1, 0);
         let pool = pool.map_err(|error| MeasureError::Invalid(error.to_string()))?;
         Ok(Self { port, pool, reads: Reads::Stamps })
+    }
+
+    /// Makes the process's packet memory with room for so many ends and no more, if there is none yet: AF_XDP has the kernel keep all of it in
+    /// place.
+    ///
+    /// # Errors
+    /// [`MeasureError::Invalid`] if the system refuses, or there is one already and it is smaller.
+    pub fn make_memory(ends: usize) -> Result<(), MeasureError> {
+        let made = Region::make(ends * FramePool::chunks(FRAMES.0, FRAMES.1, 0));
+        made.map(|_| ()).map_err(|error| MeasureError::Invalid(error.to_string()))
     }
 
     /// The same end where ESP comes.

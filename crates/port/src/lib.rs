@@ -41,6 +41,7 @@ pub use card::{CardConfig, CardPort, InterfaceLine};
 pub use config::{PortCommon, PortConfig, PortEntry};
 pub use dpdk::DpdkSettings;
 pub use interface::{Port, PortCounters, PortDescription, PortError};
+pub use link::{HostConfig, HostKind};
 pub use memory::Memory;
 pub use pcap::{Pcap, PcapSettings};
 pub use raw::{Raw, RawSettings};

@@ -156,8 +156,8 @@ pub(super) struct ThroughputArgs {
     /// The family of their tunnels' packets: ipv4 or ipv6
     #[arg(long, value_name = "FAMILY", default_value_t)]
     outer: Family,
-    /// One end of another device, IPv4 or IPv6: udp:ADDRESS, udp:ADDRESS:PORT or tun:DEVICE=ADDRESS/PREFIX; NAMESPACE/ before the address or
-    /// the device says in which network namespace it is
+    /// One end of another device, IPv4 or IPv6: udp:ADDRESS, tun:DEVICE=ADDRESS/PREFIX, af_packet:DEVICE=ADDRESS or af_xdp:DEVICE=ADDRESS;
+    /// NAMESPACE/ before the address or the device says in which network namespace it is
     #[arg(long, value_name = "END", requires = "far", conflicts_with_all = OF_THE_PAIR)]
     pub(super) near: Option<EndSpec>,
     /// Its other end, of the same family

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use convoy_measure::{
-    DeviceUnderTest, End, EndSpec, Families, Flow, LengthReport, Lengths, Machine, MeasureError, Placement,
-    Plan, Service, Tester, Time, test,
+    DeviceUnderTest, EndSpec, Families, LengthReport, Lengths, Machine, MeasureError, Placement, Plan,
+    Service, Tester, test,
 };
 use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
@@ -108,9 +108,7 @@ fn device(args: &ThroughputArgs) -> Result<Device, MeasureError> {
 }
 
 fn outside(near: &EndSpec, far: &EndSpec) -> Result<Device, MeasureError> {
-    let flow = Flow::between(near.address(), far.address())?;
-    let ends = [End::new(near.open(flow.to)?)?, End::new(far.open(flow.from)?)?];
-    let mut tester = Tester::new(ends, flow, Time::machine());
+    let mut tester = Tester::between(near, far)?;
     if !tester.learn()? {
         eprintln!("Packets do not arrive both ways between {near} and {far}; it is measured all the same.");
     }

@@ -21,7 +21,7 @@ impl AfPacket {
     ///
     /// # Errors
     /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and Linux 6.6.
-    pub(super) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
+    pub(crate) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
         let failed = |action: &'static str| move |source: io::Error| config.failed(action, source);
         let number = config.interface_number()?;
         let links: Vec<Link> =
@@ -46,6 +46,7 @@ impl AfPacket {
         let joins = match config.takes {
             LinkTakes::Plaintext { .. } => Joins::TcpAndUdp,
             LinkTakes::Protected { .. } => Joins::WithoutChecksum,
+            LinkTakes::Datagrams { .. } => Joins::Nothing,
         };
         let queues = links.into_iter().zip(sockets);
         Ok(queues.map(|(link, socket)| Self::new(link, socket, joins, Arc::clone(&attachment))).collect())

@@ -6,17 +6,20 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use convoy_packet::ethernet;
+use convoy_packet::{MacAddress, ethernet};
 
 use super::AfXdp;
 use crate::PortError;
-use crate::link::{Hook, Interface, Link, LinkConfig, Networks, program};
+use crate::link::{Hook, Interface, Link, LinkConfig, LinkTakes, Networks, program};
 use crate::sys::{LONGEST_FRAME, Map, MapKind, Program, ProgramKind, XdpMode, XdpSocket};
 
 /// The longest packet that fits, in bytes.
 const LONGEST_PACKET: usize = LONGEST_FRAME - ethernet::HEADER_BYTES;
 /// How long the queue of an interface may take to be free again after another program, or this one, left it.
 const BUSY: Duration = Duration::from_secs(2);
+
+/// Queues that are looked for behind those that are used.
+const MOST_FURTHER: u32 = 64;
 
 /// What holds as long as one queue of the port lives.
 pub(super) struct Attachment {
@@ -32,14 +35,14 @@ impl AfXdp {
     /// # Errors
     /// [`PortError`] says what the interface lacks, or what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and
     /// CAP_IPC_LOCK.
-    pub(super) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
+    pub(crate) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
         let failed = |action: &'static str| move |source: io::Error| config.failed(action, source);
         let number = config.interface_number()?;
         let links: Vec<Link> =
             (0..config.queues).map(|queue| Link::open(config, number, queue)).collect::<Result<_, _>>()?;
         let Some(first) = links.first() else { return Ok(Vec::new()) };
         let interface = first.interface();
-        fits(config, interface.mtu)?;
+        let is_listed = fits(config, interface)?;
         let networks = Networks::of(&config.takes).map_err(failed("make a map of networks for"))?;
         let sockets = Map::new(MapKind::Sockets, 4, config.queues).map_err(failed("make a map for"))?;
         let link = attach(config, interface, &networks, &sockets)
@@ -51,6 +54,12 @@ impl AfXdp {
             sockets.set_socket(queue, socket.as_fd()).map_err(failed("give the program a socket at"))?;
             opened.push(socket);
         }
+        if !is_listed {
+            let have = config.queues + further_queues(number, config.queues as u32, opened.first());
+            if have != config.queues {
+                return Err(other_queues(config, have));
+            }
+        }
         let attachment =
             Attachment { _link: link, _sockets: sockets, networks, _held: config.held_sockets() };
         let attachment = Arc::new(attachment);
@@ -59,27 +68,64 @@ impl AfXdp {
     }
 }
 
-/// Whether the interface is one that such a port can have.
-fn fits(config: &LinkConfig, mtu: usize) -> Result<(), PortError> {
+/// Whether a list told that the interface has as many queues as such a port needs.
+///
+/// # Errors
+/// It is none that such a port can have.
+fn fits(config: &LinkConfig, at: Interface) -> Result<bool, PortError> {
     let LinkConfig { name, interface, queues, .. } = config;
-    let invalid = |reason| Err(PortError::Invalid { port: name.clone(), reason });
+    let Interface { mtu, mac, .. } = at;
     if mtu > LONGEST_PACKET {
-        return invalid(format!(
+        let reason = format!(
             "{interface} has an MTU of {mtu} bytes, and an af_xdp port carries packets of up to {LONGEST_PACKET}; \
-             run: ip link set {interface} mtu 1500, or use kind = \"af_packet\""
-        ));
+             run: ip link set {interface} mtu 1500, or use {}",
+            instead(config)
+        );
+        return Err(PortError::Invalid { port: name.clone(), reason });
     }
-    // Where no list can be read, the sockets tell.
-    let Ok(list) = std::fs::read_dir(format!("/sys/class/net/{interface}/queues")) else { return Ok(()) };
+    match receive_queues(interface, mac) {
+        Some(have) if have != *queues => Err(other_queues(config, have)),
+        have => Ok(have.is_some()),
+    }
+}
+
+/// How many queues an interface receives into. `None` where no list can be read, or it is that of an interface of the same name in another
+/// network namespace, since files of sysfs are of the namespace in which it was mounted.
+fn receive_queues(interface: &str, mac: MacAddress) -> Option<usize> {
+    let folder = format!("/sys/class/net/{interface}");
+    let address = std::fs::read_to_string(format!("{folder}/address")).ok()?;
     let is_receiving = |entry: &std::fs::DirEntry| entry.file_name().to_string_lossy().starts_with("rx-");
-    let have = list.flatten().filter(is_receiving).count();
-    if have != *queues {
-        return invalid(format!(
-            "{interface} has {have} receive queues for {queues} workers, and each worker needs one; \
-             run: ethtool -L {interface} combined {queues}, or set workers = {have}, or use kind = \"af_packet\""
-        ));
+    let list = std::fs::read_dir(format!("{folder}/queues")).ok()?;
+    (address.trim() == mac.to_string()).then(|| list.flatten().filter(is_receiving).count())
+}
+
+/// How many queues an interface has from this number on, by what the kernel binds a socket to.
+fn further_queues(interface: u32, from: u32, first: Option<&XdpSocket>) -> usize {
+    (from..from + MOST_FURTHER).take_while(|queue| XdpSocket::open(interface, *queue, first).is_ok()).count()
+}
+
+fn other_queues(config: &LinkConfig, have: usize) -> PortError {
+    let LinkConfig { name, interface, takes, queues, .. } = config;
+    let run = format!("run: ethtool -L {interface} combined {queues}");
+    let instead = instead(config);
+    let reason = match takes {
+        LinkTakes::Datagrams { .. } => {
+            format!("{interface} has {have} receive queues, and a host has one; {run}, or use {instead}")
+        }
+        _ => format!(
+            "{interface} has {have} receive queues for {queues} workers, and each worker needs one; {run}, \
+             or set workers = {have}, or use {instead}"
+        ),
+    };
+    PortError::Invalid { port: name.clone(), reason }
+}
+
+/// What carries longer packets, and any number of queues.
+fn instead(config: &LinkConfig) -> &'static str {
+    match config.takes {
+        LinkTakes::Datagrams { .. } => "af_packet",
+        _ => "kind = \"af_packet\"",
     }
-    Ok(())
 }
 
 fn attach(

@@ -4,6 +4,7 @@
 //! Where packets go on the link is the kernel's to know ([`next_hops`]), and what it does not know yet it sends itself.
 
 mod assembler;
+mod host;
 mod networks;
 mod next_hops;
 mod program;
@@ -11,7 +12,7 @@ mod questions;
 mod settings;
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, udp};
@@ -20,6 +21,7 @@ use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::udp::reports::Reports;
 use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
+pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{NextHops, Way};
 pub(crate) use program::{Hook, program};
@@ -45,6 +47,11 @@ pub(crate) enum LinkTakes {
     Plaintext {
         /// The networks behind the tunnels.
         networks: Vec<Prefix>,
+    },
+    /// A host: datagrams to an address and port, and no fragments of them.
+    Datagrams {
+        /// The address and port.
+        to: SocketAddr,
     },
 }
 
@@ -118,6 +125,7 @@ impl Link {
             LinkTakes::Plaintext { .. } => {
                 vec![Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()]
             }
+            LinkTakes::Datagrams { to } => vec![to.ip()],
         };
         let reports = if queue == 0 { &config.reports[..] } else { &[] };
         let next_hops = NextHops::open(number, config.mark);

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use convoy_packet::protocol::{AH, ESP, FRAGMENT, UDP};
-use convoy_packet::{MacAddress, ethernet, ipv4, ipv6};
+use convoy_packet::{MacAddress, ethernet, ipv4, ipv6, udp};
 
 use super::assembler::{
     Assembler, CONTEXT, DATA, END, Label, R0, R1, R2, R3, R5, Reads, STACK, Size, TRANSPORT,
@@ -150,7 +150,14 @@ fn classify(
     asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
     asm.goto(Label::Pass);
     match takes {
-        LinkTakes::Protected { addresses, udp_port, .. } => protected(&mut asm, addresses, *udp_port),
+        LinkTakes::Protected { addresses, udp_port, .. } => {
+            addressed(&mut asm, addresses, Wants::Ipsec);
+            esp_in_udp(&mut asm, *udp_port);
+        }
+        LinkTakes::Datagrams { to } => {
+            addressed(&mut asm, &[to.ip()], Wants::Udp);
+            datagrams(&mut asm, to.port());
+        }
         LinkTakes::Plaintext { .. } => plaintext(&mut asm, networks.numbers()),
     }
     asm.here(Label::Pass);
@@ -162,17 +169,31 @@ fn classify(
     asm.finish()
 }
 
-fn protected(asm: &mut Assembler, addresses: &[IpAddr], udp_port: u16) {
+/// What of the packets to an address is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wants {
+    /// UDP alone.
+    Udp,
+    /// UDP, ESP and AH.
+    Ipsec,
+}
+
+/// Takes ESP and AH to these addresses, if wanted, and goes on with UDP to them.
+fn addressed(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     // The kernel refuses instructions that are never reached.
     for is_v4 in [true, false] {
         let addresses: Vec<IpAddr> = addresses.iter().copied().filter(|it| it.is_ipv4() == is_v4).collect();
         asm.here(if is_v4 { Label::V4 } else { Label::V6 });
         match (addresses.is_empty(), is_v4) {
             (true, _) => asm.goto(Label::Pass),
-            (_, true) => protected_v4(asm, &addresses),
-            (_, false) => protected_v6(asm, &addresses),
+            (_, true) => addressed_v4(asm, &addresses, wants),
+            (_, false) => addressed_v6(asm, &addresses, wants),
         }
     }
+}
+
+/// Takes ESP in a UDP datagram to this port.
+fn esp_in_udp(asm: &mut Assembler, udp_port: u16) {
     asm.here(Label::Udp);
     asm.need(TRANSPORT, ESP_IN_UDP);
     asm.transport_field(Size::Half, 2);
@@ -187,14 +208,26 @@ fn protected(asm: &mut Assembler, addresses: &[IpAddr], udp_port: u16) {
     asm.goto(Label::Take);
 }
 
-/// Takes a packet whose protocol is in register 5 if that is ESP or AH.
-fn take_ipsec(asm: &mut Assembler) {
+/// Takes a UDP datagram to this port.
+fn datagrams(asm: &mut Assembler, udp_port: u16) {
+    asm.here(Label::Udp);
+    asm.need(TRANSPORT, udp::HEADER_BYTES as i32);
+    asm.transport_field(Size::Half, 2);
+    asm.unless_equal(R5, half(udp_port), Label::Pass);
+    asm.goto(Label::Take);
+}
+
+/// Takes a packet whose protocol is in register 5 if that is ESP or AH, and these are wanted.
+fn take_ipsec(asm: &mut Assembler, wants: Wants) {
+    if wants == Wants::Udp {
+        return;
+    }
     for protocol in [ESP, AH] {
         asm.if_equal(R5, protocol.into(), Label::Take);
     }
 }
 
-fn protected_v4(asm: &mut Assembler, addresses: &[IpAddr]) {
+fn addressed_v4(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.field(Size::Word, IP + 16);
     for address in addresses {
         if let IpAddr::V4(address) = address {
@@ -204,7 +237,7 @@ fn protected_v4(asm: &mut Assembler, addresses: &[IpAddr]) {
     asm.goto(Label::Pass);
     asm.here(Label::V4Ours);
     asm.field(Size::Byte, IP + 9);
-    take_ipsec(asm);
+    take_ipsec(asm, wants);
     asm.unless_equal(R5, UDP.into(), Label::Pass);
     // Of a datagram in fragments only the first tells its port, and the kernel needs all of IKE's.
     asm.field(Size::Half, IP + 6);
@@ -219,7 +252,7 @@ fn protected_v4(asm: &mut Assembler, addresses: &[IpAddr]) {
     asm.goto(Label::Udp);
 }
 
-fn protected_v6(asm: &mut Assembler, addresses: &[IpAddr]) {
+fn addressed_v6(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.need(DATA, V6_END);
     for (at, address) in addresses.iter().enumerate() {
         let IpAddr::V6(address) = address else { continue };
@@ -233,13 +266,15 @@ fn protected_v6(asm: &mut Assembler, addresses: &[IpAddr]) {
     asm.goto(Label::Pass);
     asm.here(Label::V6Ours);
     asm.field(Size::Byte, IP + 6);
-    take_ipsec(asm);
+    take_ipsec(asm, wants);
     asm.transport_at(V6_END);
     asm.if_equal(R5, UDP.into(), Label::Udp);
-    asm.unless_equal(R5, FRAGMENT.into(), Label::Pass);
-    asm.need(TRANSPORT, 1);
-    asm.transport_field(Size::Byte, 0);
-    take_ipsec(asm);
+    if wants == Wants::Ipsec {
+        asm.unless_equal(R5, FRAGMENT.into(), Label::Pass);
+        asm.need(TRANSPORT, 1);
+        asm.transport_field(Size::Byte, 0);
+        take_ipsec(asm, wants);
+    }
     asm.goto(Label::Pass);
 }
 

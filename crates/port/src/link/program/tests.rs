@@ -1,6 +1,7 @@
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use convoy_packet::IpHeader;
+use convoy_packet::protocol::{ICMP, ICMP_V6};
 
 use super::*;
 use crate::Prefix;
@@ -193,6 +194,29 @@ fn of_what_comes_inside_packets_to_this_station_and_the_networks_are_taken() {
             "{address} after a reload"
         );
     }
+}
+
+#[test]
+fn a_host_takes_the_datagrams_to_its_address_and_port_alone() {
+    for (ours, other) in [(IpAddr::from(OURS_V4), IpAddr::from(OURS_V6)), (OURS_V6.into(), OURS_V4.into())] {
+        let takes = LinkTakes::Datagrams { to: (ours, 9000).into() };
+        let programs = load(&takes, &Networks::of(&takes).expect("maps need root"));
+        let taken =
+            |protocol, to, payload: &[u8]| is_taken(&programs, &frame(HOST, header(protocol, to), payload));
+        assert!(taken(UDP, ours, &datagram(9000, &[0; 40])));
+        assert!(taken(UDP, ours, &datagram(9000, &[])));
+        assert!(!taken(UDP, ours, &datagram(9001, &[0; 40])), "another port");
+        assert!(!taken(UDP, other, &datagram(9000, &[0; 40])), "another address");
+        for protocol in [ESP, ICMP, ICMP_V6] {
+            assert!(!taken(protocol, ours, &datagram(9000, &[0; 40])), "protocol {protocol}");
+        }
+        let first_of_two = [&[UDP, 0, 0, 1, 0, 0, 0, 7][..], &datagram(9000, &[0; 40])].concat();
+        assert!(!taken(FRAGMENT, ours, &first_of_two));
+    }
+    let mut arp = frame(HOST, header(UDP, OURS_V4.into()), &datagram(9000, &[0; 40]));
+    arp[12..14].copy_from_slice(&ethernet::ARP.to_be_bytes());
+    let takes = LinkTakes::Datagrams { to: (OURS_V4, 9000).into() };
+    assert!(!is_taken(&load(&takes, &Networks::of(&takes).expect("maps need root")), &arp));
 }
 
 #[test]
