@@ -181,10 +181,10 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/accelerators.md
 	$(CARGO) bench --locked -p convoy-gateway --features dpdk --bench accelerators -- --page
 
-bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root)
+bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them
 	@scripts/install.sh peers
 	bench/peers/install.sh target/peers
-	python3 bench/outside/outside.py --bin target/peers --convoy $(CONVOY) --json target/bench/outside.json
+	python3 bench/outside/outside.py --bin target/peers --convoy $(CONVOY) --ends $${ENDS:-udp} --json target/bench/outside.json
 
 fuzz: ## each fuzz target for FUZZ_SECONDS (600)
 	fuzz/run.sh $${FUZZ_SECONDS:-600}

@@ -1,7 +1,7 @@
 """One tester for every gateway: `convoy bench throughput` through two sites, each of which has a gateway of some kind.
 
-The sites and how each kind is brought up are those of bench/peers. The tester has a UDP socket in either site's namespace. Prints
-the rates, and writes each kind's whole reports as JSON.
+The sites and how each kind is brought up are those of bench/peers. The tester has a UDP socket in either site's namespace, or is a host
+behind either site by a cable (`--ends af_packet` or `af_xdp`). Prints the rates, and writes each kind's whole reports as JSON.
 """
 
 import argparse
@@ -16,9 +16,42 @@ import tempfile
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 
 from kinds import Convoy, StrongSwan, WireGuard  # noqa: E402
-from sites import INNER, NAMESPACES, OUTER, Sites  # noqa: E402
+from sites import INNER, NAMESPACES, NETWORKS, OUTER, Sites, run  # noqa: E402
 
 MTU = 1400
+ENDS = ("udp", "af_packet", "af_xdp")
+# The interface of a site towards its host.
+LAN = "lan0"
+
+
+class Hosts:
+    """A host behind each site, on a cable whose addresses are not in the tunnel's networks."""
+
+    NAMES = ("convoy-outside-a", "convoy-outside-b")
+    ADDRESSES = ("10.1.0.10", "10.2.0.10")
+
+    def __init__(self, sites: Sites) -> None:
+        self.remove()
+        for site, name in enumerate(self.NAMES):
+            gate, own = f"10.{site + 1}.9.1", f"10.{site + 1}.9.2"
+            run("ip", "netns", "add", name)
+            run("ip", "link", "add", LAN, "netns", NAMESPACES[site], "type", "veth", "peer", "name", "eth0", "netns", name)
+            sites.ip(site, "addr", "add", f"{gate}/24", "dev", LAN)
+            sites.ip(site, "link", "set", LAN, "up")
+            run("ip", "-n", name, "addr", "add", f"{own}/24", "dev", "eth0")
+            run("ip", "-n", name, "addr", "add", f"{self.ADDRESSES[site]}/32", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "eth0", "up")
+            run("ip", "-n", name, "route", "add", "default", "via", gate)
+            sites.ip(site, "route", "add", f"{self.ADDRESSES[site]}/32", "via", own)
+            run("ip", "netns", "exec", NAMESPACES[site], "sysctl", "-qw", "net.ipv4.ip_forward=1")
+
+    def answer(self) -> bool:
+        command = ("ip", "netns", "exec", self.NAMES[0], "ping", "-c", "1", "-W", "1", "-I", self.ADDRESSES[0], self.ADDRESSES[1])
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def remove(self) -> None:
+        for name in self.NAMES:
+            run("ip", "netns", "del", name, check=False)
 
 
 class Plain:
@@ -27,10 +60,11 @@ class Plain:
     def start(self, sites: Sites, mtu: int) -> None:
         for site in (0, 1):
             sites.ip(site, "addr", "add", f"{INNER[site]}/32", "dev", "lo")
-            sites.ip(site, "route", "add", f"{INNER[1 - site]}/32", "via", OUTER[1 - site], "src", INNER[site], "mtu", str(mtu))
+            sites.ip(site, "route", "add", NETWORKS[1 - site], "via", OUTER[1 - site], "src", INNER[site], "mtu", str(mtu))
 
 
 def kinds(options: argparse.Namespace) -> dict[str, object]:
+    """Those that were asked for; without that, all that there are with such ends."""
     folder = options.bin / "bin"
     every: dict[str, object] = {
         "no gateway": Plain(),
@@ -41,6 +75,10 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
         "boringtun": WireGuard([str(folder / "boringtun-cli"), "--foreground", "--disable-drop-privileges"]),
         "gotatun": WireGuard([str(folder / "gotatun"), "--foreground", "--disable-drop-privileges"]),
     }
+    if options.ends != "udp":
+        # A gateway that has the interface towards its host.
+        for port in ("af_packet", "af_xdp"):
+            every[f"convoy {port} on both sides"] = Convoy(options.convoy, port, inside=LAN)
     wanted = options.only.split(",") if options.only else list(every)
     unknown = [name for name in wanted if name not in every]
     if unknown:
@@ -51,10 +89,14 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
 def measure(kind, folder: pathlib.Path, options: argparse.Namespace) -> dict:
     """The report of `convoy bench throughput` through one kind of gateway."""
     sites = Sites(folder)
+    hosts = Hosts(sites) if options.ends != "udp" else None
     try:
         kind.start(sites, MTU)
-        sites.wait("an answered ping", sites.answers, 20)
-        ends = [f"udp:{NAMESPACES[site]}/{INNER[site]}" for site in (0, 1)]
+        sites.wait("an answered ping", hosts.answer if hosts else sites.answers, 20)
+        if hosts:
+            ends = [f"{options.ends}:{name}/eth0={address}" for name, address in zip(hosts.NAMES, hosts.ADDRESSES)]
+        else:
+            ends = [f"udp:{NAMESPACES[site]}/{INNER[site]}" for site in (0, 1)]
         command = [options.convoy, "bench", "throughput", "--near", ends[0], "--far", ends[1], "--json"]
         command += ["--lengths", options.lengths, "--most", str(options.most), *options.more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -63,6 +105,8 @@ def measure(kind, folder: pathlib.Path, options: argparse.Namespace) -> dict:
         return json.loads(done.stdout)
     finally:
         sites.remove()
+        if hosts:
+            hosts.remove()
 
 
 def cell(values: list[float], scale: float) -> str:
@@ -106,6 +150,7 @@ def main() -> None:
     parser.add_argument("--convoy", required=True, help="the program")
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("target/peers"), help="folder of bench/peers/install.sh")
     parser.add_argument("--only", help="kinds, separated by commas")
+    parser.add_argument("--ends", choices=ENDS, default="udp", help="the tester's ends: in the sites, or hosts behind them")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--lengths", default="64,512,1280", help="packet lengths; none is longer than 1400 bytes")
     parser.add_argument("--most", type=float, default=1_000_000, help="the highest rate to try, in packets/s")

@@ -4,16 +4,22 @@ import pathlib
 import socket
 import subprocess
 
-from sites import INNER, LINKS, OUTER, Sites, hex_key, inside, run
+from sites import INNER, LINKS, NETWORKS, OUTER, Sites, hex_key, inside, run
 
 ESP_PROPOSAL = "aes128gcm16"
 
 
 class Convoy:
-    """Two convoys with static keys."""
+    """Two convoys with static keys; inside is a tun interface of the gateway's own, or else the interface that `inside` names, by the kind of port
+    that is outside."""
 
-    def __init__(self, binary: str, port: str, settings: str = "", scheduler: str = "") -> None:
-        self.binary, self.port, self.settings, self.scheduler = binary, port, settings, scheduler
+    def __init__(self, binary: str, port: str, settings: str = "", scheduler: str = "", inside: str | None = None) -> None:
+        self.binary, self.port, self.settings, self.scheduler, self.inside = binary, port, settings, scheduler, inside
+
+    def inside_port(self, site: int, mtu: int) -> str:
+        if self.inside:
+            return f'kind = "{self.port}"\ninterface = "{self.inside}"\naddress = ["{INNER[site]}"]'
+        return f'kind = "tun"\ndevice = "convoy0"\nmtu = {mtu}\naddress = ["{INNER[site]}/32"]'
 
     def start(self, sites: Sites, mtu: int) -> None:
         keys = [hex_key(20), hex_key(20)]
@@ -30,10 +36,7 @@ state = ""
 {self.scheduler}
 [[port]]
 name = "inside"
-kind = "tun"
-device = "convoy0"
-mtu = {mtu}
-address = ["{INNER[site]}/32"]
+{self.inside_port(site, mtu)}
 [[port]]
 name = "outside"
 kind = "{self.port}"
@@ -43,8 +46,8 @@ address = ["{OUTER[site]}"]
 name = "peer"
 local = "{OUTER[site]}"
 remote = "{OUTER[1 - site]}"
-local_ts = ["{INNER[site]}/32"]
-remote_ts = ["{INNER[1 - site]}/32"]
+local_ts = ["{NETWORKS[site]}"]
+remote_ts = ["{NETWORKS[1 - site]}"]
 esp_proposal = "{ESP_PROPOSAL}"
 encap = "{encap}"
 [tunnel.manual]
@@ -82,8 +85,8 @@ connections {{ site {{
   local {{ auth = psk }}
   remote {{ auth = psk }}
   children {{ net {{
-    local_ts = {INNER[site]}/32
-    remote_ts = {INNER[1 - site]}/32
+    local_ts = {NETWORKS[site]}
+    remote_ts = {NETWORKS[1 - site]}
     esp_proposals = {ESP_PROPOSAL}
   }} }}
 }} }}
@@ -122,7 +125,7 @@ class WireGuard:
                 "listen_port": "51820",
                 "public_key": keys[1 - site][1],
                 "endpoint": f"{OUTER[1 - site]}:51820",
-                "allowed_ip": f"{INNER[1 - site]}/32",
+                "allowed_ip": NETWORKS[1 - site],
             })
             sites.route(site, device, mtu)
 

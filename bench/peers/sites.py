@@ -11,6 +11,8 @@ import time
 NAMESPACES = ("convoy-peers-a", "convoy-peers-b")
 OUTER = ("192.0.2.1", "192.0.2.2")
 INNER = ("10.1.0.1", "10.2.0.1")
+# Behind the gateways.
+NETWORKS = ("10.1.0.0/24", "10.2.0.0/24")
 # The veth between them.
 LINKS = ("va", "vb")
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -54,11 +56,11 @@ class Sites:
         self.gateways.append(gateway)
 
     def route(self, site: int, device: str, mtu: int) -> None:
-        """The site's own address and its way to the other, on the gateway's device."""
+        """The site's own address and its way to the other's network, on the gateway's device."""
         self.wait(f"{device} at site {site}", lambda: device in run("ip", "-n", NAMESPACES[site], "-o", "link"))
         self.ip(site, "addr", "add", f"{INNER[site]}/32", "dev", device)
         self.ip(site, "link", "set", device, "mtu", str(mtu), "up")
-        self.ip(site, "route", "add", f"{INNER[1 - site]}/32", "dev", device, "src", INNER[site])
+        self.ip(site, "route", "add", NETWORKS[1 - site], "dev", device, "src", INNER[site])
 
     def wait(self, what: str, condition, seconds: float = 15) -> None:
         end = time.monotonic() + seconds
