@@ -25,6 +25,7 @@ mod schedule;
 mod search;
 mod sockets;
 mod stamp;
+mod stream;
 mod tester;
 mod throughput;
 
@@ -43,5 +44,6 @@ pub use memory::MemoryAccount;
 pub use schedule::Phase;
 pub use search::{Found, Goal, Held, Rates, Searched, Shape, search};
 pub use stamp::{LEAST_LENGTH, Stamp};
-pub use tester::{End, Reads, Tester, Time};
+pub use stream::Reads;
+pub use tester::{End, Tester, Time};
 pub use throughput::{BackToBack, LatencyAt, LengthReport, LossAt, Plan, Recovery, test};

@@ -4,18 +4,15 @@ use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use convoy_gateway::clock::{Clock, VirtualTime};
-use convoy_packet::protocol::ESP;
-use convoy_packet::{Frame, FramePool, Region, ipv4, ipv6};
+use convoy_packet::{Frame, FramePool, Region};
 use convoy_port::Port;
 
-use crate::account::{Account, Reordering};
-use crate::device::{DeviceUnderTest, MeasureError, Outcome, PhaseCounts, Trial, Ways};
-use crate::family::Family;
+use crate::device::{DeviceUnderTest, MeasureError, Outcome, Trial, Ways};
 use crate::flow::{Flow, Packets};
-use crate::latency::Times;
 use crate::lengths::Lengths;
 use crate::schedule::{Phase, Schedule};
 use crate::stamp::Stamp;
+use crate::stream::{Reads, Stream, outcome};
 
 /// Frames of an end: small ones and jumbo ones.
 const FRAMES: (usize, usize) = (16_384, 2_048);
@@ -39,15 +36,6 @@ const LEARNING_NS: u64 = 3_000_000_000;
 const MOST_PACKETS: u64 = 4_000_000_000;
 /// What a round takes of virtual time, in ns.
 const ROUND_NS: u64 = 1_000;
-
-/// How a tester tells the packets apart that come to an end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reads {
-    /// By their stamps.
-    Stamps,
-    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are encrypted, so that times are not known.
-    EspNumbers,
-}
 
 /// Where packets are sent and received.
 pub struct End {
@@ -133,63 +121,6 @@ pub struct Tester {
     burst: Vec<Frame>,
 }
 
-/// One way of a trial under way.
-struct Stream {
-    id: u32,
-    packets: Packets,
-    /// How many there are to be sent; fewer than the trial has where the tester fell behind too far.
-    wanted: u64,
-    sent: u64,
-    account: Account,
-    times: Times,
-    foreign: u64,
-    /// When the first packet was due; later where the tester fell behind.
-    begin_ns: u64,
-    first_begin_ns: u64,
-    received_while_sending: u64,
-    /// The first number of ESP that came: an SA counts on from trial to trial.
-    first_number: Option<u64>,
-}
-
-impl Stream {
-    #[inline]
-    fn arrive(&mut self, reads: Reads, packet: &[u8], now_ns: u64, is_sending: bool) {
-        let (sequence, sent_ns) = match reads {
-            Reads::Stamps => match Stamp::read(packet).filter(|stamp| stamp.stream == self.id) {
-                Some(Stamp { sequence, sent_ns, .. }) => (Some(sequence), Some(sent_ns)),
-                None => (None, None),
-            },
-            Reads::EspNumbers => {
-                let number = esp_number(packet);
-                let first = self.first_number.or(number);
-                self.first_number = first;
-                (number.zip(first).and_then(|(number, first)| number.checked_sub(first)), None)
-            }
-        };
-        let Some(sequence) = sequence else {
-            self.foreign += 1;
-            return;
-        };
-        if self.account.arrive(sequence) {
-            self.received_while_sending += u64::from(is_sending);
-            if let Some(sent_ns) = sent_ns {
-                self.times.record(now_ns.saturating_sub(sent_ns));
-            }
-        }
-    }
-}
-
-/// The lower 32 bits of the number of an ESP packet, right behind the IP header.
-fn esp_number(packet: &[u8]) -> Option<u64> {
-    let (protocol_at, esp_at) = match Family::of_packet(packet)? {
-        Family::V4 => (ipv4::PROTOCOL_AT, ipv4::HEADER_BYTES),
-        Family::V6 => (ipv6::NEXT_HEADER_AT, ipv6::HEADER_BYTES),
-    };
-    packet.get(protocol_at).filter(|protocol| **protocol == ESP)?;
-    let number = packet.get(esp_at + 4..esp_at + 8)?;
-    Some(u64::from(u32::from_be_bytes(number.try_into().ok()?)))
-}
-
 impl Tester {
     /// A tester whose first end sends `flow` and whose second sends it back.
     pub fn new(ends: [End; 2], flow: Flow, time: Time) -> Self {
@@ -254,18 +185,11 @@ impl Tester {
     fn streams(&mut self, trial: &Trial, packets: u64) -> Vec<Stream> {
         self.trials = self.trials.wrapping_add(1);
         let begin_ns = self.time.now_ns();
-        let stream = |way: usize| Stream {
-            id: (self.trials << 1) | way as u32,
-            packets: Packets::new(if way == 0 { self.flow } else { self.flow.reversed() }, trial.lengths),
-            wanted: packets,
-            sent: 0,
-            account: Account::new(packets),
-            times: Times::new(),
-            foreign: 0,
-            begin_ns,
-            first_begin_ns: begin_ns,
-            received_while_sending: 0,
-            first_number: None,
+        let (flow, lengths) = (self.flow, trial.lengths);
+        let stream = |way: usize| {
+            let way_flow = if way == 0 { flow } else { flow.reversed() };
+            let id = (self.trials << 1) | way as u32;
+            Stream::new(id, Packets::new(way_flow, lengths), packets, begin_ns)
         };
         (0..trial.ways.count()).map(stream).collect()
     }
@@ -355,7 +279,7 @@ impl Tester {
             }
             let end_ns = *end_ns.get_or_insert(now_ns);
             let quiet_ns = now_ns.saturating_sub(moved_ns);
-            let is_complete = streams.iter().all(|stream| stream.account.received() == stream.wanted);
+            let is_complete = streams.iter().all(Stream::is_complete);
             // Duplicates may follow what is complete.
             let is_over = quiet_ns > self.quiet_ns || (is_complete && quiet_ns > self.quiet_ns / 20);
             if is_over || now_ns - end_ns > MOST_WAIT_NS {
@@ -384,79 +308,5 @@ impl DeviceUnderTest for Tester {
     fn packet_bytes(&self) -> RangeInclusive<u16> {
         let mtu = u16::try_from(self.mtu()).unwrap_or(u16::MAX);
         self.flow.family().least_length()..=mtu
-    }
-}
-
-fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
-    let ways = streams.len().max(1) as f64;
-    let mut all = Outcome::default();
-    let mut times = Times::new();
-    let mut extents = 0.0;
-    for stream in streams {
-        let Stream { account, sent, .. } = stream;
-        all.sent += sent;
-        all.received += account.received();
-        all.duplicated += account.duplicated();
-        all.foreign += stream.foreign;
-        let Reordering { packets, mean_extent, greatest_extent } = account.reordering();
-        all.reordering.packets += packets;
-        all.reordering.greatest_extent = all.reordering.greatest_extent.max(greatest_extent);
-        extents += packets as f64 * mean_extent;
-        times.add(&stream.times);
-        let seconds = seconds_of(stream, schedule);
-        all.sent_per_second += *sent as f64 / seconds / ways;
-        all.received_per_second += stream.received_while_sending as f64 / seconds / ways;
-    }
-    all.reordering.mean_extent = extents / all.reordering.packets.max(1) as f64;
-    all.latency = times.latency();
-    all.phases = schedule.ranges().map(|range| phase(streams, schedule, range)).collect();
-    all
-}
-
-/// How long a stream took, in seconds: as it should, and by how much the tester fell behind.
-fn seconds_of(stream: &Stream, schedule: &Schedule) -> f64 {
-    let last = stream.sent.saturating_sub(1);
-    let planned_ns = schedule.time_of(last);
-    let gap_ns = planned_ns - schedule.time_of(last.saturating_sub(1));
-    let late_ns = stream.begin_ns - stream.first_begin_ns;
-    (planned_ns + gap_ns.max(1) + late_ns) as f64 / 1e9
-}
-
-fn phase(streams: &[Stream], schedule: &Schedule, range: std::ops::Range<u64>) -> PhaseCounts {
-    let begin_ns = schedule.time_of(range.start);
-    let mut counts = PhaseCounts::default();
-    for stream in streams {
-        let sent = range.start.min(stream.sent)..range.end.min(stream.sent);
-        counts.sent += sent.end - sent.start;
-        let (lost, last) = stream.account.missing(sent);
-        counts.lost += lost;
-        let last_s = last.map(|last| (schedule.time_of(last) - begin_ns) as f64 / 1e9);
-        counts.last_lost_s = [counts.last_lost_s, last_s].into_iter().flatten().reduce(f64::max);
-    }
-    counts
-}
-
-#[cfg(test)]
-mod tests {
-    use convoy_packet::IpHeader;
-
-    use super::*;
-
-    #[test]
-    fn the_number_of_esp_is_read_from_either_family_and_from_nothing_else() {
-        for address in ["192.0.2.1", "2001:db8::1"] {
-            let address = address.parse().expect("an address");
-            let write = |protocol| {
-                let header = IpHeader::new(protocol, address, address);
-                let mut packet = vec![7; header.header_len()];
-                packet.extend([0, 0, 16, 1, 0, 1, 0, 2]);
-                header.write(&mut packet);
-                packet
-            };
-            let packet = write(ESP);
-            assert_eq!(esp_number(&packet), Some(0x1_0002));
-            assert_eq!(esp_number(&packet[..packet.len() - 1]), None);
-            assert_eq!(esp_number(&write(17)), None);
-        }
     }
 }

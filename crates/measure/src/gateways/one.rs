@@ -14,7 +14,8 @@ use super::{Gateways, LINK_MTU, LINK_PACKETS, Placement, flow, worker};
 use crate::device::MeasureError;
 use crate::family::{Families, Family};
 use crate::sockets::UdpEnd;
-use crate::tester::{End, Reads, Tester, Time};
+use crate::stream::Reads;
+use crate::tester::{End, Tester, Time};
 
 /// Nothing that such a gateway has is older, even where its threads share a core.
 const QUIET: Duration = Duration::from_millis(60);

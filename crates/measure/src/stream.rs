@@ -1,0 +1,180 @@
+//! One way of a trial: what was sent of it, what of that has arrived, and what that says.
+
+use std::ops::Range;
+
+use convoy_packet::protocol::ESP;
+use convoy_packet::{ipv4, ipv6};
+
+use crate::account::{Account, Reordering};
+use crate::device::{Outcome, PhaseCounts};
+use crate::family::Family;
+use crate::flow::Packets;
+use crate::latency::Times;
+use crate::schedule::Schedule;
+use crate::stamp::Stamp;
+
+/// How a tester tells the packets apart that come to an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    /// By their stamps.
+    Stamps,
+    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are encrypted, so that times are not known.
+    EspNumbers,
+}
+
+/// One way of a trial under way.
+pub(crate) struct Stream {
+    /// In its packets' stamps.
+    pub(crate) id: u32,
+    pub(crate) packets: Packets,
+    /// How many there are to be sent; fewer than the trial has where the tester fell behind too far.
+    pub(crate) wanted: u64,
+    /// Packets sent.
+    pub(crate) sent: u64,
+    account: Account,
+    times: Times,
+    foreign: u64,
+    /// When the first packet was due; later where the tester fell behind.
+    pub(crate) begin_ns: u64,
+    pub(crate) first_begin_ns: u64,
+    received_while_sending: u64,
+    /// The first number of ESP that came: an SA counts on from trial to trial.
+    first_number: Option<u64>,
+}
+
+impl Stream {
+    /// So many packets that are still to be sent.
+    pub(crate) fn new(id: u32, packets: Packets, wanted: u64, begin_ns: u64) -> Self {
+        Self {
+            id,
+            packets,
+            wanted,
+            sent: 0,
+            account: Account::new(wanted),
+            times: Times::new(),
+            foreign: 0,
+            begin_ns,
+            first_begin_ns: begin_ns,
+            received_while_sending: 0,
+            first_number: None,
+        }
+    }
+
+    /// Whether all have arrived.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.account.received() == self.wanted
+    }
+
+    /// Counts what has come to its end; `is_sending` while other packets of the trial leave.
+    #[inline]
+    pub(crate) fn arrive(&mut self, reads: Reads, packet: &[u8], now_ns: u64, is_sending: bool) {
+        let (sequence, sent_ns) = match reads {
+            Reads::Stamps => match Stamp::read(packet).filter(|stamp| stamp.stream == self.id) {
+                Some(Stamp { sequence, sent_ns, .. }) => (Some(sequence), Some(sent_ns)),
+                None => (None, None),
+            },
+            Reads::EspNumbers => {
+                let number = esp_number(packet);
+                let first = self.first_number.or(number);
+                self.first_number = first;
+                (number.zip(first).and_then(|(number, first)| number.checked_sub(first)), None)
+            }
+        };
+        let Some(sequence) = sequence else {
+            self.foreign += 1;
+            return;
+        };
+        if self.account.arrive(sequence) {
+            self.received_while_sending += u64::from(is_sending);
+            if let Some(sent_ns) = sent_ns {
+                self.times.record(now_ns.saturating_sub(sent_ns));
+            }
+        }
+    }
+}
+
+/// The lower 32 bits of the number of an ESP packet, right behind the IP header.
+fn esp_number(packet: &[u8]) -> Option<u64> {
+    let (protocol_at, esp_at) = match Family::of_packet(packet)? {
+        Family::V4 => (ipv4::PROTOCOL_AT, ipv4::HEADER_BYTES),
+        Family::V6 => (ipv6::NEXT_HEADER_AT, ipv6::HEADER_BYTES),
+    };
+    packet.get(protocol_at).filter(|protocol| **protocol == ESP)?;
+    let number = packet.get(esp_at + 4..esp_at + 8)?;
+    Some(u64::from(u32::from_be_bytes(number.try_into().ok()?)))
+}
+
+/// What became of a trial.
+pub(crate) fn outcome(streams: &[Stream], schedule: &Schedule) -> Outcome {
+    let ways = streams.len().max(1) as f64;
+    let mut all = Outcome::default();
+    let mut times = Times::new();
+    let mut extents = 0.0;
+    for stream in streams {
+        let Stream { account, sent, .. } = stream;
+        all.sent += sent;
+        all.received += account.received();
+        all.duplicated += account.duplicated();
+        all.foreign += stream.foreign;
+        let Reordering { packets, mean_extent, greatest_extent } = account.reordering();
+        all.reordering.packets += packets;
+        all.reordering.greatest_extent = all.reordering.greatest_extent.max(greatest_extent);
+        extents += packets as f64 * mean_extent;
+        times.add(&stream.times);
+        let seconds = seconds_of(stream, schedule);
+        all.sent_per_second += *sent as f64 / seconds / ways;
+        all.received_per_second += stream.received_while_sending as f64 / seconds / ways;
+    }
+    all.reordering.mean_extent = extents / all.reordering.packets.max(1) as f64;
+    all.latency = times.latency();
+    all.phases = schedule.ranges().map(|range| phase(streams, schedule, range)).collect();
+    all
+}
+
+/// How long a stream took, in seconds: as it should, and by how much the tester fell behind.
+fn seconds_of(stream: &Stream, schedule: &Schedule) -> f64 {
+    let last = stream.sent.saturating_sub(1);
+    let planned_ns = schedule.time_of(last);
+    let gap_ns = planned_ns - schedule.time_of(last.saturating_sub(1));
+    let late_ns = stream.begin_ns - stream.first_begin_ns;
+    (planned_ns + gap_ns.max(1) + late_ns) as f64 / 1e9
+}
+
+fn phase(streams: &[Stream], schedule: &Schedule, range: Range<u64>) -> PhaseCounts {
+    let begin_ns = schedule.time_of(range.start);
+    let mut counts = PhaseCounts::default();
+    for stream in streams {
+        let sent = range.start.min(stream.sent)..range.end.min(stream.sent);
+        counts.sent += sent.end - sent.start;
+        let (lost, last) = stream.account.missing(sent);
+        counts.lost += lost;
+        let last_s = last.map(|last| (schedule.time_of(last) - begin_ns) as f64 / 1e9);
+        counts.last_lost_s = [counts.last_lost_s, last_s].into_iter().flatten().reduce(f64::max);
+    }
+    counts
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::IpHeader;
+
+    use super::*;
+
+    #[test]
+    fn the_number_of_esp_is_read_from_either_family_and_from_nothing_else() {
+        for address in ["192.0.2.1", "2001:db8::1"] {
+            let address = address.parse().expect("an address");
+            let write = |protocol| {
+                let header = IpHeader::new(protocol, address, address);
+                let mut packet = vec![7; header.header_len()];
+                packet.extend([0, 0, 16, 1, 0, 1, 0, 2]);
+                header.write(&mut packet);
+                packet
+            };
+            let packet = write(ESP);
+            assert_eq!(esp_number(&packet), Some(0x1_0002));
+            assert_eq!(esp_number(&packet[..packet.len() - 1]), None);
+            assert_eq!(esp_number(&write(17)), None);
+        }
+    }
+}
