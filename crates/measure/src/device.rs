@@ -70,6 +70,9 @@ pub struct Outcome {
     pub reordering: Reordering,
     /// Packets of other trials or of others, which do not count.
     pub foreign: u64,
+    /// Packets that came to the tester and found no room there, as far as its ports count them: they are among those lost, through no fault of
+    /// the device.
+    pub missed_by_tester: u64,
     /// What was sent each way, in packets per second: less than was asked for where the tester could not send as fast.
     pub sent_per_second: f64,
     /// What arrived each way while the tester sent, in packets per second; without what was queued then.
@@ -89,6 +92,11 @@ impl Outcome {
     /// The same as a part of what was sent.
     pub fn loss_ratio(&self) -> f64 {
         self.lost() as f64 / self.sent.max(1) as f64
+    }
+
+    /// Packets that the tester's ports had no room for, as a part of what was sent.
+    pub fn missed_ratio(&self) -> f64 {
+        self.missed_by_tester as f64 / self.sent.max(1) as f64
     }
 
     /// Whether the tester itself could not send as fast as it was to: nothing is known of the device at the rate then.

@@ -16,6 +16,9 @@ const UDP_PORT: u16 = 9000;
 /// The MTU of interfaces that the tester makes, in bytes: what gateways can do is less.
 const TUN_MTU: u16 = 9000;
 
+/// What the kernel holds for such an interface until the tester reads it, so that the tester itself loses nothing.
+const TUN_QUEUE_PACKETS: u32 = 10_000;
+
 /// Where a tester sends and receives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndSpec {
@@ -77,7 +80,7 @@ impl EndSpec {
                     device: device.clone(),
                     addresses: vec![(*address, *prefix)],
                     mtu: TUN_MTU,
-                    kernel_queue_packets: None,
+                    kernel_queue_packets: Some(TUN_QUEUE_PACKETS),
                     queues: 1,
                     // Packets of a trial are evenly spaced, and each is one.
                     joins_packets: false,

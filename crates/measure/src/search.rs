@@ -79,10 +79,23 @@ pub struct Held {
     pub seconds: f64,
     /// Packets lost, as a part of those sent.
     pub loss_ratio: f64,
+    /// Of these, packets that came to the tester and found no room there, as a part of those sent.
+    pub missed_ratio: f64,
     /// Whether the tester could not keep the rate, which then counts as one that fails.
     pub is_behind: bool,
     /// What arrived, each way, in packets per second.
     pub received_per_second: f64,
+}
+
+impl Held {
+    fn passes(&self, goal: &Goal) -> bool {
+        !self.is_behind && self.loss_ratio <= goal.loss_ratio
+    }
+
+    /// Whether it does not pass, and that is the tester's doing.
+    fn fails_by_tester(&self, goal: &Goal) -> bool {
+        self.is_behind || (!self.passes(goal) && self.loss_ratio - self.missed_ratio <= goal.loss_ratio)
+    }
 }
 
 /// What was found for a goal, in packets per second each way.
@@ -209,8 +222,10 @@ impl Search<'_> {
         let trial = self.shape.trial(packets_per_second, seconds);
         let mut outcome = self.device.trial(&trial)?;
         for _ in 0..AGAIN {
+            let says_nothing = outcome.is_behind(packets_per_second)
+                || (outcome.missed_by_tester > 0 && outcome.lost() <= outcome.missed_by_tester);
             // The highest rate is tried to learn what the tester can do.
-            if !outcome.is_behind(packets_per_second) || self.trials.is_empty() {
+            if !says_nothing || self.trials.is_empty() {
                 break;
             }
             outcome = self.device.trial(&trial)?;
@@ -219,6 +234,7 @@ impl Search<'_> {
             packets_per_second,
             seconds,
             loss_ratio: outcome.loss_ratio(),
+            missed_ratio: outcome.missed_ratio(),
             is_behind: outcome.is_behind(packets_per_second),
             received_per_second: outcome.received_per_second,
         };
@@ -232,8 +248,7 @@ impl Search<'_> {
         let of_rate = |held: &&Held| held.packets_per_second == rate && held.seconds >= goal.trial_s;
         let (mut good_s, mut bad_s) = (0.0, 0.0);
         for held in self.trials.iter().filter(of_rate) {
-            let is_good = !held.is_behind && held.loss_ratio <= goal.loss_ratio;
-            *(if is_good { &mut good_s } else { &mut bad_s }) += held.seconds;
+            *(if held.passes(goal) { &mut good_s } else { &mut bad_s }) += held.seconds;
         }
         // Whatever the trials that are still missing would say.
         const ROUNDING: f64 = 1e-9;
@@ -299,7 +314,7 @@ impl Search<'_> {
     fn found(&self, goal: &Goal, lower: Option<f64>, upper: Option<f64>, is_settled: bool) -> Found {
         let failed = |rate: f64| {
             let of_rate = |held: &&Held| held.packets_per_second == rate && held.seconds >= goal.trial_s;
-            self.trials.iter().filter(of_rate).all(|held| held.is_behind)
+            self.trials.iter().filter(of_rate).all(|held| held.fails_by_tester(goal))
         };
         Found {
             goal: *goal,

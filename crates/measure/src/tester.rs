@@ -163,6 +163,11 @@ impl Tester {
         Ok(false)
     }
 
+    /// Packets that its ports had no room for so far.
+    fn missed(&self) -> u64 {
+        self.ends.iter().map(|end| end.port.counters().receive_dropped).sum()
+    }
+
     fn check(&self, lengths: Lengths) -> Result<(), MeasureError> {
         let (range, family) = (self.packet_bytes(), self.flow.family());
         let what = if lengths.longest() > *range.end() {
@@ -301,8 +306,10 @@ impl DeviceUnderTest for Tester {
         }
         self.empty()?;
         let mut streams = self.streams(trial, packets);
+        let missed_before = self.missed();
         self.run(&mut streams, &schedule)?;
-        Ok(outcome(&streams, &schedule))
+        let missed_by_tester = self.missed() - missed_before;
+        Ok(Outcome { missed_by_tester, ..outcome(&streams, &schedule) })
     }
 
     fn packet_bytes(&self) -> RangeInclusive<u16> {

@@ -9,11 +9,14 @@ struct Ideal {
     /// Of how many trials one is disturbed.
     disturbed: Option<u64>,
     held: u64,
+    /// What the tester can receive, in packets per second.
+    most_received: f64,
 }
 
 impl Ideal {
     fn new(capacity: f64) -> Self {
-        Self { capacity, most_sent: f64::INFINITY, disturbed: None, held: 0 }
+        let unlimited = f64::INFINITY;
+        Self { capacity, most_sent: unlimited, disturbed: None, held: 0, most_received: unlimited }
     }
 }
 
@@ -25,13 +28,15 @@ impl DeviceUnderTest for Ideal {
         let sent = (rate * seconds).round() as u64;
         let lost = (((rate - self.capacity) * seconds).max(0.0)).ceil() as u64;
         let lost = lost + u64::from(self.disturbed.is_some_and(|one_in| self.held.is_multiple_of(one_in)));
-        let lost = lost.min(sent);
+        let missed = ((rate.min(self.capacity) - self.most_received) * seconds).max(0.0).ceil() as u64;
+        let lost = (lost + missed).min(sent);
         let received_per_second = (sent - lost) as f64 / seconds;
         Ok(Outcome {
             sent,
             received: sent - lost,
             sent_per_second: rate,
             received_per_second,
+            missed_by_tester: missed,
             ..Outcome::default()
         })
     }
@@ -128,4 +133,17 @@ fn a_device_that_loses_at_random_does_not_keep_the_search_for_ever() {
         let searched = of(device, &[patient]);
         assert!(searched.trials.len() < 120, "one in {one_in}: {} trials", searched.trials.len());
     }
+}
+
+#[test]
+fn what_the_tester_has_no_room_for_is_not_held_against_the_device() {
+    let mut slow_tester = Ideal { most_received: 30_000.0, ..Ideal::new(50_000.0) };
+    for found in of(&mut slow_tester, &[goal(0.0), goal(0.005)]).found {
+        let rate = found.packets_per_second.expect("it receives some");
+        assert!((29_000.0..=30_300.0).contains(&rate) && found.is_limited_by_tester, "{found:?}");
+    }
+    // Beside what the device loses itself it is no excuse.
+    let mut quick_tester = Ideal { most_received: 49_999.0, ..Ideal::new(50_000.0) };
+    let found = of(&mut quick_tester, &[goal(0.02)]).found[0];
+    assert!(found.packets_per_second.is_some_and(|rate| rate > 50_000.0) && !found.is_limited_by_tester);
 }
