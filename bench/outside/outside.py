@@ -1,7 +1,8 @@
 """One tester for every gateway: `convoy bench throughput` through two sites, each of which has a gateway of some kind.
 
 The sites and how each kind is brought up are those of bench/peers. The tester has a UDP socket in either site's namespace, or is a host
-behind either site by a cable (`--ends af_packet` or `af_xdp`). Prints the rates, and writes each kind's whole reports as JSON.
+behind either site by a cable (`--ends af_packet` or `af_xdp`). Prints the rates, and writes each kind's whole reports as JSON. The time is dealt out among the
+tests; a rate whose search had not ended by then is marked with `~`, one that the tester itself could not exceed with `≥`.
 """
 
 import argparse
@@ -12,6 +13,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "peers"))
 
@@ -22,6 +24,8 @@ MTU = 1400
 ENDS = ("udp", "af_packet", "af_xdp")
 # The interface of a site towards its host.
 LAN = "lan0"
+# What a gateway takes to start, about, and the least time for a test of it.
+START_SECONDS, LEAST_SECONDS = 3.0, 5.0
 
 
 class Hosts:
@@ -86,8 +90,8 @@ def kinds(options: argparse.Namespace) -> dict[str, object]:
     return {name: every[name] for name in wanted}
 
 
-def measure(kind, folder: pathlib.Path, options: argparse.Namespace) -> dict:
-    """The report of `convoy bench throughput` through one kind of gateway."""
+def measure(kind, folder: pathlib.Path, options: argparse.Namespace, seconds: float) -> dict:
+    """The report of `convoy bench throughput` through one kind of gateway, in so many seconds at most once the gateway works."""
     sites = Sites(folder)
     hosts = Hosts(sites) if options.ends != "udp" else None
     try:
@@ -98,7 +102,8 @@ def measure(kind, folder: pathlib.Path, options: argparse.Namespace) -> dict:
         else:
             ends = [f"udp:{NAMESPACES[site]}/{INNER[site]}" for site in (0, 1)]
         command = [options.convoy, "bench", "throughput", "--near", ends[0], "--far", ends[1], "--json"]
-        command += ["--lengths", options.lengths, "--most", str(options.most), *options.more]
+        command += ["--lengths", options.lengths, "--most", str(options.most), "--trial", str(options.trial)]
+        command += ["--within", str(max(seconds, LEAST_SECONDS)), *options.more]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
@@ -109,11 +114,18 @@ def measure(kind, folder: pathlib.Path, options: argparse.Namespace) -> dict:
             hosts.remove()
 
 
-def cell(values: list[float], scale: float) -> str:
+def mark(found: list[dict]) -> str:
+    """What is to be known of rates that were found in several rounds."""
+    if not all(rate["is_settled"] for rate in found):
+        return "~ "
+    return "≥ " if any(rate["is_limited_by_tester"] for rate in found) else ""
+
+
+def cell(values: list[float], scale: float, sign: str = "") -> str:
     """The median, and the least and greatest where there are several."""
     if not values:
-        return "none"
-    middle = f"{statistics.median(values) / scale:.3g}"
+        return f"{sign}none"
+    middle = f"{sign}{statistics.median(values) / scale:.3g}"
     return middle if len(values) == 1 else f"{middle} ({min(values) / scale:.3g} to {max(values) / scale:.3g})"
 
 
@@ -135,8 +147,8 @@ def table(results: dict[str, list[dict]]) -> str:
                 return [at["latency"][quantile] for at in at_half]
 
             cells = [
-                cell(values(lambda report: report["ndr"]["packets_per_second"]), 1e3),
-                cell(values(lambda report: report["pdr"]["packets_per_second"]), 1e3),
+                cell(values(lambda report: report["ndr"]["packets_per_second"]), 1e3, mark([report["ndr"] for report in of_length])),
+                cell(values(lambda report: report["pdr"]["packets_per_second"]), 1e3, mark([report["pdr"] for report in of_length])),
                 cell(values(lambda report: report["most_received_per_second"]), 1e3),
                 cell(latency("p50_us"), 1),
                 cell(latency("p99_us"), 1),
@@ -151,7 +163,9 @@ def main() -> None:
     parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("target/peers"), help="folder of bench/peers/install.sh")
     parser.add_argument("--only", help="kinds, separated by commas")
     parser.add_argument("--ends", choices=ENDS, default="udp", help="the tester's ends: in the sites, or hosts behind them")
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=14, help="what all tests take at most, about")
+    parser.add_argument("--trial", type=float, default=0.2, help="length of a trial, in seconds")
     parser.add_argument("--lengths", default="64,512,1280", help="packet lengths; none is longer than 1400 bytes")
     parser.add_argument("--most", type=float, default=1_000_000, help="the highest rate to try, in packets/s")
     parser.add_argument("--json", type=pathlib.Path)
@@ -163,11 +177,13 @@ def main() -> None:
     results: dict[str, list[dict]] = {name: [] for name in chosen}
     with tempfile.TemporaryDirectory() as work:
         steps = [(number, name) for number in range(options.rounds) for name in chosen]
+        end = time.monotonic() + options.minutes * 60
         for done, (number, name) in enumerate(steps):
-            print(f"[{done + 1}/{len(steps)}] round {number + 1}: {name}", file=sys.stderr, flush=True)
+            left = end - time.monotonic()
+            print(f"[{done + 1}/{len(steps)}] round {number + 1}: {name}, at most about {left / 60:.0f} min left", file=sys.stderr, flush=True)
             folder = pathlib.Path(work) / str(done)
             folder.mkdir()
-            results[name].append(measure(chosen[name], folder, options))
+            results[name].append(measure(chosen[name], folder, options, left / (len(steps) - done) - START_SECONDS))
     print(table(results))
     if options.json:
         options.json.parent.mkdir(parents=True, exist_ok=True)
