@@ -28,6 +28,18 @@ enum Kind {
     Number,
 }
 
+impl<R> Column<'_, R> {
+    /// Its header.
+    pub(crate) fn header(&self) -> &str {
+        &self.header
+    }
+
+    /// What it says of a row.
+    pub(crate) fn cell(&self, row: &R) -> String {
+        (self.cell)(row)
+    }
+}
+
 /// A column of words, which is wrapped where the table would be too wide.
 pub(crate) fn words<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> String + 'a) -> Column<'a, R> {
     Column { header: header.into(), kind: Kind::Words, cell: Box::new(cell) }

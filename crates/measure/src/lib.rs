@@ -35,7 +35,10 @@ pub use ends::{EndKind, EndSpec};
 pub use family::{Families, Family};
 pub use flow::Flow;
 pub use gateways::{Gateways, Pair, Placement, Scheme, Service, Utilisation};
-pub use inside::{Block, BlockName, Blocks, Busy, Turnaround, blocks, turnaround, utilisation};
+pub use inside::{
+    Block, BlockName, Blocks, Busy, Load, Part, Profile, ProfileSource, Shares, Turnaround, blocks, profile,
+    turnaround, utilisation,
+};
 pub use latency::Latency;
 pub use lengths::Lengths;
 pub use link::LinkSpec;

@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use convoy_measure::{
-    Block, BlockName, Blocks, Machine, MeasureError, Placement, Service, Turnaround, blocks, turnaround,
+    Block, BlockName, Blocks, Load, Machine, MeasureError, Placement, Profile, Service, Turnaround, blocks,
+    turnaround,
 };
 use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::InsideArgs;
 use super::budget::Budget;
-use super::load::{self, LOADS, Loads};
+use super::load::{LOADS, Loads};
 use super::page::Page;
-use super::{failure, print_machine};
+use super::{failure, print_machine, profile};
 use crate::Failure;
 use crate::progress::Progress;
 use crate::table::{Column, number, table_of, word};
@@ -23,6 +24,10 @@ const BURST: usize = 32;
 /// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its bursts, the tester's wait for stragglers.
 const START_S: f64 = 0.8;
 const WAIT_S: f64 = 0.1;
+/// The part of what one core does, by its blocks, at which its time is told apart; trials' lengths that this takes; and what samples need beside.
+const PROFILED_LOAD: f64 = 0.5;
+const PROFILED_TRIALS: f64 = 3.0;
+const SAMPLES_S: f64 = 1.0;
 /// Of packets that come alone.
 const TURNAROUND: [u16; 6] = [64, 256, 512, 1024, 1280, 1450];
 
@@ -33,6 +38,8 @@ struct Inside {
     blocks: Vec<Blocks>,
     /// How busy the worker is under loads, by length.
     utilisation: Vec<Loads>,
+    /// What the worker's time goes to under one load, by length.
+    profile: Profile,
     /// How long cryptography takes; nothing where there is none.
     turnaround: Option<Turnaround>,
     /// What is the bottleneck.
@@ -67,7 +74,9 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     }
     drop(progress);
     let told = Told { machine: Machine::here(), placement, burst: BURST, rounds: args.rounds, services };
-    page(&told).write(args.html.as_deref())?;
+    let tables: Vec<_> =
+        told.services.iter().map(|(name, inside)| profile::table(name, &inside.profile)).collect();
+    page(&told).write_with(args.html.as_deref(), &tables)?;
     if args.json {
         let text = serde_json::to_string_pretty(&told).map_err(|error| Failure::Failed(error.to_string()))?;
         println!("{text}");
@@ -77,11 +86,11 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Blocks of each length and its rounds of utilisation, and turnaround of each cipher.
+/// Blocks of each length and its rounds of utilisation, the profile of each service, and turnaround of each cipher.
 fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
     let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
-    let lengths = (services.len() * args.lengths.len()) as u32;
-    lengths * (1 + args.rounds) + ciphers as u32
+    let lengths = args.lengths.len() as u32;
+    services.len() as u32 * (lengths * (1 + args.rounds) + 1) + ciphers as u32
 }
 
 fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
@@ -89,9 +98,11 @@ fn budget(args: &InsideArgs, services: &[(String, Service)]) -> Budget {
     let turnaround_s = TURNAROUND.len() as f64 * START_S;
     let lengths = (services.len() * args.lengths.len()) as f64;
     let steps = steps(args, services);
-    let rounds = f64::from(args.rounds);
-    let ciphers = f64::from(steps) - (1.0 + rounds) * lengths;
-    let all_s = lengths * (START_S + rounds * (START_S + trials_s)) + ciphers * turnaround_s;
+    let (rounds, profiles) = (f64::from(args.rounds), services.len() as f64);
+    let ciphers = f64::from(steps) - (1.0 + rounds) * lengths - profiles;
+    let profiles_s =
+        profiles * (START_S + SAMPLES_S) + lengths * (args.trial * PROFILED_TRIALS + WAIT_S + SAMPLES_S);
+    let all_s = lengths * (START_S + rounds * (START_S + trials_s)) + profiles_s + ciphers * turnaround_s;
     let budget = Budget::new(args.within, steps, all_s / f64::from(steps.max(1)));
     budget.announce(&format!("{steps} steps"));
     budget
@@ -103,22 +114,34 @@ fn measure(
     placement: &Placement,
     next: &mut dyn FnMut(&str) -> Instant,
 ) -> Result<Inside, MeasureError> {
-    let mut inside =
-        Inside { blocks: Vec::new(), utilisation: Vec::new(), turnaround: None, verdicts: Vec::new() };
+    let (mut all_blocks, mut all_busy, mut loads) = (Vec::new(), Vec::new(), Vec::new());
     for lengths in &args.lengths {
         let until = next("blocks");
         let measured = blocks(service, *lengths, BURST, Some(until))?;
         let most = 1e9 / measured.sum_ns();
         let subject = (service, placement, *lengths);
-        inside.utilisation.push(Loads::measure(subject, most, args.trial, args.rounds, next)?);
-        inside.verdicts.push(measured.verdict());
-        inside.blocks.push(measured);
+        all_busy.push(Loads::measure(subject, most, args.trial, args.rounds, next)?);
+        loads.push(load(&measured, most * PROFILED_LOAD));
+        all_blocks.push(measured);
     }
-    if let Service::Ipsec(proposal) = service {
-        let until = next("turnaround");
-        inside.turnaround = Some(turnaround(proposal, &TURNAROUND, Some(until))?);
-    }
-    Ok(inside)
+    let until = next("profile");
+    let seconds = args.trial * PROFILED_TRIALS;
+    let profile = convoy_measure::profile(service, placement, &loads, seconds, Some(until))?;
+    let turnaround = match service {
+        Service::Ipsec(proposal) => {
+            let until = next("turnaround");
+            Some(turnaround(proposal, &TURNAROUND, Some(until))?)
+        }
+        Service::Forward => None,
+    };
+    let verdicts = all_blocks.iter().map(Blocks::verdict).collect();
+    Ok(Inside { blocks: all_blocks, utilisation: all_busy, profile, turnaround, verdicts })
+}
+
+/// What the worker is profiled under.
+fn load(blocks: &Blocks, rate: f64) -> Load {
+    let ipsec = [BlockName::Classify, BlockName::Prepare, BlockName::Crypto];
+    Load { lengths: blocks.lengths, rate, ipsec_ns: ipsec.map(|name| blocks.of(name)).iter().sum() }
 }
 
 fn print(told: &Told) {
@@ -148,6 +171,7 @@ fn print(told: &Told) {
             told.rounds
         );
         inside.utilisation.iter().for_each(Loads::print);
+        profile::print(&inside.profile);
         if let Some(turnaround) = &inside.turnaround {
             print_turnaround(turnaround);
         }
@@ -209,7 +233,7 @@ fn page(told: &Told) -> Page<'_> {
     let mut figures = Vec::new();
     let mut verdicts = Vec::new();
     for (name, inside) in &told.services {
-        figures.extend(load::figures(name, &inside.utilisation));
+        figures.extend(super::load::figures(name, &inside.utilisation));
         verdicts.extend(inside.verdicts.iter().map(|verdict| format!("{name}: {verdict}")));
     }
     figures.push(turnaround_figure(told));

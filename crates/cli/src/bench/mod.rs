@@ -5,6 +5,7 @@ mod budget;
 mod inside;
 mod load;
 mod page;
+mod profile;
 mod schemes;
 mod shape;
 mod spread;

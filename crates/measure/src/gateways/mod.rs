@@ -15,6 +15,7 @@ use convoy_gateway::state::Beginnings;
 use convoy_gateway::worker::Worker;
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
+use nix::unistd::Pid;
 use serde::Serialize;
 
 pub use one::Scheme;
@@ -210,6 +211,11 @@ impl Gateways {
     /// How busy the first gateway was since the last call, where it has a thread of its own.
     pub fn utilisation(&mut self) -> Option<Utilisation> {
         self.running.first_mut().map(Running::utilisation)
+    }
+
+    /// The first gateway's thread as the kernel numbers it, where it has one of its own.
+    pub(crate) fn thread_id(&self) -> Option<Pid> {
+        self.running.first().map(Running::id)
     }
 }
 

@@ -1,13 +1,14 @@
 //! A gateway on a thread of its own, which never sleeps, and how busy it is.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
 use convoy_gateway::worker::Worker;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::{TimeVal, TimeValLike};
+use nix::unistd::{Pid, gettid};
 use serde::Serialize;
 
 use crate::cores;
@@ -53,6 +54,7 @@ struct Shared {
 pub(super) struct Running {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
+    id: Pid,
     told: Utilisation,
 }
 
@@ -64,14 +66,23 @@ impl Running {
     pub(super) fn start(worker: Worker, core: usize) -> Result<Self, MeasureError> {
         let shared = Arc::new(Shared::default());
         let of_thread = Arc::clone(&shared);
+        let (tell, told) = mpsc::sync_channel(1);
         let thread = std::thread::Builder::new()
             .name("gateway".to_owned())
             .spawn(move || {
                 cores::pin(core);
+                // Whoever started it waits for the answer.
+                let _ = tell.send(gettid());
                 work(worker, &of_thread);
             })
             .map_err(|source| MeasureError::Io { action: "start a thread".to_owned(), source })?;
-        Ok(Self { shared, thread: Some(thread), told: Utilisation::default() })
+        let id = told.recv().map_err(|_| MeasureError::Gateway("its thread has ended".to_owned()))?;
+        Ok(Self { shared, thread: Some(thread), id, told: Utilisation::default() })
+    }
+
+    /// Its thread, as the kernel numbers it.
+    pub(super) fn id(&self) -> Pid {
+        self.id
     }
 
     /// How busy it was since the last call.

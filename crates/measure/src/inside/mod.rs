@@ -5,6 +5,7 @@
 //! over before a busy machine interrupts it.
 
 mod blocks;
+mod profile;
 mod rig;
 mod stamped;
 
@@ -21,6 +22,7 @@ use crate::lengths::Lengths;
 use crate::memory::{MemoryAccount, bandwidth};
 use crate::search::Shape;
 pub use blocks::{Block, BlockName, Blocks};
+pub use profile::{Load, Part, Profile, ProfileSource, Shares, profile};
 use rig::{Lap, Rig};
 
 /// Bursts that are not counted, and those that are.
