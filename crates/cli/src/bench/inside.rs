@@ -171,7 +171,7 @@ fn print(told: &Told) {
             told.rounds
         );
         inside.utilisation.iter().for_each(Loads::print);
-        profile::print(&inside.profile);
+        profile::print(&inside.profile, inside.blocks.len());
         if let Some(turnaround) = &inside.turnaround {
             print_turnaround(turnaround);
         }

@@ -27,10 +27,14 @@ fn samples(samples: Option<(u64, u64)>) -> String {
     samples.map_or_else(|| "–".to_owned(), |(under_load, idle)| format!("{under_load}, {idle} idle"))
 }
 
-/// Prints it.
-pub(super) fn print(profile: &Profile) {
+/// Prints it; `lengths` is of how many it was to be.
+pub(super) fn print(profile: &Profile, lengths: usize) {
     println!("\n{CAPTION}:");
     println!("{}", table_of(&columns(), &profile.shares, None));
+    let measured = profile.shares.len();
+    if measured < lengths {
+        println!("Time was up after {measured} of {lengths} lengths.");
+    }
     println!("{}", profile.source.sentence());
 }
 

@@ -149,7 +149,9 @@ pub(super) fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
         let title = format!("{service}, this machine");
         figures.push((drawing(title, real.collect(), whiskers.collect()), note));
         if let Some(simulated) = told.simulated.get(service.as_str()) {
-            let series = simulated.iter().map(|(scheme, points)| {
+            // In the order of the schemes, so that one has the same colour in both figures.
+            let schemes = SIMULATED.iter().filter_map(|(scheme, _)| simulated.get_key_value(scheme));
+            let series = schemes.map(|(scheme, points)| {
                 let place = |length: u16| lengths.iter().position(|of| *of == Lengths::All(length));
                 let points = points.iter().filter_map(|(length, mbps)| Some((place(*length)? as f64, *mbps)));
                 (format!("off: {scheme}"), points.collect())
