@@ -141,8 +141,12 @@ def measure(convoy: str, moderation_us: int, rate: float, folder: pathlib.Path, 
         time.sleep(1)
         alone, _ = spent_us(workers, rate)
         recording = Recording(workers)
-        recorded, took = spent_us(workers, rate)
-        read(recording.end(), threads, names_of_calls())
+        try:
+            recorded, took = spent_us(workers, rate)
+        finally:
+            # Else the kernel would go on recording for ever.
+            text = recording.end()
+        read(text, threads, names_of_calls())
         load.wait()
         packets, rows = rate * took, []
         for name, worker, all_us, alone_us in zip(("sender's gateway", "receiver's gateway"), workers, recorded, alone):
