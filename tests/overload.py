@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import statistics
 import subprocess
 import sys
 import time
@@ -10,6 +11,8 @@ TO = "10.2.0.1"
 UDP_PORT = 9000
 PAYLOAD = 36
 SECONDS = 2
+# Of these the medians count: a host that takes the cores away for a moment decides one of them at most.
+TRIALS = 3
 # Goodput under overload, as a part of the best; memory, in kilobytes; the time until a ping is answered, in seconds.
 LEAST_GOODPUT = 0.9
 # Of the best goodput: what the sender must have offered, or else there was no overload. It tries ten times.
@@ -38,10 +41,10 @@ def resident(processes: list[str]) -> list[int]:
     return [int(re.search(r"VmRSS:\s+(\d+)", text)[1]) for text in texts]
 
 
-def ping(here: str) -> float:
-    """Seconds until a ping that is sent now is answered."""
+def recovery(here: str) -> float:
+    """Seconds until a ping is answered, of one sent every 10 ms from now on: the first ones may find the queues still full."""
     began = time.monotonic()
-    subprocess.run(inside(here, "ping", "-c", "1", "-W", "2", TO), check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(inside(here, "ping", "-i", "0.01", "-c", "1", "-w", "2", TO), check=True, stdout=subprocess.DEVNULL)
     return time.monotonic() - began
 
 
@@ -51,11 +54,11 @@ def main(blast: str, here: str, there: str, *processes: str) -> bool:
         rate *= 1.5
         peak = max(peak, offer(blast, here, there, rate)[1])
     before = resident(list(processes))
-    trials = [offer(blast, here, there, 10 * peak) for _ in range(2)]
-    offered, came = (min(values) for values in zip(*trials))
-    answered = ping(here)
+    trials = [(*offer(blast, here, there, 10 * peak), recovery(here)) for _ in range(TRIALS)]
+    offered, came, answered = (statistics.median(values) for values in zip(*trials))
     growth = max(after - was for after, was in zip(resident(list(processes)), before))
-    print(f"overload: {offered / peak:.1f} times the best goodput offered, {came / peak:.2f} times carried, memory grew by {growth} kB, a ping took {answered * 1000:.0f} ms")
+    pings = ", ".join(f"{seconds * 1000:.0f}" for *_, seconds in trials)
+    print(f"overload: {offered / peak:.1f} times the best goodput offered, {came / peak:.2f} times carried, memory grew by {growth} kB, pings answered {pings} ms afterwards")
     return offered >= LEAST_OFFER * peak and came >= LEAST_GOODPUT * peak and growth <= MOST_GROWTH and answered <= LONGEST_PING
 
 
