@@ -85,13 +85,11 @@ refused '^\[gateway\]$' "&\ncharon = \"$work/charon.sock\"" 'a port of kind "dpd
 
 gateway $ga
 gateway $gb
-in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
-running+=("$capture")
-wait_for "nothing is captured" grep -q listening "$work/capture.log"
+capture
 for size in 0 56 1200; do
   IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size 10.2.0.10 || fail "pings of $size bytes are not answered: $(tail -3 "$work/ping.log")"
 done
-kill "$capture"; wait "$capture" 2>/dev/null || true
+end_capture 30
 sa() { printf 'uat:esp_sa:"IPv4","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$@"; }
 decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
   -o "$(sa 192.0.2.1 198.51.100.1 0x5b000002 "$key_ab")" -o "$(sa 198.51.100.1 192.0.2.1 0x5a000001 "$key_ba")" \

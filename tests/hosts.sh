@@ -37,6 +37,17 @@ wait_for() {
   for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
+# capture: writes down what passes between the routers, in $work/outside.pcap; end_capture COUNT: when it has so many packets of the tunnel.
+capture() {
+  in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
+  running+=("$capture")
+  wait_for "nothing is captured" grep -q listening "$work/capture.log"
+}
+end_capture() {
+  wait_for "fewer than $1 packets of the tunnel are captured" captured "$1"
+  kill "$capture"; wait "$capture" 2>/dev/null || true
+}
+captured() { [ "$(tshark -r "$work/outside.pcap" -Y esp 2>/dev/null | wc -l)" -ge "$1" ]; }
 cable() { # namespace device addresses namespace device addresses
   local end ns device addresses address
   ip link add "$2" netns "$1" type veth peer name "$5" netns "$4"

@@ -70,15 +70,13 @@ gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
 
 # Between the routers everybody can look; what af_packet leaves to be cut and summed is done before it gets there.
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
-in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
-running+=("$capture")
-wait_for "nothing is captured" grep -q listening "$work/capture.log"
+capture
 for address in 10.2.0.10 fd00:2::10; do
   for size in 0 56 1200; do
     IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
   done
 done
-kill "$capture"; wait "$capture" 2>/dev/null || true
+end_capture 60
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx on >/dev/null; done
 family=IPv$OUTER
 sa() { printf 'uat:esp_sa:"%s","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$family" "$@"; }
