@@ -22,6 +22,8 @@ pub struct Reception {
     first: u64,
     highest: u64,
     received: u64,
+    /// Whether any packet had upper bits.
+    is_extended: bool,
     reported: (u64, u64),
     transit: Option<u32>,
     /// In 16ths of a tick.
@@ -34,6 +36,7 @@ impl Reception {
     /// `extension` are the upper bits of RFC 4175: they are believed where they go on from what was there, so that a gap may be longer than
     /// half of the lower 16 bits. A sender that leaves them at zero is understood as one of plain RTP.
     pub fn note(&mut self, sequence: u16, extension: u16) -> u64 {
+        self.is_extended |= extension != 0;
         if self.received == 0 {
             // One turn above zero, so that packets before the first one have numbers, too.
             self.first = 1 << 32 | u64::from(extension) << 16 | u64::from(sequence);
@@ -57,7 +60,8 @@ impl Reception {
     fn extended(&self, sequence: u16, extension: u16) -> u64 {
         let told = u32::from(extension) << 16 | u32::from(sequence);
         let ahead = told.wrapping_sub(self.highest as u32);
-        if ahead < u32::MAX / 2 {
+        // In plain RTP's first turn, what is far ahead is late: it was sent before number 0.
+        if ahead < if self.is_extended { u32::MAX / 2 } else { HALF } {
             return self.highest + u64::from(ahead);
         }
         let behind = self.highest.wrapping_sub(u64::from(ahead.wrapping_neg()));
@@ -155,6 +159,15 @@ mod tests {
             assert_eq!(reception.note(at as u16, 0), (1 << 32) + u64::from(at));
         }
         assert_eq!(reception.expected(), reception.received());
+    }
+
+    #[test]
+    fn a_late_packet_from_before_number_zero_is_no_gap() {
+        let mut reception = Reception::default();
+        let first = reception.note(2, 0);
+        assert_eq!(reception.note(0xffff, 0), first - 3);
+        assert_eq!(reception.note(3, 0), first + 1);
+        assert_eq!(reception.expected(), 5);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod support;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use convoy_sim::{
     Pattern, Platform, ProcessorKind, ProcessorSpec, Report, SaCacheSpec, Simulation, SyntheticSpec,
@@ -103,20 +103,18 @@ fn misses_of_a_list(sas: &[u32], size: usize) -> u64 {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
     #[test]
-    fn a_cache_never_misses_as_long_as_all_sas_fit(
-        sas in prop::collection::vec(0_u32..1_000_000, 1..20),
+    fn a_cache_misses_each_sa_once_as_long_as_all_fit(
+        sas in prop::collection::vec(100_u32..1_000_000, 1..20),
         order in prop::collection::vec(any::<prop::sample::Index>(), 1..200),
         spare in 0_usize..3,
     ) {
         let order: Vec<u32> = order.iter().map(|index| *index.get(&sas)).collect();
-        // Each is fetched once, if it was not among those that are there before traffic begins.
+        // None of them is among those that are there before traffic begins, which have the lowest numbers.
         let twice = [&sas[..], &order].concat();
-        let size = sas.len() + spare;
-        let mut cold: Vec<u32> = sas.iter().copied().filter(|sa| *sa as usize >= size).collect();
-        cold.sort_unstable();
-        cold.dedup();
-        prop_assert_eq!(misses(&run(saturated(vec![card(size)]), &twice)), cold.len() as u64);
+        let different: BTreeSet<u32> = sas.iter().copied().collect();
+        prop_assert_eq!(misses(&run(saturated(vec![card(sas.len() + spare)]), &twice)), different.len() as u64);
     }
 
     #[test]
@@ -147,18 +145,17 @@ fn of_sas_that_are_equally_likely_the_part_is_hit_that_fits() {
     }
 }
 
-/// Packets a second.
-fn rate(processors: Vec<ProcessorSpec>, sas: u32, knows: bool) -> f64 {
+/// How long 20,000 packets take, in ms.
+fn duration(processors: Vec<ProcessorSpec>, sas: u32, knows: bool) -> f64 {
     let mut platform = saturated(processors);
     platform.scheduler.knows_caches = knows;
     let spec = SyntheticSpec { sas, ..SyntheticSpec::default() };
-    let report = Simulation::new(platform).run_pattern(Pattern::Fixed(16), &spec, 20_000).expect("in range");
-    report.packets as f64 / (report.end_ms * 1e-3)
+    Simulation::new(platform).run_pattern(Pattern::Fixed(16), &spec, 20_000).expect("in range").end_ms
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(20))]
-    /// A tolerance of 2 %, for 20,000 packets: at the end some processor has the last packet and the others wait for it.
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
+    /// At the end some processor has packets left, and the others wait for it: a packet if misses are foreseen, or else a core's queue, which is filled while the card's is full.
     #[test]
     fn a_hybrid_by_finishing_time_is_not_below_the_better_one_alone(
         size in 50_usize..500,
@@ -172,8 +169,9 @@ proptest! {
         let cache = Some(SaCacheSpec { sas: size, miss_us });
         let card = ProcessorSpec { cache, depth, ..processor("card", ProcessorKind::Accelerator, None) };
         let core = ProcessorSpec { count: cores, depth, ..core(core_us) };
-        let better = rate(vec![card.clone()], sas, knows).max(rate(vec![core.clone()], sas, knows));
-        let both = rate(vec![card, core], sas, knows);
-        prop_assert!(both >= better * 0.98, "{both:.0} against {better:.0} packets/s");
+        let better = duration(vec![card.clone()], sas, knows).min(duration(vec![core.clone()], sas, knows));
+        let both = duration(vec![card, core], sas, knows);
+        let left = if knows { 1 } else { depth + 1 } as f64 * core_us * 1e-3;
+        prop_assert!(both <= better * 1.01 + left, "{both:.3} ms against {better:.3} and {left:.3} at the end");
     }
 }
