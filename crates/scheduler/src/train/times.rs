@@ -1,0 +1,44 @@
+//! What a burst is predicted to take: as a train, as multi-packets, and to hand over.
+
+use super::{Burst, TrainPart};
+use crate::cost::CostModel;
+use crate::scheduler::Scheduler;
+
+impl<T> Scheduler<T> {
+    /// What a burst takes the caller's core with an engine on it that gets it by the window, a multi-packet an SA.
+    pub(super) fn bundled_cost(&self, engine: usize, burst: &Burst<'_>) -> u64 {
+        let of_part = |part: &TrainPart| {
+            let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
+            CostModel { t_init: t_init * part.sas as i64 as f64, t_block }.cost(part.blocks)
+        };
+        let of_parts: u64 = burst.parts.iter().map(of_part).sum();
+        of_parts.saturating_add(self.costs.window_cost(burst.packets))
+    }
+
+    /// What it costs the core to hand a train to an engine elsewhere: whatever its packets' algorithms, they are handed over alike, so that the first
+    /// part's stands for all.
+    pub(super) fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
+        let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
+        let blocks = parts.iter().map(|part| part.blocks).sum();
+        handovers.get(engine).map_or(0, |handover| handover.cost(packets as u64, blocks))
+    }
+
+    /// A train's own time. It is begun once, however many its parts are.
+    pub(super) fn train_cost(&self, engine: usize, parts: &[TrainPart]) -> u64 {
+        let Some((first, rest)) = parts.split_first() else { return 0 };
+        let model = |part: &TrainPart| self.costs.models(part.algorithm)[engine];
+        let mut cost = self.part_cost(engine, model(first), first);
+        for part in rest {
+            let begun = model(part).cost(0);
+            cost += self.part_cost(engine, model(part), part).saturating_sub(begun);
+        }
+        cost
+    }
+
+    /// The time for a part of a train that has it alone.
+    #[inline]
+    pub(super) fn part_cost(&self, engine: usize, model: CostModel, part: &TrainPart) -> u64 {
+        let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
+        CostModel { t_init: model.t_init + changes, ..model }.cost(part.blocks)
+    }
+}
