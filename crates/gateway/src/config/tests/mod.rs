@@ -2,9 +2,11 @@ use std::io::Write;
 
 use super::*;
 
+mod documented;
 mod ends;
 mod keys;
 mod overlap;
+mod ports;
 mod refusals;
 
 const GOOD: &str = r#"[gateway]
@@ -47,6 +49,19 @@ fn errors(text: &str) -> String {
 fn changed(from: &str, to: &str) -> String {
     assert!(GOOD.contains(from), "{from}");
     GOOD.replacen(from, to, 1)
+}
+
+/// The good configuration with one thing changed is refused with this message, first.
+fn refused(from: &str, to: &str, message: &str) {
+    let text = errors(&changed(from, to));
+    let (place, what) = message.split_once(": ").expect("a place");
+    assert!(text.starts_with(&format!("site-a.toml:{place}: error: {what}")), "{text}");
+}
+
+/// The same with lines at its end.
+fn refused_with(lines: &str, message: &str) {
+    let text = errors(&format!("{GOOD}{lines}"));
+    assert!(text.contains(message), "{text}");
 }
 
 #[test]

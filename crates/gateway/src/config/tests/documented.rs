@@ -1,0 +1,49 @@
+//! What the documentation and the simulator's platforms show is read.
+
+use super::{GOOD, changed};
+use crate::config::Config;
+use crate::config::file::File;
+
+#[test]
+fn the_whole_of_what_is_documented_is_read() {
+    let text = include_str!("documented.toml");
+    let config = Config::parse("documented.toml", text).expect("good");
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (2, 2, 1));
+}
+
+#[test]
+fn every_key_is_in_the_documentation_and_is_read_there() {
+    let text = include_str!("../../../../../docs/configuration.md");
+    let block =
+        |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
+    let (toml, card, dpdk) = (block(1), block(2), block(3));
+    let config = Config::parse("configuration.md", toml).expect("good");
+    assert_eq!((config.engines.len(), config.ports.len(), config.tunnels.len()), (5, 3, 1));
+    let udp = "[[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
+    Config::parse("configuration.md", &changed(udp, card)).expect("good");
+    Config::parse("configuration.md", &changed(udp, dpdk)).expect("good");
+    let shown_elsewhere = ["read", "write", "side"];
+    for key in File::keys().filter(|key| !shown_elsewhere.contains(key)) {
+        let is_there = toml.lines().chain(card.lines()).chain(dpdk.lines()).any(|line| {
+            line.starts_with(&format!("{key} = "))
+                || line.contains(&format!("{key}]"))
+                || line.contains(&format!(" {key} = "))
+        });
+        assert!(is_there, "{key} is not documented");
+    }
+}
+
+#[test]
+fn a_bus_is_written_as_in_the_simulators_platforms() {
+    for text in [
+        include_str!("../../../../../platforms/grip.toml"),
+        include_str!("../../../../../platforms/pci-accelerators.toml"),
+    ] {
+        let platform = convoy_sim::Platform::from_toml("platform.toml", text).expect("good");
+        let start = text.find("[[bus]]").expect("a bus");
+        let bus = &text[start..start + text[start..].find("[[processor]]").expect("it ends")];
+        let engine = "[[engine]]\nkind = \"model\"\nname = \"far\"\nbus = \"pci\"\n";
+        let config = Config::parse("site-a.toml", &format!("{GOOD}{bus}{engine}")).expect("good");
+        assert_eq!(config.buses["pci"], platform.buses[0]);
+    }
+}
