@@ -1,82 +1,43 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
-use std::collections::{HashMap, HashSet};
-use std::fmt;
-use std::process::ExitStatus;
+mod error;
+mod reload;
+
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use convoy_ipsec::{Directory, SaProtocol, Transform};
-use convoy_port::PortError;
-use serde::{Deserialize, Serialize};
 use zeroize::Zeroize;
 
-use crate::assemble::{self, AssembleError, OpenEngines};
+use crate::assemble::{self, OpenEngines};
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
 use crate::clock::Environment;
-use crate::config::{Config, Problem};
+use crate::config::Config;
 use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::handoff::Handoff;
-use crate::helper::{Helper, HelperError};
+use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{MemoryRow, Snapshot};
-use crate::state::{Beginnings, State, StateError};
+use crate::state::{Beginnings, State};
 use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
-use crate::worker_thread::{Reloaded, Tell, WorkerThread};
+use crate::worker_thread::{Tell, WorkerThread};
+
+pub use error::RunError;
+pub use reload::{Load, ReloadReport, reload};
 
 /// How often the workers are looked after while no order comes.
 const WATCH: Duration = Duration::from_millis(100);
 
 /// What is done with an answer; whoever asked may have gone by then.
 pub type Reply<T> = Box<dyn FnOnce(T) + Send>;
-
-/// Reads the configuration for a reload; what is wrong with it in words for the operator.
-pub type Load = Arc<dyn Fn() -> Result<Box<Config>, String> + Send + Sync>;
-
-/// What a reload did.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ReloadReport {
-    /// Tunnels that did not change.
-    pub stayed: usize,
-    /// New tunnels.
-    pub came: usize,
-    /// Tunnels that are no more there.
-    pub went: usize,
-    /// What the operator should know, such as changes that wait for a restart.
-    pub notes: Vec<String>,
-    /// Tunnels that could not be installed, and why.
-    pub refused: Vec<String>,
-}
-
-impl fmt::Display for ReloadReport {
-    /// In one line, without notes and refusals.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { stayed, came, went, .. } = self;
-        let tunnels = if *stayed == 1 { "tunnel" } else { "tunnels" };
-        write!(f, "{stayed} {tunnels} stayed, {came} came, {went} went")
-    }
-}
-
-/// Has a running gateway read its configuration anew and go over to it, without waiting for that: `reply` hears what came of
-/// it. Errors are logged, too.
-///
-/// # Errors
-/// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
-pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<ReloadReport>) -> Result<(), String> {
-    let config = load().map_err(|errors| format!("the configuration stays as it was:\n{errors}"));
-    let sent = config.and_then(|config| {
-        orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned())
-    });
-    sent.inspect_err(|error| tracing::error!("reload: {error}"))
-}
 
 /// What the operator wants of a running gateway.
 pub enum Order {
@@ -88,67 +49,6 @@ pub enum Order {
     Show(Reply<Snapshot>),
     /// End: the thread of this name, without which the gateway would only seem to work, has ended by a fault.
     Fault(String),
-}
-
-/// Why a gateway could not start, or ended.
-#[derive(Debug, thiserror::Error)]
-pub enum RunError {
-    /// It could not be put together.
-    #[error(transparent)]
-    Assemble(#[from] AssembleError),
-    /// A port could not be opened, or failed as a whole.
-    #[error(transparent)]
-    Port(#[from] PortError),
-    /// The system refused a thread or an event file.
-    #[error("worker threads: {0}")]
-    Threads(#[from] std::io::Error),
-    /// Nobody could listen for charon.
-    #[error("charon's socket: {0}")]
-    Charon(std::io::Error),
-    /// A worker ended by a fault of the program.
-    #[error("worker {number} ended by a fault in convoy, please report it: {reason}")]
-    Worker {
-        /// Its number.
-        number: usize,
-        /// What its panic said.
-        reason: String,
-    },
-    /// Another thread ended by a fault of the program.
-    #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
-    Thread(String),
-    /// Workers did not end in time.
-    #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]
-    Hung(Vec<usize>),
-    /// The operator did not want to wait.
-    #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", Workers(.0))]
-    Hurried(Vec<usize>),
-    /// There is not enough memory.
-    #[error(transparent)]
-    Memory(#[from] crate::memory::MemoryError),
-    /// Numbers of static keys could not be kept.
-    #[error(transparent)]
-    State(#[from] StateError),
-    /// It would have gone on with more rights than it needs.
-    #[error(transparent)]
-    Privileges(#[from] privileges::PrivilegeError),
-    /// The helper ended by a fault, or somebody ended it.
-    #[error(
-        "the helper process ended ({0}): without it, routes cannot be restored and the configuration cannot be reloaded; start the gateway again"
-    )]
-    Helper(ExitStatus),
-    /// Nothing could be routed into the tunnels.
-    #[error("routes into the tunnels: {0}")]
-    Routes(#[from] HelperError),
-}
-
-/// Workers by their numbers, for people.
-struct Workers<'a>(&'a [usize]);
-
-impl fmt::Display for Workers<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
-        write!(f, "worker{} {}", if self.0.len() == 1 { "" } else { "s" }, numbers.join(", "))
-    }
 }
 
 /// A gateway with its ports open.
@@ -344,83 +244,6 @@ impl Gateway {
         }
         snapshot
     }
-
-    fn reload(&mut self, config: &Config) -> ReloadReport {
-        let mut notes: Vec<String> = config.warnings.iter().map(Problem::in_one_line).collect();
-        let restart = needs_restart(&self.config, config).into_iter();
-        notes
-            .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
-        let (tunnels, bypass) = (config.tunnels.clone(), config.bypass.clone());
-        let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
-        let (beginnings, left_out) = self.begin_missing(&tunnels);
-        let (released, beginnings) = (Arc::clone(&tunnels), Arc::new(beginnings));
-        // All let go before any takes up: an SPI may go from a tunnel of one worker to a tunnel of another.
-        let went = self.handles.tell(move |thread| thread.let_go(&released)).into_iter().flatten().max();
-        let taken_up = Arc::clone(&tunnels);
-        let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
-        let silent: Vec<usize> = (0..answers.len()).filter(|worker| answers[*worker].is_none()).collect();
-        if !silent.is_empty() {
-            let workers = Workers(&silent);
-            notes.push(format!("{workers} did not answer in time; the change is made there later"));
-        }
-        let done: Vec<Reloaded> = answers.into_iter().flatten().collect();
-        let names: HashSet<String> =
-            done.iter().flat_map(|worker| &worker.refused).map(|(name, _)| name.clone()).collect();
-        if !names.is_empty() {
-            self.handles.tell(move |thread| thread.leave_out(&names));
-        }
-        let stayed = done.first().map_or(0, |worker| worker.stayed);
-        let came = done.iter().map(|worker| worker.came).sum();
-        let went = went.unwrap_or_default();
-        let mut refused: Vec<String> =
-            done.into_iter().flat_map(|worker| worker.refused).map(|(_, why)| why).chain(left_out).collect();
-        refused.sort();
-        refused.dedup();
-        self.config.tunnels.clone_from(&config.tunnels);
-        self.config.bypass.clone_from(&config.bypass);
-        notes.extend(self.take_networks());
-        notes.extend(self.route().err().map(|error| error.to_string()));
-        notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
-        let report = ReloadReport { stayed, came, went, notes, refused };
-        tracing::info!("reload: {report}");
-        report
-    }
-
-    /// Has the ports inside take packets to the networks that are behind the tunnels now; what went wrong there.
-    fn take_networks(&self) -> HashSet<String> {
-        let networks = ports::networks(&self.config);
-        let answers = self.handles.tell(move |thread| thread.take_networks(&networks));
-        answers.into_iter().flatten().flatten().collect()
-    }
-
-    /// Where the tunnels begin that a reload to this configuration would install, and what keeps those with static keys from it.
-    fn begin_missing(&mut self, config: &Arc<Config>) -> (Beginnings, Option<String>) {
-        match self.try_begin(config) {
-            Ok(beginnings) => (beginnings, None),
-            Err(error) => {
-                let left_out = format!("new tunnels with static keys are left out: {error}");
-                (Beginnings::Noted(HashMap::new()), Some(left_out))
-            }
-        }
-    }
-
-    fn try_begin(&mut self, config: &Arc<Config>) -> Result<Beginnings, StateError> {
-        let Some(state) = &self.state else {
-            State::do_without(config, self.began_with_static_keys, &self.tell)?;
-            return Ok(Beginnings::Fresh);
-        };
-        self.handles.ask(|thread| thread.numbers()).iter().flatten().for_each(|report| state.note(report));
-        let tunnels = Arc::clone(config);
-        let missing: HashSet<String> = self
-            .handles
-            .ask(move |thread| thread.missing(&tunnels))
-            .into_iter()
-            .flatten()
-            .flatten()
-            .collect();
-        let begun = config.tunnels.iter().filter(|tunnel| missing.contains(&tunnel.name));
-        state.begin(begun, &config.tunnels)
-    }
 }
 
 impl Drop for Gateway {
@@ -464,31 +287,6 @@ pub(crate) fn wipe_stack() {
     let mut stack = [0xa5_u8; DEPTH];
     std::hint::black_box(&mut stack).zeroize();
     std::hint::black_box(&stack);
-}
-
-/// Settings that differ and that only a new start takes up.
-fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
-    let changes = [
-        ("gateway.control", old.control != new.control),
-        ("gateway.charon", old.charon != new.charon),
-        ("gateway.user", old.user != new.user),
-        ("gateway.route_table, rule_priority, mark", old.routing != new.routing),
-        ("gateway.state", old.state != new.state),
-        ("gateway.allow_weak", old.allow_weak != new.allow_weak),
-        ("gateway.check_icmp", old.check_icmp != new.check_icmp),
-        ("gateway.flow_cache", old.flow_cache != new.flow_cache),
-        ("gateway.busy_poll_us", old.busy_poll_us != new.busy_poll_us),
-        ("gateway.moderation_us", old.moderation_us != new.moderation_us),
-        ("gateway.metrics", old.metrics != new.metrics),
-        ("gateway.workers", old.workers != new.workers),
-        ("gateway.mtu", old.mtu != new.mtu),
-        ("[scheduler]", old.scheduler != new.scheduler || old.ordered != new.ordered),
-        ("scheduler.classes", old.classes != new.classes),
-        ("[[engine]]", old.engines != new.engines),
-        ("[[bus]]", old.buses != new.buses),
-        ("[[port]]", old.ports != new.ports),
-    ];
-    changes.into_iter().filter(|(_, has_changed)| *has_changed).map(|(what, _)| what).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,72 @@
+//! Why a gateway could not start, or ended.
+
+use std::fmt;
+use std::process::ExitStatus;
+
+use convoy_port::PortError;
+
+use crate::assemble::AssembleError;
+use crate::helper::HelperError;
+use crate::privileges;
+use crate::state::StateError;
+
+/// Why a gateway could not start, or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// It could not be put together.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// A port could not be opened, or failed as a whole.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The system refused a thread or an event file.
+    #[error("worker threads: {0}")]
+    Threads(#[from] std::io::Error),
+    /// Nobody could listen for charon.
+    #[error("charon's socket: {0}")]
+    Charon(std::io::Error),
+    /// A worker ended by a fault of the program.
+    #[error("worker {number} ended by a fault in convoy, please report it: {reason}")]
+    Worker {
+        /// Its number.
+        number: usize,
+        /// What its panic said.
+        reason: String,
+    },
+    /// Another thread ended by a fault of the program.
+    #[error("thread {0} ended by a fault in convoy; please report what the log says of it")]
+    Thread(String),
+    /// Workers did not end in time.
+    #[error("{} did not end in time, because an engine or a port did not return; its packets are lost", Workers(.0))]
+    Hung(Vec<usize>),
+    /// The operator did not want to wait.
+    #[error("stopped by a second signal: {} had not ended, and packets in progress are lost", Workers(.0))]
+    Hurried(Vec<usize>),
+    /// There is not enough memory.
+    #[error(transparent)]
+    Memory(#[from] crate::memory::MemoryError),
+    /// Numbers of static keys could not be kept.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// It would have gone on with more rights than it needs.
+    #[error(transparent)]
+    Privileges(#[from] privileges::PrivilegeError),
+    /// The helper ended by a fault, or somebody ended it.
+    #[error(
+        "the helper process ended ({0}): without it, routes cannot be restored and the configuration cannot be reloaded; start the gateway again"
+    )]
+    Helper(ExitStatus),
+    /// Nothing could be routed into the tunnels.
+    #[error("routes into the tunnels: {0}")]
+    Routes(#[from] HelperError),
+}
+
+/// Workers by their numbers, for people.
+pub(super) struct Workers<'a>(pub(super) &'a [usize]);
+
+impl fmt::Display for Workers<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        write!(f, "worker{} {}", if self.0.len() == 1 { "" } else { "s" }, numbers.join(", "))
+    }
+}
