@@ -7,6 +7,7 @@ set -euo pipefail
 convoy=$(realpath "$1") encap=$2
 here=$(dirname "$(realpath "$0")")
 source "$here/hosts.sh"
+source "$here/gateways.sh"
 sites
 serve
 # A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting of TCP.
@@ -17,14 +18,8 @@ for ns in $ga $gb; do
     ip -n $ns addr flush dev $device
   done
 done
-key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
-declare -A started
-configure() { # namespace own_number peer_number outer router peer_outer spi_in spi_out key_in key_out
-  (umask 077; cat >"$work/$1.toml" <<CONF
-[gateway]
-control = "$work/$1.sock"
-state = "$work/$1.state"
-workers = ${WORKERS:-1}
+site() { # namespace own_number peer_number outer router peer_outer
+  configure "$1" "$2" "$3" "$4" "$6" 4 <<PORTS
 [[port]]
 name = "inside"
 kind = "dpdk"
@@ -36,37 +31,11 @@ kind = "dpdk"
 device = "net_af_packet1,iface=wan0,qpairs=${WORKERS:-1}"
 address = ["$4/24"]
 gateway = "$5"
-[[tunnel]]
-name = "site-$3"
-local = "$4"
-remote = "$6"
-local_ts = ["10.$2.0.0/24"]
-remote_ts = ["10.$3.0.0/24"]
-esp_proposal = "aes128gcm16"
-encap = "$encap"
-[tunnel.manual]
-spi_in = $7
-spi_out = $8
-key_in = "$9"
-key_out = "${10}"
-CONF
-  )
+PORTS
   "$convoy" check -c "$work/$1.toml"
 }
-gateway() { # namespace
-  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
-  running+=($!)
-  wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
-}
-# of_port NAMESPACE PORT COUNTER: what a port has counted.
-of_port() {
-  "$convoy" show port --json --control "$work/$1.sock" | python3 -c '
-import json, sys
-port = next(port for port in json.load(sys.stdin) if port["name"] == sys.argv[1])
-print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
-}
-configure $ga 1 2 192.0.2.1 192.0.2.254 198.51.100.1 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
-configure $gb 2 1 198.51.100.1 198.51.100.254 192.0.2.1 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+site $ga 1 2 192.0.2.1 192.0.2.254 198.51.100.1
+site $gb 2 1 198.51.100.1 198.51.100.254 192.0.2.1
 
 # refused PATTERN REPLACEMENT MESSAGE: a gateway with this change does not start, and says so.
 refused() {
@@ -83,17 +52,14 @@ refused '^workers = ' 'mtu = 9000\nworkers = ' 'device max frame size'
 refused '^gateway = .*' 'gateway = "203.0.113.9"' 'the gateway 203.0.113.9 is in none of the networks of its addresses'
 refused '^\[gateway\]$' "&\ncharon = \"$work/charon.sock\"" 'a port of kind "dpdk" does not carry IKE'
 
-gateway $ga
-gateway $gb
+start $ga
+start $gb
 capture
 for size in 0 56 1200; do
   IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size 10.2.0.10 || fail "pings of $size bytes are not answered: $(tail -3 "$work/ping.log")"
 done
 end_capture 30
-sa() { printf 'uat:esp_sa:"IPv4","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$@"; }
-decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
-  -o "$(sa 192.0.2.1 198.51.100.1 0x5b000002 "$key_ab")" -o "$(sa 198.51.100.1 192.0.2.1 0x5a000001 "$key_ba")" \
-  -Y 'esp && icmp.type == 8' 2>/dev/null | wc -l)
+decrypted=$(decrypted 192.0.2.1 198.51.100.1 'icmp.type == 8')
 plain=$(tshark -r "$work/outside.pcap" -Y 'ip.addr == 10.0.0.0/8 && !esp' 2>/dev/null | wc -l)
 [ "$decrypted" = 15 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 15 requests, and sees $plain packets without the keys"
 
@@ -123,11 +89,8 @@ after=$(of_port $ga outside other_address)
 [ $((after - before)) = 3 ] || fail "3 packets to 192.0.2.77 are counted as $((after - before))"
 
 # They end, and can begin again at once.
-for ns in $ga $gb; do
-  kill -TERM "$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"
-  wait "${started[$ns]}" || fail "the gateway $ns does not end well"
-done
-gateway $ga
-gateway $gb
+for ns in $ga $gb; do end $ns; done
+start $ga
+start $gb
 wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
 echo "dpdk on both sides, encap $encap, ${WORKERS:-1} workers: 15 requests decrypted by tshark, 10,000,000 bytes over HTTP the same, restarted"

@@ -7,6 +7,7 @@ set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3 encap=$4
 here=$(dirname "$(realpath "$0")")
 source "$here/hosts.sh"
+source "$here/gateways.sh"
 sites
 serve
 outer_a=192.0.2.1 outer_b=198.51.100.1
@@ -18,14 +19,8 @@ if [ "$PORT" = af_xdp ]; then
   for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
 fi
 for ns in $ga $gb; do in_ns $ns sysctl -qw net.ipv4.ip_forward=$forwarding net.ipv6.conf.all.forwarding=$forwarding; done
-key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
-declare -A started
-gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out key_in key_out
-  (umask 077; cat >"$work/$1.toml" <<CONF
-[gateway]
-control = "$work/$1.sock"
-state = "$work/$1.state"
-workers = ${WORKERS:-1}
+gateway() { # namespace own_number peer_number outer peer_outer
+  configure "$1" "$2" "$3" "$4" "$5" 46 <<PORTS
 [[port]]
 name = "inside"
 kind = "$PORT"
@@ -36,37 +31,13 @@ name = "outside"
 kind = "$PORT"
 interface = "wan0"
 address = ["$4"]
-[[tunnel]]
-name = "site-$3"
-local = "$4"
-remote = "$5"
-local_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
-remote_ts = ["10.$3.0.0/24", "fd00:$3::/64"]
-esp_proposal = "aes128gcm16"
-encap = "$encap"
-[tunnel.manual]
-spi_in = $6
-spi_out = $7
-key_in = "$8"
-key_out = "$9"
-CONF
-  )
+PORTS
   # Each worker has a queue of each interface.
   [ "$PORT" != af_xdp ] || for device in lan0 wan0; do in_ns "$1" ethtool -L $device rx "${WORKERS:-1}" tx "${WORKERS:-1}" 2>/dev/null || true; done
-  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & started[$1]=$!
-  running+=($!)
-  wait_for "the gateway $1 does not start" grep -q ' ready' "$work/$1-convoy.log"
+  start "$1"
 }
-ask() { "$convoy" show "$2" --json --control "$work/$1.sock"; } # namespace what
-# of_port NAMESPACE PORT COUNTER: what a port has counted.
-of_port() {
-  ask "$1" port | python3 -c '
-import json, sys
-port = next(port for port in json.load(sys.stdin) if port["name"] == sys.argv[1])
-print(dict(port["device"], **port)[sys.argv[2]])' "$2" "$3"
-}
-gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
-gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+gateway $ga 1 2 $outer_a $outer_b
+gateway $gb 2 1 $outer_b $outer_a
 
 # Between the routers everybody can look; what af_packet leaves to be cut and summed is done before it gets there.
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
@@ -78,11 +49,7 @@ for address in 10.2.0.10 fd00:2::10; do
 done
 end_capture 60
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx on >/dev/null; done
-family=IPv$OUTER
-sa() { printf 'uat:esp_sa:"%s","%s","%s","%s","AES-GCM with 16 octet ICV [RFC4106]","0x%s","NULL",""' "$family" "$@"; }
-decrypted=$(tshark -r "$work/outside.pcap" -o esp.enable_encryption_decode:TRUE \
-  -o "$(sa $outer_a $outer_b 0x5b000002 "$key_ab")" -o "$(sa $outer_b $outer_a 0x5a000001 "$key_ba")" \
-  -Y 'esp && (icmp.type == 8 || icmpv6.type == 128)' 2>/dev/null | wc -l)
+decrypted=$(decrypted $outer_a $outer_b 'icmp.type == 8 || icmpv6.type == 128')
 plain=$(tshark -r "$work/outside.pcap" -Y '(ip.addr == 10.0.0.0/8 || ipv6.addr == fd00::/16) && !esp' 2>/dev/null | wc -l)
 wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checksum.status == "Bad"' 2>/dev/null | wc -l)
 [ "$wrong" = 0 ] || fail "$wrong packets of the tunnel have a wrong UDP checksum"
@@ -134,7 +101,7 @@ in_ns $ha ping -c 2 -i 0.2 -W 5 10.1.0.1 >/dev/null || fail "the kernel of $ga d
 
 # With nothing to do they sleep, by descriptors that become readable.
 processes=()
-for ns in $ga $gb; do processes+=("$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"); done
+for ns in $ga $gb; do processes+=("$(process_of $ns)"); done
 # Each worker looks at the time now and then, which the limit allows to one.
 [ "${WORKERS:-1}" != 1 ] || python3 "$here/ports.py" idle "${processes[@]}" || fail "an idle gateway is not idle"
 
@@ -155,11 +122,10 @@ done
 
 # They end, and leave the interfaces to the kernel; they can begin again at once.
 for ns in $ga $gb; do
-  kill -TERM "$(pgrep -f "^$convoy run -c $work/$ns.toml" | head -1)"
-  wait "${started[$ns]}" || fail "the gateway $ns does not end well"
+  end $ns
   ! ip -n $ns -d link show | grep -q 'prog/xdp' || fail "an XDP program is left at $ns"
 done
-gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
-gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
+gateway $ga 1 2 $outer_a $outer_b
+gateway $gb 2 1 $outer_b $outer_a
 wait_for "no answer after a restart" in_ns $ha ping -c 1 -W 1 10.2.0.10
 echo "$PORT over IPv$OUTER, encap $encap: 30 requests decrypted by tshark, 20,000,000 bytes over HTTP the same, other neighbours found, restarted"

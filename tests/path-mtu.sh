@@ -6,18 +6,15 @@ convoy=$(realpath "$1") PORT=$2 OUTER=$3
 here=$(dirname "$(realpath "$0")")
 python=$here/../target/test-venv/bin/python
 source "$here/hosts.sh"
+source "$here/gateways.sh"
 sites
 serve
 outer_a=192.0.2.1 outer_b=198.51.100.1
 [ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
 encap=udp; [ "$PORT" = udp ] || encap=none
-key_ab=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n') key_ba=$(head -c 20 /dev/urandom | od -An -v -tx1 | tr -d ' \n')
-gateway() { # namespace own_number peer_number outer peer_outer spi_in spi_out key_in key_out
+gateway() { # namespace own_number peer_number outer peer_outer
   in_ns "$1" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
-  (umask 077; cat >"$work/$1.toml" <<CONF
-[gateway]
-control = "$work/$1.sock"
-state = "$work/$1.state"
+  configure "$1" "$2" "$3" "$4" "$5" 46 <<PORTS
 [[port]]
 name = "inside"
 kind = "tun"
@@ -27,28 +24,12 @@ address = ["10.$2.0.1/32", "fd00:$2::1/128"]
 name = "outside"
 kind = "$PORT"
 address = ["$4"]
-[[tunnel]]
-name = "site-$3"
-local = "$4"
-remote = "$5"
-local_ts = ["10.$2.0.0/24", "fd00:$2::/64"]
-remote_ts = ["10.$3.0.0/24", "fd00:$3::/64"]
-esp_proposal = "aes128gcm16"
-encap = "$encap"
-[tunnel.manual]
-spi_in = $6
-spi_out = $7
-key_in = "$8"
-key_out = "$9"
-CONF
-  )
-  in_ns "$1" "$convoy" run -c "$work/$1.toml" >"$work/$1-convoy.log" 2>&1 & running+=($!)
-  wait_for "the gateway $1 does not start" test -S "$work/$1.sock"
+PORTS
+  start "$1"
   wait_for "the gateway $1 sets no routes" routed "$1" "$3"
 }
-gateway $ga 1 2 $outer_a $outer_b 0x5a000001 0x5b000002 "$key_ba" "$key_ab"
-gateway $gb 2 1 $outer_b $outer_a 0x5b000002 0x5a000001 "$key_ab" "$key_ba"
-ask() { "$convoy" show "$2" --json --control "$work/$1.sock"; } # namespace what
+gateway $ga 1 2 $outer_a $outer_b
+gateway $gb 2 1 $outer_b $outer_a
 path_mtu() { ask "$1" sa | $python -c 'import json, sys; print(*{sa["path_mtu"] for sa in json.load(sys.stdin)} - {None})'; } # namespace
 drops() { ask "$1" stats | $python -c 'import json, sys; print(dict(json.load(sys.stdin)["drops"]).get(sys.argv[1], 0))' "$2"; } # namespace reason
 expect_mtu() { # namespace bytes when
@@ -65,7 +46,7 @@ fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1500 "on a wide path"; done
 forge() { # what
   # From the far router, as a router on the path would, to gateway a about its packets to gateway b.
-  in_ns $far $python -W ignore "$here/forge.py" "$PORT" $outer_a $outer_b "$1" 0x5b000002
+  in_ns $far $python -W ignore "$here/forge.py" "$PORT" $outer_a $outer_b "$1" $spi_ab
 }
 for what in no-spi wrong-spi wrong-sequence; do
   forge $what
