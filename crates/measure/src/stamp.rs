@@ -30,7 +30,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Writes it into an IP packet with UDP, over one that may be there. UDP's checksum stays right if it was; over IPv4 there is none.
+    /// Writes it into an IP packet with UDP, over one that may be there. UDP's checksum stays right if it was; over IPv4 there may be none.
     ///
     /// # Panics
     /// If the packet is shorter than [`Family::least_length`], or has IPv4's options.
@@ -39,15 +39,13 @@ impl Stamp {
         let family = Family::of_packet(packet).expect("a test packet has the plain header of its family");
         let at = usize::from(family.headers_length());
         let to = &mut packet[at..at + usize::from(STAMP_LENGTH)];
-        let before = if family == Family::V6 { sum(to) } else { 0 };
+        let before = sum(to);
         to[0..4].copy_from_slice(&MAGIC.to_be_bytes());
         to[4..8].copy_from_slice(&self.stream.to_be_bytes());
         to[8..16].copy_from_slice(&self.sequence.to_be_bytes());
         to[16..24].copy_from_slice(&self.sent_ns.to_be_bytes());
-        if family == Family::V6 {
-            let now = sum(to);
-            replace_sum(&mut packet[at - BACK_TO_CHECKSUM..at], before, now);
-        }
+        let now = sum(to);
+        replace_sum(&mut packet[at - BACK_TO_CHECKSUM..at], before, now);
     }
 
     /// Reads that of an IP packet, which has no IP options or extension headers; `None` if it has none.
@@ -66,12 +64,15 @@ fn sum(bytes: &[u8]) -> u16 {
     !checksum::of(bytes, 0)
 }
 
-/// Corrects UDP's checksum for bytes whose sum has changed. IPv6 forbids the checksum 0 (RFC 8200, section 8.1).
+/// Corrects UDP's checksum for bytes whose sum has changed. 0 says that there is none (RFC 768), so that a sum of 0 is written as its other form.
 fn replace_sum(at: &mut [u8], before: u16, now: u16) {
     let old = u16::from_be_bytes([at[0], at[1]]);
-    let new = match checksum::update16(old, before, now) {
-        0 => u16::MAX,
-        new => new,
+    let new = match old {
+        0 => 0,
+        old => match checksum::update16(old, before, now) {
+            0 => u16::MAX,
+            new => new,
+        },
     };
     at.copy_from_slice(&new.to_be_bytes());
 }
