@@ -1,115 +1,13 @@
 //! Trains: bursts that engines take as they came, here or elsewhere.
 
-use convoy_engine::{InPlace, Placement, Takes, lay_out, open_up};
+mod engines;
+mod failing;
+
+use convoy_engine::{Placement, Takes};
 
 use super::*;
 use crate::pipeline::trains::WINDOW_NS;
-
-/// `software`, but of each burst it leaves every packet from the third on.
-struct Lazy(Software);
-
-impl InPlace for Lazy {
-    fn process(&mut self, packets: &mut [Prepared]) {
-        let done = packets.len().min(2);
-        self.0.in_place().expect("software works in place").process(&mut packets[..done]);
-    }
-}
-
-impl EngineControl for Lazy {
-    fn description(&self) -> &EngineDescription {
-        self.0.description()
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.0.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.0.remove_key(sa);
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        let reason = "it is as lazy as before".to_owned();
-        Err(EngineError::Device { engine: self.description().name.clone(), reason })
-    }
-}
-
-impl EngineQueue for Lazy {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.0.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.0.poll(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.0.in_flight()
-    }
-
-    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
-        Some(self)
-    }
-}
-
-/// `software` as if it were elsewhere: what it is given comes back at the second poll.
-struct Elsewhere {
-    engine: Software,
-    description: EngineDescription,
-    /// What it has, and how often it was polled since.
-    has: Vec<(u32, MultiPacket)>,
-}
-
-impl Elsewhere {
-    fn new() -> Self {
-        let engine = Software::new("elsewhere");
-        let like = engine.description().clone();
-        let description = EngineDescription {
-            placement: Placement::Lookaside,
-            takes: Takes::Trains,
-            needs_input_kept: true,
-            depth: 3,
-            ..like
-        };
-        Self { engine, description, has: Vec::new() }
-    }
-}
-
-impl EngineControl for Elsewhere {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Elsewhere {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.has.push((0, multi_packet));
-        Ok(())
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.has.iter_mut().for_each(|(polls, _)| *polls += 1);
-        for (_, mut multi_packet) in self.has.extract_if(.., |(polls, _)| *polls == 2) {
-            let MultiPacket { packets, templates, .. } = &mut multi_packet;
-            lay_out(templates, packets, &mut |iv| iv.fill(0x77));
-            self.engine.in_place().expect("software works in place").process(packets);
-            open_up(templates, packets);
-            completions.push(Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(1_000) });
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.has.len()
-    }
-}
+use engines::Elsewhere;
 
 /// Gives a burst to a stage as a pipeline does; what comes out, with the SA of each packet.
 fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
@@ -132,27 +30,6 @@ fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, 
 
 fn of_sa(packets: &[(u32, Vec<u8>)], sa: u32) -> Vec<&[u8]> {
     packets.iter().filter(|packet| packet.0 == sa).map(|packet| &packet.1[..]).collect()
-}
-
-#[test]
-fn what_an_engine_leaves_undone_in_place_is_done_by_another_and_nothing_overtakes() {
-    let mut pool = FramePool::new(FRAMES, 0);
-    let expected =
-        give(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), &mut pool, 8);
-    // The same cost, so that the first is chosen.
-    let engines: Vec<Box<dyn Engine>> =
-        vec![Box::new(Lazy(Software::new("lazy"))), Box::new(Software::new("good"))];
-    let mut stage = stage(engines, Policy::FinishingTime);
-    let packets = give(&mut stage, &mut pool, 8);
-    assert_eq!(packets.len(), 8);
-    for sa in 0..SAS {
-        assert_eq!(of_sa(&packets, sa), of_sa(&expected, sa), "SA {sa}");
-    }
-    let lazy = stage.engines().counters(0);
-    assert_eq!((lazy.failures, lazy.retried_packets, lazy.packets), (1, 6, 0));
-    assert!(matches!(stage.engines().health(0), Health::Down { .. }));
-    assert_eq!(stage.engines().counters(1).packets, 6, "what was done is not done again");
-    assert_eq!(pool.available(FrameSize::Small), FRAMES);
 }
 
 #[test]
@@ -293,28 +170,6 @@ fn a_burst_is_bundled_by_sa_where_a_change_of_sa_costs_more_than_a_multi_packet(
     assert_eq!(bundled(101.0 + WINDOW_NS), Some(u64::from(30 / SAS)));
 }
 
-#[test]
-fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_nothing() {
-    const PACKETS: u32 = 60;
-    let mut pool = FramePool::new(FRAMES, 0);
-    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
-    let (mut failures, mut retried) = (0, 0);
-    for seed in 0..2_000 {
-        let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
-        let faulty = Faulty::new(Box::new(Elsewhere::new()), plan);
-        let mut stage = stage(vec![good(), Box::new(faulty)], Policy::FinishingTime);
-        let left = run_trains(&mut stage, &mut pool, PACKETS);
-        assert!(left == expected, "seed {seed}: lost, doubled, changed or out of order");
-        failures += stage.engines().counters(1).failures;
-        retried += stage.engines().counters(1).retried_packets;
-        drop(stage);
-        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
-    }
-    println!("2000 runs: {failures} failures, {retried} packets done again");
-    assert!(failures > 1_000 && retried > 1_000, "{failures} failures, {retried} packets retried");
-}
-
 /// `software` on the core, which takes packets of one SA at a time.
 fn by_multi_packets(name: &str) -> Box<dyn Engine> {
     // Its faults are none.
@@ -337,29 +192,6 @@ fn an_engine_on_the_core_that_takes_one_sa_at_a_time_does_not_keep_bursts_from_a
     };
     let all = u64::from(2 * SAS);
     assert_eq!([10_000.0, 10_000.0 / f64::from(SAS)].map(taken), [[all, 0]; 2]);
-}
-
-#[test]
-fn trains_that_failed_engines_left_go_by_the_window_where_none_that_takes_them_works_and_nothing_overtakes() {
-    const PACKETS: u32 = 60;
-    let mut pool = FramePool::new(FRAMES, 0);
-    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
-    let mut left_to_window = 0;
-    for seed in 0..500 {
-        let plan = FaultPlan { after: 0..=6, probes: None, ..FaultPlan::random(seed) };
-        let elsewhere = Box::new(Faulty::new(Box::new(Elsewhere::new()), plan));
-        let lazy = Box::new(Lazy(Software::new("lazy")));
-        let mut stage = stage(vec![lazy, by_multi_packets("by SA"), elsewhere], Policy::FinishingTime);
-        let left = run_trains(&mut stage, &mut pool, PACKETS);
-        for sa in 0..SAS {
-            assert!(of_sa(&left, sa) == of_sa(&expected, sa), "seed {seed}: lost, doubled or out of order");
-        }
-        left_to_window += u64::from(stage.engines().counters(1).packets > 0);
-        drop(stage);
-        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
-    }
-    assert_eq!(left_to_window, 500, "both that take trains are gone in each run");
 }
 
 #[test]
@@ -451,51 +283,4 @@ pub(super) fn through(
     assert_eq!(pipeline.ipsec().drops().total(), 0);
     let Departures { to_outside, to_inside, .. } = &pipeline.departures;
     to_outside.iter().chain(to_inside).map(|frame| frame.to_vec()).collect()
-}
-
-#[test]
-fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_fails() {
-    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
-    let failing = |fault| -> Vec<Box<dyn Engine>> {
-        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
-        vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))]
-    };
-    let mut plain = vec![0x5c; 100];
-    convoy_packet::IpHeader::new(253, [10, 1, 0, 1].into(), [10, 2, 0, 1].into()).write(&mut plain);
-    let plain: Vec<Vec<Vec<u8>>> = vec![vec![plain; 40]; 3];
-    let sealed = through(SaDirection::Outbound, vec![good()], &plain);
-    assert_eq!(sealed.len(), 120);
-    let sealed_bursts: Vec<Vec<Vec<u8>>> = sealed.chunks(40).map(<[_]>::to_vec).collect();
-    let opened = through(SaDirection::Inbound, vec![good()], &sealed_bursts);
-    assert_eq!(opened, plain.concat());
-    for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
-        let engines = || fault.map_or_else(|| vec![Box::new(Elsewhere::new()) as Box<dyn Engine>], failing);
-        assert!(through(SaDirection::Outbound, engines(), &plain) == sealed, "{fault:?}");
-        assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
-    }
-}
-
-#[test]
-fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_train_fails() {
-    const NUMBERS_LEFT: u32 = 5;
-    for fault in [Fault::Error, Fault::Vanish] {
-        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
-        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))];
-        let (mut pipeline, sa) = leaving::end_with(1, SaDirection::Outbound, engines, 8);
-        let sa = sa.outbound().expect("an outbound SA");
-        for packets in [1, 2 * NUMBERS_LEFT] {
-            let mut burst = leaving::packets(&mut pipeline, packets);
-            pipeline.outbound(&mut burst);
-            while !pipeline.is_empty() {
-                pipeline.pump(Input::Paused);
-            }
-            pipeline.ipsec_mut().set_sequence(sa, u64::from(u32::MAX - NUMBERS_LEFT));
-        }
-        assert_eq!(pipeline.stage().engines().counters(0).failures, 1, "{fault:?}");
-        let number = |frame: &Frame| convoy_packet::Esp::parse(&frame[20..]).expect("ESP").sequence_number();
-        let numbers: Vec<u32> = pipeline.departures.to_outside.iter().map(number).collect();
-        let expected: Vec<u32> = [1].into_iter().chain(u32::MAX - NUMBERS_LEFT + 1..=u32::MAX).collect();
-        assert_eq!(numbers, expected, "{fault:?}");
-        assert_eq!(pipeline.ipsec().drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
-    }
 }

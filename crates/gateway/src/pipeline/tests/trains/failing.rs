@@ -1,0 +1,117 @@
+//! Trains with engines that fail, or leave work undone.
+
+use super::engines::Lazy;
+use super::*;
+
+#[test]
+fn what_an_engine_leaves_undone_in_place_is_done_by_another_and_nothing_overtakes() {
+    let mut pool = FramePool::new(FRAMES, 0);
+    let expected =
+        give(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), &mut pool, 8);
+    // The same cost, so that the first is chosen.
+    let engines: Vec<Box<dyn Engine>> =
+        vec![Box::new(Lazy(Software::new("lazy"))), Box::new(Software::new("good"))];
+    let mut stage = stage(engines, Policy::FinishingTime);
+    let packets = give(&mut stage, &mut pool, 8);
+    assert_eq!(packets.len(), 8);
+    for sa in 0..SAS {
+        assert_eq!(of_sa(&packets, sa), of_sa(&expected, sa), "SA {sa}");
+    }
+    let lazy = stage.engines().counters(0);
+    assert_eq!((lazy.failures, lazy.retried_packets, lazy.packets), (1, 6, 0));
+    assert!(matches!(stage.engines().health(0), Health::Down { .. }));
+    assert_eq!(stage.engines().counters(1).packets, 6, "what was done is not done again");
+    assert_eq!(pool.available(FrameSize::Small), FRAMES);
+}
+
+#[test]
+fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_nothing() {
+    const PACKETS: u32 = 60;
+    let mut pool = FramePool::new(FRAMES, 0);
+    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
+    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let (mut failures, mut retried) = (0, 0);
+    for seed in 0..2_000 {
+        let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
+        let faulty = Faulty::new(Box::new(Elsewhere::new()), plan);
+        let mut stage = stage(vec![good(), Box::new(faulty)], Policy::FinishingTime);
+        let left = run_trains(&mut stage, &mut pool, PACKETS);
+        assert!(left == expected, "seed {seed}: lost, doubled, changed or out of order");
+        failures += stage.engines().counters(1).failures;
+        retried += stage.engines().counters(1).retried_packets;
+        drop(stage);
+        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
+    }
+    println!("2000 runs: {failures} failures, {retried} packets done again");
+    assert!(failures > 1_000 && retried > 1_000, "{failures} failures, {retried} packets retried");
+}
+
+#[test]
+fn trains_that_failed_engines_left_go_by_the_window_where_none_that_takes_them_works_and_nothing_overtakes() {
+    const PACKETS: u32 = 60;
+    let mut pool = FramePool::new(FRAMES, 0);
+    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
+    let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
+    let mut left_to_window = 0;
+    for seed in 0..500 {
+        let plan = FaultPlan { after: 0..=6, probes: None, ..FaultPlan::random(seed) };
+        let elsewhere = Box::new(Faulty::new(Box::new(Elsewhere::new()), plan));
+        let lazy = Box::new(Lazy(Software::new("lazy")));
+        let mut stage = stage(vec![lazy, by_multi_packets("by SA"), elsewhere], Policy::FinishingTime);
+        let left = run_trains(&mut stage, &mut pool, PACKETS);
+        for sa in 0..SAS {
+            assert!(of_sa(&left, sa) == of_sa(&expected, sa), "seed {seed}: lost, doubled or out of order");
+        }
+        left_to_window += u64::from(stage.engines().counters(1).packets > 0);
+        drop(stage);
+        assert_eq!(pool.available(FrameSize::Small), FRAMES, "seed {seed}: a frame is missing");
+    }
+    assert_eq!(left_to_window, 500, "both that take trains are gone in each run");
+}
+
+#[test]
+fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_fails() {
+    let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
+    let failing = |fault| -> Vec<Box<dyn Engine>> {
+        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
+        vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))]
+    };
+    let mut plain = vec![0x5c; 100];
+    convoy_packet::IpHeader::new(253, [10, 1, 0, 1].into(), [10, 2, 0, 1].into()).write(&mut plain);
+    let plain: Vec<Vec<Vec<u8>>> = vec![vec![plain; 40]; 3];
+    let sealed = through(SaDirection::Outbound, vec![good()], &plain);
+    assert_eq!(sealed.len(), 120);
+    let sealed_bursts: Vec<Vec<Vec<u8>>> = sealed.chunks(40).map(<[_]>::to_vec).collect();
+    let opened = through(SaDirection::Inbound, vec![good()], &sealed_bursts);
+    assert_eq!(opened, plain.concat());
+    for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
+        let engines = || fault.map_or_else(|| vec![Box::new(Elsewhere::new()) as Box<dyn Engine>], failing);
+        assert!(through(SaDirection::Outbound, engines(), &plain) == sealed, "{fault:?}");
+        assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
+    }
+}
+
+#[test]
+fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_train_fails() {
+    const NUMBERS_LEFT: u32 = 5;
+    for fault in [Fault::Error, Fault::Vanish] {
+        let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Faulty::new(Box::new(Elsewhere::new()), plan))];
+        let (mut pipeline, sa) = leaving::end_with(1, SaDirection::Outbound, engines, 8);
+        let sa = sa.outbound().expect("an outbound SA");
+        for packets in [1, 2 * NUMBERS_LEFT] {
+            let mut burst = leaving::packets(&mut pipeline, packets);
+            pipeline.outbound(&mut burst);
+            while !pipeline.is_empty() {
+                pipeline.pump(Input::Paused);
+            }
+            pipeline.ipsec_mut().set_sequence(sa, u64::from(u32::MAX - NUMBERS_LEFT));
+        }
+        assert_eq!(pipeline.stage().engines().counters(0).failures, 1, "{fault:?}");
+        let number = |frame: &Frame| convoy_packet::Esp::parse(&frame[20..]).expect("ESP").sequence_number();
+        let numbers: Vec<u32> = pipeline.departures.to_outside.iter().map(number).collect();
+        let expected: Vec<u32> = [1].into_iter().chain(u32::MAX - NUMBERS_LEFT + 1..=u32::MAX).collect();
+        assert_eq!(numbers, expected, "{fault:?}");
+        assert_eq!(pipeline.ipsec().drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
+    }
+}
