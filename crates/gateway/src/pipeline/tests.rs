@@ -14,6 +14,7 @@ use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy,
 use super::*;
 use crate::clock::VirtualTime;
 
+mod elsewhere;
 mod gathering;
 mod installing;
 mod late;

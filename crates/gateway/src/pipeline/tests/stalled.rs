@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use convoy_engine::{Placement, lay_out, open_up};
+use convoy_engine::Placement;
 
+use super::elsewhere::Elsewhere;
 use super::*;
 use crate::clock::VirtualTime;
 
@@ -15,62 +16,9 @@ const TRAINS: u32 = 6;
 const PACKETS_OF_A_TRAIN: u32 = 4;
 
 /// `software` as if it were on a core of its own, which it does not always have.
-struct OnCore {
-    engine: Software,
-    description: EngineDescription,
-    has: Vec<MultiPacket>,
-    is_stalled: Arc<AtomicBool>,
-}
-
-impl OnCore {
-    fn new(is_stalled: &Arc<AtomicBool>) -> Self {
-        let engine = Software::new("on core");
-        let description = EngineDescription {
-            placement: Placement::Lookaside,
-            needs_input_kept: true,
-            depth: 16,
-            ..engine.description().clone()
-        };
-        Self { engine, description, has: Vec::new(), is_stalled: Arc::clone(is_stalled) }
-    }
-}
-
-impl EngineControl for OnCore {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for OnCore {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.has.push(multi_packet);
-        Ok(())
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        if self.is_stalled.load(Ordering::Relaxed) {
-            return;
-        }
-        for mut multi_packet in self.has.drain(..) {
-            let MultiPacket { packets, templates, .. } = &mut multi_packet;
-            lay_out(templates, packets, &mut |iv| iv.fill(0x77));
-            self.engine.in_place().expect("software works in place").process(packets);
-            open_up(templates, packets);
-            completions.push(Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(1_000) });
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.has.len()
-    }
+fn on_core(is_stalled: &Arc<AtomicBool>) -> Elsewhere {
+    let is_stalled = Arc::clone(is_stalled);
+    Elsewhere::until("on core", 16, move |_| !is_stalled.load(Ordering::Relaxed))
 }
 
 /// A stage with an engine on its core and one elsewhere that is wanted for everything, in virtual time.
@@ -86,7 +34,7 @@ struct Bench {
 impl Bench {
     fn new(has_here: bool) -> Self {
         let (time, is_stalled) = (VirtualTime::new(), Arc::new(AtomicBool::new(false)));
-        let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(OnCore::new(&is_stalled))];
+        let mut engines: Vec<Box<dyn Engine>> = vec![Box::new(on_core(&is_stalled))];
         if has_here {
             engines.insert(HERE, Box::new(Software::new("here")));
         }
@@ -229,8 +177,7 @@ fn an_engine_that_is_late_again_and_again_is_quarantined() {
 /// What leaves a pipeline whose only engine elsewhere stalls over all bursts, once it is late and once it has its core again.
 fn through_a_stall(direction: SaDirection, bursts: &[Vec<Vec<u8>>]) -> [Vec<Vec<u8>>; 2] {
     let (time, is_stalled) = (VirtualTime::new(), Arc::new(AtomicBool::new(true)));
-    let engines: Vec<Box<dyn Engine>> =
-        vec![Box::new(Software::new("here")), Box::new(OnCore::new(&is_stalled))];
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("here")), Box::new(on_core(&is_stalled))];
     let end = if direction == SaDirection::Outbound { 1 } else { 2 };
     let (mut pipeline, _) = leaving::end_at(time.clock(), end, direction, engines, 8);
     for burst in bursts {

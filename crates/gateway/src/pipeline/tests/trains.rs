@@ -1,13 +1,12 @@
 //! Trains: bursts that engines take as they came, here or elsewhere.
 
-mod engines;
 mod failing;
 
 use convoy_engine::{Placement, Takes};
 
+use super::elsewhere::Elsewhere;
 use super::*;
 use crate::pipeline::trains::WINDOW_NS;
-use engines::Elsewhere;
 
 /// Gives a burst to a stage as a pipeline does; what comes out, with the SA of each packet.
 fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
