@@ -8,13 +8,12 @@ import argparse
 import pathlib
 import re
 import subprocess
-import tempfile
 import time
 from collections import defaultdict
 
 import peers
 from kinds import Convoy
-from sites import INNER, Sites, inside, run
+from sites import INNER, Sites, inside
 
 RECORD_SECONDS = 0.6
 WORKER = "worker 0"
@@ -170,11 +169,9 @@ def main() -> None:
     parser.add_argument("--moderation", default="0,500", help="values of moderation_us, separated by commas")
     parser.add_argument("--rate", type=float, default=peers.STEADY_RATE, help="packets a second")
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as work:
-        blast = f"{work}/blast"
-        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+    with peers.workplace() as (work, blast):
         for moderation_us in map(int, options.moderation.split(",")):
-            folder = pathlib.Path(work) / str(moderation_us)
+            folder = work / str(moderation_us)
             folder.mkdir()
             print(f"\nmoderation_us = {moderation_us}, {options.rate:,.0f} packets a second\n")
             print("| | calls a packet | us a call | us a packet |\n| --- | --- | --- | --- |")

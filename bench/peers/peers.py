@@ -4,6 +4,7 @@ Prints medians over the rounds with the lowest and highest value, and writes all
 """
 
 import argparse
+import contextlib
 import json
 import pathlib
 import shutil
@@ -12,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from kinds import Convoy, StrongSwan, WireGuard
 from sites import INNER, Sites, inside, run
@@ -169,6 +170,15 @@ def table(results: dict[str, list[dict[str, float]]]) -> str:
     return "\n".join(lines)
 
 
+@contextlib.contextmanager
+def workplace() -> Iterator[tuple[pathlib.Path, str]]:
+    """A folder for as long as the measurement takes, and the program there that sends and receives UDP."""
+    with tempfile.TemporaryDirectory() as work:
+        blast = f"{work}/blast"
+        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+        yield pathlib.Path(work), blast
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="folder of install.sh")
@@ -183,15 +193,13 @@ def main() -> None:
             sys.exit(f"{program} is missing; run scripts/install.sh peers")
     chosen = kinds(options)
     results: dict[str, list[dict[str, float]]] = {name: [] for name in chosen}
-    with tempfile.TemporaryDirectory() as work:
-        blast = f"{work}/blast"
-        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+    with workplace() as (work, blast):
         steps = [(round_number, name) for round_number in range(options.rounds) for name in chosen]
         began = time.monotonic()
         for done, (round_number, name) in enumerate(steps):
             left = (time.monotonic() - began) / done * (len(steps) - done) if done else len(steps) * STEP_SECONDS
             print(f"[{done + 1}/{len(steps)}] round {round_number + 1}: {name}, about {left:.0f} s left", file=sys.stderr, flush=True)
-            folder = pathlib.Path(work) / str(done)
+            folder = work / str(done)
             folder.mkdir()
             results[name].append(measure(chosen[name], folder, blast))
     print(table(results))

@@ -9,7 +9,6 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 
 import peers
@@ -78,13 +77,11 @@ def main() -> None:
     options = parser.parse_args()
     times = options.moderation.split(",")
     results: dict[str, list[tuple[float, ...]]] = {time_us: [] for time_us in times}
-    with tempfile.TemporaryDirectory() as work:
-        blast = f"{work}/blast"
-        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+    with peers.workplace() as (work, blast):
         steps = [(number, time_us) for number in range(options.rounds) for time_us in times]
         for done, (number, time_us) in enumerate(steps):
             print(f"[{done + 1}/{len(steps)}] round {number + 1}: moderation_us = {time_us}", file=sys.stderr, flush=True)
-            folder = pathlib.Path(work) / str(done)
+            folder = work / str(done)
             folder.mkdir()
             kind = Convoy(options.convoy, "udp", settings=f"moderation_us = {time_us}")
             results[time_us].append(measure(kind, options.rate, folder, blast))

@@ -9,11 +9,10 @@ import pathlib
 import statistics
 import subprocess
 import sys
-import tempfile
 
 import peers
 from kinds import Convoy
-from sites import INNER, Sites, inside, run
+from sites import INNER, Sites, inside
 
 # By default the engines of the worker's core take whole bursts, and a window gathers only where the packets may wait for it a little.
 SETTINGS = {
@@ -90,13 +89,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
     results: dict[tuple[str, str], list[tuple[float, ...]]] = {}
-    with tempfile.TemporaryDirectory() as work:
-        blast = f"{work}/blast"
-        run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))
+    with peers.workplace() as (work, blast):
         steps = [(number, name) for number in range(options.rounds) for name in SETTINGS]
         for done, (number, name) in enumerate(steps):
             print(f"[{done + 1}/{len(steps)}] round {number + 1}: {name}", file=sys.stderr, flush=True)
-            folder = pathlib.Path(work) / str(done)
+            folder = work / str(done)
             folder.mkdir()
             for traffic, values in measure(options.convoy, SETTINGS[name], folder, blast).items():
                 results.setdefault((traffic, name), []).append(values)
