@@ -1,8 +1,9 @@
 //! What a gateway takes from its machine: the time, random numbers and memory for frames. A simulation gives it all three.
 
+mod machine;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Instant;
 
 use convoy_ipsec::Directory;
 use rand::SeedableRng;
@@ -16,22 +17,23 @@ pub struct Clock(Source);
 
 #[derive(Clone, Debug)]
 enum Source {
-    Machine(Instant),
+    /// When it began, by the machine's time.
+    Machine(u64),
     Virtual(VirtualTime),
 }
 
 impl Clock {
     /// A clock of the machine's that reads 0 now.
     pub fn start() -> Self {
-        Self(Source::Machine(Instant::now()))
+        Self(Source::Machine(machine::now_ns()))
     }
 
     /// Now, in ns.
     #[inline]
     pub fn now_ns(&self) -> u64 {
         match &self.0 {
-            // 584 years fit.
-            Source::Machine(start) => start.elapsed().as_nanos() as u64,
+            // Another thread may have begun it, whose time is a little ahead.
+            Source::Machine(start_ns) => machine::now_ns().saturating_sub(*start_ns),
             Source::Virtual(time) => time.now_ns(),
         }
     }
