@@ -1,6 +1,7 @@
 //! Workers that tie ports, IPsec, scheduler and engines together; configuration, control socket, metrics.
 
 mod adaptive_wait;
+mod append;
 pub mod assemble;
 mod calibrator;
 pub mod charon;

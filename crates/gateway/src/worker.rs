@@ -12,6 +12,7 @@ use convoy_port::{Port, PortError, PortTraits, Prefix};
 use convoy_scheduler::Input;
 
 use crate::adaptive_wait::AdaptiveWait;
+use crate::append::append;
 use crate::daemon::Daemon;
 use crate::handoff::{Given, Handoff, Waker};
 use crate::moderation::Moderation;
@@ -298,26 +299,26 @@ impl Worker {
                 daemon.acquire(acquire);
             }
         }
-        pool.give_back_burst(&mut departures.ike);
+        // What few rounds have is looked for first: emptying nothing would cost a packet that comes alone some instructions.
+        if !departures.ike.is_empty() {
+            pool.give_back_burst(&mut departures.ike);
+        }
         let given = match &mut self.handoff {
             Some(handoff) => handoff.give(&mut departures.for_others, pool),
             None => Given::default(),
         };
         self.handed_over += given.handed_over;
         let mut sent = 0;
-        let ways = self.inside.iter_mut().zip(to_inside).chain(self.outside.iter_mut().zip(to_outside));
-        for (port, queue) in ways {
-            if !queue.is_empty() {
+        for (ports, queues) in [(&mut self.inside, to_inside), (&mut self.outside, to_outside)] {
+            for (port, queue) in ports.iter_mut().zip(queues).filter(|(_, queue)| !queue.is_empty()) {
                 sent += port.send(pool, queue)?;
             }
         }
-        let lost = [
-            (DropReason::Unencrypted, unencrypted),
-            (DropReason::IkeQueueFull, unheard),
-            (DropReason::HandoffFull, given.dropped),
-        ];
-        for (reason, packets) in lost.into_iter().filter(|(_, packets)| *packets > 0) {
-            self.pipeline.ipsec_mut().count_dropped(reason, packets);
+        if unencrypted + unheard + given.dropped > 0 {
+            let ipsec = self.pipeline.ipsec_mut();
+            ipsec.count_dropped(DropReason::Unencrypted, unencrypted);
+            ipsec.count_dropped(DropReason::IkeQueueFull, unheard);
+            ipsec.count_dropped(DropReason::HandoffFull, given.dropped);
         }
         Ok(sent > 0)
     }
@@ -355,6 +356,7 @@ impl Worker {
 
 /// Lets packets wait for their ports; returns how many of them were given back, since their port would have sent in plain what was to be
 /// sealed.
+#[inline]
 fn queue_all(
     frames: &mut Vec<Frame>,
     ways: WaysOut,
@@ -362,13 +364,22 @@ fn queue_all(
     leaving: &mut [Vec<Frame>],
     pool: &mut FramePool,
 ) -> u64 {
-    if frames.is_empty() {
-        return 0;
-    }
+    // Most rounds have packets of one kind alone.
+    if frames.is_empty() { 0 } else { queue_some(frames, ways, ports, leaving, pool) }
+}
+
+#[inline(never)]
+fn queue_some(
+    frames: &mut Vec<Frame>,
+    ways: WaysOut,
+    ports: &[Box<dyn Port>],
+    leaving: &mut [Vec<Frame>],
+    pool: &mut FramePool,
+) -> u64 {
     if let [queue] = leaving
         && !frames.iter().any(|frame| frame.offload().is_unsealed())
     {
-        queue.append(frames);
+        append(frames, queue);
         return 0;
     }
     let mut unencrypted = 0;

@@ -79,7 +79,13 @@ impl Memory {
 
     fn take(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) {
         let Some(wire) = &mut self.wire else {
-            return burst.extend((0..limit).map_while(|_| self.from_peer.pop().ok()));
+            let most = burst.len() + limit;
+            while burst.len() < most
+                && let Ok(frame) = self.from_peer.pop()
+            {
+                burst.push(frame);
+            }
+            return;
         };
         while let Ok(frame) = self.from_peer.pop() {
             wire.enter(frame, pool);
@@ -102,11 +108,13 @@ impl Port for Memory {
         let before = burst.len();
         self.take(pool, limit, burst);
         // What the other end's devices did to it is not known on a wire.
-        burst[before..].iter_mut().for_each(|frame| frame.set_offload(Offload::None));
-        let received = &burst[before..];
-        self.counters.received_packets += received.len() as u64;
-        self.counters.received_bytes += received.iter().map(|frame| frame.len() as u64).sum::<u64>();
-        Ok(received.len())
+        for frame in &mut burst[before..] {
+            frame.set_offload(Offload::None);
+            self.counters.received_bytes += frame.len() as u64;
+        }
+        let received = burst.len() - before;
+        self.counters.received_packets += received as u64;
+        Ok(received)
     }
 
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {

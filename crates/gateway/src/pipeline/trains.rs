@@ -19,6 +19,7 @@ pub(super) use retry::Retry;
 
 use super::engine_set::Context;
 use super::stage::{CryptoStage, Released};
+use crate::append::append;
 
 /// Trains done here between two whose time is measured: reading the clock twice costs as much as a short packet's look-ups.
 const MEASURED_EVERY: u32 = 16;
@@ -170,7 +171,7 @@ impl CryptoStage {
             && !self.trains.are_out(direction)
             && self.process_here(now_ns, &given.train, packets)
         {
-            released.of(direction).append(packets);
+            append(packets, released.of(direction));
             return true;
         }
         let buffer = self.trains.buffer();
@@ -262,12 +263,7 @@ impl CryptoStage {
         for mut packets in leaving.drain(..) {
             self.inside -= packets.len() as u64;
             self.trains.packets -= packets.len() as u64;
-            let released = released.of(direction);
-            if released.is_empty() {
-                std::mem::swap(released, &mut packets);
-            } else {
-                released.append(&mut packets);
-            }
+            append(&mut packets, released.of(direction));
             self.trains.keep_buffer(packets);
         }
         self.trains.leaving = leaving;
