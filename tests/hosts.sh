@@ -37,7 +37,7 @@ wait_for() {
   for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
-# capture: writes down what passes between the routers, in $work/outside.pcap; end_capture COUNT: when it has so many packets of the tunnel.
+# capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits until it has so many ESP packets, and ends it.
 capture() {
   in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
   running+=("$capture")

@@ -9,8 +9,8 @@ fail() { echo "$1" >&2; cat "$work"/*.log >&2 2>/dev/null || true; exit 1; }
 spaces=(tester-a tester-r tester-b)
 remove() { for ns in "${spaces[@]}"; do ip netns del $ns 2>/dev/null || true; done; }
 trap 'clean; remove' EXIT
-# rate LEAST NAME NEAR FAR OPTIONS...: the report, in a file; 72 bytes are the shortest packet of IPv6. It is measured again where less than LEAST
-# packets/s is found, since packets are lost while the host of a virtual machine has taken a core away.
+# rate LEAST NAME NEAR FAR OPTIONS...: writes the report to a file; 72 bytes are the shortest packet of IPv6. It is measured up to four times if it
+# finds fewer than LEAST packets/s, because packets are lost while the host of a virtual machine has taken a core away.
 rate() {
   local least=$1 name=$2 near=$3 far=$4 round; shift 4
   for round in 1 2 3 4; do
@@ -21,7 +21,7 @@ import json, sys
 found = json.load(open(sys.argv[1]))["rounds"][0][0]["pdr"]
 sys.exit((found["packets_per_second"] or 0) < float(sys.argv[2]))
 ENOUGH
-    echo "$name: fewer than $least packets/s, time $round"
+    echo "$name: fewer than $least packets/s in attempt $round of 4"
   done
 }
 cable() { # namespace device address6 namespace device address6, each with its IPv4 address before

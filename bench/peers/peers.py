@@ -172,7 +172,7 @@ def table(results: dict[str, list[dict[str, float]]]) -> str:
 
 @contextlib.contextmanager
 def workplace() -> Iterator[tuple[pathlib.Path, str]]:
-    """A folder for as long as the measurement takes, and the program there that sends and receives UDP."""
+    """A temporary folder for the measurement, and the program in it that sends and receives UDP."""
     with tempfile.TemporaryDirectory() as work:
         blast = f"{work}/blast"
         run("cc", "-O2", "-o", blast, str(pathlib.Path(__file__).with_name("blast.c")))

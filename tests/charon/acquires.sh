@@ -43,7 +43,7 @@ connections { away { version = 2
     start_action = trap } } } }
 CONF
 load a; load b; up a
-# Half a second of the flood, for the moments in which the host of a virtual machine takes a core away.
+# The queue holds half a second of the flood, in case the host of a virtual machine takes a core away for a moment.
 ip -n $A link set convoy0 txqueuelen 5000
 before=$(resident "$gateway")
 ip netns exec $A python3 - <<'FLOOD' & flood=$!

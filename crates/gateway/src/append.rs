@@ -1,6 +1,8 @@
-//! Moving what one vector holds behind what another holds.
+//! Appending one vector to another.
 
-/// Moves all of `from` behind what `to` holds. Where that is nothing the two change places, so that nothing is copied.
+/// Appends the elements of `from` to `to`, and leaves `from` empty.
+///
+/// If `to` is empty, the two vectors are swapped, so that no element is copied.
 #[inline]
 pub(crate) fn append<T>(from: &mut Vec<T>, to: &mut Vec<T>) {
     if to.is_empty() { std::mem::swap(from, to) } else { to.append(from) }

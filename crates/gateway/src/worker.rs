@@ -287,10 +287,19 @@ impl Worker {
         // Whatever leaves inside leaves by the first port there.
         let first = &self.inside[..self.inside.len().min(1)];
         let (ways, only) = (self.ways_out, WaysOut::default());
-        let unencrypted = queue_all(&mut departures.to_outside, ways, &self.outside, to_outside, pool)
-            + queue_all(&mut departures.bypass_out, ways, &self.outside, to_outside, pool)
-            + queue_all(&mut departures.to_inside, only, first, &mut to_inside[..first.len()], pool)
-            + queue_all(&mut departures.bypass_in, only, first, &mut to_inside[..first.len()], pool);
+        let mut unencrypted = 0;
+        // Most rounds have packets of one kind only. The checks save the calls for a packet that
+        // arrives alone.
+        for frames in [&mut departures.to_outside, &mut departures.bypass_out] {
+            if !frames.is_empty() {
+                unencrypted += queue_all(frames, ways, &self.outside, to_outside, pool);
+            }
+        }
+        for frames in [&mut departures.to_inside, &mut departures.bypass_in] {
+            if !frames.is_empty() {
+                unencrypted += queue_all(frames, only, first, &mut to_inside[..first.len()], pool);
+            }
+        }
         let mut unheard = 0;
         if let Some(daemon) = &self.daemon {
             unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
@@ -299,7 +308,6 @@ impl Worker {
                 daemon.acquire(acquire);
             }
         }
-        // What few rounds have is looked for first: emptying nothing would cost a packet that comes alone some instructions.
         if !departures.ike.is_empty() {
             pool.give_back_burst(&mut departures.ike);
         }
@@ -356,20 +364,8 @@ impl Worker {
 
 /// Lets packets wait for their ports; returns how many of them were given back, since their port would have sent in plain what was to be
 /// sealed.
-#[inline]
-fn queue_all(
-    frames: &mut Vec<Frame>,
-    ways: WaysOut,
-    ports: &[Box<dyn Port>],
-    leaving: &mut [Vec<Frame>],
-    pool: &mut FramePool,
-) -> u64 {
-    // Most rounds have packets of one kind alone.
-    if frames.is_empty() { 0 } else { queue_some(frames, ways, ports, leaving, pool) }
-}
-
 #[inline(never)]
-fn queue_some(
+fn queue_all(
     frames: &mut Vec<Frame>,
     ways: WaysOut,
     ports: &[Box<dyn Port>],

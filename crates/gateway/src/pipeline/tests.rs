@@ -20,6 +20,7 @@ mod installing;
 mod late;
 mod leaving;
 mod stalled;
+mod stand_in;
 mod trains;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });

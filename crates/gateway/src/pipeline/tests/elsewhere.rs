@@ -2,62 +2,50 @@
 
 use convoy_engine::{Placement, Takes, lay_out, open_up};
 
+use super::stand_in::StandIn;
 use super::*;
 
 /// Whether what the engine has leaves it now, after so many polls since it came.
 type IsDone = Box<dyn FnMut(u32) -> bool + Send>;
 
-/// `software` as if it were elsewhere.
-pub(super) struct Elsewhere {
-    engine: Software,
-    description: EngineDescription,
-    /// What it has, and how often it was polled since.
-    has: Vec<(u32, MultiPacket)>,
+/// What an engine elsewhere was given.
+pub(super) struct Given {
+    /// Multi-packets, each with the number of polls since it came.
+    multi_packets: Vec<(u32, MultiPacket)>,
     is_done: IsDone,
 }
 
+/// `software` as if it were elsewhere.
+pub(super) type Elsewhere = StandIn<Given>;
+
 impl Elsewhere {
     /// What it is given comes back at the second poll.
-    pub(super) fn new() -> Self {
+    pub(super) fn at_second_poll() -> Self {
         Self::until("elsewhere", 3, |polls| polls == 2)
     }
 
     pub(super) fn until(name: &str, depth: usize, is_done: impl FnMut(u32) -> bool + Send + 'static) -> Self {
-        let engine = Software::new(name);
-        let description = EngineDescription {
+        let given = Given { multi_packets: Vec::new(), is_done: Box::new(is_done) };
+        Self::new(name, given, |like| EngineDescription {
             placement: Placement::Lookaside,
             takes: Takes::Trains,
             needs_input_kept: true,
             depth,
-            ..engine.description().clone()
-        };
-        Self { engine, description, has: Vec::new(), is_done: Box::new(is_done) }
-    }
-}
-
-impl EngineControl for Elsewhere {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
+            ..like
+        })
     }
 }
 
 impl EngineQueue for Elsewhere {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.has.push((0, multi_packet));
+        self.queue.multi_packets.push((0, multi_packet));
         Ok(())
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.has.iter_mut().for_each(|(polls, _)| *polls += 1);
-        for (_, mut multi_packet) in self.has.extract_if(.., |(polls, _)| (self.is_done)(*polls)) {
+        let Given { multi_packets, is_done } = &mut self.queue;
+        multi_packets.iter_mut().for_each(|(polls, _)| *polls += 1);
+        for (_, mut multi_packet) in multi_packets.extract_if(.., |(polls, _)| is_done(*polls)) {
             let MultiPacket { packets, templates, .. } = &mut multi_packet;
             lay_out(templates, packets, &mut |iv| iv.fill(0x77));
             self.engine.in_place().expect("software works in place").process(packets);
@@ -67,6 +55,6 @@ impl EngineQueue for Elsewhere {
     }
 
     fn in_flight(&self) -> usize {
-        self.has.len()
+        self.queue.multi_packets.len()
     }
 }

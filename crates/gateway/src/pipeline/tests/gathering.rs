@@ -1,66 +1,41 @@
 //! Engines that gather multi-packets before they begin.
 
+use super::stand_in::StandIn;
 use super::*;
 
 /// `software`, but it begins only when it is polled.
-struct Gathering {
-    engine: Software,
-    description: EngineDescription,
-    gathered: Vec<MultiPacket>,
+struct Gathering(Vec<MultiPacket>);
+
+fn gathering() -> Box<dyn Engine> {
+    let describe = |like| EngineDescription { gathers: 32, depth: 32, takes: Takes::MultiPackets, ..like };
+    Box::new(StandIn::new("gathering", Gathering(Vec::new()), describe))
 }
 
-impl Gathering {
-    fn new() -> Self {
-        let engine = Software::new("gathering");
-        let description = EngineDescription {
-            gathers: 32,
-            depth: 32,
-            takes: Takes::MultiPackets,
-            ..engine.description().clone()
-        };
-        Self { engine, description, gathered: Vec::new() }
-    }
-}
-
-impl EngineControl for Gathering {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Gathering {
+impl EngineQueue for StandIn<Gathering> {
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.gathered.push(multi_packet);
+        self.queue.0.push(multi_packet);
         Ok(())
     }
 
     fn poll(&mut self, completions: &mut Vec<Completion>) {
-        for multi_packet in self.gathered.drain(..) {
+        for multi_packet in self.queue.0.drain(..) {
             self.engine.submit(multi_packet).expect("its SA has keys");
         }
         self.engine.poll(completions);
     }
 
     fn in_flight(&self) -> usize {
-        self.gathered.len() + self.engine.in_flight()
+        self.queue.0.len() + self.engine.in_flight()
     }
 
     fn gathered(&self) -> usize {
-        self.gathered.len()
+        self.queue.0.len()
     }
 }
 
 /// A gateway whose window holds one packet, and its outbound SA.
 fn pipeline() -> Pipeline {
-    let (mut pipeline, _) = leaving::end_with(1, SaDirection::Outbound, vec![Box::new(Gathering::new())], 1);
+    let (mut pipeline, _) = leaving::end_with(1, SaDirection::Outbound, vec![gathering()], 1);
     let mut burst = leaving::packets(&mut pipeline, 1);
     pipeline.outbound(&mut burst);
     pipeline
