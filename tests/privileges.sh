@@ -4,8 +4,9 @@
 # usage: privileges.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
+tests=$(dirname "$(realpath "$0")")
 WORKERS=2
-source "$(dirname "$0")/../demo/sites.sh"
+source "$tests/../demo/sites.sh"
 fail() { echo "FAILED: $*" >&2; head -n 20 "$work"/*.log >&2 || true; exit 1; }
 ok() { echo "ok: $*"; }
 lines() { grep -E "^($1):" "$2" | tr -s '\t ' ' ' | tr '\n' ';'; } # names file
@@ -70,33 +71,7 @@ grep -q ' 400 received, 0% packet loss' "$work/ping.log" || fail "a second gatew
 ok "three second gateways refused; 400 of 400 echoes answered beside them"
 
 # Keys: as bytes, and as the configuration has them.
-found() { # hexadecimal key: how often it is in the memory of gateway and helper
-  python3 - "$1" "$process" "$helper" <<'PYTHON'
-import sys
-key, count = bytes.fromhex(sys.argv[1])[:16], 0
-needles = [key, sys.argv[1][:32].encode()]
-for process in sys.argv[2:]:
-    with open(f"/proc/{process}/maps") as maps, open(f"/proc/{process}/mem", "rb", 0) as memory:
-        for line in maps:
-            span, rights = line.split()[:2]
-            if "r" not in rights or "[v" in line:
-                continue
-            start, end = (int(at, 16) for at in span.split("-"))
-            for at in range(start, end, 1 << 24):
-                memory.seek(at)
-                try:
-                    text = memory.read(min(end, at + (1 << 24)) - at)
-                except OSError:
-                    continue
-                for needle in needles:
-                    place = text.find(needle)
-                    while place >= 0:
-                        count += 1
-                        print(f"    {line.split()[-1] if len(line.split()) > 5 else 'anonymous'} {at + place:#x}", file=sys.stderr)
-                        place = text.find(needle, place + 1)
-print(count)
-PYTHON
-}
+found() { "$tests/memory.py" "$1" "$process" "$helper"; } # hexadecimal key: how often it is in the memory of gateway and helper
 old_out=${key_ab[0]} old_in=${key_ba[0]}
 [ "$(found "$old_out" 2>/dev/null)" -gt 0 ] || fail "the search does not find a key that is in use"
 sed -i "s/$old_out/$(key aes128gcm16)/; s/$old_in/$(key aes128gcm16)/" "$work/site-1.toml"

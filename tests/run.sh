@@ -62,6 +62,7 @@ run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"
 run "privileges, a second gateway, keys in memory after a reload, a helper that is killed" tests/privileges.sh "$convoy"
+run "keys in memory after reloads, with engines on cores of their own" tests/keys.sh "$convoy"
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held

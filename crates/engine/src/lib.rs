@@ -11,6 +11,7 @@ mod multibuffer;
 mod on_core;
 mod registry;
 mod software;
+mod stack;
 
 pub use backend::{
     AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, MakeIdle, Missing,
@@ -35,3 +36,4 @@ pub use multibuffer::{Multibuffer, MultibufferSettings};
 pub use on_core::OnCore;
 pub use registry::{EngineFinding, EngineKeys, EngineKind, EngineSettings, available};
 pub use software::{Software, SoftwareSettings, transforms};
+pub use stack::wipe_stack;

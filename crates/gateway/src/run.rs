@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
+use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
-use zeroize::Zeroize;
 
 use crate::assemble::{self, OpenEngines};
 use crate::calibrator;
@@ -277,16 +277,6 @@ fn is_hurried(orders: &Receiver<Order>, pause: Duration) -> bool {
         }
         Ok(_) | Err(RecvTimeoutError::Timeout) => false,
     }
-}
-
-/// Overwrites what functions that returned have left below on this thread's stack: engines expand keys there.
-#[inline(never)]
-pub(crate) fn wipe_stack() {
-    /// More than any engine's `install_key` takes, with room for what called it, in bytes.
-    const DEPTH: usize = 256 << 10;
-    let mut stack = [0xa5_u8; DEPTH];
-    std::hint::black_box(&mut stack).zeroize();
-    std::hint::black_box(&stack);
 }
 
 #[cfg(test)]

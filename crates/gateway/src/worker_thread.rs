@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
-use convoy_engine::EngineDescription;
+use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaNumber, SaView, TunnelId};
 use convoy_port::{PortError, Prefix};
@@ -301,7 +301,7 @@ impl WorkerThread {
     /// The second step: installs the tunnels that are new. One with static keys that has no beginning is left out.
     pub(crate) fn take_up(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         let done = self.install_new(config, beginnings);
-        crate::run::wipe_stack();
+        wipe_stack();
         done
     }
 
@@ -372,6 +372,14 @@ impl WorkerThread {
     /// # Errors
     /// Why it was refused; then it stands nowhere.
     pub(crate) fn install(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
+        let done = self.install_sa(sa);
+        wipe_stack();
+        done
+    }
+
+    /// Never inlined, for the sake of [`wipe_stack`].
+    #[inline(never)]
+    fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
         let pipeline = self.worker.pipeline_mut();
         let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
         Ok(pipeline.ipsec().number(index).expect("it was installed"))

@@ -12,7 +12,7 @@ use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::random::Random;
 use crate::interface::{lay_out, open_up, split_time};
-use crate::{Completion, EngineError, MultiPacket, Outcome};
+use crate::{Completion, EngineError, MultiPacket, Outcome, wipe_stack};
 
 /// Multi-packets of a worker that may wait for the thread.
 pub(crate) const DEPTH: usize = 32;
@@ -166,6 +166,12 @@ fn work<P: Processor>(mut queues: Vec<Queue<P>>, is_shared: bool, stop: &AtomicB
     }
 }
 
+/// Calls `change` in a frame of its own, which lies where [`wipe_stack`] wipes.
+#[inline(never)]
+fn below(change: impl FnOnce()) {
+    change();
+}
+
 /// What the thread has for one worker.
 struct Queue<P> {
     processor: P,
@@ -207,8 +213,8 @@ impl<P: Processor> Queue<P> {
                     self.packets += multi_packet.packets.len();
                     self.at_hand.push(multi_packet);
                 }
-                Order::Install(sa, keys) => self.processor.install(sa, &keys),
-                Order::Remove(sa) => self.processor.remove(sa),
+                Order::Install(sa, keys) => self.heed_keys(|processor| processor.install(sa, &keys)),
+                Order::Remove(sa) => self.heed_keys(|processor| processor.remove(sa)),
                 Order::WakeBy(waker) => self.waker = Some(waker),
             }
             // Keys and packets keep their order, so nothing stays at hand when keys come next.
@@ -220,6 +226,15 @@ impl<P: Processor> Queue<P> {
         }
         if !self.at_hand.is_empty() {
             self.process(busy_since, random);
+        }
+    }
+
+    /// Takes or forgets keys. What that leaves on the thread's stack is wiped, once for orders about keys
+    /// that follow each other; after a removal also what the packets left there.
+    fn heed_keys(&mut self, change: impl FnOnce(&mut P)) {
+        below(|| change(&mut self.processor));
+        if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
+            wipe_stack();
         }
     }
 

@@ -8,6 +8,7 @@ use std::task::Waker;
 
 use convoy_engine::{
     Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, RunTemplate, Takes,
+    wipe_stack,
 };
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
@@ -363,7 +364,16 @@ impl EngineSet {
         self.slots.iter().enumerate().any(|(at, slot)| at != engine && can(slot))
     }
 
+    /// Gives an engine all keys again; whether it took them.
     fn reinstall(&mut self, engine: usize) -> bool {
+        let is_done = self.install_all(engine);
+        wipe_stack();
+        is_done
+    }
+
+    /// Never inlined, for the sake of [`wipe_stack`].
+    #[inline(never)]
+    fn install_all(&mut self, engine: usize) -> bool {
         let slot = &mut self.slots[engine];
         for (at, keys) in self.keys.iter().enumerate() {
             let Some(keys) = keys else { continue };
