@@ -65,6 +65,7 @@ conf() { # site local remote local_ts remote_ts address spi_in spi_out key_in ke
 [gateway]
 control = "$work/$1.sock"
 state = "$work/$1.state"
+on_stop = "${on_stop:-open}"
 workers = 2
 [[port]]
 name = "inside"
@@ -192,15 +193,35 @@ stop_a
 unchanged "SIGTERM after kill -9"
 ok "kill -9: all is dropped, nothing in clear; the next start takes the routes over, and its stop leaves all as before"
 
-# By hand, as docs/operation.md has it.
+# unblock: by hand, as docs/operation.md has it, for this configuration.
+unblock() {
+  sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation.md" | grep '^convoy ' >"$work/unblock"
+  [ -s "$work/unblock" ] || fail "docs/operation.md has no command"
+  sed -i "s|^convoy \(.*\)|$convoy \1 -c $work/a.toml|" "$work/unblock"
+  in_a sh -e "$work/unblock" >/dev/null
+}
 start a
 kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
 await "the helper outlives the gateway" sh -c "! ip netns pids $a | xargs -r ps -o comm= -p | grep -q convoy"
-sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation.md" | grep '^ip ' >"$work/unblock"
-[ -s "$work/unblock" ] || fail "docs/operation.md has no commands"
-in_a sh -e "$work/unblock"
-unchanged "docs/operation.md's commands"
-ok "docs/operation.md's commands remove what a killed gateway left"
+unblock
+unchanged "docs/operation.md's command"
+ok "docs/operation.md's command removes what a killed gateway left"
+
+# By default, what is stopped stays closed, and so it does when the next start fails.
+on_stop=block site_a "$all" >"$work/a.toml"
+start a
+reaches 203.0.113.1 || fail "nothing passes"
+stop_a
+no_clear "SIGTERM" 5
+sed 's/^workers = 2/metrics = "203.0.113.77:9464"/' "$work/a.toml" >"$work/wrong.toml"
+in_a "$convoy" run -c "$work/wrong.toml" >"$work/wrong.log" 2>&1 && fail "a gateway with a wrong metrics address runs"
+no_clear "SIGTERM, and a start that failed" 5
+start a
+reaches 203.0.113.1 || fail "a gateway after a stopped one carries nothing"
+stop_a
+unblock
+unchanged "unblock after SIGTERM"
+ok "SIGTERM with on_stop = \"block\": a full tunnel drops all, nothing in clear; unblock leaves all as before"
 
 # A network behind the tunnel that contains this side's, and a tunnel that comes by a reload.
 site_a '"10.0.0.0/8"' >"$work/a.toml"

@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Have a running gateway reload its configuration; a file with errors is refused and changes nothing
     Reload(ReloadArgs),
+    /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
+    Unblock(UnblockArgs),
     /// Show the state of a running gateway
     Show(ShowArgs),
     /// Check a configuration and report errors with file, line and key
@@ -130,6 +132,16 @@ pub(crate) struct ReloadArgs {
     /// The gateway's control socket
     #[arg(long, value_name = "SOCKET", default_value = "/run/convoy/control.sock")]
     pub(crate) control: PathBuf,
+}
+
+#[derive(Args)]
+pub(crate) struct UnblockArgs {
+    /// The configuration of the gateway; without it, the default control socket and routing table
+    #[arg(short, long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Remove them even if an interface is still routed to, as a gateway at work has it
+    #[arg(long)]
+    pub(crate) force: bool,
 }
 
 #[derive(Args)]

@@ -19,6 +19,7 @@ mod show;
 mod sim;
 mod summary;
 mod table;
+mod unblock;
 
 use std::process::ExitCode;
 
@@ -56,6 +57,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args),
         Command::Show(args) => show::run(&args),
         Command::Sim(args) => sim::run(&args),
+        Command::Unblock(args) => unblock::run(&args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

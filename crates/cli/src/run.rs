@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::config::Config;
+use convoy_gateway::config::{Config, OnStop};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
@@ -31,11 +31,12 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     }
     let _lock = Lock::take(&config.control).map_err(|error| failed(&error))?;
     let helper = Arc::new(start_helper(&path, &config).map_err(|error| failed(&error))?);
+    let on_stop = config.on_stop;
     let (orders, received) = channel();
     let mut running = match Running::start(config, &path, &helper, orders) {
         Ok(running) => running,
         Err(failure) => {
-            undo(&helper);
+            end(&helper, on_stop);
             return Err(failure);
         }
     };
@@ -43,9 +44,13 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
     tracing::info!("ready");
     tell_manager(Progress::Ready);
     let ended = running.gateway.work(&received);
-    // One that fails leaves the routes that drop: its traffic does not go on in clear.
-    if matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_))) {
-        undo(&helper);
+    // Nobody wanted the end of one that fails: its traffic never goes on in clear.
+    let was_told = matches!(ended, Ok(()) | Err(RunError::Hung(_) | RunError::Hurried(_)));
+    end(&helper, if was_told { running.gateway.on_stop() } else { OnStop::Block });
+    if running.gateway.blocks() {
+        tracing::info!(
+            "packets to the tunnels' networks are dropped until the next start, or until `convoy unblock`"
+        );
     }
     ended.map_err(|error| failed(&error))?;
     tracing::info!("stopped");
@@ -57,9 +62,9 @@ fn warn(config: &Config) {
     config.warnings.iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
 }
 
-/// Leaves the host as it was before the start.
-fn undo(helper: &Helper) {
-    if let Err(error) = helper.undo() {
+/// Removes the sockets, and the routes if they are not to go on dropping the tunnels' traffic.
+fn end(helper: &Helper, on_stop: OnStop) {
+    if let Err(error) = helper.end(on_stop) {
         tracing::warn!("some routes or sockets could not be removed: {error}");
     }
 }

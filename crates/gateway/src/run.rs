@@ -15,7 +15,7 @@ use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
 use crate::clock::Environment;
-use crate::config::Config;
+use crate::config::{Config, OnStop};
 use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::handoff::Handoff;
@@ -220,6 +220,17 @@ impl Gateway {
             state.end();
         }
         result.and(stopped)
+    }
+
+    /// What becomes of the routes when this gateway ends, by its configuration as it is now.
+    pub fn on_stop(&self) -> OnStop {
+        self.config.on_stop
+    }
+
+    /// Whether routes that drop packets to the tunnels' networks stay when it ends.
+    pub fn blocks(&self) -> bool {
+        let plan = ports::route_plan(&self.config);
+        self.on_stop() == OnStop::Block && plan.is_some_and(|plan| !plan.routes.is_empty())
     }
 
     /// What there is now.

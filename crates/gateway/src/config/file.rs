@@ -32,6 +32,7 @@ tables! {
         busy_poll_us: u16,
         moderation_us: u16,
         user: String,
+        on_stop: String,
         route_table: u32,
         rule_priority: u32,
         mark: u32,

@@ -40,6 +40,8 @@ pub struct Config {
     pub charon: Option<PathBuf>,
     /// The user that the gateway becomes; the one of [`crate::privileges`] if none is named.
     pub user: Option<String>,
+    /// What becomes of the tunnels' traffic when the gateway ends.
+    pub on_stop: OnStop,
     /// The numbers of its routing table, rules and mark.
     pub routing: Routing,
     /// Where the numbers of static keys are kept over restarts; `None` is nowhere.
@@ -80,6 +82,33 @@ pub struct Config {
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
     /// What is possible, but hardly meant.
     pub warnings: Vec<Problem>,
+}
+
+/// What becomes of packets to the networks behind the tunnels once the gateway has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnStop {
+    /// They are dropped until a gateway runs again or somebody removes the routes that drop them.
+    #[default]
+    Block,
+    /// They follow the host's other routes, unencrypted.
+    Open,
+}
+
+/// What tells the gateways of one host apart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The control socket.
+    pub control: PathBuf,
+    /// The numbers of the routing table, rules and mark.
+    pub routing: Routing,
+}
+
+impl Default for Identity {
+    /// That of a gateway whose configuration says nothing of it.
+    fn default() -> Self {
+        let (table, priority, mark) = (values::ROUTING, values::ROUTING, values::ROUTING);
+        Self { control: values::CONTROL.into(), routing: Routing { table, priority, mark } }
+    }
 }
 
 /// Where the state file is.
@@ -227,6 +256,11 @@ impl TunnelConfig {
 }
 
 impl Config {
+    /// What tells this gateway apart from others of the host.
+    pub fn identity(&self) -> Identity {
+        Identity { control: self.control.clone(), routing: self.routing }
+    }
+
     /// Reads and checks a file, on this machine. One with keys that others than its owner may read is refused. Names are
     /// resolved now, so that this may wait for the network.
     ///

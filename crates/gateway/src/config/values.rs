@@ -15,14 +15,14 @@ use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
 use super::scheduler::scheduler;
 use super::tunnel::{Around, is_set, tunnel};
-use super::{Config, StatePath};
+use super::{Config, OnStop, StatePath};
 use crate::handoff::MAX_WORKERS;
 use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.
-const CONTROL: &str = "/run/convoy/control.sock";
+pub(super) const CONTROL: &str = "/run/convoy/control.sock";
 /// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP, easily told from others'.
-const ROUTING: u32 = 4500;
+pub(super) const ROUTING: u32 = 4500;
 /// Tables below are the kernel's own, or named by distributions.
 const FIRST_TABLE: u32 = 256;
 /// The priority of the kernel's rule for its table `main`.
@@ -92,11 +92,13 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     for (entry, tunnel) in &tunnels {
         peer_is_not_inside(c, entry.remote_ts.as_ref().map_or(&[], |list| list.get_ref()), tunnel);
     }
+    let ends = [("block", OnStop::Block), ("open", OnStop::Open)];
     let orders = [("per-sa", true), ("none", false)];
     let config = Config {
         charon,
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
+        on_stop: c.one_of(gateway.on_stop.as_ref(), "gateway.on_stop", &ends)?,
         routing: routing(c, gateway),
         state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
         allow_weak,

@@ -1,7 +1,7 @@
 //! The helper: a process beside the gateway that keeps the few rights which a running gateway still needs.
 //!
 //! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a socket pair to set routes,
-//! to open its configuration for a reload, and to undo all when it stops. The helper does nothing else, for one interface, one
+//! to open its configuration for a reload, and to clean up when it stops. The helper does nothing else, for one interface, one
 //! routing table and one file. When the gateway is gone without a word, it leaves the routes that drop where they are.
 
 mod protocol;
@@ -20,6 +20,8 @@ use convoy_port::RoutePlan;
 
 use protocol::{Answer, Request, receive_answer, send_request};
 pub use server::serve;
+
+use crate::config::OnStop;
 
 /// How long the helper may take: the kernel takes some 10 us a route.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -43,8 +45,8 @@ struct Line {
     child: Child,
 }
 
-/// The gateway's end. Any thread may ask; one is answered after the other. Dropped without [`undo`](Self::undo), it leaves
-/// the routes that drop.
+/// The gateway's end. Any thread may ask; one is answered after the other. Dropped without
+/// [`end`](Self::end), it leaves the routes that drop.
 pub struct Helper(Mutex<Line>);
 
 impl Helper {
@@ -82,19 +84,22 @@ impl Helper {
         file.map(std::fs::File::from).ok_or_else(missing)
     }
 
-    /// Removes all routes and the sockets' files, and ends the helper.
+    /// Removes the sockets' files, has the routes stay or go as `on_stop` says, and ends the helper.
     ///
     /// # Errors
     /// What could not be removed.
-    pub fn undo(&self) -> Result<(), HelperError> {
-        let undone = self.ask(&Request::Undo);
+    pub fn end(&self, on_stop: OnStop) -> Result<(), HelperError> {
+        let ended = self.ask(match on_stop {
+            OnStop::Block => &Request::Block,
+            OnStop::Open => &Request::Undo,
+        });
         let mut line = self.line();
         line.socket = None;
         // One that does not answer may never end.
-        if !matches!(undone, Err(HelperError::Gone(_))) {
+        if !matches!(ended, Err(HelperError::Gone(_))) {
             line.child.wait()?;
         }
-        undone.map(drop)
+        ended.map(drop)
     }
 
     /// How the helper has ended, which it does by itself only by a fault. Never waits: of one that is being asked it is not known.
@@ -147,6 +152,6 @@ mod tests {
             std::thread::sleep(Duration::from_millis(10));
         }
         assert!(matches!(helper.configuration(), Err(HelperError::Gone(_))));
-        helper.undo().expect_err("nobody is there to undo anything");
+        helper.end(OnStop::Open).expect_err("nobody is there to remove anything");
     }
 }

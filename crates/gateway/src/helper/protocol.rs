@@ -26,7 +26,9 @@ pub(super) enum Request {
     Route(Box<RoutePlan>),
     /// The configuration, opened for reading.
     Configuration,
-    /// Remove all routes and the sockets' files: the gateway stops.
+    /// The gateway stops: remove the sockets' files, and leave the routes that drop.
+    Block,
+    /// The gateway stops: remove the sockets' files and all routes.
     Undo,
 }
 
@@ -131,7 +133,7 @@ mod tests {
     #[test]
     fn requests_and_answers_come_as_they_were_sent_and_a_file_with_them() {
         let (gateway, helper) = UnixStream::pair().expect("a pair");
-        for request in [Request::Configuration, Request::Undo] {
+        for request in [Request::Configuration, Request::Block, Request::Undo] {
             send_request(&gateway, &request).expect("room");
             assert_eq!(receive_request(&helper).expect("whole"), Some(request));
         }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::pin::pin;
 
 use convoy_port::RoutePlan;
-use convoy_port::route::{RouteKeeper, keep_routes};
+use convoy_port::route::{RouteError, RouteKeeper, keep_routes};
 use futures_util::future::{Either, select};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
@@ -78,14 +78,15 @@ async fn work(
             }
             None => return Ok(()),
         };
-        let is_last = request == Request::Undo;
+        let is_last = matches!(request, Request::Block | Request::Undo);
         let (answer, file) = match request {
             Request::Route(plan) => (route(&mut keeper, *plan).await, None),
             Request::Configuration => match File::open(duties.config) {
                 Ok(file) => (Answer::Done, Some(file)),
                 Err(error) => (Answer::Refused(error.to_string()), None),
             },
-            Request::Undo => (undo(&mut keeper, duties).await, None),
+            Request::Block => (end(keeper.block().await, duties), None),
+            Request::Undo => (end(keeper.undo().await, duties), None),
         };
         send_answer(socket, &answer, file.as_ref().map(File::as_fd))?;
         if is_last {
@@ -119,9 +120,10 @@ async fn route(keeper: &mut RouteKeeper, plan: RoutePlan) -> Answer {
     }
 }
 
-async fn undo(keeper: &mut RouteKeeper, duties: Duties<'_>) -> Answer {
+/// The gateway stops: its sockets' files go, and this has become of its routes.
+fn end(routes: Result<(), RouteError>, duties: Duties<'_>) -> Answer {
     duties.sockets.iter().for_each(|path| remove_socket(path));
-    match keeper.undo().await {
+    match routes {
         Ok(()) => Answer::Done,
         Err(error) => Answer::Refused(error.to_string()),
     }

@@ -88,6 +88,7 @@ impl Gateway {
         refused.dedup();
         self.config.tunnels.clone_from(&config.tunnels);
         self.config.bypass.clone_from(&config.bypass);
+        self.config.on_stop = config.on_stop;
         notes.extend(self.take_networks());
         notes.extend(self.route().err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));

@@ -13,9 +13,9 @@ use rtnetlink::sys::AsyncSocket as _;
 use rtnetlink::{Error, Handle, IpVersion, MulticastGroup};
 use tokio::sync::mpsc;
 
-use super::RouteError;
 use super::message::{self, connected, destination, question};
-use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Rule, Target};
+use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
+use super::{Removed, RouteError};
 
 /// What may take routes away: an interface that goes down or loses an address, and network managers that remove
 /// rules that they do not know. Routes themselves are not watched, as a router may have a million of them.
@@ -113,8 +113,8 @@ impl RouteKeeper {
         let device = self.device(&plan.device).await?;
         let connected = if plan.may_contain_others() { self.connected(device).await? } else { Vec::new() };
         let (wanted, rules) = (plan.entries(device, &connected), plan.rules());
-        let (have, have_rules) = (self.entries(&plan).await?, self.rules(&plan).await?);
-        let is_device = |entry: &&Entry| matches!(entry.target, Target::Device { .. });
+        let (have, have_rules) = (self.entries(plan.routing).await?, self.rules(plan.routing).await?);
+        let is_device = |entry: &&Entry| entry.target.is_device();
         let missing = |entry: &&Entry| !have.contains(entry);
         let missing_rules = || rules.iter().filter(|rule| !have_rules.contains(rule));
         let mut changes = 0;
@@ -151,14 +151,57 @@ impl RouteKeeper {
     /// # Errors
     /// What the kernel refused.
     pub async fn undo(&mut self) -> Result<(), RouteError> {
-        let Some(plan) = self.plan.take() else { return Ok(()) };
-        for rule in self.rules(&plan).await? {
-            self.remove_rule(&rule).await?;
+        match self.plan.take() {
+            Some(plan) => self.remove_all(plan.routing).await.map(drop),
+            None => Ok(()),
         }
-        for entry in self.entries(&plan).await? {
-            self.remove(&entry).await?;
+    }
+
+    /// Removes the routes to the interface of the plan that was kept. Its rules stay, and so do the
+    /// routes that drop, which have stood behind the others all the time: there is no moment in
+    /// which a packet finds another way.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn block(&mut self) -> Result<(), RouteError> {
+        let Some(plan) = self.plan.take() else { return Ok(()) };
+        for entry in self.entries(plan.routing).await?.iter().filter(|entry| entry.target.is_device()) {
+            self.remove(entry).await?;
         }
         Ok(())
+    }
+
+    /// Removes all rules and routes with these numbers, whoever has set them.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn remove_all(&mut self, routing: Routing) -> Result<Removed, RouteError> {
+        let mut removed = Removed::default();
+        for rule in self.rules(routing).await? {
+            self.remove_rule(&rule).await?;
+            removed.rules += 1;
+        }
+        for entry in self.entries(routing).await? {
+            self.remove(&entry).await?;
+            removed.routes += 1;
+            if entry.target == Target::Blackhole {
+                removed.networks.push(entry.prefix);
+            }
+        }
+        Ok(removed)
+    }
+
+    /// The index of an interface to which routes with these numbers lead, which only a gateway at
+    /// work has.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn in_use(&self, routing: Routing) -> Result<Option<u32>, RouteError> {
+        let entries = self.entries(routing).await?;
+        Ok(entries.iter().find_map(|entry| match entry.target {
+            Target::Device { index, .. } => Some(index),
+            Target::Throw | Target::Blackhole => None,
+        }))
     }
 
     /// The index of the interface, if it is there and up.
@@ -188,15 +231,15 @@ impl RouteKeeper {
         Ok(networks)
     }
 
-    /// All routes in a plan's tables.
+    /// All routes in the tables.
     async fn all_routes(
         &self,
-        plan: &RoutePlan,
+        routing: Routing,
         protocol: RouteProtocol,
     ) -> Result<Vec<RouteMessage>, RouteError> {
         let mut routes = Vec::new();
-        for (is_v6, table) in FAMILIES.into_iter().flat_map(|is_v6| plan.tables().map(|table| (is_v6, table)))
-        {
+        let tables = routing.tables();
+        for (is_v6, table) in FAMILIES.into_iter().flat_map(|is_v6| tables.map(|table| (is_v6, table))) {
             let answers = self.handle.route().get(question(is_v6, table, protocol)).execute();
             let what = || format!("list the routes of table {table}");
             let answers = list(answers).await.map_err(|error| RouteError::refused(what(), &error))?;
@@ -205,27 +248,27 @@ impl RouteKeeper {
         Ok(routes)
     }
 
-    async fn entries(&self, plan: &RoutePlan) -> Result<BTreeSet<Entry>, RouteError> {
-        let routes = self.all_routes(plan, RouteProtocol::Other(PROTOCOL)).await?;
+    async fn entries(&self, routing: Routing) -> Result<BTreeSet<Entry>, RouteError> {
+        let routes = self.all_routes(routing, RouteProtocol::Other(PROTOCOL)).await?;
         Ok(routes.iter().filter_map(Entry::read).collect())
     }
 
     /// Whether nobody else has routes in the tables.
     async fn tables_are_ours(&self, plan: &RoutePlan) -> Result<(), RouteError> {
-        let routes = self.all_routes(plan, RouteProtocol::Unspec).await?;
+        let routes = self.all_routes(plan.routing, RouteProtocol::Unspec).await?;
         match routes.iter().find(|route| route.header.protocol != RouteProtocol::Other(PROTOCOL)) {
             Some(other) => Err(RouteError::Taken(message::table(other))),
             None => Ok(()),
         }
     }
 
-    async fn rules(&self, plan: &RoutePlan) -> Result<Vec<Rule>, RouteError> {
+    async fn rules(&self, routing: Routing) -> Result<Vec<Rule>, RouteError> {
         let mut rules = Vec::new();
         for version in [IpVersion::V4, IpVersion::V6] {
             let answers = list(self.handle.rule().get(version).execute()).await;
             rules.extend(answers.map_err(|error| RouteError::refused("list the routing rules", &error))?);
         }
-        Ok(rules.iter().filter_map(Rule::read).filter(|rule| plan.owns(rule)).collect())
+        Ok(rules.iter().filter_map(Rule::read).filter(|rule| routing.owns(rule)).collect())
     }
 
     async fn add(&self, entry: &Entry) -> Result<(), RouteError> {

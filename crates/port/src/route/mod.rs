@@ -14,6 +14,17 @@ use std::net::IpAddr;
 pub use kernel::{RouteEvents, RouteKeeper, keep_routes};
 pub use plan::{PROTOCOL as ROUTE_PROTOCOL, Prefix, RULES as ROUTE_RULES, Route, RoutePlan, Routing};
 
+/// What was removed from the kernel.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Removed {
+    /// The networks to which packets were dropped.
+    pub networks: Vec<Prefix>,
+    /// Routes in all: to these networks, and what was left out of them.
+    pub routes: usize,
+    /// Routing rules.
+    pub rules: usize,
+}
+
 /// Why routes could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum RouteError {

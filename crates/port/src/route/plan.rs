@@ -77,6 +77,20 @@ pub struct Routing {
     pub mark: u32,
 }
 
+impl Routing {
+    /// The tables that are ours: of networks, and of default routes.
+    pub(super) fn tables(&self) -> [u32; 2] {
+        [self.table, self.table.saturating_add(1)]
+    }
+
+    /// Whether a rule with our protocol is this gateway's, now or from before.
+    pub(super) fn owns(&self, rule: &Rule) -> bool {
+        let is_ours = self.tables().contains(&rule.table) || rule.table == MAIN;
+        let priorities = self.priority..self.priority.saturating_add(RULES);
+        is_ours && priorities.contains(&rule.priority)
+    }
+}
+
 /// The routing protocol number (`rtm_protocol`) of every rule and route that is ours.
 pub const PROTOCOL: u8 = 145;
 /// Priorities that the rules take up.
@@ -116,6 +130,10 @@ pub(super) enum Target {
 }
 
 impl Target {
+    pub(super) fn is_device(self) -> bool {
+        matches!(self, Self::Device { .. })
+    }
+
     /// The lowest metric comes first.
     pub(super) fn metric(self) -> u32 {
         match self {
@@ -176,13 +194,8 @@ pub(super) struct Rule {
 }
 
 impl RoutePlan {
-    /// The tables that are ours: of networks, and of default routes.
-    pub(super) fn tables(&self) -> [u32; 2] {
-        [self.routing.table, self.routing.table.saturating_add(1)]
-    }
-
     fn table(&self, prefix: Prefix) -> u32 {
-        self.tables()[usize::from(prefix.bits == 0)]
+        self.routing.tables()[usize::from(prefix.bits == 0)]
     }
 
     /// Whether a network of the host's own could be inside one behind a tunnel.
@@ -221,7 +234,7 @@ impl RoutePlan {
     /// all but its default routes.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let Routing { priority, mark, .. } = self.routing;
-        let [networks, defaults] = self.tables();
+        let [networks, defaults] = self.routing.tables();
         let mut rules = Vec::new();
         for is_v6 in [false, true] {
             let has = |is_default: bool| {
@@ -255,13 +268,6 @@ impl RoutePlan {
         rules.sort();
         rules.dedup();
         rules
-    }
-
-    /// Whether a rule with our protocol is this gateway's, now or from before.
-    pub(super) fn owns(&self, rule: &Rule) -> bool {
-        let first = self.routing.priority;
-        let is_ours = self.tables().contains(&rule.table) || rule.table == MAIN;
-        is_ours && (first..first.saturating_add(RULES)).contains(&rule.priority)
     }
 }
 
@@ -395,7 +401,7 @@ mod tests {
         assert_eq!(v4, [(4501, 254), (4502, 254), (4503, 4501)]);
         let v6: Vec<u32> = rules.iter().filter(|rule| rule.is_v6).map(|rule| rule.priority).collect();
         assert_eq!(v6, [4501, 4502, 4502, 4502, 4503]);
-        assert!(rules.iter().all(|rule| plan.owns(rule)));
+        assert!(rules.iter().all(|rule| plan.routing.owns(rule)));
     }
 
     #[test]
