@@ -68,6 +68,7 @@ run "static keys over restarts, with a clock that begins anew: nothing replayed,
 run "the simulator as a Python module, on Dask and on Ray" tests/python.sh
 alone "what packets cost that are held back in the window: system calls, counted by the kernel" tests/ports.sh "$convoy" udp held
 for port in udp raw; do
+  run "packets that the system refuses to send by $port" tests/unsent.sh "$convoy" $port
   run "two workers over $port" tests/workers.sh "$convoy" $port
   alone "what port $port costs: CPU when idle, system calls a packet, counted by the kernel" tests/ports.sh "$convoy" $port
   for outer in 4 6; do
@@ -76,6 +77,7 @@ for port in udp raw; do
   done
 done
 for port in af_xdp af_packet; do
+  run "packets that the system refuses to send by $port" tests/unsent.sh "$convoy" $port
   for outer in 4 6; do
     run "the tunnel over $port, IPv$outer, tun inside" tests/outer.sh "$convoy" $port $outer
     for encap in udp none; do

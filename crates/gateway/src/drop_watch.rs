@@ -176,6 +176,21 @@ fn meaning(reason: DropReason) -> Option<&'static str> {
         D::ReassemblyLimit | D::FragmentTooMany => {
             "more outer fragments are being reassembled than the gateway allows; lower the peer's MTU so that it does not fragment"
         }
+        D::NoRoute => {
+            "the system has no route to the peer, the interface is down, or the tunnel's local address is no longer an address of \
+             this host (ENETUNREACH, EHOSTUNREACH, ENETDOWN); see `ip route get` with the peer's address, and `ip address`"
+        }
+        D::SendForbidden => {
+            "the system forbids to send them (EPERM, EACCES): a packet filter drops them on their way out, or a route prohibits \
+             them; see `nft list ruleset` for output and postrouting, and allow ESP and UDP port 4500 to the peer"
+        }
+        D::NoLocalAddress => {
+            "their source, the tunnel's local address, is no longer an address of this host (EADDRNOTAVAIL, EINVAL), or a \
+             blackhole route takes them; see `ip address` and `ip route get` with the peer's address"
+        }
+        D::SendFailed => {
+            "the system refused to send them; another line of the log has its error, and `convoy show port` counts them"
+        }
         D::FragmentOverlap => "outer fragments overlap, which no correct sender produces",
         _ => return None,
     })

@@ -1,5 +1,6 @@
 //! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
 
+mod unsent;
 mod waiting;
 
 use std::sync::Arc;
@@ -18,6 +19,7 @@ use crate::handoff::{Given, Handoff, Waker};
 use crate::moderation::Moderation;
 use crate::pipeline::{EngineEvent, Pipeline};
 use crate::watch::Watch;
+use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
@@ -65,6 +67,7 @@ pub struct Worker {
     handed: [Vec<Frame>; 2],
     lifetimes: Vec<LifetimeEvent>,
     events: Vec<WorkerEvent>,
+    unsent: UnsentCounter,
     next_tick_ns: u64,
     idle_rounds: u32,
 }
@@ -91,6 +94,7 @@ impl Worker {
             handed: Default::default(),
             lifetimes: Vec::new(),
             events: Vec::new(),
+            unsent: UnsentCounter::default(),
             next_tick_ns: 0,
             idle_rounds: 0,
         }
@@ -348,6 +352,7 @@ impl Worker {
                 self.pipeline.ipsec_mut().learn_path_mtu(now_ns, peer, mtu);
             }
         }
+        self.unsent.count(now_ns, &mut self.outside, self.pipeline.ipsec_mut());
         self.pipeline.tick(&mut self.lifetimes);
         if let Some(daemon) = &self.daemon {
             let ipsec = self.pipeline.ipsec_mut();

@@ -48,6 +48,16 @@ drop_reasons! {
     EngineFailed = "engine_failed",
     /// A port's device was to encrypt it, and it was about to leave by another port, or in fragments.
     Unencrypted = "unencrypted",
+    /// Sealed, but the system has no route to the peer from the local address, or the interface is down.
+    NoRoute = "no_route",
+    /// Sealed, but the system's packet filter or a policy of its routing forbids to send it.
+    SendForbidden = "send_forbidden",
+    /// Sealed, but its source is no address of this host.
+    NoLocalAddress = "no_local_address",
+    /// Sealed, but longer than the MTU of the interface, which is learned from that.
+    SendTooLong = "send_too_long",
+    /// Sealed, but the system refused to send it for another reason, which is logged.
+    SendFailed = "send_failed",
 
     // Both ways.
     /// The SA is past its hard lifetime (`XfrmInStateExpired`, `XfrmOutStateExpired`).

@@ -27,7 +27,7 @@ use crate::job::SaIndex;
 use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};
-use crate::sa_config::SaConfig;
+use crate::sa_config::{SaConfig, SaProtocol};
 use crate::sa_id::{InboundId, OutboundId, SaId};
 use crate::sad::{InstallError, Sad};
 use crate::spd::{Action, Policy, Spd, TunnelId};
@@ -320,6 +320,17 @@ impl Ipsec {
     /// Counts packets of no SA in particular that were dropped outside of this crate.
     pub fn count_dropped(&mut self, reason: DropReason, packets: u64) {
         self.drops.add(reason, packets);
+    }
+
+    /// Counts packets that were sealed and that the system then refused to send, for their SA too if
+    /// this worker has it: the outbound one under an SPI to a peer.
+    pub fn count_unsent(&mut self, reason: DropReason, packets: u64, sa: Option<(SaProtocol, u32, IpAddr)>) {
+        self.drops.add(reason, packets);
+        let number = sa.and_then(|(protocol, spi, peer)| self.sad.directory().outbound(spi, protocol, peer));
+        let own = number.filter(|number| number.owner == self.config.worker);
+        if let Some(common) = own.and_then(|number| self.sad.common_mut(number.index)) {
+            common.drops.add(reason, packets);
+        }
     }
 
     fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {

@@ -5,7 +5,7 @@ use std::os::fd::BorrowedFd;
 
 use convoy_packet::{Frame, FramePool};
 
-use crate::{PortKind, Prefix};
+use crate::{PortKind, Prefix, Unsent};
 
 /// What a port says of itself.
 #[derive(Clone, Debug)]
@@ -99,6 +99,10 @@ pub trait Port: Send {
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         None
     }
+
+    /// Moves to `unsent` which packets the system refused to send since the last call, and why. They are
+    /// among those [counted](PortCounters::send_dropped) as dropped.
+    fn take_unsent(&mut self, _unsent: &mut Vec<Unsent>) {}
 
     /// The descriptors of which one becomes readable when `receive` has something new; they stay the same for as long as the port
     /// lives. `None` if it must be asked again and again. After a `receive` that brought less than the limit, only what comes later

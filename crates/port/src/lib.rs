@@ -31,6 +31,7 @@ mod sys;
 mod taken;
 mod tun;
 mod udp;
+mod unsent;
 
 pub use af_packet::AfPacketSettings;
 pub use af_xdp::AfXdpSettings;
@@ -49,6 +50,7 @@ pub use registry::{PortKeys, PortKind, PortSettings};
 pub use route::{Prefix, Route, RoutePlan, Routing};
 pub use tun::{Tun, TunConfig, TunSettings};
 pub use udp::{Udp, UdpConfig, UdpSettings};
+pub use unsent::{Unsent, UnsentSa};
 
 /// The UDP port of ESP in UDP (RFC 3948).
 pub const NATT_PORT: u16 = 4500;

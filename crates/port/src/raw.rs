@@ -13,7 +13,8 @@ use convoy_packet::{Frame, FramePool};
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind, sys};
+use crate::unsent::UnsentPackets;
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 pub(crate) use receive::RawReceiver;
 use send::{Head, Plan, Way};
 pub use settings::RawSettings;
@@ -33,6 +34,7 @@ pub struct Raw {
     endpoints: Vec<RawSocket>,
     fragments: FragmentSender,
     path_mtus: PathMtus,
+    unsent: UnsentPackets,
     /// Whether it is the queue that receives.
     receives: bool,
     receiver: RawReceiver,
@@ -102,6 +104,7 @@ impl Raw {
             endpoints,
             fragments,
             path_mtus: PathMtus::default(),
+            unsent: UnsentPackets::default(),
             receives: receives.is_some(),
             receiver: RawReceiver::new(if receives.is_some() { MESSAGES } else { 1 }),
             turn: 0,
@@ -134,6 +137,7 @@ impl Raw {
             _ => {}
         }
         self.counters.send_dropped += 1;
+        self.unsent.refused(&burst[at], &error);
         Some(at + 1)
     }
 
@@ -168,6 +172,7 @@ impl Raw {
             _ => {}
         }
         self.counters.send_dropped += 1;
+        self.unsent.refused(packet, &error);
         true
     }
 
@@ -225,6 +230,7 @@ impl Port for Raw {
                 Way::Fragment(ends) => self.send_fragment(&burst[at], ends).then_some(at + 1),
                 Way::None => {
                     self.counters.send_dropped += 1;
+                    self.unsent.not_from_here(&burst[at]);
                     Some(at + 1)
                 }
             };
@@ -239,6 +245,10 @@ impl Port for Raw {
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         self.path_mtus.take()
+    }
+
+    fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
+        self.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {

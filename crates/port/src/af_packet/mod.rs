@@ -24,7 +24,7 @@ use socket2::Socket;
 use crate::link::{Link, Networks};
 use crate::super_packet::Joins;
 use crate::sys::{OFFLOAD_HEADER_BYTES, take_lost};
-use crate::{Port, PortCounters, PortDescription, PortError, Prefix};
+use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
 use receive::Receiver;
 use send::Sending;
 pub use settings::AfPacketSettings;
@@ -99,6 +99,10 @@ impl Port for AfPacket {
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         self.link.path_mtus.take()
+    }
+
+    fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
+        self.link.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {

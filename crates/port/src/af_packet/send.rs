@@ -146,7 +146,9 @@ impl Sending {
                     }
                     // The interface is down, or its queue is full.
                     _ => {
-                        link.counters.send_dropped += groups[at].len() as u64;
+                        for packet in coalescer.packets(&groups[at]) {
+                            link.count_refused(&frames[packet], &error);
+                        }
                         at += 1;
                     }
                 },
@@ -161,7 +163,7 @@ fn send_alone(sender: &mut Sender, link: &mut Link, socket: BorrowedFd<'_>, to: 
     let head = Head::alone(link, to, packet);
     match sender.send_parts(socket, [head.bytes(), packet].map(|part| (0, part)).into_iter()) {
         Ok(_) => link.count_sent(packet.len()),
-        Err(_) => link.counters.send_dropped += 1,
+        Err(error) => link.count_refused(packet, &error),
     }
 }
 

@@ -16,7 +16,7 @@ use convoy_packet::{CHUNK_BYTES, Frame, FramePool, ethernet};
 
 use crate::link::{Link, packet_len};
 use crate::sys::XdpSocket;
-use crate::{Port, PortCounters, PortDescription, PortError, Prefix};
+use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
 use open::Attachment;
 pub use settings::AfXdpSettings;
 
@@ -50,6 +50,7 @@ impl AfXdp {
             Ok(()) => self.link.count_sent(bytes),
             Err(frame) => {
                 self.link.counters.send_dropped += 1;
+                self.link.unsent.no_buffer(&frame[if is_framed { header.len() } else { 0 }..]);
                 pool.give_back(frame);
             }
         }
@@ -100,6 +101,10 @@ impl Port for AfXdp {
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         self.link.path_mtus.take()
+    }
+
+    fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
+        self.link.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {

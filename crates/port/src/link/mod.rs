@@ -20,6 +20,7 @@ use convoy_packet::{Frame, FramePool, Ipv4, Ipv6, MacAddress, ethernet, ipv6, ud
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
 use crate::udp::reports::Reports;
+use crate::unsent::UnsentPackets;
 use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
@@ -106,6 +107,7 @@ pub(crate) struct Link {
     pub(crate) description: PortDescription,
     pub(crate) counters: PortCounters,
     pub(crate) path_mtus: PathMtus,
+    pub(crate) unsent: UnsentPackets,
     next_hops: NextHops,
     /// For packets whose way is the kernel's to find.
     kernel: FragmentSender,
@@ -136,6 +138,7 @@ impl Link {
             description: PortDescription { name: config.name.clone(), kind: config.kind, mtu },
             counters: PortCounters::default(),
             path_mtus: PathMtus::default(),
+            unsent: UnsentPackets::default(),
             next_hops,
             // A kernel may be without IPv6.
             kernel: FragmentSender::open(&ends, config.mark)
@@ -213,6 +216,7 @@ impl Link {
         if bytes > most {
             self.path_mtus.exceeded(destination, bytes, || u16::try_from(most).ok());
             self.counters.send_dropped += 1;
+            self.unsent.too_long(frame);
             return None;
         }
         if self.is_outside && destination.is_ipv6() {
@@ -240,8 +244,14 @@ impl Link {
                 self.sent_by_kernel += 1;
                 self.count_sent(packet.len());
             }
-            Err(_) => self.counters.send_dropped += 1,
+            Err(error) => self.count_refused(packet, &error),
         }
+    }
+
+    /// Counts a packet that the system refused to send.
+    pub(crate) fn count_refused(&mut self, packet: &[u8], error: &io::Error) {
+        self.counters.send_dropped += 1;
+        self.unsent.refused(packet, error);
     }
 
     /// The Ethernet header of a packet to this address.

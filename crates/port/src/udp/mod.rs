@@ -20,7 +20,8 @@ use convoy_packet::{Frame, FramePool};
 
 use crate::fragments::{Ends, FragmentSender};
 use crate::path_mtu::PathMtus;
-use crate::{Port, PortCounters, PortDescription, PortError, PortKind, sys};
+use crate::unsent::UnsentPackets;
+use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 use endpoint::Endpoint;
 use receive::Receiver;
 use reports::Reports;
@@ -62,6 +63,7 @@ pub struct Udp {
     plan: Plan,
     sorter: Sorter,
     path_mtus: PathMtus,
+    unsent: UnsentPackets,
 }
 
 impl Udp {
@@ -113,6 +115,7 @@ impl Udp {
             plan: Plan::new(),
             sorter: Sorter::default(),
             path_mtus: PathMtus::default(),
+            unsent: UnsentPackets::default(),
         })
     }
 
@@ -156,6 +159,7 @@ impl Udp {
             _ => {}
         }
         self.counters.send_dropped += 1;
+        self.unsent.refused(&burst[frames.start], &error);
         Ok(Some(frames.end))
     }
 
@@ -176,6 +180,7 @@ impl Udp {
         let is_ours = |ends: &Ends| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
         let Some(ends) = Ends::of_fragment(frame).filter(is_ours) else {
             self.counters.send_dropped += 1;
+            self.unsent.not_from_here(frame);
             return Ok(true);
         };
         self.counters.system_calls += 1;
@@ -198,6 +203,7 @@ impl Udp {
             _ => {}
         }
         self.counters.send_dropped += 1;
+        self.unsent.refused(frame, &error);
         Ok(true)
     }
 
@@ -288,6 +294,10 @@ impl Port for Udp {
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         self.path_mtus.take()
+    }
+
+    fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
+        self.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {

@@ -1,0 +1,58 @@
+//! Packets that were sealed and that the system then refused to send: counted for their SAs, with the reason.
+
+use std::io;
+use std::net::IpAddr;
+
+use convoy_ipsec::{DropReason, Ipsec, SaProtocol};
+use convoy_port::{Port, Unsent, UnsentSa};
+
+/// How long nothing more is said of errors that have no reason of their own, in ns: a minute.
+const SILENCE_NS: u64 = 60_000_000_000;
+
+/// Counts what the ports outside could not send.
+#[derive(Default)]
+pub(super) struct UnsentCounter {
+    /// Room that is kept between calls.
+    unsent: Vec<Unsent>,
+    /// When an error that has no reason of its own may be told of again.
+    next_word_ns: u64,
+}
+
+impl UnsentCounter {
+    /// Counts what the system refused since the last call.
+    pub(super) fn count(&mut self, now_ns: u64, ports: &mut [Box<dyn Port>], ipsec: &mut Ipsec) {
+        for port in ports {
+            port.take_unsent(&mut self.unsent);
+            for unsent in self.unsent.drain(..) {
+                let reason = reason(unsent.errno);
+                ipsec.count_unsent(reason, unsent.packets, unsent.sa.map(name));
+                if reason == DropReason::SendFailed && now_ns >= self.next_word_ns {
+                    self.next_word_ns = now_ns + SILENCE_NS;
+                    let error = io::Error::from_raw_os_error(unsent.errno);
+                    let port = &port.description().name;
+                    tracing::warn!(port, %error, "the system refused to send packets");
+                }
+            }
+        }
+    }
+}
+
+/// What an outbound SA is found by.
+fn name(sa: UnsentSa) -> (SaProtocol, u32, IpAddr) {
+    let protocol = if sa.is_ah { SaProtocol::Ah } else { SaProtocol::Esp };
+    (protocol, sa.spi, sa.destination)
+}
+
+/// What a packet is counted as for which the system said so.
+fn reason(errno: i32) -> DropReason {
+    match errno {
+        libc::ENETUNREACH | libc::EHOSTUNREACH | libc::ENETDOWN | libc::ENXIO | libc::ENODEV => {
+            DropReason::NoRoute
+        }
+        libc::EPERM | libc::EACCES => DropReason::SendForbidden,
+        // From a blackhole route, or where an address went away; for IPv4, newer kernels say ENETUNREACH then.
+        libc::EADDRNOTAVAIL | libc::EINVAL => DropReason::NoLocalAddress,
+        libc::EMSGSIZE => DropReason::SendTooLong,
+        _ => DropReason::SendFailed,
+    }
+}
