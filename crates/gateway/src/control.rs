@@ -172,7 +172,8 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
             let (reply, report) = channel();
             let reply = Box::new(move |report| drop(reply.send(report)));
             match reload(load, orders, reply).map(|()| report.recv_timeout(RELOAD_TIMEOUT)) {
-                Ok(Ok(report)) => Answer::Reloaded(report),
+                Ok(Ok(Ok(report))) => Answer::Reloaded(report),
+                Ok(Ok(Err(reason))) => Answer::Refused(reason),
                 Ok(Err(_)) => {
                     Answer::Refused("the gateway did not answer in time; its log says more".to_owned())
                 }
@@ -240,7 +241,7 @@ mod tests {
         let answer = report.clone();
         let gateway = std::thread::spawn(move || {
             let Ok(Order::Reload(_, reply)) = received.recv() else { panic!("a reload was asked for") };
-            reply(answer);
+            reply(Ok(answer));
         });
         assert_eq!(ask(&path, Ask::Reload).expect("an answer"), Answer::Reloaded(report));
         gateway.join().expect("no panic");

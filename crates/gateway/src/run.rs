@@ -31,7 +31,7 @@ use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Tell, WorkerThread};
 
 pub use error::RunError;
-pub use reload::{Load, ReloadReport, reload};
+pub use reload::{Load, ReloadReport, Reloading, reload};
 
 /// How often the workers are looked after while no order comes.
 const WATCH: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ pub enum Order {
     /// Let packets under way leave, then end. A second one ends the gateway at once.
     Stop,
     /// Go over to this configuration; SAs that did not change stay.
-    Reload(Box<Config>, Reply<ReloadReport>),
+    Reload(Box<Config>, Reply<Reloading>),
     /// Say what there is.
     Show(Reply<Snapshot>),
     /// End: the thread of this name, without which the gateway would only seem to work, has ended by a fault.

@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 
 use convoy_ipsec::TrafficSelector;
+use convoy_port::PortTraits;
 use convoy_settings::{Checker, Text};
 
 use super::{PortConfig, TunnelConfig};
@@ -66,17 +67,9 @@ pub(super) fn family_is_carried(
     selector: &TrafficSelector,
     ports: &[PortConfig],
 ) {
-    let mut inside = ports.iter().filter(|port| !port.is_outside);
-    let Some(first) = inside.next().filter(|_| selector.addresses.first().is_ipv6()) else { return };
-    if first.traits().carries_v6 || inside.any(|port| port.traits().carries_v6) {
-        return;
+    if let Some(what) = not_inside(selector, ports) {
+        c.add(&text.span(), key, what);
     }
-    let what = format!(
-        "no IPv6 packet comes or goes by port {:?}, whose kind {:?} is for IPv4 alone; leave it out, or have a port of another kind inside",
-        first.name,
-        first.kind().word()
-    );
-    c.add(&text.span(), key, what);
 }
 
 /// Packets leave by the socket of their source address.
@@ -87,25 +80,76 @@ pub(super) fn local_address_fits(
     is_encapsulated: bool,
     ports: &[PortConfig],
 ) {
+    if let Some(what) = not_from(local, is_encapsulated, ports) {
+        c.add(&text.span(), "tunnel.local", what);
+    }
+}
+
+/// Why these ports cannot serve a tunnel, if they cannot: that of a reload, which leaves the ports as they are.
+pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<String> {
+    if let Some(what) = not_carried(tunnel.is_encapsulated, ports) {
+        return Some(format!("encap: {what}"));
+    }
+    // A key daemon's choice of an address is not known yet.
+    let local = Some(tunnel.local).filter(|local| !local.is_unspecified());
+    if let Some(what) = local.and_then(|local| not_from(local, tunnel.is_encapsulated, ports)) {
+        return Some(format!("local: {what}"));
+    }
+    let mut selectors = tunnel.local_ts.iter().chain(&tunnel.remote_ts);
+    let what = selectors.find_map(|selector| not_inside(selector, ports))?;
+    Some(format!("local_ts and remote_ts: {what}"))
+}
+
+/// Why no port carries what travels in UDP, or what does not.
+pub(super) fn not_carried(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&'static str> {
+    let mut outside = ports.iter().filter(|port| port.is_outside).map(PortConfig::traits).peekable();
+    outside.peek()?;
+    let carries = |port: &PortTraits| if is_encapsulated { port.carries_udp } else { port.carries_native };
+    if outside.any(carries) {
+        return None;
+    }
+    Some(if is_encapsulated {
+        "ESP in UDP needs an outside port of kind \"udp\", and there is none"
+    } else {
+        "native ESP and AH need an outside port of kind \"raw\", and there is none"
+    })
+}
+
+/// Why packets of a selector cannot come and go by the ports inside.
+fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String> {
+    let mut inside = ports.iter().filter(|port| !port.is_outside);
+    let first = inside.next().filter(|_| selector.addresses.first().is_ipv6())?;
+    if first.traits().carries_v6 || inside.any(|port| port.traits().carries_v6) {
+        return None;
+    }
+    Some(format!(
+        "no IPv6 packet comes or goes by port {:?}, whose kind {:?} is for IPv4 alone; leave it out, or have a port of another kind inside",
+        first.name,
+        first.kind().word()
+    ))
+}
+
+/// Why packets cannot leave from this address by the port outside that carries them.
+fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Option<String> {
     let carries = |port: &&PortConfig| {
         let traits = port.traits();
         let fits = if is_encapsulated { traits.carries_udp } else { traits.carries_native };
         port.is_outside && fits
     };
-    let Some(port) = ports.iter().find(carries) else { return };
+    let port = ports.iter().find(carries)?;
     let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
     let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
     if local.is_ipv6() && !port.traits().carries_v6 {
-        let what = format!(
+        Some(format!(
             "port {:?} is of kind {:?}, which is for IPv4 alone; use an IPv4 address, or a port of another kind outside",
             port.name,
             port.kind().word()
-        );
-        c.add(&text.span(), "tunnel.local", what);
+        ))
     } else if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
         let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
-        let what = format!("port {:?} has no address {local}; it has {}", port.name, known.join(", "));
-        c.add(&text.span(), "tunnel.local", what);
+        Some(format!("port {:?} has no address {local}; it has {}", port.name, known.join(", ")))
+    } else {
+        None
     }
 }
 

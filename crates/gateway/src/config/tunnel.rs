@@ -9,7 +9,7 @@ use convoy_ipsec::{
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
-use super::ends::{family_is_carried, local_address_fits, remote};
+use super::ends::{family_is_carried, local_address_fits, not_carried, remote};
 use super::file;
 use super::keys::keys;
 use super::{NATT_PORT, PortConfig, TunnelConfig};
@@ -284,7 +284,6 @@ fn encapsulation(
     let outside = || ports.iter().filter(|port| port.is_outside).map(PortConfig::traits);
     let is_some = outside().next().is_some();
     let is_native_only = is_some && outside().all(|port| !port.carries_udp);
-    let is_udp_only = is_some && outside().all(|port| !port.carries_native);
     let words = [("auto", None), ("udp", Some(true)), ("none", Some(false))];
     let is_esp = protocol == SaProtocol::Esp;
     let by_ports = is_esp && !is_native_only;
@@ -294,10 +293,7 @@ fn encapsulation(
     let span = file.encap.as_ref().map_or_else(at, Spanned::span);
     if is_encapsulated && !is_esp {
         c.add(&span, "tunnel.encap", "AH cannot travel in UDP; use \"none\"");
-    } else if is_encapsulated && is_native_only {
-        c.add(&span, "tunnel.encap", "ESP in UDP needs an outside port of kind \"udp\", and there is none");
-    } else if !is_encapsulated && is_udp_only {
-        let what = "native ESP and AH need an outside port of kind \"raw\", and there is none";
+    } else if let Some(what) = not_carried(is_encapsulated, ports) {
         c.add(&span, "tunnel.encap", what);
     }
     is_encapsulated

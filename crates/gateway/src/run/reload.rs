@@ -9,10 +9,13 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Workers;
 use super::{Gateway, Order, Reply};
-use crate::config::{Config, Problem};
+use crate::config::{Config, Problem, TunnelConfig, ends};
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
 use crate::worker_thread::Reloaded;
+
+/// Tunnels that a refused reload names.
+const NAMED_TUNNELS: usize = 10;
 
 /// Reads the configuration for a reload; what is wrong with it in words for the operator.
 pub type Load = Arc<dyn Fn() -> Result<Box<Config>, String> + Send + Sync>;
@@ -41,13 +44,21 @@ impl fmt::Display for ReloadReport {
     }
 }
 
+/// What came of a reload: done, or why the whole of it was refused.
+pub type Reloading = Result<ReloadReport, String>;
+
+/// Why a configuration was refused.
+fn stays(errors: &str) -> String {
+    format!("the configuration stays as it was:\n{errors}")
+}
+
 /// Has a running gateway read its configuration anew and go over to it, without waiting for that: `reply` hears what came of
 /// it. Errors are logged, too.
 ///
 /// # Errors
 /// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
-pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<ReloadReport>) -> Result<(), String> {
-    let config = load().map_err(|errors| format!("the configuration stays as it was:\n{errors}"));
+pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<Reloading>) -> Result<(), String> {
+    let config = load().map_err(|errors| stays(&errors));
     let sent = config.and_then(|config| {
         orders.send(Order::Reload(config, reply)).map_err(|_| "the gateway is stopping".to_owned())
     });
@@ -55,7 +66,13 @@ pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<ReloadReport>) -
 }
 
 impl Gateway {
-    pub(super) fn reload(&mut self, config: &Config) -> ReloadReport {
+    /// Goes over to another configuration as far as that needs no restart. One with tunnels that the
+    /// running ports cannot serve changes nothing: their packets would all be lost.
+    ///
+    /// # Errors
+    /// Those tunnels, each with the reason.
+    pub(super) fn reload(&mut self, config: &Config) -> Reloading {
+        self.are_served(config).inspect_err(|errors| tracing::error!("reload: {errors}"))?;
         let mut notes: Vec<String> = config.warnings.iter().map(Problem::in_one_line).collect();
         let restart = needs_restart(&self.config, config).into_iter();
         notes
@@ -94,7 +111,28 @@ impl Gateway {
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         tracing::info!("reload: {report}");
-        report
+        Ok(report)
+    }
+
+    /// Whether the ports as they run can serve all tunnels of a configuration, whose own ports may differ.
+    fn are_served(&self, config: &Config) -> Result<(), String> {
+        let why = |tunnel: &TunnelConfig| {
+            let what = ends::unserved(tunnel, &self.config.ports)?;
+            Some(format!("tunnel {:?}: {what}", tunnel.name))
+        };
+        let mut errors: Vec<String> = config.tunnels.iter().filter_map(why).collect();
+        if errors.is_empty() {
+            return Ok(());
+        }
+        let more = errors.len().saturating_sub(NAMED_TUNNELS);
+        errors.truncate(NAMED_TUNNELS);
+        if more > 0 {
+            errors.push(format!("and {more} more tunnels"));
+        }
+        let errors = errors.join("\n");
+        Err(stays(&format!(
+            "{errors}\nthe ports are those with which the gateway started; a change of [[port]] needs a restart"
+        )))
     }
 
     /// Has the ports inside take packets to the networks that are behind the tunnels now; what went wrong there.

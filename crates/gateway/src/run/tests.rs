@@ -1,6 +1,6 @@
 //! A gateway of two workers over ports in memory: workers that stand still, and workers that panic.
 
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
@@ -13,6 +13,7 @@ use convoy_scheduler::{CostModel, Input};
 
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
+use crate::config::TunnelConfig;
 use crate::pipeline::Pipeline;
 use crate::worker_thread::DRAIN;
 
@@ -323,10 +324,36 @@ fn an_spi_may_go_from_a_tunnel_of_one_worker_to_a_tunnel_of_another_by_a_reload(
     let mut swapped = config(2, 1, WORKERS);
     let [one, other] = &mut swapped.tunnels[..] else { panic!("two tunnels") };
     std::mem::swap(&mut one.manual, &mut other.manual);
-    let report = bench.gateway.reload(&swapped);
+    let report = bench.gateway.reload(&swapped).expect("its ports serve them");
     assert_eq!((report.stayed, report.came, report.went), (0, 2, 2), "{report:?}");
     assert_eq!(report.refused, Vec::<String>::new());
     assert_eq!(bench.sas(), [2, 2]);
+}
+
+#[test]
+fn a_reload_to_tunnels_that_the_running_ports_cannot_serve_changes_nothing() {
+    const PORTS: &str = "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoy0\"\naddress = [\"10.1.0.1/24\"]\n\
+                         [[port]]\nname = \"outside\"\nkind = \"udp\"\naddress = [\"192.0.2.1\"]\n";
+    let mut bench = bench();
+    bench.gateway.config.ports = Config::parse("ports.toml", PORTS).expect("good").ports;
+    // The file may have other ports, which serve its tunnels: they wait for a restart.
+    let refused = |bench: &mut Bench, change: &dyn Fn(&mut TunnelConfig)| {
+        let mut wanted = config(3, 1, WORKERS);
+        change(&mut wanted.tunnels[2]);
+        bench.gateway.reload(&wanted).expect_err("it cannot be served")
+    };
+    let elsewhere = refused(&mut bench, &|tunnel| tunnel.local = [198, 51, 100, 1].into());
+    let expected = "the configuration stays as it was:\n\
+                    tunnel \"t2\": local: port \"outside\" has no address 198.51.100.1; it has 192.0.2.1\n\
+                    the ports are those with which the gateway started; a change of [[port]] needs a restart";
+    assert_eq!(elsewhere, expected);
+    let v6 = refused(&mut bench, &|tunnel| tunnel.local = Ipv6Addr::LOCALHOST.into());
+    assert!(v6.contains("has no address ::1; it has 192.0.2.1"), "{v6}");
+    let native = refused(&mut bench, &|tunnel| tunnel.is_encapsulated = false);
+    assert!(native.contains("native ESP and AH need an outside port of kind \"raw\""), "{native}");
+    assert_eq!((bench.sas(), bench.gateway.config.tunnels.len()), (vec![2, 2], 2));
+    let report = bench.gateway.reload(&config(3, 1, WORKERS)).expect("its ports serve them");
+    assert_eq!((report.stayed, report.came), (2, 1), "{report:?}");
 }
 
 #[test]
@@ -338,7 +365,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     let taken = wanted.tunnels[3].manual.as_ref().expect("static keys").spi_in;
     let number = workers.install(sa(taken, 0)).expect("free");
     wanted.tunnels[2].replay_window = 7;
-    let report = bench.gateway.reload(&wanted);
+    let report = bench.gateway.reload(&wanted).expect("its ports serve them");
     assert_eq!((report.stayed, report.came), (2, 0), "{report:?}");
     assert_eq!(report.refused.len(), 2, "{report:?}");
     let policies = |bench: &Bench| {
@@ -347,7 +374,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     assert_eq!(policies(&bench), [Some(2), Some(2)]);
     workers.remove(number);
     wanted.tunnels.remove(2);
-    let report = bench.gateway.reload(&wanted);
+    let report = bench.gateway.reload(&wanted).expect("its ports serve them");
     assert_eq!((report.came, policies(&bench)), (1, vec![Some(3), Some(3)]), "{report:?}");
 }
 
