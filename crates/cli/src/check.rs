@@ -31,9 +31,14 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Reads a configuration for any command.
+/// Reads the configuration of a gateway that is to start here.
 pub(crate) fn load(path: &Path) -> Result<Config, Failure> {
     Config::load(path).map_err(|errors| Failure::Config(errors.to_string()))
+}
+
+/// Reads a configuration for a command that opens none of its ports.
+pub(crate) fn load_for_any_machine(path: &Path) -> Result<Config, Failure> {
+    Config::load_for_any_machine(path).map_err(|errors| Failure::Config(errors.to_string()))
 }
 
 fn tell(warnings: &[Problem]) {

@@ -8,11 +8,11 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Failure;
 use crate::args::{ReplayArgs, Way};
-use crate::check::load;
+use crate::check::load_for_any_machine;
 use crate::output::warn_of;
 
 pub(crate) fn run(args: &ReplayArgs) -> Result<(), Failure> {
-    let config = load(&args.config)?;
+    let config = load_for_any_machine(&args.config)?;
     let direction = match args.direction {
         Way::Out => ReplayDirection::Out,
         Way::In => ReplayDirection::In,

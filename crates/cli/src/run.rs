@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::config::{Config, OnStop};
+use convoy_gateway::config::{Config, OnStop, Resolver};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
@@ -163,6 +163,6 @@ fn load_by(path: &Path, helper: &Arc<Helper>) -> Load {
     let (path, helper) = (path.to_owned(), Arc::clone(helper));
     Arc::new(move || {
         let file = helper.configuration().map_err(|error| format!("{}: {error}", path.display()))?;
-        Config::read(&path, file).map(Box::new).map_err(|errors| errors.to_string())
+        Config::read(&path, file, &Resolver).map(Box::new).map_err(|errors| errors.to_string())
     })
 }

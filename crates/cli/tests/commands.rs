@@ -25,11 +25,11 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The ports of one side.
+/// The ports of one side, at an address that every machine has.
 fn ports(local: &str, more: &str) -> String {
     format!(
         "[[port]]\nname = \"inside\"\nkind = \"tun\"\ndevice = \"convoytest0\"\n[[port]]\nname = \"outside\"\n\
-         kind = \"udp\"\n{more}address = [\"192.0.2.{local}\"]\n"
+         kind = \"udp\"\n{more}address = [\"127.0.0.{local}\"]\n"
     )
 }
 
@@ -44,7 +44,7 @@ fn site(folder: &Path, name: &str, ends: [&str; 2], spis: [u32; 2], keys: [&str;
     let [local, remote] = ends;
     let path = folder.join(name);
     let config = format!(
-        "[[tunnel]]\nname = \"{name}\"\nlocal = \"192.0.2.{local}\"\nremote = \"192.0.2.{remote}\"\n\
+        "[[tunnel]]\nname = \"{name}\"\nlocal = \"127.0.0.{local}\"\nremote = \"127.0.0.{remote}\"\n\
          local_ts = [\"10.{local}.0.0/16\"]\nremote_ts = [\"10.{remote}.0.0/16\"]\nesp_proposal = \"aes128gcm16\"\n\
          [tunnel.manual]\nspi_in = {}\nspi_out = {}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
         spis[0], spis[1], keys[0], keys[1]
@@ -110,6 +110,28 @@ fn a_wrong_configuration_is_2_with_file_line_and_key_on_stderr() {
 }
 
 #[test]
+fn what_this_machine_lacks_is_refused_by_check_and_run_and_not_by_replay() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (lines, told) in [
+        ("[[engine]]\nkind = \"software\"\ncore = 999\n", "engine.core: there is no core 999"),
+        ("[gateway]\nuser = \"nobody-has-this\"\n", "gateway.user: there is no user \"nobody-has-this\""),
+    ] {
+        let [site, _] = both_sites(folder.path());
+        append(&site, &format!("{}{lines}", ports("1", "")));
+        for command in ["check", "run"] {
+            let refused = convoy(&[command, "-c", as_str(&site)]);
+            assert_eq!(refused.status.code(), Some(2), "{command}");
+            let (place, said) = (format!("{}:", as_str(&site)), text(&refused.stderr));
+            assert!(said.starts_with(&place) && said.contains(told), "{said}");
+        }
+        let (input, output) = (folder.path().join("no.pcap"), folder.path().join("out.pcap"));
+        let replay = ["replay", "-c", as_str(&site), "--direction", "out", "--in", as_str(&input)];
+        let replayed = convoy(&[&replay[..], &["--out", as_str(&output)]].concat());
+        assert!(text(&replayed.stderr).contains("no.pcap"), "{}", text(&replayed.stderr));
+    }
+}
+
+#[test]
 fn check_says_which_engines_there_will_be_and_what_they_cost() {
     let folder = tempfile::tempdir().expect("a folder");
     let [good, _] = both_sites(folder.path());
@@ -131,8 +153,7 @@ fn a_peers_name_is_asked_of_the_system() {
     let [named, _] = both_sites(folder.path());
     let text_of = std::fs::read_to_string(&named).expect("readable");
     let at_home = |remote: &str| {
-        let local = text_of.replace("local = \"192.0.2.1\"", "local = \"127.0.0.1\"");
-        std::fs::write(&named, local.replace("192.0.2.2", remote)).expect("writable");
+        std::fs::write(&named, text_of.replace("127.0.0.2", remote)).expect("writable");
         convoy(&["check", "-c", as_str(&named)])
     };
     let known = at_home("localhost");

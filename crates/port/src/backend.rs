@@ -90,6 +90,9 @@ impl Entry<'_> {
             );
             c.add(&text.span(), "port.address", what);
         }
+        for (text, address) in self.addresses {
+            c.address_is_there(text, address.addr(), "port.address");
+        }
         if self.lacks_address() {
             let what = "this kind of port needs address = [\"192.0.2.1\"], the tunnels' local address";
             self.add(c, what);

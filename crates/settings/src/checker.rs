@@ -1,5 +1,6 @@
 //! Reads single values, and keeps every problem.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 use std::fmt::Display;
 use std::net::IpAddr;
@@ -11,7 +12,7 @@ use toml::Spanned;
 
 use crate::problem::{Problem, Source};
 use crate::suggest::unknown_value;
-use crate::surroundings::Surroundings;
+use crate::surroundings::{Interface, Surroundings};
 use crate::{At, Text};
 
 /// Collects problems while values are read.
@@ -20,13 +21,24 @@ pub struct Checker<'a> {
     surroundings: &'a dyn Surroundings,
     /// What names resolved to, so that each is asked for once.
     resolved: HashMap<String, Result<Vec<IpAddr>, String>>,
+    /// The machine's interfaces, once they were asked for.
+    interfaces: OnceCell<Option<Vec<Interface>>>,
+    /// Which addresses the machine has, so that each is tried once.
+    addresses: HashMap<IpAddr, bool>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Checker<'a> {
     /// A checker of this text; `problems` are those that its reader found.
     pub fn new(source: &'a Source<'a>, surroundings: &'a dyn Surroundings, problems: Vec<Problem>) -> Self {
-        Self { source, surroundings, resolved: HashMap::new(), problems }
+        Self {
+            source,
+            surroundings,
+            resolved: HashMap::new(),
+            interfaces: OnceCell::new(),
+            addresses: HashMap::new(),
+            problems,
+        }
     }
 
     /// What was found, by the reader and by the checker.
@@ -37,6 +49,11 @@ impl<'a> Checker<'a> {
     /// The machine that the configuration is checked for.
     pub fn surroundings(&self) -> &'a dyn Surroundings {
         self.surroundings
+    }
+
+    /// The machine's interfaces, as far as they are known.
+    pub fn interfaces(&self) -> Option<&[Interface]> {
+        self.interfaces.get_or_init(|| self.surroundings.interfaces()).as_deref()
     }
 
     /// Keeps an error about `key`, at `span`.
@@ -164,6 +181,62 @@ impl<'a> Checker<'a> {
         Some(name.clone())
     }
 
+    /// Warns of an interface that the machine does not have: it may come later, and without it a port
+    /// cannot be opened.
+    pub fn interface_is_there(&mut self, text: Option<&Text>, key: &str) {
+        let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
+        let known: Vec<&str> =
+            interfaces.iter().map(|it| it.name.as_str()).filter(|it| *it != "lo").collect();
+        if known.contains(&text.get_ref().as_str()) || text.get_ref().is_empty() {
+            return;
+        }
+        let has = if known.is_empty() { "none but lo".to_owned() } else { known.join(", ") };
+        let what = format!(
+            "there is no interface {:?} now, and `convoy run` fails until there is; this machine has {has}",
+            text.get_ref()
+        );
+        self.warn(&text.span(), key, what);
+    }
+
+    /// An interface that is to be a TUN interface: if it is there already, it must be one.
+    pub fn interface_is_tun(&mut self, text: Option<&Text>, key: &str) {
+        let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
+        let other = interfaces.iter().find(|it| it.name == *text.get_ref()).filter(|it| !it.is_tun);
+        if other.is_some() {
+            let what = format!(
+                "there is an interface {:?} already, and it is not a TUN interface; choose a name that is free, such as \
+                 \"convoy0\": the gateway makes the interface itself",
+                text.get_ref()
+            );
+            self.add(&text.span(), key, what);
+        }
+    }
+
+    /// Warns of a local address that the machine does not have: it may come later, and without it no
+    /// socket can be bound.
+    pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {
+        let has = || self.surroundings.has_address(address).unwrap_or(true);
+        if address.is_unspecified() || *self.addresses.entry(address).or_insert_with(has) {
+            return;
+        }
+        let what = format!(
+            "this machine does not have the address {address} now, and `convoy run` fails until it has; add it to an \
+             interface, or write one that `ip address` lists"
+        );
+        self.warn(&text.span(), key, what);
+    }
+
+    /// The number of a core of this machine.
+    pub fn core(&mut self, value: Option<&Spanned<usize>>, key: &str) -> Option<usize> {
+        let value = value?;
+        let core = *value.get_ref();
+        if let Some(cores) = self.surroundings.cores().filter(|cores| !cores.contains(&core)) {
+            let what = format!("there is no core {core}; this machine has {}", in_ranges(&cores));
+            self.add(&value.span(), key, what);
+        }
+        Some(core)
+    }
+
     /// Names that must differ, and must not be empty.
     pub fn unique<'b>(&mut self, names: impl Iterator<Item = Option<&'b Text>>, key: &str) {
         let mut seen = HashSet::new();
@@ -181,4 +254,19 @@ impl<'a> Checker<'a> {
 /// An address with the length of its prefix; without one, the address alone.
 pub fn parse_prefix(text: &str) -> Option<IpNet> {
     text.parse().ok().or_else(|| text.parse::<IpAddr>().ok().map(IpNet::from))
+}
+
+/// Numbers in ascending order for people, such as `0-3, 8`.
+fn in_ranges(numbers: &[usize]) -> String {
+    let mut ranges: Vec<(usize, usize)> = Vec::new();
+    for number in numbers {
+        match ranges.last_mut().filter(|(_, last)| last + 1 == *number) {
+            Some((_, last)) => *last = *number,
+            None => ranges.push((*number, *number)),
+        }
+    }
+    let text = |(first, last): &(usize, usize)| {
+        if first == last { first.to_string() } else { format!("{first}-{last}") }
+    };
+    ranges.iter().map(text).collect::<Vec<_>>().join(", ")
 }

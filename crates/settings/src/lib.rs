@@ -16,7 +16,7 @@ pub use checker::{Checker, parse_prefix};
 pub use kinds::{Kinds, OfKind};
 pub use problem::{ConfigErrors, Problem, Severity, Source, in_order};
 pub use suggest::{nearest, unknown, unknown_value};
-pub use surroundings::{Nowhere, Surroundings};
+pub use surroundings::{Interface, Nowhere, Surroundings};
 pub use table::{At, Entries, Reader, Table};
 pub use toml::Spanned;
 

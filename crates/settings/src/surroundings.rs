@@ -5,7 +5,21 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// The machine that a configuration is for: its interfaces, and what names resolve to.
+/// A network interface of the machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Interface {
+    /// The kernel's name.
+    pub name: String,
+    /// The largest IP packet that it sends whole, in bytes.
+    pub mtu: u32,
+    /// Whether it is a TUN interface, which a gateway can open.
+    pub is_tun: bool,
+    /// Its addresses with their prefixes.
+    pub networks: Vec<IpNet>,
+}
+
+/// The machine that a configuration is for. `None` means that nothing is known, so that nothing is
+/// held against it: the file is read for another machine, or by a gateway that has its ports open.
 pub trait Surroundings {
     /// The addresses of a name, the best first.
     ///
@@ -13,20 +27,33 @@ pub trait Surroundings {
     /// The resolver's.
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>>;
 
-    /// The networks that interfaces are on, with the interface's name.
-    fn networks(&self) -> Vec<(String, IpNet)>;
+    /// The network interfaces.
+    fn interfaces(&self) -> Option<Vec<Interface>> {
+        None
+    }
+
+    /// Whether a socket can be bound to this address now.
+    fn has_address(&self, _address: IpAddr) -> Option<bool> {
+        None
+    }
+
+    /// The numbers of the cores to which a thread can be pinned.
+    fn cores(&self) -> Option<Vec<usize>> {
+        None
+    }
+
+    /// Whether there is a user of this name.
+    fn has_user(&self, _name: &str) -> Option<bool> {
+        None
+    }
 }
 
-/// No machine at all: no interfaces, and no name resolves.
+/// No machine at all: nothing is known of it, and no name resolves.
 #[derive(Clone, Copy, Debug)]
 pub struct Nowhere;
 
 impl Surroundings for Nowhere {
     fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         Err(io::Error::other("there is no resolver"))
-    }
-
-    fn networks(&self) -> Vec<(String, IpNet)> {
-        Vec::new()
     }
 }

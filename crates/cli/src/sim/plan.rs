@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::args::PlanArgs;
 use crate::Failure;
-use crate::check::load;
+use crate::check::load_for_any_machine;
 use crate::output::warn_of;
 use crate::progress::Progress;
 use crate::table::new_table;
@@ -30,7 +30,7 @@ struct Told {
 
 pub(super) fn run(args: &PlanArgs) -> Result<(), Failure> {
     let failed = |error: PlanError| Failure::Failed(error.to_string());
-    let config = load(&args.config)?;
+    let config = load_for_any_machine(&args.config)?;
     if args.rate_mbps.is_some_and(|rate| !(rate.is_finite() && rate > 0.0)) {
         return Err(Failure::Config("--rate-mbps must be a number above 0".to_owned()));
     }

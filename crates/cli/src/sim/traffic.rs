@@ -9,7 +9,7 @@ use convoy_sim::{
 use super::args::{Length, RunArgs, SaBy};
 use super::{failure, policies};
 use crate::Failure;
-use crate::check::load;
+use crate::check::load_for_any_machine;
 use crate::progress::Progress;
 
 /// Packets between two looks at the clock.
@@ -77,7 +77,7 @@ fn open_trace(args: &RunArgs, path: &Path) -> Result<TraceFile, Failure> {
         Length::Packet => CaptureLength::Packet,
     };
     let classify = match (args.traffic.sa_by, &args.traffic.config) {
-        (SaBy::Policies, Some(config)) => policies::by_policies(&load(config)?),
+        (SaBy::Policies, Some(config)) => policies::by_policies(&load_for_any_machine(config)?),
         _ => by_destination(),
     };
     let trace = TraceFile::open(path, length, classify)

@@ -86,7 +86,7 @@ impl EngineBackend for CryptodevSettings {
         let descriptors =
             c.in_range(keys.descriptors.as_ref(), "engine.descriptors", DESCRIPTORS, (64, 16_384));
         let sas = c.in_range(keys.sas.as_ref(), "engine.sas", SAS, (1, 1 << 20));
-        Self { device, core: keys.core.as_ref().map(|core| *core.get_ref()), descriptors, sas }
+        Self { device, core: c.core(keys.core.as_ref(), "engine.core"), descriptors, sas }
     }
 
     fn placement(&self) -> Placement {

@@ -35,8 +35,8 @@ impl EngineBackend for MultibufferSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &MultibufferKeys, _: &mut Checker<'_>) -> Self {
-        Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
+    fn check(keys: &MultibufferKeys, c: &mut Checker<'_>) -> Self {
+        Self { core: c.core(keys.core.as_ref(), "engine.core") }
     }
 
     fn on_core(core: usize) -> Option<Self> {

@@ -114,8 +114,11 @@ pub(super) fn start<P: Processor>(
     let handle = std::thread::Builder::new()
         .name(thread_name.clone())
         .spawn(move || {
-            if let Some(id) = core {
-                core_affinity::set_for_current(core_affinity::CoreId { id });
+            if let Some(id) = core
+                && !core_affinity::set_for_current(core_affinity::CoreId { id })
+            {
+                let _ = ready.send(Err(no_core(&thread_name, id)));
+                return;
             }
             let queue = |(orders, done)| Ok(Queue::new(make(&thread_name)?, orders, done));
             match rings.into_iter().map(queue).collect::<Result<Vec<Queue<P>>, EngineError>>() {
@@ -133,6 +136,12 @@ pub(super) fn start<P: Processor>(
     let thread = Thread { handle: Some(handle), is_stopping, is_shared };
     let transforms = started.recv().map_err(|_| device("its thread ended at once".to_owned()))??;
     Ok((thread, ends, transforms))
+}
+
+fn no_core(engine: &str, core: usize) -> EngineError {
+    let reason =
+        format!("its thread cannot be pinned to core {core}: this machine has none, or does not allow it");
+    EngineError::Device { engine: engine.to_owned(), reason }
 }
 
 /// Serves the workers in turn.

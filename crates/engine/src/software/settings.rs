@@ -32,8 +32,8 @@ impl EngineBackend for SoftwareSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &SoftwareKeys, _: &mut Checker<'_>) -> Self {
-        Self { core: keys.core.as_ref().map(|core| *core.get_ref()) }
+    fn check(keys: &SoftwareKeys, c: &mut Checker<'_>) -> Self {
+        Self { core: c.core(keys.core.as_ref(), "engine.core") }
     }
 
     fn on_core(core: usize) -> Option<Self> {

@@ -82,7 +82,23 @@ pub(super) fn local_address_fits(
 ) {
     if let Some(what) = not_from(local, is_encapsulated, ports) {
         c.add(&text.span(), "tunnel.local", what);
+    } else if carrier(is_encapsulated, ports).is_some_and(|port| has_any(port, local)) {
+        c.address_is_there(text, local, "tunnel.local");
     }
+}
+
+/// The port outside that carries what travels in UDP, or what does not.
+fn carrier(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&PortConfig> {
+    ports.iter().find(|port| {
+        let traits = port.traits();
+        let fits = if is_encapsulated { traits.carries_udp } else { traits.carries_native };
+        port.is_outside && fits
+    })
+}
+
+/// Whether a port has the unspecified address of this address' family, and so all that the machine has.
+fn has_any(port: &PortConfig, local: IpAddr) -> bool {
+    port.addresses.iter().any(|(address, _)| address.is_unspecified() && address.is_ipv4() == local.is_ipv4())
 }
 
 /// Why these ports cannot serve a tunnel, if they cannot: that of a reload, which leaves the ports as they are.
@@ -131,21 +147,15 @@ fn not_inside(selector: &TrafficSelector, ports: &[PortConfig]) -> Option<String
 
 /// Why packets cannot leave from this address by the port outside that carries them.
 fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Option<String> {
-    let carries = |port: &&PortConfig| {
-        let traits = port.traits();
-        let fits = if is_encapsulated { traits.carries_udp } else { traits.carries_native };
-        port.is_outside && fits
-    };
-    let port = ports.iter().find(carries)?;
-    let is_any = |address: &IpAddr| address.is_unspecified() && address.is_ipv4() == local.is_ipv4();
-    let has = |(address, _): &(IpAddr, u8)| *address == local || is_any(address);
+    let port = carrier(is_encapsulated, ports)?;
+    let has_it = has_any(port, local) || port.addresses.iter().any(|(address, _)| *address == local);
     if local.is_ipv6() && !port.traits().carries_v6 {
         Some(format!(
             "port {:?} is of kind {:?}, which is for IPv4 alone; use an IPv4 address, or a port of another kind outside",
             port.name,
             port.kind().word()
         ))
-    } else if !port.addresses.is_empty() && !port.addresses.iter().any(has) {
+    } else if !port.addresses.is_empty() && !has_it {
         let known: Vec<String> = port.addresses.iter().map(|(address, _)| address.to_string()).collect();
         Some(format!("port {:?} has no address {local}; it has {}", port.name, known.join(", ")))
     } else {

@@ -3,6 +3,7 @@
 pub(crate) mod ends;
 mod engine;
 mod file;
+mod host;
 mod keys;
 mod overlap;
 mod port;
@@ -13,7 +14,7 @@ mod values;
 
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings};
-pub use surroundings::ThisMachine;
+pub use surroundings::{Resolver, ThisMachine};
 
 use std::collections::HashMap;
 use std::io::Read;
@@ -261,38 +262,47 @@ impl Config {
         Identity { control: self.control.clone(), routing: self.routing }
     }
 
-    /// Reads and checks a file, on this machine. One with keys that others than its owner may read is refused. Names are
-    /// resolved now, so that this may wait for the network.
+    /// Reads and checks a file of a gateway that is to start on this machine. One with keys that others
+    /// than its owner may read is refused. Names are resolved now, so that this may wait for the network.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        let name = path.display().to_string();
-        let fail = |what: String| ConfigErrors::whole_file(&name, &what);
-        let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
-        Self::read(path, std::fs::File::open(path).map_err(cannot)?)
+        Self::read(path, open(path)?, &ThisMachine)
     }
 
-    /// As [`load`](Self::load), from a file that was opened already; `path` is its name in errors.
+    /// As [`load`](Self::load), but not held against what this machine has: for captures and simulations.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
-    pub fn read(path: &Path, mut file: std::fs::File) -> Result<Self, ConfigErrors> {
-        let name = path.display().to_string();
-        let fail = |what: String| ConfigErrors::whole_file(&name, &what);
-        let cannot = |error: std::io::Error| fail(format!("cannot be read: {error}"));
-        let found = file.metadata().map_err(cannot)?;
+    pub fn load_for_any_machine(path: &Path) -> Result<Self, ConfigErrors> {
+        Self::read(path, open(path)?, &Resolver)
+    }
+
+    /// As [`load`](Self::load), from a file that was opened already, held against these surroundings;
+    /// `path` is its name in errors.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load).
+    pub fn read(
+        path: &Path,
+        mut file: std::fs::File,
+        surroundings: &dyn Surroundings,
+    ) -> Result<Self, ConfigErrors> {
+        let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
         let mode = found.permissions().mode();
         // Room from the start: a buffer that grows leaves pieces of keys behind.
         let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
         let mut text = Zeroizing::new(String::with_capacity(room));
-        file.read_to_string(&mut text).map_err(cannot)?;
-        let config = Self::parse_at(&name, &text, &ThisMachine)?;
+        file.read_to_string(&mut text).map_err(|error| cannot_be_read(path, &error))?;
+        let name = path.display().to_string();
+        let config = Self::parse_at(&name, &text, surroundings)?;
         if mode & 0o077 != 0 && config.has_static_keys() {
-            return Err(fail(format!(
+            let what = format!(
                 "contains keys and is readable by others (mode {:04o}); run: chmod 600 {name}",
                 mode & 0o7777
-            )));
+            );
+            return Err(ConfigErrors::whole_file(&name, &what));
         }
         Ok(config)
     }
@@ -338,6 +348,14 @@ impl Config {
         let (file, problems) = file::File::read(&source).map_err(ConfigErrors)?;
         values::check(&file, problems, &source, surroundings)
     }
+}
+
+fn open(path: &Path) -> Result<std::fs::File, ConfigErrors> {
+    std::fs::File::open(path).map_err(|error| cannot_be_read(path, &error))
+}
+
+fn cannot_be_read(path: &Path, error: &std::io::Error) -> ConfigErrors {
+    ConfigErrors::whole_file(&path.display().to_string(), &format!("cannot be read: {error}"))
 }
 
 #[cfg(test)]

@@ -14,7 +14,11 @@ pub(super) fn prefixes_are_free(c: &mut Checker<'_>, file: &[PortEntry]) {
         Some(PortKeys::Tun(keys)) => Some((&port.common, keys)),
         _ => None,
     });
-    let networks = c.surroundings().networks();
+    let interfaces = c.interfaces().unwrap_or_default();
+    let networks: Vec<(String, IpNet)> = interfaces
+        .iter()
+        .flat_map(|interface| interface.networks.iter().map(|network| (interface.name.clone(), *network)))
+        .collect();
     for (port, keys) in tuns {
         let device = keys.device.as_ref().map(Spanned::get_ref);
         for text in port.address.iter().flat_map(Spanned::get_ref) {

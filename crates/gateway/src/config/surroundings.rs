@@ -1,33 +1,79 @@
 //! The machine that a configuration is checked for.
 
 use std::io;
-use std::net::{IpAddr, ToSocketAddrs};
+use std::net::{IpAddr, ToSocketAddrs, UdpSocket};
 
-use convoy_settings::Surroundings;
+use convoy_settings::{Interface, Surroundings};
 use ipnet::IpNet;
 use nix::ifaddrs::getifaddrs;
+use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::SockaddrStorage;
+use nix::unistd::{Pid, User};
 
-/// This machine, with the system's resolver.
+/// This machine, on which a gateway is to start: what it has, and the system's resolver.
 #[derive(Clone, Copy, Debug)]
 pub struct ThisMachine;
 
 impl Surroundings for ThisMachine {
     fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
-        Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+        Resolver.resolve(name)
     }
 
-    fn networks(&self) -> Vec<(String, IpNet)> {
-        // Without the list nothing is warned of.
-        let Ok(all) = getifaddrs() else { return Vec::new() };
-        let network = |address: Option<SockaddrStorage>, mask: Option<SockaddrStorage>| {
-            IpNet::with_netmask(ip_of(&address?)?, ip_of(&mask?)?).ok()
-        };
-        let named = |found: nix::ifaddrs::InterfaceAddress| {
-            network(found.address, found.netmask).map(|network| (found.interface_name, network))
-        };
-        all.filter_map(named).collect()
+    fn interfaces(&self) -> Option<Vec<Interface>> {
+        let mut interfaces = convoy_port::interfaces().ok()?;
+        for (name, network) in networks() {
+            if let Some(interface) = interfaces.iter_mut().find(|interface| interface.name == name) {
+                interface.networks.push(network);
+            }
+        }
+        Some(interfaces)
     }
+
+    /// Tried rather than read from a list: also an address of a local route can be bound to.
+    fn has_address(&self, address: IpAddr) -> Option<bool> {
+        match UdpSocket::bind((address, 0)) {
+            Ok(_) => Some(true),
+            Err(error) if error.kind() == io::ErrorKind::AddrNotAvailable => Some(false),
+            Err(_) => None,
+        }
+    }
+
+    /// Tried as well, in a thread of its own: what a thread may have is up to the machine and its cgroup.
+    fn cores(&self) -> Option<Vec<usize>> {
+        let can_have = |core: &usize| {
+            let mut set = CpuSet::new();
+            set.set(*core).and_then(|()| sched_setaffinity(Pid::from_raw(0), &set)).is_ok()
+        };
+        let try_all = move || (0..CpuSet::count()).filter(can_have).collect::<Vec<_>>();
+        std::thread::spawn(try_all).join().ok().filter(|cores| !cores.is_empty())
+    }
+
+    fn has_user(&self, name: &str) -> Option<bool> {
+        User::from_name(name).ok().map(|found| found.is_some())
+    }
+}
+
+/// The system's resolver alone, for a file that is read for another machine or by a gateway that runs:
+/// its ports are open, and an interface that is away for a moment is no reason to refuse a reload.
+#[derive(Clone, Copy, Debug)]
+pub struct Resolver;
+
+impl Surroundings for Resolver {
+    fn resolve(&self, name: &str) -> io::Result<Vec<IpAddr>> {
+        Ok((name, 0).to_socket_addrs()?.map(|address| address.ip()).collect())
+    }
+}
+
+/// The networks that interfaces are on, with the interface's name.
+fn networks() -> Vec<(String, IpNet)> {
+    let Ok(all) = getifaddrs() else { return Vec::new() };
+    let network = |address: Option<SockaddrStorage>, mask: Option<SockaddrStorage>| {
+        IpNet::with_netmask(ip_of(&address?)?, ip_of(&mask?)?).ok()
+    };
+    let named = |found: nix::ifaddrs::InterfaceAddress| {
+        network(found.address, found.netmask).map(|network| (found.interface_name, network))
+    };
+    all.filter_map(named).collect()
 }
 
 fn ip_of(address: &SockaddrStorage) -> Option<IpAddr> {

@@ -10,6 +10,7 @@ use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surround
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
+use super::host::host_fits;
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
 use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefixes_are_free};
@@ -131,6 +132,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         warnings: Vec::new(),
     };
     ipv6_fits(c, gateway, &config);
+    host_fits(c, file, &config);
     Some(config)
 }
 

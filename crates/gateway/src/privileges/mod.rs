@@ -33,6 +33,15 @@ fn refused(what: impl Display) -> impl Fn(&dyn Display) -> PrivilegeError {
     move |error| PrivilegeError(format!("{what}: {error}"))
 }
 
+/// That there is no such user, and what to do.
+pub(crate) fn user_is_missing(name: &str) -> String {
+    format!("there is no user {name:?}; {}", how_to_add(name))
+}
+
+fn how_to_add(name: &str) -> String {
+    format!("run: useradd --system --no-create-home --shell /usr/sbin/nologin {name}")
+}
+
 /// The user that a gateway becomes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
@@ -55,13 +64,13 @@ impl Account {
         if let Some(account) = Self::named(name)? {
             return Ok((Some(account), None));
         }
-        let advice = format!("run: useradd --system --no-create-home --shell /usr/sbin/nologin {name}");
         let nobody = if configured.is_none() { Self::named(FALLBACK)? } else { None };
         let Some(nobody) = nobody else {
-            return Err(PrivilegeError(format!("there is no user {name:?}; {advice}")));
+            return Err(PrivilegeError(user_is_missing(name)));
         };
         let warning = format!(
-            "there is no user {name:?}, so this gateway becomes {FALLBACK:?}, as other programs may; {advice}"
+            "there is no user {name:?}, so this gateway becomes {FALLBACK:?}, as other programs may; {}",
+            how_to_add(name)
         );
         Ok((Some(nobody), Some(warning)))
     }

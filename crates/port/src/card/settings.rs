@@ -51,6 +51,7 @@ impl Backend for CardSettings {
             let what = "a card port needs interface = \"eth1\", its line, and address = [\"192.0.2.1/24\"]";
             entry.add(c, what);
         }
+        c.interface_is_there(keys.interface.as_ref(), "port.interface");
         Self {
             interface: c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default(),
             gateway: keys.gateway.as_ref().and_then(|text| gateway(c, text)),

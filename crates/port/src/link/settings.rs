@@ -58,6 +58,7 @@ impl LinkSettings {
         if let Some(text) = keys.udp_port.as_ref().filter(|_| udp_port == IKE_PORT) {
             c.add(&text.span(), "port.udp_port", "port 500 is for IKE and must not carry ESP (RFC 3948)");
         }
+        c.interface_is_there(keys.interface.as_ref(), "port.interface");
         let interface = c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default();
         Self { interface, udp_port }
     }

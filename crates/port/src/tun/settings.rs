@@ -49,6 +49,7 @@ impl Backend for TunSettings {
         if entry.lacks("device", keys.device.is_some()) {
             entry.add(c, "a tun port needs device = \"convoy0\"");
         }
+        c.interface_is_tun(keys.device.as_ref(), "port.device");
         let has_v6 = entry.addresses.iter().any(|(_, address)| address.addr().is_ipv6());
         if let Some(mtu) =
             keys.mtu.as_ref().filter(|mtu| has_v6 && (576..LEAST_V6_MTU).contains(mtu.get_ref()))

@@ -4,6 +4,7 @@ use super::*;
 
 mod documented;
 mod ends;
+mod host;
 mod keys;
 mod overlap;
 mod ports;

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use ipnet::IpNet;
+use convoy_settings::Interface;
 
 use super::{GOOD, changed, errors};
 use crate::config::{Config, Surroundings};
@@ -81,8 +81,9 @@ impl Surroundings for Lan {
         Err(io::Error::other("not asked for"))
     }
 
-    fn networks(&self) -> Vec<(String, IpNet)> {
-        vec![(self.0.to_owned(), self.1.parse().expect("a network"))]
+    fn interfaces(&self) -> Option<Vec<Interface>> {
+        let networks = vec![self.1.parse().expect("a network")];
+        Some(vec![Interface { name: self.0.to_owned(), mtu: 1500, is_tun: self.0 == "convoy0", networks }])
     }
 }
 

@@ -1,0 +1,56 @@
+//! What a gateway needs of the machine as a whole, and that no single port or engine has: its user, and
+//! links that are as wide as it takes them to be.
+
+use convoy_settings::{Checker, Interface, Spanned};
+
+use super::file::File;
+use super::{Config, PortConfig};
+use crate::privileges::user_is_missing;
+
+/// Holds the whole configuration against the machine.
+pub(super) fn host_fits(c: &mut Checker<'_>, file: &File, config: &Config) {
+    if let Some(user) = &file.gateway.user
+        && c.surroundings().has_user(user.get_ref()) == Some(false)
+    {
+        c.add(&user.span(), "gateway.user", user_is_missing(user.get_ref()));
+    }
+    // Ports that could not all be understood are not in their places.
+    if file.port.len() == config.ports.len() {
+        links_are_wide(c, file, config);
+    }
+}
+
+/// Warns of links outside that do not carry packets of the gateway's MTU.
+fn links_are_wide(c: &mut Checker<'_>, file: &File, config: &Config) {
+    let mut narrow: Vec<(std::ops::Range<usize>, Interface)> = Vec::new();
+    let outside = file.port.iter().zip(&config.ports).filter(|(_, port)| port.is_outside);
+    for (entry, port) in outside {
+        let interfaces = c.interfaces().unwrap_or_default();
+        let links = interfaces.iter().filter(|link| is_of(link, port, config));
+        for link in links.filter(|link| link.mtu < config.mtu.into()) {
+            let at = file.gateway.mtu.as_ref().map_or_else(|| entry.span(), Spanned::span);
+            if narrow.iter().all(|(_, known)| known.name != link.name) {
+                narrow.push((at, link.clone()));
+            }
+        }
+    }
+    for (at, Interface { name, mtu, .. }) in narrow {
+        let what = format!(
+            "protected packets of up to {} bytes are to leave by interface {name}, whose MTU is {mtu}; write \
+             mtu = {mtu} in [gateway], or run: ip link set {name} mtu {}",
+            config.mtu, config.mtu
+        );
+        c.warn(&at, "gateway.mtu", what);
+    }
+}
+
+/// Whether a port outside sends by this link: the one that it names, or the one that has its addresses.
+fn is_of(link: &Interface, port: &PortConfig, config: &Config) -> bool {
+    if let Some(name) = port.settings.interface() {
+        return link.name == name;
+    }
+    let has = |address| link.networks.iter().any(|network| network.addr() == address);
+    port.addresses.iter().any(|(address, _)| {
+        has(*address) || (address.is_unspecified() && config.tunnels.iter().any(|tunnel| has(tunnel.local)))
+    })
+}

@@ -1,0 +1,133 @@
+//! What a configuration asks of the machine, and the machine does not have.
+
+use std::io;
+use std::net::IpAddr;
+
+use convoy_settings::Interface;
+
+use super::{GOOD, changed};
+use crate::config::{Config, Surroundings, ThisMachine};
+
+/// A machine of two cores with a link of 1,500 bytes, an open TUN interface and the usual user.
+struct Router;
+
+impl Surroundings for Router {
+    fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+        Err(io::Error::other("not asked for"))
+    }
+
+    fn interfaces(&self) -> Option<Vec<Interface>> {
+        let interface = |name: &str, mtu, is_tun, network: &str| Interface {
+            name: name.to_owned(),
+            mtu,
+            is_tun,
+            networks: vec![network.parse().expect("a network")],
+        };
+        Some(vec![
+            interface("lo", 65_536, false, "127.0.0.1/8"),
+            interface("wan0", 1500, false, "192.0.2.1/24"),
+            interface("convoy0", 1438, true, "10.1.0.1/24"),
+        ])
+    }
+
+    fn has_address(&self, address: IpAddr) -> Option<bool> {
+        Some(["192.0.2.1", "10.1.0.1"].map(|it| it.parse().expect("an address")).contains(&address))
+    }
+
+    fn cores(&self) -> Option<Vec<usize>> {
+        Some(vec![0, 1])
+    }
+
+    fn has_user(&self, name: &str) -> Option<bool> {
+        Some(name == "convoy")
+    }
+}
+
+fn told(text: &str) -> String {
+    let config = Config::parse_at("a.toml", text, &Router).expect("good but for warnings");
+    config.warnings.iter().map(|warning| format!("{}\n", warning.in_one_line())).collect()
+}
+
+fn refusal(text: &str) -> String {
+    Config::parse("a.toml", text).expect("nothing is known of another machine");
+    Config::parse_at("a.toml", text, &Router).expect_err("this one lacks it").0[0].in_one_line()
+}
+
+#[test]
+fn what_the_machine_has_is_not_warned_of() {
+    assert_eq!(told(GOOD), "");
+    assert_eq!(told(&changed("kind = \"software\"", "kind = \"software\"\ncore = 1")), "");
+    assert_eq!(told(&changed("[gateway]\n", "[gateway]\nuser = \"convoy\"\nmtu = 1500\n")), "");
+}
+
+#[test]
+fn a_core_that_the_machine_lacks_is_an_error() {
+    for kind in ["software", "multibuffer"] {
+        let text = changed("kind = \"software\"", &format!("kind = \"{kind}\"\ncore = 99"));
+        let what = "a.toml:6:8: engine.core: there is no core 99; this machine has 0-1";
+        assert_eq!(refusal(&text), what);
+    }
+}
+
+#[test]
+fn an_unknown_user_is_an_error() {
+    let text = changed("[gateway]\n", "[gateway]\nuser = \"convoi\"\n");
+    let what = "a.toml:2:8: gateway.user: there is no user \"convoi\"; run: useradd --system";
+    assert!(refusal(&text).starts_with(what), "{}", refusal(&text));
+}
+
+#[test]
+fn a_device_for_the_tun_that_is_another_interface_is_an_error() {
+    let text = refusal(&changed("\"convoy0\"", "\"wan0\""));
+    let what =
+        "a.toml:10:10: port.device: there is an interface \"wan0\" already, and it is not a TUN interface";
+    assert!(text.starts_with(what) && text.contains("convoy0"), "{text}");
+}
+
+#[test]
+fn a_link_that_is_narrower_than_the_mtu_is_warned_of() {
+    let text = told(&changed("[gateway]\n", "[gateway]\nmtu = 9000\n"));
+    let what = "a.toml:2:7: gateway.mtu: protected packets of up to 9000 bytes are to leave by interface wan0, whose MTU is \
+                1500; write mtu = 1500 in [gateway], or run: ip link set wan0 mtu 9000\n";
+    assert_eq!(text, what);
+    let any = changed("[gateway]\n", "[gateway]\nmtu = 9000\n").replace("[\"192.0.2.1\"]", "[\"0.0.0.0\"]");
+    assert_eq!(told(&any), what, "found by the tunnels' local address");
+    let link = "kind = \"af_packet\"\ninterface = \"wan0\"\n";
+    let link = changed("kind = \"udp\"\n", link).replace("[gateway]\n", "[gateway]\nmtu = 9000\n");
+    assert_eq!(told(&link), what, "named");
+}
+
+#[test]
+fn an_interface_that_may_come_later_is_warned_of() {
+    let text = told(&changed("kind = \"udp\"", "kind = \"af_packet\"\ninterface = \"wan1\""));
+    let what = "a.toml:16:13: port.interface: there is no interface \"wan1\" now, and `convoy run` fails until there is; this \
+                machine has wan0, convoy0\n";
+    assert_eq!(text, what);
+}
+
+#[test]
+fn an_address_that_may_come_later_is_warned_of() {
+    let text = told(&GOOD.replace("192.0.2.1\"", "192.0.2.7\""));
+    let what = "port.address: this machine does not have the address 192.0.2.7 now";
+    assert!(text.lines().count() == 1 && text.starts_with("a.toml:16:12: ") && text.contains(what), "{text}");
+    let any = GOOD
+        .replace("192.0.2.1\"", "192.0.2.7\"")
+        .replace("address = [\"192.0.2.7\"]", "address = [\"0.0.0.0\"]");
+    let text = told(&any);
+    assert!(
+        text.lines().count() == 1 && text.starts_with("a.toml:20:9: tunnel.local: this machine does"),
+        "{text}"
+    );
+}
+
+#[test]
+fn this_machine_says_what_it_has() {
+    let cores = ThisMachine.cores().expect("a thread has one");
+    assert!(!cores.is_empty() && !cores.contains(&1023), "{cores:?}");
+    let [here, elsewhere] = ["127.0.0.1", "192.0.2.99"].map(|it| it.parse().expect("an address"));
+    assert_eq!([here, elsewhere].map(|it| ThisMachine.has_address(it)), [Some(true), Some(false)]);
+    assert_eq!(["root", "nobody-has-this"].map(|it| ThisMachine.has_user(it)), [Some(true), Some(false)]);
+    let interfaces = ThisMachine.interfaces().expect("listed");
+    let loopback = interfaces.iter().find(|it| it.name == "lo").expect("every machine has it");
+    assert!(loopback.networks.iter().any(|it| it.addr() == here), "{loopback:?}");
+}
