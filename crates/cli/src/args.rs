@@ -37,7 +37,7 @@ pub(crate) enum Command {
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
-    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of three papers
+    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of four papers
     Sim(SimArgs),
     /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries
     Hdtv(HdtvArgs),
@@ -90,12 +90,22 @@ pub(crate) enum LogFormat {
     Json,
 }
 
+impl LogFormat {
+    /// Its word on the command line.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
+
 #[derive(Args)]
 pub(crate) struct RunArgs {
     /// The configuration file
     #[arg(short, long, value_name = "FILE")]
     pub(crate) config: PathBuf,
-    /// The format of the log
+    /// The format of the log, and of any other message on standard error
     #[arg(long, value_enum, default_value_t)]
     pub(crate) log_format: LogFormat,
 }
@@ -108,6 +118,9 @@ pub(crate) struct HelperArgs {
     /// A socket whose file goes when the gateway stops
     #[arg(long, value_name = "FILE")]
     pub(crate) socket: Vec<PathBuf>,
+    /// The format of the log, as the gateway's
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) log_format: LogFormat,
 }
 
 /// What can be shown.

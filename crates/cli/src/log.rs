@@ -1,5 +1,6 @@
 //! The log on standard error. The gateway never waits for its reader, and outlives it.
 
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,6 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 
 use crate::args::LogFormat;
 
@@ -32,8 +35,33 @@ pub(crate) fn init(format: LogFormat) {
                 )
             });
             log.json().flatten_event(true).with_writer(Arc::new(stderr)).init();
+            // A panic that is caught, as a worker's is, prints its message all the same.
+            std::panic::set_hook(Box::new(|panic| fatal(LogFormat::Json, &panic.to_string())));
         }
     }
+}
+
+/// Says on standard error why the program ends, whatever `RUST_LOG` leaves out: in JSON as one line
+/// with the keys of the log's.
+pub(crate) fn fatal(format: LogFormat, text: &str) {
+    match format {
+        LogFormat::Text => eprintln!("{text}"),
+        LogFormat::Json => {
+            let mut now = String::new();
+            // Without the time the line still says why.
+            let _ = SystemTime.format_time(&mut Writer::new(&mut now));
+            let line = serde_json::json!({ "timestamp": now, "level": "ERROR", "message": text.trim_end() });
+            eprintln!("{line}");
+        }
+    }
+}
+
+/// Whether a command line that cannot be understood as a whole asks for a log in JSON.
+pub(crate) fn is_json_asked_for(arguments: impl Iterator<Item = OsString>) -> bool {
+    let (option, word) = ("--log-format", LogFormat::Json.word());
+    let arguments: Vec<OsString> = arguments.collect();
+    arguments.windows(2).any(|pair| pair[0] == option && pair[1] == word)
+        || arguments.iter().any(|argument| *argument == *format!("{option}={word}"))
 }
 
 /// Colours are for people at a terminal who have not said otherwise (<https://no-color.org>).

@@ -39,9 +39,17 @@ pub(crate) enum Failure {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() && log::is_json_asked_for(std::env::args_os()) => {
+            log::fatal(LogFormat::Json, &error.to_string());
+            return ExitCode::from(USAGE);
+        }
+        Err(error) => error.exit(),
+    };
     let log_format = match &cli.command {
         Command::Run(args) => args.log_format,
+        Command::Helper(args) => args.log_format,
         _ => LogFormat::Text,
     };
     log::init(log_format);
@@ -62,11 +70,11 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Config(text)) => {
-            eprintln!("{text}");
+            log::fatal(log_format, &text);
             ExitCode::from(USAGE)
         }
         Err(Failure::Failed(text)) => {
-            eprintln!("convoy: {text}");
+            log::fatal(log_format, &format!("convoy: {text}"));
             ExitCode::FAILURE
         }
     }

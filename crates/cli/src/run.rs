@@ -17,7 +17,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 
 use crate::Failure;
-use crate::args::RunArgs;
+use crate::args::{LogFormat, RunArgs};
 use crate::check::load;
 use crate::summary::Summary;
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
         return Err(Failure::Config(format!("{}: error: {what}", args.config.display())));
     }
     let _lock = Lock::take(&config.control).map_err(|error| failed(&error))?;
-    let helper = Arc::new(start_helper(&path, &config).map_err(|error| failed(&error))?);
+    let helper = Arc::new(start_helper(&path, &config, args.log_format).map_err(|error| failed(&error))?);
     let on_stop = config.on_stop;
     let (orders, received) = channel();
     let mut running = match Running::start(config, &path, &helper, orders) {
@@ -74,11 +74,12 @@ fn failed(error: &dyn std::fmt::Display) -> Failure {
 }
 
 /// The helper is told now, once and for all, what it may open and remove.
-fn start_helper(path: &Path, config: &Config) -> Result<Helper, HelperError> {
+fn start_helper(path: &Path, config: &Config, log: LogFormat) -> Result<Helper, HelperError> {
     let sockets = std::iter::once(&config.control).chain(&config.charon);
     let sockets = sockets.flat_map(|path| [OsStr::new("--socket"), path.as_os_str()]);
     let config = [OsStr::new("--config"), path.as_os_str()];
-    Helper::start(std::iter::once(OsStr::new("helper")).chain(config).chain(sockets))
+    let log = [OsStr::new("--log-format"), OsStr::new(log.word())];
+    Helper::start(std::iter::once(OsStr::new("helper")).chain(config).chain(log).chain(sockets))
 }
 
 /// A gateway at work, with all that asks it.

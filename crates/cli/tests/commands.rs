@@ -78,6 +78,28 @@ fn wrong_usage_is_2_and_help_is_0() {
 }
 
 #[test]
+fn a_log_in_json_has_no_line_that_is_not() {
+    let log = ["--log-format", "json"];
+    let run = ["run", "-c", "/nowhere/site.toml"];
+    let helper = ["helper", "--config", "/nowhere/site.toml"];
+    for (arguments, status) in [(&run[..], 2), (&["run"][..], 2), (&helper[..], 0)] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_convoy"));
+        // No socket of a gateway, of which the helper complains.
+        let ended = command.args([arguments, &log[..]].concat()).stdin(std::process::Stdio::null()).output();
+        let ended = ended.expect("the binary was built");
+        let told = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(status), "{arguments:?}: {told}");
+        assert!(!told.is_empty(), "{arguments:?}");
+        for line in told.lines() {
+            let line: serde_json::Value = serde_json::from_str(line).expect(line);
+            assert_eq!(line["level"], "ERROR", "{line}");
+            assert!(line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
+            assert!(line["message"].as_str().is_some_and(|what| !what.is_empty()), "{line}");
+        }
+    }
+}
+
+#[test]
 fn an_error_that_nobody_reads_is_still_told_by_the_exit_status() {
     let (reader, writer) = std::io::pipe().expect("a pipe");
     drop(reader);

@@ -30,6 +30,7 @@ mod own_addresses;
 mod path_mtu;
 mod processor;
 mod proposal;
+mod proposal_list;
 mod quote;
 mod rate_limit;
 mod reassembly;
@@ -68,6 +69,7 @@ pub use processor::{
     OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
+pub use proposal_list::{ProposalList, in_swanctl_words};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;

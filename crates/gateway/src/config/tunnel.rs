@@ -3,9 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Lifetime, Limits, Mode, OuterDf, OuterDscp, Ports, Proposal, ProposalError,
-    SaProtocol, TrafficSelector, proposal_words,
+    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, OuterDf, OuterDscp, Ports, Proposal,
+    ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words, proposal_words,
 };
+use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};
 use toml::Spanned;
 
@@ -57,7 +58,10 @@ fn with_keys(
 ) -> Option<TunnelConfig> {
     let proposal_text =
         c.needed(&file.at, file.esp_proposal.as_ref(), "tunnel.esp_proposal", "\"aes128gcm16\"");
-    let proposal = proposal_text.and_then(|text| proposal(c, text, protocol, around.allow_weak));
+    let proposal = proposal_text.and_then(|text| {
+        let list = proposals(c, text, protocol, around.allow_weak)?;
+        only_proposal(c, text, &list)
+    });
     let local_text = c.needed(&file.at, file.local.as_ref(), "tunnel.local", "\"192.0.2.1\"");
     let local = local_text.and_then(|text| c.address(text, "tunnel.local"));
     let remote_text = c.needed(&file.at, file.remote.as_ref(), "tunnel.remote", "\"192.0.2.2\"");
@@ -104,6 +108,8 @@ fn with_keys(
 
 /// What is assumed of a tunnel that names none.
 const PROPOSAL: &str = "aes128gcm16";
+/// The packets outside for which proposals are compared, in bytes.
+const ROOM_OUTSIDE: usize = 1500;
 
 /// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be named all the same: routes
 /// and `convoy sim plan` go by them.
@@ -115,7 +121,7 @@ fn without_keys(
 ) -> Option<TunnelConfig> {
     daemon_has_the_rest(c, file, around.has_charon);
     let proposal_text = file.esp_proposal.as_ref();
-    let proposal = proposal_text.map(|text| proposal(c, text, protocol, around.allow_weak));
+    let list = proposal_text.map(|text| proposals(c, text, protocol, around.allow_weak));
     let local = file.local.as_ref().map(|text| c.address(text, "tunnel.local"));
     // A name stays one: whoever negotiates resolves it.
     let remote = file.remote.as_ref().and_then(|text| text.get_ref().parse::<IpAddr>().ok());
@@ -126,11 +132,12 @@ fn without_keys(
         Some(list) => selectors(c, Some(list), "tunnel.local_ts", around.ports),
         None => [v4, v6].into_iter().filter_map(all_of).collect(),
     };
-    let is_assumed = proposal.is_none();
-    let proposal = match proposal {
-        Some(proposal) => proposal?,
-        None => PROPOSAL.parse().ok()?,
+    let named = match list {
+        Some(list) => longest(&list?, protocol?),
+        None => None,
     };
+    let is_assumed = named.is_none();
+    let proposal = named.or_else(|| PROPOSAL.parse().ok())?;
     let local = local.map_or(Some(unknown), |local| local)?;
     Some(TunnelConfig {
         local_ts,
@@ -184,40 +191,75 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     (esn, packets)
 }
 
-fn proposal(
+/// What `esp_proposal` says: at least one proposal, or `default`. `None` if it could not be understood.
+fn proposals(
     c: &mut Checker<'_>,
     text: &Text,
     protocol: Option<SaProtocol>,
     allow_weak: bool,
-) -> Option<Proposal> {
+) -> Option<ProposalList> {
     let (span, key) = (text.span(), "tunnel.esp_proposal");
-    let proposal = match text.get_ref().parse::<Proposal>() {
-        Ok(proposal) => proposal,
+    let list = match text.get_ref().parse::<ProposalList>() {
+        Ok(list) => list,
         Err(error) => {
-            let words = proposal_words();
-            let meant = match &error {
-                ProposalError::UnknownWord { word, .. } => {
-                    nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>())
-                }
-                ProposalError::Invalid { .. } => None,
-            };
+            let meant = meant(text.get_ref(), &error);
             let meant = meant.map_or_else(String::new, |meant| format!("did you mean {meant:?}? "));
             c.add(&span, key, format!("{meant}{error}"));
             return None;
         }
     };
     let protocol = protocol?;
-    if proposal.transform.is_weak(protocol) && !allow_weak {
+    for proposal in &list.proposals {
+        if proposal.transform.is_weak(protocol) && !allow_weak {
+            let what = format!(
+                "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
+                 allow_weak = true in [gateway]"
+            );
+            c.add(&span, key, what);
+        }
+        if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
+            c.add(&span, key, "AH uses only an integrity algorithm, such as sha256");
+        }
+    }
+    Some(list)
+}
+
+/// What a proposal that could not be read was meant to be.
+fn meant(text: &str, error: &ProposalError) -> Option<String> {
+    let ProposalError::UnknownWord { word, .. } = error else { return None };
+    let words = proposal_words();
+    let nearest = || nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>());
+    // A notation whose parts are no words of swanctl's comes before a word that looks like one part.
+    let other = if text.contains(',') { None } else { in_swanctl_words(text) };
+    other.filter(|other| other != text).or_else(|| nearest().map(str::to_owned))
+}
+
+/// The one proposal of a tunnel with static keys, about which nothing is negotiated.
+fn only_proposal(c: &mut Checker<'_>, text: &Text, list: &ProposalList) -> Option<Proposal> {
+    let (span, key) = (text.span(), "tunnel.esp_proposal");
+    let Some(first) = list.proposals.first().copied() else { return PROPOSAL.parse().ok() };
+    if list.proposals.len() > 1 || list.has_default {
+        let what = format!("static keys are for one proposal: {first} is used, and the others are ignored");
+        c.warn(&span, key, what);
+    }
+    if !list.key_exchange.is_empty() {
+        let groups = list.key_exchange.join(", ");
         let what = format!(
-            "{proposal} is weak (no encryption, no integrity, or a broken algorithm); use aes128gcm16, or set \
-             allow_weak = true in [gateway]"
+            "{groups} is for the key exchange of IKE, and is ignored with static keys; {first} says the same"
         );
-        c.add(&span, key, what);
+        c.warn(&span, key, what);
     }
-    if protocol == SaProtocol::Ah && proposal.transform.cipher_key_len() != 0 {
-        c.add(&span, key, "AH uses only an integrity algorithm, such as sha256");
-    }
-    Some(proposal)
+    Some(first)
+}
+
+/// Of the proposals that a daemon may choose from the one that leaves the least room for packets;
+/// `None` where the daemon's own defaults are among them.
+fn longest(list: &ProposalList, protocol: SaProtocol) -> Option<Proposal> {
+    let room = |proposal: &&Proposal| {
+        let envelope = Envelope::new(protocol, Mode::Tunnel, proposal.transform, false, true);
+        envelope.inner_mtu(ROOM_OUTSIDE, ipv4::HEADER_BYTES)
+    };
+    if list.has_default { None } else { list.proposals.iter().min_by_key(room).copied() }
 }
 
 fn selectors(

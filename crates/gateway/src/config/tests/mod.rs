@@ -8,6 +8,7 @@ mod host;
 mod keys;
 mod overlap;
 mod ports;
+mod proposals;
 mod refusals;
 
 const GOOD: &str = r#"[gateway]
