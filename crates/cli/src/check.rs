@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use convoy_gateway::choice;
-use convoy_gateway::config::{Config, Problem};
+use convoy_gateway::config::{self, Config, Problem};
 use convoy_gateway::inner_mtu::inner_mtu;
 
 use crate::Failure;
@@ -42,5 +42,7 @@ pub(crate) fn load_for_any_machine(path: &Path) -> Result<Config, Failure> {
 }
 
 fn tell(warnings: &[Problem]) {
-    warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    let (told, rest) = config::told(warnings);
+    told.into_iter().for_each(|warning| eprintln!("{warning}"));
+    rest.into_iter().for_each(|rest| eprintln!("{rest}"));
 }

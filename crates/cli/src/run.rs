@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel, sync_channel};
 
-use convoy_gateway::config::{Config, OnStop, Resolver};
+use convoy_gateway::config::{self, Config, OnStop, Resolver};
 use convoy_gateway::control::ControlServer;
 use convoy_gateway::helper::{Helper, HelperError};
 use convoy_gateway::lock::Lock;
@@ -59,7 +59,9 @@ pub(crate) fn run(args: &RunArgs) -> Result<(), Failure> {
 
 /// Logs what is hardly meant so.
 fn warn(config: &Config) {
-    config.warnings.iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
+    let (told, rest) = config::told(&config.warnings);
+    told.into_iter().for_each(|warning| tracing::warn!("{}", warning.in_one_line()));
+    rest.into_iter().for_each(|rest| tracing::warn!("{rest}"));
 }
 
 /// Removes the sockets, and the routes if they are not to go on dropping the tunnels' traffic.

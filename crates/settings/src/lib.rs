@@ -14,7 +14,7 @@ mod table;
 
 pub use checker::{Checker, parse_prefix};
 pub use kinds::{Kinds, OfKind};
-pub use problem::{ConfigErrors, Problem, Severity, Source, in_order};
+pub use problem::{ConfigErrors, Problem, Severity, Source, in_order, told};
 pub use suggest::{nearest, unknown, unknown_value};
 pub use surroundings::{Interface, Nowhere, Surroundings};
 pub use table::{At, Entries, Reader, Table};

@@ -79,13 +79,9 @@ pub struct ConfigErrors(pub Vec<Problem>);
 
 impl fmt::Display for ConfigErrors {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, problem) in self.0.iter().enumerate() {
-            if at > 0 {
-                writeln!(f)?;
-            }
-            write!(f, "{problem}")?;
-        }
-        Ok(())
+        let (told, rest) = told(&self.0);
+        let lines: Vec<String> = told.into_iter().map(ToString::to_string).chain(rest).collect();
+        f.write_str(&lines.join("\n"))
     }
 }
 
@@ -96,6 +92,28 @@ impl ConfigErrors {
     pub fn whole_file(name: &str, what: &str) -> Self {
         Self(vec![Problem::whole_file(name, what)])
     }
+}
+
+/// Problems of one severity that are told one by one.
+const MOST_TOLD: usize = 50;
+
+/// Those of so many problems that are told one by one, and one line about the others. A file that a
+/// program wrote may have the same mistake in each of 10,000 tunnels.
+pub fn told(problems: &[Problem]) -> (Vec<&Problem>, Option<String>) {
+    let (mut errors, mut warnings) = (0, 0);
+    let is_told = |problem: &&Problem| {
+        let count = if problem.severity == Severity::Error { &mut errors } else { &mut warnings };
+        *count += 1;
+        *count <= MOST_TOLD
+    };
+    let told: Vec<&Problem> = problems.iter().filter(is_told).collect();
+    let more = |count: usize, what: &str| match count.saturating_sub(MOST_TOLD) {
+        0 => None,
+        1 => Some(format!("1 more {what}")),
+        more => Some(format!("{more} more {what}s")),
+    };
+    let rest: Vec<String> = more(errors, "error").into_iter().chain(more(warnings, "warning")).collect();
+    (told, (!rest.is_empty()).then(|| format!("{}, not listed here", rest.join(" and "))))
 }
 
 /// Puts problems into the order of the file.
@@ -110,12 +128,15 @@ pub struct Source<'a> {
     text: &'a str,
     /// The text with whatever may be a key replaced, byte for byte, so that the same places mean the same.
     shown: String,
+    /// Where each line starts, in bytes.
+    lines: Vec<usize>,
 }
 
 impl<'a> Source<'a> {
     /// The text of a file; `name` is the file's in what is reported.
     pub fn new(name: &'a str, text: &'a str) -> Self {
-        Self { name, text, shown: without_keys(text) }
+        let later = text.match_indices('\n').map(|(newline, _)| newline + 1);
+        Self { name, text, shown: without_keys(text), lines: std::iter::once(0).chain(later).collect() }
     }
 
     pub(crate) fn text(&self) -> &'a str {
@@ -126,7 +147,7 @@ impl<'a> Source<'a> {
     pub(crate) fn problem(&self, span: &Range<usize>, key: &str, what: &str) -> Problem {
         let start = span.start.min(self.text.len());
         let line_start = self.line_start(start);
-        let line = self.text[..line_start].matches('\n').count() + 1;
+        let line = self.line(start) + 1;
         let column = self.text.get(line_start..start).unwrap_or("").chars().count() + 1;
         let hide = |text| without_digits(text, |_| "...".to_owned());
         Problem {
@@ -170,15 +191,20 @@ impl<'a> Source<'a> {
             return String::new();
         }
         let marked = start - line_start..(span.end.saturating_sub(line_start)).min(line.len());
-        let number = self.shown[..line_start].matches('\n').count() + 1;
-        let snippet =
-            Snippet::source(line).line_start(number).annotation(AnnotationKind::Primary.span(marked));
+        let snippet = Snippet::source(line)
+            .line_start(self.line(start) + 1)
+            .annotation(AnnotationKind::Primary.span(marked));
         Renderer::plain().render(&[Group::with_level(Level::ERROR).element(snippet)])
+    }
+
+    /// The line of the byte `at`, from 0.
+    fn line(&self, at: usize) -> usize {
+        self.lines.partition_point(|start| *start <= at).saturating_sub(1)
     }
 
     /// Where the line of the byte `at` starts.
     fn line_start(&self, at: usize) -> usize {
-        self.text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |newline| newline + 1)
+        self.lines[self.line(at)]
     }
 }
 
@@ -222,4 +248,39 @@ fn without_digits(text: &str, instead: impl Fn(usize) -> String) -> String {
         rest = next;
     }
     shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn warnings(source: &Source<'_>, count: usize) -> Vec<Problem> {
+        (0..count).map(|_| source.problem(&(4..5), "a", "odd").into_warning()).collect()
+    }
+
+    #[test]
+    fn of_many_problems_the_first_of_each_severity_are_told_and_the_rest_is_counted() {
+        let source = Source::new("a.toml", "a = 1\nb = 2\n");
+        let mut problems = warnings(&source, 20_000);
+        assert_eq!(told(&problems[..50]), (problems[..50].iter().collect(), None));
+        assert_eq!(told(&problems[..51]).1.as_deref(), Some("1 more warning, not listed here"));
+        problems.push(source.problem(&(10..11), "b", "wrong"));
+        let text = ConfigErrors(problems).to_string();
+        assert!(text.contains("a.toml:2:5: error: b: wrong"), "an error after many warnings is told");
+        assert!(text.ends_with("\n19950 more warnings, not listed here"), "{text}");
+    }
+
+    #[test]
+    fn a_problem_has_the_line_and_column_of_its_bytes_wherever_it_is() {
+        let text = "a = 1\n\nkey = \"\u{e9}\" # c\nlast = 2";
+        let source = Source::new("a.toml", text);
+        for (what, place) in [("a", "1:1"), ("1", "1:5"), ("key", "3:1"), ("# c", "3:11"), ("last", "4:1")] {
+            let at = text.find(what).expect(what);
+            let problem = source.problem(&(at..at + what.len()), "key", "odd");
+            assert_eq!(problem.place, format!("a.toml:{place}"), "{what}");
+        }
+        let end = source.problem(&(text.len() + 9..text.len() + 9), "", "odd");
+        assert_eq!(end.place, "a.toml:4:9");
+        assert_eq!(Source::new("a.toml", "").problem(&(0..0), "", "odd").place, "a.toml:1:1");
+    }
 }

@@ -13,7 +13,7 @@ mod tunnel;
 mod values;
 
 pub use convoy_port::PortConfig;
-pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings};
+pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings, told};
 pub use surroundings::{Resolver, ThisMachine};
 
 use std::collections::HashMap;

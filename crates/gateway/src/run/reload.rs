@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::error::Workers;
 use super::{Gateway, Order, Reply};
-use crate::config::{Config, Problem, TunnelConfig, ends};
+use crate::config::{self, Config, Problem, TunnelConfig, ends};
 use crate::ports;
 use crate::state::{Beginnings, State, StateError};
 use crate::worker_thread::Reloaded;
@@ -73,7 +73,8 @@ impl Gateway {
     /// Those tunnels, each with the reason.
     pub(super) fn reload(&mut self, config: &Config) -> Reloading {
         self.are_served(config).inspect_err(|errors| tracing::error!("reload: {errors}"))?;
-        let mut notes: Vec<String> = config.warnings.iter().map(Problem::in_one_line).collect();
+        let (told, rest) = config::told(&config.warnings);
+        let mut notes: Vec<String> = told.into_iter().map(Problem::in_one_line).chain(rest).collect();
         let restart = needs_restart(&self.config, config).into_iter();
         notes
             .extend(restart.map(|what| format!("a change of {what} needs a restart; it was left as it was")));
