@@ -1,5 +1,6 @@
 //! Asking a running gateway by its control socket.
 
+use std::io;
 use std::path::Path;
 
 use convoy_gateway::control::{self, Answer, Ask};
@@ -9,12 +10,20 @@ use crate::args::ReloadArgs;
 
 /// Asks, and says what to look at where no gateway answers.
 pub(crate) fn ask(control: &Path, what: Ask) -> Result<Answer, Failure> {
-    control::ask(control, what).map_err(|error| {
-        let place = control.display();
-        Failure::Failed(format!(
-            "no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)"
-        ))
-    })
+    control::ask(control, what).map_err(|error| Failure::Failed(why_not(control, &error)))
+}
+
+/// Why nobody answered, and what to do.
+fn why_not(control: &Path, error: &io::Error) -> String {
+    let place = control.display();
+    // The socket is for root and the user who started the gateway alone (`convoy-local`).
+    if error.kind() == io::ErrorKind::PermissionDenied {
+        return format!(
+            "you may not ask the gateway at {place}: {error}; only root and the user who started \
+             the gateway may; use sudo"
+        );
+    }
+    format!("no gateway answers at {place}: {error} (is `convoy run` running? --control names its socket)")
 }
 
 /// `convoy reload`.
@@ -29,4 +38,19 @@ pub(crate) fn reload(args: &ReloadArgs) -> Result<(), Failure> {
     }
     println!("{report}");
     if report.refused.is_empty() { Ok(()) } else { Err(Failure::Failed(report.refused.join("\n"))) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_permission_is_not_taken_for_a_gateway_that_is_not_there() {
+        let why = |kind: io::ErrorKind| why_not(Path::new("/run/convoy/control.sock"), &kind.into());
+        let denied = why(io::ErrorKind::PermissionDenied);
+        assert!(denied.contains("use sudo") && !denied.contains("running"), "{denied}");
+        for kind in [io::ErrorKind::NotFound, io::ErrorKind::ConnectionRefused] {
+            assert!(why(kind).contains("is `convoy run` running?"), "{kind}");
+        }
+    }
 }

@@ -1,9 +1,15 @@
 //! One gateway for each control socket: a lock that is taken before anything else is touched.
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// How long a gateway that was killed may take to free its lock.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// A process that frees what it has (the kernel's include/linux/sched.h).
+const PF_EXITING: u32 = 0x4;
 
 /// Why the lock could not be taken.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +24,28 @@ pub enum LockError {
         control: PathBuf,
         /// The other's process, if it says so.
         holder: Option<u32>,
+    },
+    /// One was ended, and the system takes long to free what it had.
+    #[error(
+        "the gateway that had the control socket {} has ended, and its lock {} is still held; try again, and look for the \
+         holder with `fuser`", .control.display(), .path.display()
+    )]
+    Ending {
+        /// The control socket.
+        control: PathBuf,
+        /// The lock's file.
+        path: PathBuf,
+    },
+    /// Whoever starts this gateway has no right to the folder of its control socket.
+    #[error(
+        "this user may not write {}: {source}; start the gateway as root, or set control in [gateway] to a path that this \
+         user may write", path.display()
+    )]
+    Denied {
+        /// The file that could not be made.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
     },
     /// The lock's file cannot be had.
     #[error("lock {}: {source}", path.display())]
@@ -38,46 +66,80 @@ fn by(holder: &Option<u32>) -> String {
 pub struct Lock(#[allow(dead_code)] File);
 
 impl Lock {
-    /// Takes the lock beside a control socket.
+    /// Takes the lock beside a control socket. Waits a moment for a gateway that was killed: the system
+    /// frees its lock only after its memory.
     ///
     /// # Errors
     /// [`LockError::Taken`] if another gateway has it.
     pub fn take(control: &Path) -> Result<Self, LockError> {
+        Self::take_within(control, PATIENCE)
+    }
+
+    fn take_within(control: &Path, patience: Duration) -> Result<Self, LockError> {
         let mut name = control.as_os_str().to_owned();
         name.push(".lock");
         let path = PathBuf::from(name);
-        let failed = |source| LockError::Io { path: path.clone(), source };
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).map_err(failed)?;
-        }
-        let mut options = OpenOptions::new();
-        let mut file = options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .open(&path)
-            .map_err(failed)?;
-        match file.try_lock() {
-            Ok(()) => {
-                // For another's message alone: a full disk is no reason not to start.
-                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
-                Ok(Self(file))
+        let mut file = open(&path).map_err(|source| match source.kind() {
+            io::ErrorKind::PermissionDenied => LockError::Denied { path: path.clone(), source },
+            _ => LockError::Io { path: path.clone(), source },
+        })?;
+        let until = Instant::now() + patience;
+        loop {
+            match file.try_lock() {
+                Ok(()) => {
+                    // For another's message alone: a full disk is no reason not to start.
+                    let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                    return Ok(Self(file));
+                }
+                Err(TryLockError::WouldBlock) => {}
+                Err(TryLockError::Error(source)) => return Err(LockError::Io { path, source }),
             }
-            Err(TryLockError::WouldBlock) => {
-                let mut holder = String::new();
-                // For the message alone.
-                let _ = file.read_to_string(&mut holder);
-                Err(LockError::Taken { control: control.to_owned(), holder: holder.trim().parse().ok() })
+            let holder = std::fs::read_to_string(&path).ok().and_then(|text| text.trim().parse().ok());
+            let control = control.to_owned();
+            if !holder.is_some_and(has_ended) {
+                return Err(LockError::Taken { control, holder });
             }
-            Err(TryLockError::Error(source)) => Err(failed(source)),
+            if Instant::now() >= until {
+                return Err(LockError::Ending { control, path });
+            }
+            std::thread::sleep(Duration::from_millis(10));
         }
     }
 }
 
+fn open(path: &Path) -> io::Result<File> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder)?;
+    }
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Whether a process is gone, or on its way: killed, a zombie, or freeing what it has.
+fn has_ended(process: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{process}/stat")) else {
+        return Path::new("/proc/self").exists();
+    };
+    // The name before may hold anything, also brackets; proc_pid_stat(5) has the rest.
+    let fields: Vec<&str> = stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_whitespace().collect();
+    let flags = fields.get(6).and_then(|flags| flags.parse::<u32>().ok()).unwrap_or(0);
+    let is_dead = matches!(fields.first(), Some(&("Z" | "X")));
+    is_dead || flags & PF_EXITING != 0 || is_killed(process)
+}
+
+/// Whether a signal that cannot be ignored is on its way to a process.
+fn is_killed(process: u32) -> bool {
+    let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return true };
+    let pending = status.lines().filter_map(|line| {
+        let (key, mask) = line.split_once(':')?;
+        matches!(key, "SigPnd" | "ShdPnd").then(|| u64::from_str_radix(mask.trim(), 16).unwrap_or(0))
+    });
+    pending.fold(0, |all, mask| all | mask) & (1 << (libc::SIGKILL - 1)) != 0
+}
+
 #[cfg(test)]
 mod tests {
+    use std::process::{Command, Stdio};
+
     use super::*;
 
     #[test]
@@ -90,5 +152,39 @@ mod tests {
         assert!(error.starts_with(&format!("another gateway (process {process}) runs")), "{error}");
         drop(lock);
         Lock::take(&control).expect("free again");
+    }
+
+    #[test]
+    fn a_gateway_that_was_killed_is_waited_for_and_not_named_as_running() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let control = folder.path().join("control.sock");
+        let mut lock = Lock::take(&control).expect("nobody has it");
+        let mut killed = Command::new("cat").stdin(Stdio::piped()).spawn().expect("there is a cat");
+        killed.kill().expect("ours");
+        lock.0.set_len(0).expect("writable");
+        std::io::Seek::rewind(&mut lock.0).expect("a file");
+        writeln!(lock.0, "{}", killed.id()).expect("writable");
+        let error = Lock::take_within(&control, Duration::from_millis(30)).expect_err("held").to_string();
+        assert!(error.contains("has ended") && !error.contains("runs"), "{error}");
+        let (told, tells) = std::sync::mpsc::channel();
+        let other = std::thread::spawn(move || {
+            told.send(()).expect("the test waits");
+            Lock::take(&control).map(drop)
+        });
+        tells.recv().expect("it began");
+        drop(lock);
+        other.join().expect("no panic").expect("free in the end");
+        killed.wait().expect("ours");
+    }
+
+    #[test]
+    fn whoever_may_not_write_there_is_told_to_be_root() {
+        let error = LockError::Denied {
+            path: "/run/convoy/control.sock.lock".into(),
+            source: io::ErrorKind::PermissionDenied.into(),
+        };
+        let told = error.to_string();
+        let what = "this user may not write /run/convoy/control.sock.lock: permission denied; start the gateway as root";
+        assert!(told.starts_with(what), "{told}");
     }
 }

@@ -60,7 +60,7 @@ pub fn unblock(identity: &Identity, force: bool) -> Result<Unblocked, UnblockErr
     // Held until the end, so that no gateway starts meanwhile.
     let _lock = Lock::take(&identity.control).map_err(|error| match error {
         LockError::Taken { holder, .. } => UnblockError::Running(holder),
-        error @ LockError::Io { .. } => UnblockError::Lock(error),
+        error => UnblockError::Lock(error),
     })?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     runtime.block_on(async {
