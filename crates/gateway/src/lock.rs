@@ -2,7 +2,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -107,11 +107,19 @@ impl Lock {
     }
 }
 
+/// Opens or makes the lock's file: neither the file behind a link that somebody put there, nor a FIFO.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;
     }
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false).mode(0o600);
+    let file = options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    let found = file.metadata()?;
+    if !found.is_file() || found.nlink() != 1 {
+        return Err(io::Error::other("it is not a regular file with one name; remove it"));
+    }
+    Ok(file)
 }
 
 /// Whether a process is gone, or on its way: killed, a zombie, or freeing what it has.
@@ -186,5 +194,22 @@ mod tests {
         let told = error.to_string();
         let what = "this user may not write /run/convoy/control.sock.lock: permission denied; start the gateway as root";
         assert!(told.starts_with(what), "{told}");
+    }
+
+    #[test]
+    fn what_somebody_else_put_under_its_name_is_left_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (control, victim) = (folder.path().join("control.sock"), folder.path().join("victim"));
+        let path = folder.path().join("control.sock.lock");
+        std::fs::write(&victim, "untouched").expect("written");
+        std::os::unix::fs::symlink(&victim, &path).expect("made");
+        Lock::take(&control).expect_err("a symbolic link");
+        std::fs::remove_file(&path).expect("there");
+        std::fs::hard_link(&victim, &path).expect("made");
+        Lock::take(&control).expect_err("another name of a file");
+        std::fs::remove_file(&path).expect("there");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        Lock::take(&control).expect_err("a FIFO");
+        assert_eq!(std::fs::read(&victim).expect("there"), b"untouched");
     }
 }

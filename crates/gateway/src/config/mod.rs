@@ -19,7 +19,7 @@ pub use surroundings::{Resolver, ThisMachine};
 use std::collections::HashMap;
 use std::io::Read;
 use std::net::{IpAddr, SocketAddr};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use convoy_engine::{EngineKind, EngineSettings};
@@ -256,6 +256,14 @@ impl TunnelConfig {
     }
 }
 
+/// Opens a configuration for reading, without waiting for whoever writes into it if it is a FIFO.
+///
+/// # Errors
+/// The system's.
+pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
+    std::fs::OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(path)
+}
+
 impl Config {
     /// What tells this gateway apart from others of the host.
     pub fn identity(&self) -> Identity {
@@ -268,7 +276,7 @@ impl Config {
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
     pub fn load(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, open(path)?, &ThisMachine)
+        Self::read(path, opened(path)?, &ThisMachine)
     }
 
     /// As [`load`](Self::load), but not held against what this machine has: for captures and simulations.
@@ -276,7 +284,7 @@ impl Config {
     /// # Errors
     /// Those of [`load`](Self::load).
     pub fn load_for_any_machine(path: &Path) -> Result<Self, ConfigErrors> {
-        Self::read(path, open(path)?, &Resolver)
+        Self::read(path, opened(path)?, &Resolver)
     }
 
     /// As [`load`](Self::load), from a file that was opened already, held against these surroundings;
@@ -290,6 +298,10 @@ impl Config {
         surroundings: &dyn Surroundings,
     ) -> Result<Self, ConfigErrors> {
         let found = file.metadata().map_err(|error| cannot_be_read(path, &error))?;
+        if !found.is_file() {
+            let what = "cannot be read: it is not a regular file";
+            return Err(ConfigErrors::whole_file(&path.display().to_string(), what));
+        }
         let mode = found.permissions().mode();
         // Room from the start: a buffer that grows leaves pieces of keys behind.
         let room = usize::try_from(found.len()).unwrap_or(0).saturating_add(1);
@@ -350,8 +362,8 @@ impl Config {
     }
 }
 
-fn open(path: &Path) -> Result<std::fs::File, ConfigErrors> {
-    std::fs::File::open(path).map_err(|error| cannot_be_read(path, &error))
+fn opened(path: &Path) -> Result<std::fs::File, ConfigErrors> {
+    open(path).map_err(|error| cannot_be_read(path, &error))
 }
 
 fn cannot_be_read(path: &Path, error: &std::io::Error) -> ConfigErrors {

@@ -7,7 +7,7 @@
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sha2::{Digest, Sha256};
 
@@ -59,11 +59,15 @@ impl StateFile {
     /// # Errors
     /// [`StateError`]: [`StateError::Absent`] if there is none, else what is wrong with it.
     pub(super) fn open(path: &Path) -> Result<(Self, Records), StateError> {
-        let opened = OpenOptions::new().read(true).write(true).open(path);
+        // Without waiting for whoever writes into a FIFO.
+        let opened = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(path);
         let file = opened.map_err(|source| match source.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => StateError::Absent(path.to_owned()),
             _ => cannot(path, "opened", source),
         })?;
+        if !file.metadata().is_ok_and(|found| found.is_file()) {
+            return Err(cannot(path, "read", io::Error::other("it is not a regular file")));
+        }
         lock(&file, path)?;
         let mut bytes = Vec::new();
         (&file).read_to_end(&mut bytes).map_err(|source| cannot(path, "read", source))?;
@@ -84,22 +88,17 @@ impl StateFile {
         let refused = |source| cannot(path, "made", source);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-        // Another name until it is whole: a file that is there is never half made.
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".new");
-        let unfinished = PathBuf::from(unfinished);
-        let mut options = OpenOptions::new();
-        let opened =
-            options.read(true).write(true).create(true).truncate(false).mode(0o600).open(&unfinished);
-        let mut file = opened.map_err(refused)?;
+        // Another name until it is whole, one that nobody can foresee: a file that is there is never
+        // half made, and no link that somebody put there is followed. It goes when this fails.
+        let unfinished = tempfile::Builder::new().prefix(".state-").tempfile_in(folder).map_err(refused)?;
+        let mut file = unfinished.as_file().try_clone().map_err(refused)?;
         lock(&file, path)?;
         file.write_all(&vec![0; 2 * COPY_BYTES]).map_err(refused)?;
         let mut made = Self { file, generation: 0, bytes: Vec::new() };
         made.write_through(records).map_err(refused)?;
         made.file.sync_all().map_err(refused)?;
-        // Unlike a rename this fails where another gateway was faster.
-        std::fs::hard_link(&unfinished, path).map_err(refused)?;
-        std::fs::remove_file(&unfinished).map_err(refused)?;
+        // Fails where another gateway was faster.
+        unfinished.persist_noclobber(path).map_err(|error| refused(error.error))?;
         File::open(folder).and_then(|folder| folder.sync_all()).map_err(refused)?;
         Ok(made)
     }
@@ -210,6 +209,8 @@ fn take<const N: usize>(rest: &mut &[u8]) -> Result<[u8; N], Unreadable> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use super::*;
 
     fn records(marks: &[u64]) -> Records {
@@ -310,6 +311,35 @@ mod tests {
         let (_folder, path) = made();
         assert!(matches!(StateFile::create(&path, &records(&[])), Err(StateError::Cannot { .. })));
         assert_eq!(StateFile::open(&path).expect("whole").1, records(&[1, 2]));
+    }
+
+    #[test]
+    fn a_link_under_the_name_that_the_unfinished_file_once_had_is_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, victim) = (folder.path().join("state"), folder.path().join("victim"));
+        std::fs::write(&victim, "untouched").expect("written");
+        std::os::unix::fs::symlink(&victim, folder.path().join("state.new")).expect("made");
+        drop(StateFile::create(&path, &records(&[1])).expect("made"));
+        assert_eq!(std::fs::read(&victim).expect("there"), b"untouched");
+        assert_eq!(StateFile::open(&path).expect("whole").1, records(&[1]));
+    }
+
+    #[test]
+    fn a_file_that_could_not_be_made_leaves_nothing_behind() {
+        let (_folder, path) = made();
+        // The name is taken, which is found at the very end; a full disk ends it earlier.
+        assert!(StateFile::create(&path, &records(&[])).is_err());
+        let names = |folder: &Path| std::fs::read_dir(folder).expect("there").count();
+        assert_eq!(names(path.parent().expect("a folder")), 1);
+    }
+
+    #[test]
+    fn a_fifo_is_no_state_file_and_nobody_waits_for_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("state");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        let error = StateFile::open(&path).err().expect("refused").to_string();
+        assert!(error.contains("not a regular file"), "{error}");
     }
 
     #[test]

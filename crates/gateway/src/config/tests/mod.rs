@@ -171,6 +171,15 @@ fn a_capture_port_must_say_its_side() {
 }
 
 #[test]
+fn a_fifo_is_no_configuration_and_nobody_waits_for_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("site-a.toml");
+    nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+    let text = Config::load(&path).expect_err("a FIFO").to_string();
+    assert!(text.contains("cannot be read: it is not a regular file"), "{text}");
+}
+
+#[test]
 fn a_file_with_keys_that_others_may_read_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("site-a.toml");
