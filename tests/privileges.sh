@@ -93,3 +93,15 @@ for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
 [ "$(grep -c 'the helper process ended (signal: 9 (SIGKILL))' "$work/a.log")" = 1 ] || fail "the log does not say once that the helper ended"
 ip -n $a route show table 4500 | grep -q '^blackhole 10.2.0.0/24' || fail "packets for the tunnel may leave in clear"
 ok "a helper that is killed ends the gateway, which says so; what would go into the tunnel is dropped"
+
+# A configuration of another user's: root read it with a capability, which its helper does not keep.
+chown nobody "$work/site-1.toml"
+ip netns exec $a "$convoy" run -c "$work/site-1.toml" >"$work/another.log" 2>&1 & process=$!
+for _ in $(seq 300); do ! grep -q ' ready' "$work/another.log" || break; sleep 0.1; done
+grep -q ' ready' "$work/another.log" || fail "no gateway starts with a configuration of another user's"
+helper=$(pgrep -P "$process")
+grep -qx $'CapPrm:\t0000000000001000' "/proc/$helper/status" || fail "the helper keeps more: $(lines 'Cap...' "/proc/$helper/status")"
+grep -q "a reload will not be able to read $work/site-1.toml" "$work/another.log" || fail "nobody is told that a reload cannot work"
+kill "$process"
+wait "$process" || fail "the gateway does not stop well"
+ok "a configuration of another user's: the helper has CAP_NET_ADMIN alone, and the log says that a reload cannot read it"

@@ -16,7 +16,7 @@ use tokio::sync::mpsc;
 
 use super::Duties;
 use super::protocol::{Answer, Request, receive_request, send_answer};
-use crate::privileges;
+use crate::{config, privileges};
 
 /// What a service manager or a terminal sends to all: the gateway decides when this ends.
 const NOT_FOR_US: [Signal; 4] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT];
@@ -30,7 +30,14 @@ pub fn serve(duties: Duties<'_>) -> io::Result<()> {
     // Distinct in the list of processes.
     nix::sys::prctl::set_name(c"convoy-helper")?;
     let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
-    privileges::keep_routing(duties.config).map_err(io::Error::other)?;
+    privileges::keep_routing().map_err(io::Error::other)?;
+    if let Err(error) = config::open(duties.config) {
+        tracing::warn!(
+            "a reload will not be able to read {}: {error}; the helper process keeps no right to read files of \
+             other users, so give it to the user who starts the gateway (chown)",
+            duties.config.display()
+        );
+    }
     let requests = receive_all(socket.try_clone()?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     privileges::confine_helper().map_err(io::Error::other)?;
@@ -81,7 +88,7 @@ async fn work(
         let is_last = matches!(request, Request::Block | Request::Undo);
         let (answer, file) = match request {
             Request::Route(plan) => (route(&mut keeper, *plan).await, None),
-            Request::Configuration => match File::open(duties.config) {
+            Request::Configuration => match config::open(duties.config) {
                 Ok(file) => (Answer::Done, Some(file)),
                 Err(error) => (Answer::Refused(error.to_string()), None),
             },

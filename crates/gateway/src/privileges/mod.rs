@@ -10,7 +10,6 @@ mod calls;
 
 use std::collections::HashSet;
 use std::fmt::Display;
-use std::path::Path;
 
 use caps::{CapSet, Capability};
 use nix::sys::mman::{MlockAllFlags, mlockall};
@@ -142,18 +141,13 @@ pub(crate) fn give_up_in_dpdk() -> Result<(), PrivilegeError> {
     is_done.try_recv().unwrap_or(Ok(()))
 }
 
-/// Drops every capability but those for routes, and for a file that is not this process's user's own.
+/// Drops every capability but the one for routes.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the system refuses.
-pub(crate) fn keep_routing(config: &Path) -> Result<(), PrivilegeError> {
-    use std::os::unix::fs::MetadataExt;
+pub(crate) fn keep_routing() -> Result<(), PrivilegeError> {
     let refused = refused("cannot keep the right to set routes alone");
-    let is_another_s = std::fs::metadata(config).is_ok_and(|found| found.uid() != geteuid().as_raw());
-    let mut wanted = HashSet::from([Capability::CAP_NET_ADMIN]);
-    if is_another_s {
-        wanted.insert(Capability::CAP_DAC_READ_SEARCH);
-    }
+    let wanted = HashSet::from([Capability::CAP_NET_ADMIN]);
     let have = caps::read(None, CapSet::Permitted).map_err(|error| refused(&error))?;
     let kept: HashSet<Capability> = wanted.intersection(&have).copied().collect();
     for set in [CapSet::Ambient, CapSet::Inheritable] {
