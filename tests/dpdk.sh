@@ -88,6 +88,26 @@ in_ns $near ping -c 3 -i 0.2 -W 1 192.0.2.77 >/dev/null || true
 after=$(of_port $ga outside other_address)
 [ $((after - before)) = 3 ] || fail "3 packets to 192.0.2.77 are counted as $((after - before))"
 
+# A host behind a peer that writes to hosts that are not there stops nobody: what waits for ARP is bounded, and given up.
+scan() { # namespace prefix: 64 packets to each of 96 addresses, about 6,000 a second
+  in_ns "$1" python3 - "$2" <<'PYTHON'
+import socket, sys, time
+sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+began = time.monotonic()
+for count in range(64):
+    for host in range(100, 196):
+        sender.sendto(bytes(64), (f"{sys.argv[1]}.{host}", 9))
+    time.sleep(max(0, began + count / 64 - time.monotonic()))
+PYTHON
+}
+scan $hb 10.1.0
+answered=$(in_ns $ha ping -q -i 0.2 -c 30 -W 5 10.2.0.10 | grep -o '[0-9]* received') || true
+[ "$answered" = "30 received" ] || fail "after packets to absent hosts, of 30 pings: $answered"
+dropped() { local all=0 reason; for reason in arp_unanswered arp_displaced; do all=$((all + $(of_port $ga inside $reason))); done; echo $all; }
+given_up() { [ "$(dropped)" = 6144 ]; }
+wait_for "of 6,144 packets to absent hosts $(dropped) were dropped" given_up
+echo "6,144 packets to 96 absent hosts: $(of_port $ga inside arp_displaced) made room, $(of_port $ga inside arp_unanswered) were given up, 30 of 30 pings"
+
 # They end, and can begin again at once.
 for ns in $ga $gb; do end $ns; done
 start $ga

@@ -217,7 +217,7 @@ impl Worker {
         if moved {
             self.look_into_rings();
         }
-        self.tick(now_ns);
+        self.tick(now_ns)?;
         self.idle_rounds = if moved { 0 } else { self.idle_rounds.saturating_add(1) };
         Ok(moved)
     }
@@ -342,11 +342,14 @@ impl Worker {
         }
     }
 
-    fn tick(&mut self, now_ns: u64) {
+    fn tick(&mut self, now_ns: u64) -> Result<(), PortError> {
         if now_ns < self.next_tick_ns {
-            return;
+            return Ok(());
         }
         self.next_tick_ns = now_ns + TICK_NS;
+        for port in self.inside.iter_mut().chain(&mut self.outside) {
+            port.tick(self.pipeline.pool_mut())?;
+        }
         for port in &mut self.outside {
             while let Some((peer, mtu)) = port.take_path_mtu() {
                 self.pipeline.ipsec_mut().learn_path_mtu(now_ns, peer, mtu);
@@ -364,6 +367,7 @@ impl Worker {
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();
         self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
+        Ok(())
     }
 }
 

@@ -84,6 +84,17 @@ pub trait Port: Send {
     /// [`PortError`] if the port as a whole failed.
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError>;
 
+    /// What time alone brings about, some ten times a second, whether or not anything is received or
+    /// sent meanwhile: packets that the port keeps, for an answer or for room, go on or are given up.
+    /// A worker stops reading while its pool is short of frames, so that what a port keeps must be
+    /// bounded by a share of the pool, and come back without another call.
+    ///
+    /// # Errors
+    /// [`PortError`] if the port as a whole failed.
+    fn tick(&mut self, _pool: &mut FramePool) -> Result<(), PortError> {
+        Ok(())
+    }
+
     /// Whether its device seals frames that are tagged [`Offload::Seal`](convoy_packet::Offload::Seal) as they leave. Any other
     /// port must never be given one: it would send plaintext.
     fn seals(&self) -> bool {

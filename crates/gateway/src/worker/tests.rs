@@ -81,6 +81,66 @@ fn an_outer_packet_leaves_by_a_port_that_carries_it() {
     assert_eq!(places(&[PortKind::Udp]), [0; 4]);
 }
 
+/// Keeps frames as a port does whose next hops do not answer, and gives them back once time has passed.
+struct Keeping {
+    description: PortDescription,
+    kept: Vec<Frame>,
+}
+
+impl Port for Keeping {
+    fn description(&self) -> &PortDescription {
+        &self.description
+    }
+
+    fn receive(&mut self, _: &mut FramePool, _: usize, _: &mut Vec<Frame>) -> Result<usize, PortError> {
+        Ok(0)
+    }
+
+    fn send(&mut self, _: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError> {
+        let count = burst.len();
+        self.kept.append(burst);
+        Ok(count)
+    }
+
+    fn tick(&mut self, pool: &mut FramePool) -> Result<(), PortError> {
+        pool.give_back_burst(&mut self.kept);
+        Ok(())
+    }
+
+    fn counters(&self) -> PortCounters {
+        PortCounters::default()
+    }
+}
+
+#[test]
+fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
+    let mut costs = Costs::new();
+    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
+    let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
+    let beginnings = crate::state::Beginnings::Fresh;
+    let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &beginnings);
+    let mut pipeline = made.expect("good").0;
+    let pool = pipeline.pool_mut();
+    let mut kept = Vec::new();
+    pool.take_burst(FrameSize::Small, pool.total(FrameSize::Small) - 100, &mut kept);
+    let description = PortDescription { name: "inside".to_owned(), kind: PortKind::Dpdk, mtu: 1_500 };
+    let (outside, mut network) = memory::link("outside", "network", 4, 1_500);
+    let mut worker =
+        Worker::new(pipeline, vec![Box::new(Keeping { description, kept })], vec![Box::new(outside)]);
+    worker.next_tick_ns = u64::MAX;
+    let mut peers = FramePool::new(1, 0);
+    let mut packet = vec![peers.take_filled(&[0xf0; 60], 0).expect("a frame")];
+    network.send(&mut peers, &mut packet).expect("memory does not fail");
+    let received = |worker: &Worker| worker.ports(Side::Outside)[0].counters().received_packets;
+    worker.round(true).expect("no port fails");
+    assert_eq!(received(&worker), 0, "with so few frames nothing is read");
+    worker.next_tick_ns = 0;
+    worker.round(true).expect("no port fails");
+    worker.round(true).expect("no port fails");
+    assert_eq!(received(&worker), 1);
+}
+
 /// Refuses what it is told so many times, then takes it.
 #[derive(Default)]
 struct Busy {
@@ -141,7 +201,7 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
     worker.untold.extend([event(0), event(1)]);
     let tick = |worker: &mut Worker| {
         worker.next_tick_ns = 0;
-        worker.tick(0);
+        worker.tick(0).expect("no ports");
         daemon.told.lock().expect("no panic").len()
     };
     assert_eq!(tick(&mut worker), 0, "both were refused");

@@ -88,7 +88,7 @@ impl CardPort {
         Ok(Self {
             description: PortDescription { name: config.name.clone(), kind: PortKind::Card, mtu: config.mtu },
             counters: PortCounters::default(),
-            station: Station::new(identity),
+            station: Station::new(identity, 1),
             control,
             nic,
         })
@@ -146,18 +146,10 @@ impl CardPort {
     /// Asks for the addresses that packets wait for, and drops those that have waited in vain.
     fn ask(&mut self, pool: &mut FramePool) {
         let (nic, mac) = (&mut self.nic, self.station.identity.mac);
-        let given_up = self.station.due(&mut |request| {
+        self.station.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             let _ = nic.transmit(&[&head, &request.to_bytes()], None);
         });
-        self.drop_unsent(pool, given_up);
-    }
-
-    fn drop_unsent(&mut self, pool: &mut FramePool, frames: impl IntoIterator<Item = Frame>) {
-        for frame in frames {
-            self.counters.send_dropped += 1;
-            pool.give_back(frame);
-        }
     }
 
     /// Gives the card what has found its way; `false` if it has no room.
@@ -237,8 +229,7 @@ impl Port for CardPort {
         let count = room.min(burst.len());
         let (now_ms, mtu) = (self.station.now_ms(), self.description.mtu);
         for frame in burst.drain(..count) {
-            let dropped = self.station.route(frame, mtu, now_ms);
-            self.drop_unsent(pool, dropped);
+            self.station.route(frame, mtu, now_ms, pool);
         }
         self.empty_outbox(pool);
         self.ask(pool);
@@ -254,12 +245,20 @@ impl Port for CardPort {
     }
 
     fn counters(&self) -> PortCounters {
-        self.counters
+        let send_dropped = self.counters.send_dropped + self.station.drops.total();
+        PortCounters { send_dropped, ..self.counters }
+    }
+
+    fn tick(&mut self, pool: &mut FramePool) -> Result<(), PortError> {
+        self.check()?;
+        self.ask(pool);
+        self.empty_outbox(pool);
+        Ok(())
     }
 
     fn device_counters(&self) -> Vec<(&'static str, u64)> {
         let counters = self.control.counters();
-        vec![
+        let mut all = vec![
             ("encrypted", counters.sealed),
             ("decrypted", counters.opened),
             ("raw", counters.raw),
@@ -271,6 +270,8 @@ impl Port for CardPort {
             ("lost", counters.lost),
             ("device_errors", counters.device_errors),
             ("line_errors", counters.line_errors),
-        ]
+        ];
+        all.extend(self.station.drops.by_reason());
+        all
     }
 }

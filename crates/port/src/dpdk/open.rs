@@ -45,8 +45,9 @@ pub(super) fn open(
         Identity::new(device.mac, &v4_addresses(port), settings.gateway, takes).map_err(invalid)?;
     let heard = Arc::new(Heard::new(device.queues.len()));
     let description = PortDescription { name: port.name.clone(), kind: port.kind(), mtu: config.mtu };
+    let count = device.queues.len();
     let queues = device.queues.into_iter().enumerate().map(|(number, queue)| {
-        let station = Station::new(identity.clone());
+        let station = Station::new(identity.clone(), count);
         DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
     });
     Ok(Opened::of(queues.collect()))

@@ -68,11 +68,10 @@ impl DpdkPort {
             let _answer = self.own.station.hear(&message);
         }
         let (queue, mac) = (&mut self.queue, self.own.station.identity.mac);
-        let given_up = self.own.station.due(&mut |request| {
+        self.own.station.due(pool, &mut |request| {
             let head = ethernet::header(MacAddress::BROADCAST, mac, ethernet::ARP);
             queue.send([(head, &request.to_bytes()[..])]);
         });
-        self.own.drop_unsent(pool, given_up);
     }
 
     /// Sends what has found its way; `false` if the device has no room for all of it.
@@ -144,13 +143,6 @@ impl Own {
             self.answers.push((ethernet::header(to, self.station.identity.mac, ethertype), bytes));
         }
     }
-
-    fn drop_unsent(&mut self, pool: &mut FramePool, frames: impl IntoIterator<Item = Frame>) {
-        for frame in frames {
-            self.counters.send_dropped += 1;
-            pool.give_back(frame);
-        }
-    }
 }
 
 impl Port for DpdkPort {
@@ -188,23 +180,29 @@ impl Port for DpdkPort {
         let (now_ms, mtu) = (self.own.station.now_ms(), self.own.description.mtu);
         let count = burst.len();
         for frame in burst.drain(..) {
-            let dropped = self.own.station.route(frame, mtu, now_ms);
-            self.own.drop_unsent(pool, dropped);
+            self.own.station.route(frame, mtu, now_ms, pool);
         }
         self.flush(pool);
         self.look_after_neighbours(pool);
         Ok(count)
     }
 
+    fn tick(&mut self, pool: &mut FramePool) -> Result<(), PortError> {
+        self.look_after_neighbours(pool);
+        self.flush(pool);
+        Ok(())
+    }
+
     fn counters(&self) -> PortCounters {
         let Drops { malformed, unreadable, no_frame, .. } = self.own.drops;
         let receive_dropped = malformed + unreadable + no_frame + self.of_device().missed;
-        PortCounters { receive_dropped, ..self.own.counters }
+        let send_dropped = self.own.station.drops.total();
+        PortCounters { receive_dropped, send_dropped, ..self.own.counters }
     }
 
     fn device_counters(&self) -> Vec<(&'static str, u64)> {
         let (drops, device) = (self.own.drops, self.of_device());
-        vec![
+        let mut counters = vec![
             ("other_host", drops.other_host),
             ("other_protocol", drops.other_protocol),
             ("other_address", drops.other_address),
@@ -215,7 +213,9 @@ impl Port for DpdkPort {
             ("receive_errors", device.receive_errors),
             ("send_errors", device.send_errors),
             ("no_buffer", device.no_buffer),
-        ]
+        ];
+        counters.extend(self.own.station.drops.by_reason());
+        counters
     }
 }
 

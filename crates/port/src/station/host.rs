@@ -4,46 +4,98 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use convoy_packet::arp::{Arp, Operation};
-use convoy_packet::{Frame, Ipv4, MacAddress, Offload};
+use convoy_packet::{Frame, FramePool, Ipv4, MacAddress, Offload};
 
 use super::identity::Identity;
 use super::incoming::{arp_reply, arp_request};
-use super::neighbours::{Neighbours, Next};
+use super::neighbours::Neighbours;
+
+/// Of a pool's frames, the part that may wait for ARP at all queues of a port together: 1 in so many.
+/// A worker stops reading while less than a quarter of its pool is free, and other workers that hand
+/// packets over to it may hold half: what several ports keep must fit into the rest.
+const SHARE: usize = 16;
+
+/// Packets that a station did not send, by reason.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct StationDrops {
+    /// No next hop is known for the destination, or it is no IPv4 packet to be sent.
+    pub(crate) no_way: u64,
+    /// Longer than the port's MTU.
+    pub(crate) too_long: u64,
+    /// The next hop did not answer ARP.
+    pub(crate) unanswered: u64,
+    /// It made room for later packets or addresses while its next hop was asked for.
+    pub(crate) displaced: u64,
+}
+
+impl StationDrops {
+    /// All of them.
+    pub(crate) fn total(&self) -> u64 {
+        self.no_way + self.too_long + self.unanswered + self.displaced
+    }
+
+    /// Each reason with its count.
+    pub(crate) fn by_reason(&self) -> [(&'static str, u64); 4] {
+        [
+            ("no_way", self.no_way),
+            ("too_long", self.too_long),
+            ("arp_unanswered", self.unanswered),
+            ("arp_displaced", self.displaced),
+        ]
+    }
+}
 
 /// The host.
 pub(crate) struct Station {
     pub(crate) identity: Identity,
     /// Packets whose way is known, for which the device had no room yet.
     pub(crate) outbox: VecDeque<(MacAddress, Frame)>,
+    pub(crate) drops: StationDrops,
     neighbours: Neighbours,
+    /// Queues of the port, each with a station that keeps packets.
+    queues: usize,
+    displaced: Vec<Frame>,
     start: Instant,
 }
 
 impl Station {
-    pub(crate) fn new(identity: Identity) -> Self {
-        let (outbox, neighbours) = (VecDeque::new(), Neighbours::default());
-        Self { identity, outbox, neighbours, start: Instant::now() }
+    /// The station of one of a port's `queues`.
+    pub(crate) fn new(identity: Identity, queues: usize) -> Self {
+        Self {
+            identity,
+            outbox: VecDeque::new(),
+            drops: StationDrops::default(),
+            neighbours: Neighbours::default(),
+            queues,
+            displaced: Vec::new(),
+            start: Instant::now(),
+        }
     }
 
     pub(crate) fn now_ms(&self) -> u64 {
         self.start.elapsed().as_millis() as u64
     }
 
-    /// Puts a packet of `mtu` bytes at most into the outbox, or keeps it until its next hop has answered. Returns one that is to be dropped: this
-    /// one, since it has no way, or one that has waited longer.
-    pub(crate) fn route(&mut self, frame: Frame, mtu: usize, now_ms: u64) -> Option<Frame> {
+    /// Puts a packet into the outbox, or keeps it until its next hop has answered. One longer than
+    /// `mtu` bytes, or without a way, is dropped and counted, as are those that make room for it.
+    pub(crate) fn route(&mut self, frame: Frame, mtu: usize, now_ms: u64, pool: &mut FramePool) {
         // What a device has opened is plaintext that nobody has taken out of its packet.
         let is_opened = matches!(frame.offload(), Offload::Opened { .. });
         let destination = Ipv4::parse(&frame).ok().map(|packet| packet.destination());
-        let is_fit = frame.len() <= mtu && !is_opened;
-        let next_hop = destination.filter(|_| is_fit).and_then(|address| self.identity.next_hop(address));
-        let Some(next_hop) = next_hop else { return Some(frame) };
-        match self.neighbours.route(next_hop, frame, now_ms) {
-            Next::Send(to, frame) => {
-                self.outbox.push_back((to, frame));
-                None
-            }
-            Next::Waits(dropped) => dropped,
+        if destination.is_some() && frame.len() > mtu {
+            self.drops.too_long += 1;
+            return pool.give_back(frame);
+        }
+        let next_hop = destination.filter(|_| !is_opened).and_then(|address| self.identity.next_hop(address));
+        let Some(next_hop) = next_hop else {
+            self.drops.no_way += 1;
+            return pool.give_back(frame);
+        };
+        let share = pool.total(frame.size()) / SHARE / self.queues;
+        self.outbox.extend(self.neighbours.route(next_hop, frame, now_ms, share, &mut self.displaced));
+        if !self.displaced.is_empty() {
+            self.drops.displaced += self.displaced.len() as u64;
+            pool.give_back_burst(&mut self.displaced);
         }
     }
 
@@ -62,14 +114,17 @@ impl Station {
         arp_reply(message, &self.identity)
     }
 
-    /// Asks, by `ask`, for the addresses that packets wait for. Returns the packets that have waited in vain.
-    pub(crate) fn due(&mut self, ask: &mut dyn FnMut(&Arp)) -> Vec<Frame> {
+    /// Asks, by `ask`, for the addresses that packets wait for, and drops the packets that have waited
+    /// in vain.
+    pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&Arp)) {
+        let now_ms = self.now_ms();
         let identity = &self.identity;
-        let now_ms = self.start.elapsed().as_millis() as u64;
-        self.neighbours.due(now_ms, &mut |address| {
+        let mut given_up = self.neighbours.due(now_ms, &mut |address| {
             if let Some(source) = identity.source_for(address) {
                 ask(&arp_request(address, source, identity));
             }
-        })
+        });
+        self.drops.unanswered += given_up.len() as u64;
+        pool.give_back_burst(&mut given_up);
     }
 }

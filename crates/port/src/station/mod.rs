@@ -10,6 +10,8 @@ mod incoming;
 pub(crate) mod keys;
 #[cfg(any(feature = "card", feature = "dpdk"))]
 mod neighbours;
+#[cfg(any(feature = "card", feature = "dpdk"))]
+mod waiting;
 
 #[cfg(feature = "dpdk")]
 pub(crate) use incoming::Dropped;

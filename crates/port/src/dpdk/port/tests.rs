@@ -26,10 +26,10 @@ fn ports(device: &str, queues: usize) -> Vec<DpdkPort> {
     let identity = Identity::new(OWN, &[(A, 24)], None, Takes::Own).expect("a good configuration");
     let heard = Arc::new(Heard::new(queues));
     let description = PortDescription { name: "outside".to_owned(), kind: PortKind::Dpdk, mtu: config.mtu };
-    let queues = device.queues.into_iter().enumerate();
-    queues
+    let queues_each = device.queues.into_iter().enumerate();
+    queues_each
         .map(|(number, queue)| {
-            let station = Station::new(identity.clone());
+            let station = Station::new(identity.clone(), queues);
             DpdkPort::new(description.clone(), station, queue, (number, Arc::clone(&heard)))
         })
         .collect()
@@ -178,4 +178,28 @@ fn a_packet_without_a_way_is_dropped_and_counted() {
         port.send(&mut pool, &mut burst).expect("a device");
     }
     assert_eq!((port.counters().send_dropped, port.sent().len()), (3, 0));
+}
+
+#[test]
+fn what_waits_for_absent_hosts_is_bounded_and_given_up_though_nothing_is_read_or_sent() {
+    const FRAMES: usize = 4_096;
+    let (mut port, mut pool) = (port("net_ring_absent"), FramePool::new(FRAMES, 0));
+    let mut burst = Vec::new();
+    for n in 0..96 * 64_usize {
+        let to = Ipv4Addr::new(192, 0, 2, 100 + (n % 96) as u8);
+        burst.extend(pool.take_filled(&packet(protocol::ESP, A, to, &[0; 8]), 0));
+        port.send(&mut pool, &mut burst).expect("a device");
+        port.sent();
+    }
+    assert_eq!(FRAMES - pool.available(FrameSize::Small), FRAMES / 16);
+    let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while pool.available(FrameSize::Small) < FRAMES && std::time::Instant::now() < until {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        port.tick(&mut pool).expect("a device");
+        port.sent();
+    }
+    assert_eq!(pool.available(FrameSize::Small), FRAMES, "every frame comes home");
+    let count = |name| port.device_counters().iter().find(|it| it.0 == name).map(|it| it.1);
+    assert_eq!(count("arp_unanswered"), Some(FRAMES as u64 / 16));
+    assert_eq!(port.counters().send_dropped, 96 * 64, "each is counted once");
 }
