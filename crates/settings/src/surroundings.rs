@@ -46,6 +46,11 @@ pub trait Surroundings {
     fn has_user(&self, _name: &str) -> Option<bool> {
         None
     }
+
+    /// The settings by which the kernel forwards packets, as far as they are 1.
+    fn forwarding(&self) -> Vec<&'static str> {
+        Vec::new()
+    }
 }
 
 /// No machine at all: nothing is known of it, and no name resolves.

@@ -3,6 +3,7 @@
 pub(crate) mod ends;
 mod engine;
 mod file;
+mod forwarding;
 mod host;
 mod keys;
 mod overlap;

@@ -51,6 +51,14 @@ impl Surroundings for ThisMachine {
     fn has_user(&self, name: &str) -> Option<bool> {
         User::from_name(name).ok().map(|found| found.is_some())
     }
+
+    fn forwarding(&self) -> Vec<&'static str> {
+        let is_on = |setting: &&str| {
+            let path = format!("/proc/sys/{}", setting.replace('.', "/"));
+            std::fs::read_to_string(path).is_ok_and(|value| value.trim() != "0")
+        };
+        ["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"].into_iter().filter(is_on).collect()
+    }
 }
 
 /// The system's resolver alone, for a file that is read for another machine or by a gateway that runs:

@@ -10,6 +10,7 @@ use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surround
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
+use super::forwarding::kernel_forwards_nothing;
 use super::host::host_fits;
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
@@ -67,6 +68,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     let all_ports = ports.len() == file.port.len();
     if all_ports {
         ports_fit(c, &file.port, &ports);
+        kernel_forwards_nothing(c, &file.port, &ports);
     }
     prefixes_are_free(c, &file.port);
     let buses = buses(c, &file.bus);

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use convoy_packet::{CHUNK_BYTES, Frame, FramePool, ethernet};
 
-use crate::link::{Link, packet_len};
+use crate::link::{Link, TAG_BYTES, is_tag, packet_len};
 use crate::sys::XdpSocket;
 use crate::{Port, PortCounters, PortDescription, PortError, Prefix, Unsent};
 use open::Attachment;
@@ -144,10 +144,36 @@ impl Port for AfXdp {
     }
 }
 
-/// Takes the Ethernet header off, and what pads a short frame.
+/// Takes the Ethernet header off, with a tag of VLAN 0 if the frame came with that, and what pads a short
+/// frame.
 fn strip(frame: &mut Frame) -> Option<()> {
-    frame.trim_front(ethernet::HEADER_BYTES).ok()?;
+    let is_tagged = frame.get(ethernet::ETHERTYPE_AT..ethernet::HEADER_BYTES).is_some_and(is_tag);
+    let tag_bytes = if is_tagged { TAG_BYTES } else { 0 };
+    frame.trim_front(ethernet::HEADER_BYTES + tag_bytes).ok()?;
     let len = packet_len(frame)?;
     frame.truncate(len);
     Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_packet::{FramePool, IpHeader, MacAddress};
+
+    use super::*;
+
+    #[test]
+    fn a_tag_goes_with_the_ethernet_header() {
+        let mut packet = vec![7; 40];
+        IpHeader::new(17, [192, 0, 2, 2].into(), [192, 0, 2, 1].into()).write(&mut packet);
+        let mac = MacAddress([2, 0, 0, 0, 0, 1]);
+        let header = ethernet::header(mac, mac, ethernet::IPV4);
+        let mut pool = FramePool::new(1, 0);
+        for tag in [&[][..], &[0x81, 0, 0xa0, 0], &[0x88, 0xa8, 0, 0]] {
+            let bytes = [&header[..12], tag, &header[12..], &packet, &[0; 6]].concat();
+            let mut frame = pool.take_filled(&bytes, 0).expect("a frame");
+            assert_eq!(strip(&mut frame), Some(()));
+            assert_eq!(frame[..], packet);
+            pool.give_back(frame);
+        }
+    }
 }

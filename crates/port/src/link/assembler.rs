@@ -32,7 +32,17 @@ pub(super) enum Label {
     /// The next address of IPv6.
     Next(usize),
     Udp,
+    /// No tag names another interface.
+    Here,
+    /// Behind a tag, at a driver.
+    Tagged,
+    /// Behind a tag that the kernel took out, or that was skipped, comes another.
+    Inner,
+    InnerV4,
+    InnerV6,
     Take,
+    /// Nobody gets the frame.
+    Drop,
     Pass,
 }
 
@@ -114,6 +124,11 @@ impl Assembler {
             Size::Word => self.swap_order(R0, 32),
         }
         self.copy(R5, R0);
+    }
+
+    /// Keeps these bits of a register alone.
+    pub(super) fn mask(&mut self, register: u8, bits: u32) {
+        self.add(0x57, register, 0, 0, bits as i32);
     }
 
     /// Turns so many bits of the host's order into the network's, or the other way round.

@@ -25,7 +25,7 @@ use crate::{PortCounters, PortDescription, PortError, PortKind, Prefix};
 pub use host::{HostConfig, HostKind};
 pub(crate) use networks::Networks;
 use next_hops::{NextHops, Way};
-pub(crate) use program::{Hook, program};
+pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
 pub(crate) use settings::{LinkKeys, LinkSettings, traits};
 

@@ -29,8 +29,9 @@ pub(crate) enum Hook {
     Ingress,
 }
 
-/// `XDP_PASS`: the kernel gets the frame.
+/// `XDP_PASS`: the kernel gets the frame. `XDP_DROP`: nobody does.
 const XDP_PASS: i32 = 2;
+const XDP_DROP: i32 = 1;
 /// A filter's words: all of the frame, or nothing of it.
 const ALL: i32 = -1;
 const NOTHING: i32 = 0;
@@ -44,6 +45,7 @@ const XDP_QUEUE: i16 = 16;
 /// Where fields of `struct __sk_buff` stand.
 const SKB_PACKET_TYPE: i16 = 4;
 const SKB_VLAN_PRESENT: i16 = 20;
+const SKB_VLAN_TCI: i16 = 24;
 /// `PACKET_HOST`: to this host's own address on the link.
 const TO_THIS_HOST: u32 = 0;
 /// Numbers of the kernel's functions.
@@ -54,10 +56,24 @@ const IP: i16 = ethernet::HEADER_BYTES as i16;
 const ETHERTYPE: i16 = ethernet::ETHERTYPE_AT as i16;
 const V4_END: i32 = (ethernet::HEADER_BYTES + ipv4::HEADER_BYTES) as i32;
 const V6_END: i32 = (ethernet::HEADER_BYTES + ipv6::HEADER_BYTES) as i32;
+/// The ethertypes before a VLAN tag: 802.1Q and 802.1ad.
+const TAGS: [u16; 2] = [0x8100, 0x88a8];
+/// A tag's length, in bytes, with the ethertype before it.
+pub(crate) const TAG_BYTES: usize = 4;
+const BEHIND_TAG: i16 = TAG_BYTES as i16;
+/// A tag's two bytes, behind its ethertype, and the number of the VLAN in them. A frame of VLAN 0 has a
+/// priority alone (IEEE 802.1Q section 9.6): to the kernel it is as one without a tag.
+const TAG: i16 = ETHERTYPE + 2;
+const VLAN: u16 = 0x0fff;
 /// More fragments, and the offset, of an IPv4 header's sixteen bits.
 const FRAGMENT_BITS: u16 = 0x3fff;
 /// A UDP header and the SPI behind it, in bytes; a keep-alive is shorter.
 const ESP_IN_UDP: i32 = 12;
+
+/// Whether an ethertype is that of a VLAN tag.
+pub(crate) fn is_tag(ethertype: &[u8]) -> bool {
+    TAGS.iter().any(|tag| tag.to_be_bytes() == ethertype)
+}
 
 /// Sixteen bits of a frame as a load finds them.
 fn half(value: u16) -> u32 {
@@ -93,11 +109,34 @@ impl Hook {
             Self::Socket | Self::Ingress => {
                 asm.load(Size::Word, R5, CONTEXT, SKB_PACKET_TYPE);
                 asm.unless_equal(R5, TO_THIS_HOST, Label::Pass);
-                // A tag is taken out of the frame, and names another interface.
+                // The kernel has taken the first tag out of the frame. Its VLAN is another interface,
+                // unless that is 0.
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_PRESENT);
+                asm.if_equal(R5, 0, Label::Here);
+                asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_TCI);
+                asm.mask(R5, VLAN.into());
                 asm.unless_equal(R5, 0, Label::Pass);
+                asm.here(Label::Here);
             }
         }
+    }
+
+    /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that all behind it is read
+    /// as if there were none. What has a tag in the frame besides is the kernel's.
+    fn skip_tag(self, asm: &mut Assembler, inner: Label) {
+        if !matches!(self, Self::Xdp { .. }) {
+            return if_tagged(asm, inner);
+        }
+        if_tagged(asm, Label::Tagged);
+        asm.goto(Label::Pass);
+        asm.here(Label::Tagged);
+        asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
+        unless_vlan_0(asm);
+        asm.advance(DATA, BEHIND_TAG.into());
+        asm.field(Size::Half, ETHERTYPE);
+        asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
+        asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
+        if_tagged(asm, inner);
     }
 
     const fn reads(self) -> Reads {
@@ -113,6 +152,15 @@ impl Hook {
             Self::Xdp { .. } => XDP_PASS,
             Self::Socket => NOTHING,
             Self::Ingress => TCX_NEXT,
+        }
+    }
+
+    /// The verdict of a frame that nobody gets. At a socket others decide that.
+    const fn dropped(self) -> Option<i32> {
+        match self {
+            Self::Xdp { .. } => Some(XDP_DROP),
+            Self::Socket => None,
+            Self::Ingress => Some(TCX_DROP),
         }
     }
 
@@ -148,6 +196,9 @@ fn classify(
     asm.field(Size::Half, ETHERTYPE);
     asm.if_equal(R5, half(ethernet::IPV4), Label::V4);
     asm.if_equal(R5, half(ethernet::IPV6), Label::V6);
+    // What the kernel would forward unencrypted is dropped, where the gateway does not read it.
+    let dropped = hook.dropped().filter(|_| matches!(takes, LinkTakes::Plaintext { .. }));
+    hook.skip_tag(&mut asm, if dropped.is_some() { Label::Inner } else { Label::Pass });
     asm.goto(Label::Pass);
     match takes {
         LinkTakes::Protected { addresses, udp_port, .. } => {
@@ -158,7 +209,19 @@ fn classify(
             addressed(&mut asm, &[to.ip()], Wants::Udp);
             datagrams(&mut asm, to.port());
         }
-        LinkTakes::Plaintext { .. } => plaintext(&mut asm, networks.numbers()),
+        LinkTakes::Plaintext { .. } => {
+            asm.here(Label::V4);
+            look_up_v4(&mut asm, networks, IP, Label::Take);
+            asm.here(Label::V6);
+            asm.need(DATA, V6_END);
+            look_up_v6(&mut asm, networks, IP, Label::Take);
+        }
+    }
+    if let Some(verdict) = dropped {
+        two_tags(&mut asm, networks);
+        asm.here(Label::Drop);
+        asm.set(R0, verdict);
+        asm.add(0x95, 0, 0, 0, 0);
     }
     asm.here(Label::Pass);
     asm.set(R0, hook.pass());
@@ -278,31 +341,65 @@ fn addressed_v6(asm: &mut Assembler, addresses: &[IpAddr], wants: Wants) {
     asm.goto(Label::Pass);
 }
 
-fn plaintext(asm: &mut Assembler, [v4, v6]: [i32; 2]) {
-    /// A key is the length of the prefix and the address.
-    const V4_KEY: i16 = -8;
-    const V6_KEY: i16 = -20;
-    let look_up = |asm: &mut Assembler, map: i32, key: i16, bits: i32| {
-        asm.set(R5, bits);
-        asm.store(R5, key);
-        asm.map(R1, map);
-        asm.copy(R2, STACK);
-        asm.advance(R2, key.into());
-        asm.call(LOOK_UP);
-        asm.jump(0x55, R0, 0, 0, Label::Take);
-        asm.goto(Label::Pass);
-    };
-    asm.here(Label::V4);
-    asm.field(Size::Word, IP + 16);
-    asm.store(R5, V4_KEY + 4);
-    look_up(asm, v4, V4_KEY, 32);
-    asm.here(Label::V6);
-    asm.need(DATA, V6_END);
-    for word in 0..4 {
-        asm.field(Size::Word, IP + 24 + 4 * word);
-        asm.store(R5, V6_KEY + 4 + 4 * word);
+/// Jumps if the ethertype in register 5 is that of a tag.
+fn if_tagged(asm: &mut Assembler, to: Label) {
+    for ethertype in TAGS {
+        asm.if_equal(R5, half(ethertype), to);
     }
-    look_up(asm, v6, V6_KEY, 128);
+}
+
+/// Passes a frame whose first tag is of another VLAN than 0.
+fn unless_vlan_0(asm: &mut Assembler) {
+    asm.field(Size::Half, TAG);
+    asm.mask(R5, half(VLAN));
+    asm.unless_equal(R5, 0, Label::Pass);
+}
+
+/// Drops what has a second tag of VLAN 0 and goes to the networks, or has a third tag: the kernel takes
+/// out as many tags as there are, and would forward it.
+fn two_tags(asm: &mut Assembler, networks: &Networks) {
+    asm.here(Label::Inner);
+    asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
+    unless_vlan_0(asm);
+    asm.field(Size::Half, ETHERTYPE + BEHIND_TAG);
+    asm.if_equal(R5, half(ethernet::IPV4), Label::InnerV4);
+    asm.if_equal(R5, half(ethernet::IPV6), Label::InnerV6);
+    if_tagged(asm, Label::Drop);
+    asm.goto(Label::Pass);
+    asm.here(Label::InnerV4);
+    look_up_v4(asm, networks, IP + BEHIND_TAG, Label::Drop);
+    asm.here(Label::InnerV6);
+    asm.need(DATA, V6_END + i32::from(BEHIND_TAG));
+    look_up_v6(asm, networks, IP + BEHIND_TAG, Label::Drop);
+}
+
+/// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the length of
+/// the prefix and the address.
+fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
+    const KEY: i16 = -8;
+    asm.field(Size::Word, ip + 16);
+    asm.store(R5, KEY + 4);
+    look_up(asm, networks.numbers()[0], (KEY, 32), found);
+}
+
+fn look_up_v6(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
+    const KEY: i16 = -20;
+    for word in 0..4 {
+        asm.field(Size::Word, ip + 24 + 4 * word);
+        asm.store(R5, KEY + 4 + 4 * word);
+    }
+    look_up(asm, networks.numbers()[1], (KEY, 128), found);
+}
+
+fn look_up(asm: &mut Assembler, map: i32, (key, bits): (i16, i32), found: Label) {
+    asm.set(R5, bits);
+    asm.store(R5, key);
+    asm.map(R1, map);
+    asm.copy(R2, STACK);
+    asm.advance(R2, key.into());
+    asm.call(LOOK_UP);
+    asm.jump(0x55, R0, 0, 0, found);
+    asm.goto(Label::Pass);
 }
 
 #[cfg(test)]

@@ -242,3 +242,56 @@ fn a_port_of_either_family_alone_loads_and_takes_its_own() {
         assert!(!is_taken(&program, &frame(HOST, header(ESP, other), &[1; 40])));
     }
 }
+
+/// With tags of these VLANs, the outer one first, behind 802.1Q's and 802.1ad's ethertypes by turns.
+fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
+    for (at, vlan) in vlans.iter().enumerate().rev() {
+        let tag = [TAGS[(at + 1) % 2].to_be_bytes(), (0xa000 | vlan).to_be_bytes()].concat();
+        frame.splice(12..12, tag);
+    }
+    frame
+}
+
+/// The verdicts at the driver, where all tags are in the frame, and at ingress, where the kernel has taken
+/// the first one out of it.
+fn verdicts(programs: &Programs, frame: &[u8], vlans: &[u16]) -> (i32, i32) {
+    let verdict = |program: &Program, vlans| {
+        program.test(&tagged(frame.to_vec(), vlans)).expect("a test run needs root") as i32
+    };
+    (verdict(&programs.xdp, vlans), verdict(&programs.ingress, &vlans[1..]))
+}
+
+#[test]
+fn frames_of_vlan_0_are_as_those_without_a_tag_and_other_vlans_are_the_kernels() {
+    let prefix = |address: &str, bits| Prefix { address: address.parse().expect("an address"), bits };
+    let takes = LinkTakes::Plaintext { networks: vec![prefix("10.2.0.0", 24), prefix("fd00:2::", 64)] };
+    let programs = load(&takes, &Networks::of(&takes).expect("maps need root"));
+    for (address, is_protected) in
+        [("10.2.0.1", true), ("10.3.0.1", false), ("fd00:2::1", true), ("fd00:3::1", false)]
+    {
+        let frame = frame(HOST, header(UDP, address.parse().expect("an address")), &[7; 40]);
+        let of = |vlans: &[u16]| verdicts(&programs, &frame, vlans);
+        let passed = (XDP_PASS, TCX_NEXT);
+        let dropped = (XDP_DROP, TCX_DROP);
+        assert_eq!(of(&[0]), if is_protected { (TAKEN, TCX_DROP) } else { passed }, "{address}");
+        assert_eq!(of(&[0, 0]), if is_protected { dropped } else { passed }, "{address} behind two tags");
+        assert_eq!(of(&[0, 0, 0]), dropped, "the kernel takes them all out");
+        assert_eq!(of(&[0, 7]), passed, "another interface's");
+        assert_eq!(of(&[7]).0, XDP_PASS, "another interface's");
+        assert_eq!(of(&[7, 0]).0, XDP_PASS, "another interface's");
+    }
+}
+
+#[test]
+fn esp_in_frames_of_vlan_0_is_taken() {
+    let addresses = [OURS_V4.into(), OURS_V6.into()];
+    let programs = load_protected(&addresses);
+    for address in addresses {
+        let esp = frame(HOST, header(ESP, address), &[1; 40]);
+        let in_udp = frame(HOST, header(UDP, address), &datagram(4500, &[0, 0, 0x10, 1, 0, 0, 0, 1]));
+        for frame in [esp, in_udp] {
+            assert_eq!(verdicts(&programs, &frame, &[0]), (TAKEN, TCX_DROP));
+            assert_eq!(verdicts(&programs, &frame, &[0, 0]), (XDP_PASS, TCX_NEXT), "the kernel's");
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether the kernel forwards what a gateway at its interfaces is to encrypt.
+
+use convoy_port::{PortConfig, PortEntry, PortKind};
+use convoy_settings::Checker;
+use toml::Spanned;
+
+/// Warns of a kernel that forwards packets beside an inside port that takes them from its interface. The
+/// kernel has routes to the same networks: what the port does not take leaves unencrypted, as does all
+/// while the gateway is stopped.
+pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
+    let is_beside =
+        |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);
+    for (entry, _) in file.iter().zip(ports).filter(|(_, port)| is_beside(port)) {
+        let settings = c.surroundings().forwarding();
+        if !settings.is_empty() {
+            let what = format!(
+                "{} = 1: the kernel forwards packets to the tunnels' networks unencrypted whenever this port does \
+                 not take them, for example while the gateway is stopped; set it to 0, as the gateway forwards \
+                 packets itself",
+                settings.join(" = 1 and ")
+            );
+            c.warn(&entry.word.as_ref().map_or_else(|| entry.span(), Spanned::span), "port.kind", what);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::net::IpAddr;
+
+    use crate::config::{Config, Surroundings};
+
+    struct Router(Vec<&'static str>);
+
+    impl Surroundings for Router {
+        fn resolve(&self, _: &str) -> io::Result<Vec<IpAddr>> {
+            Err(io::Error::other("not asked for"))
+        }
+
+        fn forwarding(&self) -> Vec<&'static str> {
+            self.0.clone()
+        }
+    }
+
+    fn port(name: &str, kind: &str) -> String {
+        format!("[[port]]\nname = \"{name}\"\nkind = \"{kind}\"\n")
+    }
+
+    fn warnings(inside: &str, router: Router) -> Vec<String> {
+        let outside = format!("{}address = [\"192.0.2.1\"]\n", port("outside", "udp"));
+        let text = format!("{inside}{outside}");
+        let config = Config::parse_at("a.toml", &text, &router).expect("good but for warnings");
+        config.warnings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn a_kernel_that_forwards_beside_a_port_at_its_interface_is_warned_of() {
+        for kind in ["af_packet", "af_xdp"] {
+            let inside = format!("{}interface = \"lan0\"\naddress = [\"10.1.0.1\"]\n", port("inside", kind));
+            let both = vec!["net.ipv4.ip_forward", "net.ipv6.conf.all.forwarding"];
+            let [told] = &warnings(&inside, Router(both))[..] else { panic!("one warning") };
+            let what = "warning: port.kind: net.ipv4.ip_forward = 1 and net.ipv6.conf.all.forwarding = 1: the kernel";
+            assert!(told.contains(what), "{told}");
+            assert_eq!(warnings(&inside, Router(vec!["net.ipv6.conf.all.forwarding"])).len(), 1);
+            assert!(warnings(&inside, Router(Vec::new())).is_empty());
+        }
+        let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
+        assert!(warnings(&tun, Router(vec!["net.ipv4.ip_forward"])).is_empty(), "it is routed into");
+    }
+}
