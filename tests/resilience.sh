@@ -84,23 +84,30 @@ junk() { # tunnel rate seconds: with its SPI, from the peer's own address and po
   ip netns exec "$b" python3 "$here/junk.py" 192.0.2.2 192.0.2.1 $((0x1001 + 16 * $1)) "$2" "$3" >"$work/junk"
 }
 
-flood() { # Junk with the SPI of a tunnel of one worker, received by the other, whose own tunnel is used.
+# Junk with the SPI of a tunnel of one worker, while the other's tunnel is used: received by the worker that is used, and by the one that is flooded.
+flood() {
   begin 2>"$work/flood.log"
   # The kernel gives all packets from the peer to one worker's queue, by a hash with a secret.
   junk 1 500 1
   sleep 0.5
-  local used=1 flooded=0 flood
-  [ "$(stat_of handed_over)" -lt 300 ] || { used=0; flooded=1; }
-  junk $flooded 8000 9 & flood=$!
-  sleep 1
-  ip netns exec "$a" ping -q -i 0.2 -c 30 -W 5 "10.2.$used.1" >"$work/ping.log" 2>&1 || true
-  wait "$flood" || fail "junk: $(cat "$work/junk")"
-  local answered full; answered=$(grep -o '[0-9]* received' "$work/ping.log") full=$(stat_of handoff_full)
-  [ "$answered" = "30 received" ] || fail "a flood of tunnel $flooded: of 30 pings in tunnel $used, worker $used's, $answered"
-  [ "$full" -gt 1000 ] || fail "only $full packets found the ring to the flooded worker full"
+  local receiver=1 tunnel
+  [ "$(stat_of handed_over)" -lt 300 ] || receiver=0
+  for tunnel in $((1 - receiver)) $receiver; do flood_of $tunnel $((1 - tunnel)) $receiver; done
   ends_well flood
-  passed flood "$(cat "$work/junk") for tunnel $flooded, $full dropped on the way to its worker: 30 of 30 pings in tunnel $used"
 }
+flood_of() { # tunnel used_tunnel receiver
+  local flood answered before dropped
+  before=$(shed)
+  junk "$1" 8000 9 & flood=$!
+  sleep 1
+  ip netns exec "$a" ping -q -i 0.2 -c 30 -W 5 "10.2.$2.1" >"$work/ping.log" 2>&1 || true
+  wait "$flood" || fail "junk: $(cat "$work/junk")"
+  answered=$(grep -o '[0-9]* received' "$work/ping.log") dropped=$(($(shed) - before))
+  [ "$answered" = "30 received" ] || fail "a flood of tunnel $1, which worker $3 receives: of 30 pings in tunnel $2, $answered"
+  [ "$dropped" -gt 1000 ] || fail "only $dropped packets of the flood were dropped for want of room"
+  passed flood "$(cat "$work/junk") for tunnel $1, received by worker $3, $dropped dropped for want of room: 30 of 30 pings in tunnel $2"
+}
+shed() { echo $(($(stat_of handoff_full) + $(stat_of overloaded))); }
 
 # A disk of 64 KiB with the control socket, the calibration cache and the log on it; full before the start, or afterwards.
 disk() {

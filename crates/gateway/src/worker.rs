@@ -105,6 +105,7 @@ impl Worker {
     /// Engines that can do so wake it as the other workers do.
     pub fn among(mut self, handoff: Handoff) -> Self {
         self.pipeline.stage_mut().wake_by(&handoff.waker().into());
+        self.pipeline.shed_excess();
         if let Err(error) = self.watch.add_waker(handoff.fd()) {
             tracing::warn!("a worker hears of the others only now and then: {error}");
         }
@@ -226,6 +227,8 @@ impl Worker {
     /// they will leave by, and in the pool, where engines that may vanish need a copy of each. Each side
     /// looks at the other's ports alone, so that two gateways with a full link between them cannot both
     /// stop reading it. Other workers are not looked at: one that is overloaded would stop this one too.
+    /// One of several whose own window stays full reads on, since the kernel puts packets of other
+    /// workers' tunnels into its queues.
     fn may_read(&mut self, side: Side) -> bool {
         let ways_out = match side {
             Side::Inside => &self.leaving[1],
@@ -235,16 +238,15 @@ impl Worker {
         let pool = self.pipeline.pool_mut();
         let reserve = pool.total(FrameSize::Small) / 4;
         let has_frames = pool.has_more_than(FrameSize::Small, reserve);
-        !blocked && has_frames && self.pipeline.has_room()
+        !blocked && has_frames && self.pipeline.may_read()
     }
 
     /// Takes in what other workers received of our SAs.
     fn take_handed(&mut self) -> bool {
-        let Some(handoff) = self.handoff.as_mut().filter(|_| self.pipeline.has_room()) else {
-            return false;
-        };
+        let Some(handoff) = &mut self.handoff else { return false };
+        let most = self.pipeline.room_for_handed(BURST);
         let [outbound, inbound] = &mut self.handed;
-        let taken = handoff.take(BURST, outbound, inbound);
+        let taken = handoff.take(most, outbound, inbound);
         self.arrived += taken as u64;
         if !outbound.is_empty() {
             self.pipeline.outbound(outbound);

@@ -68,6 +68,8 @@ drop_reasons! {
     NoRoom = "no_room",
     /// The worker that its SA belongs to is overloaded: as many packets as may wait for it do.
     HandoffFull = "handoff_full",
+    /// The engines of its worker are behind, which reads on for the sake of other workers' packets.
+    Overloaded = "overloaded",
 
     // Inbound, before the crypto job.
     /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short (`XfrmInHdrError`).

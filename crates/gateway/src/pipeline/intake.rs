@@ -1,11 +1,11 @@
 //! How packets that were classified get to the engines: as a train, by the window, or behind those that wait for room.
 
 use convoy_engine::{RunTemplate, lay_out};
-use convoy_ipsec::{CryptoStatus, Direction, Ipsec, Prepared};
+use convoy_ipsec::{CryptoStatus, Direction, DropReason, Ipsec, Prepared};
 use convoy_scheduler::Input;
 use rand::RngCore;
 
-use super::Pipeline;
+use super::{MOST_WAITING, Pipeline};
 
 /// A burst that is so long shows that more is at hand.
 const FULL_BURST: usize = 32;
@@ -25,7 +25,9 @@ impl Pipeline {
     /// Settles whether the next burst is left raw. To lay it out later takes the core longer, and is for nothing where it does the burst itself, so it is
     /// done only while bursts of this direction are given to an engine elsewhere.
     pub(super) fn begin_burst(&mut self, direction: Direction) {
-        self.is_raw = self.takes_raw && self.stage.trains.go_elsewhere(direction);
+        // What may be dropped for want of room is to spend no sequence number.
+        let may_shed = self.sheds && !self.waiting.is_empty();
+        self.is_raw = may_shed || self.takes_raw && self.stage.trains.go_elsewhere(direction);
         self.ipsec.set_raw(self.is_raw);
         self.templates.clear();
     }
@@ -37,6 +39,14 @@ impl Pipeline {
             Direction::Seal => &mut self.outbound.protect,
             Direction::Open => &mut self.inbound.open,
         };
+        if self.sheds && !self.waiting.is_empty() {
+            let room = MOST_WAITING.saturating_sub(self.waiting.len()).min(prepared.len());
+            let excess = prepared.drain(room..).map(|packet| {
+                let status = CryptoStatus::Refused(DropReason::Overloaded);
+                Prepared { status, ..packet }
+            });
+            self.released.of(direction).extend(excess);
+        }
         if self.is_raw {
             begin(&mut self.ipsec, now_ns, prepared, &mut self.templates);
             let is_refused = |packet: &Prepared| matches!(packet.status, CryptoStatus::Refused(_));

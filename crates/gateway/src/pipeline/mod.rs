@@ -37,6 +37,13 @@ use rounds::BusyRounds;
 
 use crate::clock::Environment;
 
+/// Packets that wait for room in the window while ports are read all the same. The pool has 512 frames
+/// for long packets.
+const MOST_WAITING: usize = 256;
+/// How long packets must have waited without a break before ports are read all the same, in ns: a burst
+/// is better off in the port's queue, which holds more.
+const BEHIND_NS: u64 = 10_000_000;
+
 /// Packets that are ready to leave a pipeline, by where they go.
 #[derive(Debug, Default)]
 pub struct Departures {
@@ -74,8 +81,13 @@ pub struct Pipeline {
     rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
-    /// Prepared, but the window has no room: nothing is read until they are in.
+    /// Prepared, but the window has no room: nothing is read until they are in, or until that has
+    /// taken too long and [`sheds`](Self::shed_excess) says that reading goes on.
     waiting: VecDeque<Prepared>,
+    /// Since when there have been such packets without a break, in ns.
+    behind_since_ns: Option<u64>,
+    /// Whether the packets are dropped for which there is no room when reading goes on.
+    sheds: bool,
     /// Without an SA so far.
     acquiring: AcquireQueue,
     given_up: Vec<WithoutSa>,
@@ -114,6 +126,8 @@ impl Pipeline {
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
             waiting: VecDeque::new(),
+            behind_since_ns: None,
+            sheds: false,
             acquiring: AcquireQueue::default(),
             given_up: Vec::new(),
             retiring: Vec::new(),
@@ -185,9 +199,38 @@ impl Pipeline {
         self.round_ns.unwrap_or_else(|| self.clock.now_ns())
     }
 
-    /// Whether more input may be read.
+    /// Whether there is room for all that is read.
     pub fn has_room(&self) -> bool {
         self.waiting.is_empty()
+    }
+
+    /// From now on reading goes on although there is no room, once that has lasted for too long:
+    /// packets that belong to other workers are handed over, and what is too much of the own is
+    /// dropped. For one of several workers, since a port may hold packets of any of them.
+    pub fn shed_excess(&mut self) {
+        self.sheds = true;
+    }
+
+    /// Whether ports may be read.
+    pub fn may_read(&self) -> bool {
+        self.has_room() || self.is_shedding()
+    }
+
+    /// How many packets of `most` may be taken that other workers have handed over. While there is
+    /// not room for all, they get half of what there is, and those from the ports the rest.
+    pub fn room_for_handed(&self, most: usize) -> usize {
+        let half = || MOST_WAITING.saturating_sub(self.waiting.len()).div_ceil(2).min(most);
+        match (self.has_room(), self.is_shedding()) {
+            (true, _) => most,
+            (false, true) => half(),
+            (false, false) => 0,
+        }
+    }
+
+    fn is_shedding(&self) -> bool {
+        let now_ns = self.now_ns();
+        let is_long = |since_ns: u64| now_ns.saturating_sub(since_ns) >= BEHIND_NS;
+        self.sheds && self.behind_since_ns.is_some_and(is_long)
     }
 
     /// Whether no packet is inside.
@@ -261,11 +304,14 @@ impl Pipeline {
         if self.retiring.is_empty() && !self.stage.has_retired() {
             return;
         }
-        if self.waiting.is_empty() {
-            for sa in self.retiring.drain(..) {
-                self.stage.retire(sa);
+        let (waiting, stage) = (&self.waiting, &mut self.stage);
+        self.retiring.retain(|sa| {
+            let is_waited_for = waiting.iter().any(|packet| packet.sa == *sa);
+            if !is_waited_for {
+                stage.retire(*sa);
             }
-        }
+            is_waited_for
+        });
         for sa in self.stage.take_retired() {
             self.departed.extend(self.ipsec.sa(sa));
             self.ipsec.remove(sa);
@@ -364,6 +410,8 @@ impl Pipeline {
                 break;
             }
         }
+        self.behind_since_ns =
+            if self.waiting.is_empty() { None } else { self.behind_since_ns.or(Some(self.now_ns())) };
         // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
         if gathered.is_some() && self.stage.engines().oldest_gathered() == gathered {
             self.stage.begin_gathered(&mut self.pool, &mut self.released);

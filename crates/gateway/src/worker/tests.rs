@@ -1,3 +1,5 @@
+mod flooded;
+
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd};
