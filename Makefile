@@ -105,10 +105,11 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-quick
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
+	@scripts/install.sh charon-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mode-linux (root; in `make test`, too)
-	@scripts/install.sh test
+	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
 lint: install-test ## format, lints with warnings as errors, documentation, licences, oldest Rust

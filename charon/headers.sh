@@ -4,7 +4,7 @@
 # usage: headers.sh FOLDER [VERSION]
 set -euo pipefail
 folder=$1
-version=${2:-$(dpkg-query -W -f '${source:Upstream-Version}' strongswan-charon 2>/dev/null || true)}
+version=${2:-$(dpkg-query -W -f '${source:Upstream-Version}' strongswan-libcharon 2>/dev/null || true)}
 if [ -z "$version" ]; then
   echo "strongSwan's charon is not installed as a Debian package; scripts/install.sh charon does that," >&2
   echo "or say which headers to take: make charon STRONGSWAN=/path/to/strongswan-5.9.x" >&2

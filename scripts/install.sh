@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|fuzz ...
+# usage: install.sh build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|charon-test|fuzz ...
 set -euo pipefail
 
 # What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
@@ -13,7 +13,8 @@ declare -A needs=(
     nft:nftables openssl:openssl certutil:libnss3-tools
     ffmpeg:ffmpeg gst-launch-1.0:gstreamer1.0-tools /usr/share/doc/gstreamer1.0-plugins-base:gstreamer1.0-plugins-base /usr/share/doc/gstreamer1.0-plugins-good:gstreamer1.0-plugins-good"
   [hdtv]="ip:iproute2 python3:python3 perf:linux-perf iperf3:iperf3 taskset:util-linux"
-  [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
+  [charon]="cc:gcc /usr/include/stdio.h:libc6-dev make:make bzip2:bzip2 /usr/lib/ipsec/libcharon.so.0:strongswan-libcharon"
+  [charon-test]="/usr/lib/ipsec/charon:strongswan-charon swanctl:strongswan-swanctl
     /usr/lib/ipsec/plugins/libstrongswan-openssl.so:libstrongswan-standard-plugins
     /usr/lib/ipsec/plugins/libstrongswan-ctr.so:libstrongswan-extra-plugins
     /usr/lib/ipsec/plugins/libstrongswan-kernel-libipsec.so:libcharon-extra-plugins"
@@ -34,6 +35,7 @@ declare -A wants=(
   [test]=""
   [hdtv]=""
   [charon]=""
+  [charon-test]=""
   [secgw]="/usr/include/intel-ipsec-mb.h:libipsec-mb-dev"
   [peers]=""
   [xdp]=""
@@ -58,6 +60,9 @@ apt_install() {
     run_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
+# strongswan-charon brings strongswan-starter, whose service is a second charon beside the one that convoy is set up with.
+unit() { systemctl cat strongswan-starter.service >/dev/null 2>&1; }
+had_starter=yes; unit || had_starter=no
 if [ ${#needed[@]} -gt 0 ]; then
   echo "installing: ${needed[*]}"
   if ! command -v apt-get >/dev/null || ! apt_install "${needed[@]}"; then
@@ -65,6 +70,9 @@ if [ ${#needed[@]} -gt 0 ]; then
     echo "(named as on Debian; install their counterparts and run this again)" >&2
     exit 1
   fi
+fi
+if [ "$had_starter" = no ] && unit; then
+  run_as_root systemctl disable -q --now strongswan-starter.service || true
 fi
 if [ ${#wanted[@]} -gt 0 ]; then
   echo "installing: ${wanted[*]}"

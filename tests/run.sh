@@ -42,6 +42,7 @@ run "two gateways whose cryptography is the card, inline and lookaside: ping, HT
 run "the Linux kernel as the peer: every proposal, mode, family and encapsulation" tests/kernel.sh "$convoy"
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
   tests/charon/stock.sh "$convoy" "$plugin"
+run "make charon installs no IKE daemon" tests/packages.sh
 run "strongSwan as docs/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
 run "the systemd units as docs/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
   tests/systemd.sh "$convoy" "$plugin"
