@@ -59,6 +59,7 @@ alone "ten times the packets that two gateways carry: goodput, memory, pings aft
 alone "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 alone "convoy bench throughput between namespaces: two gateways, every kind of end through a router of a known rate, and no way" tests/tester.sh "$convoy"
+alone "scrapers at a gateway of ten thousand tunnels: pings and memory" tests/scrapes.sh "$convoy"
 run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "$convoy"
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"

@@ -3,7 +3,7 @@
 //! Only root and the user who started the gateway are heard. A request has a size limit and a time limit, so that no client can
 //! hold the gateway up; workers are asked by a channel and never locked.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -26,6 +26,8 @@ const BACKLOG: i32 = 16;
 /// How long a client may take over its request, and the gateway over its answer.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
+/// How long a snapshot may take, which workers make in steps between their packets.
+const SNAPSHOT_TIMEOUT: Duration = Duration::from_secs(4);
 /// How long a reload may take: a new tunnel's algorithm may have to be measured on all engines.
 const RELOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -47,7 +49,8 @@ impl Ask {
     /// How long a client waits for the answer.
     fn timeout(self) -> Duration {
         match self {
-            Self::Snapshot | Self::Ping | Self::Stop => TIMEOUT * 2,
+            Self::Ping | Self::Stop => TIMEOUT * 2,
+            Self::Snapshot => SNAPSHOT_TIMEOUT + TIMEOUT,
             Self::Reload => RELOAD_TIMEOUT + TIMEOUT,
         }
     }
@@ -139,9 +142,11 @@ fn serve(client: UnixStream, load: &Load, orders: &Sender<Order>) -> io::Result<
         Err(reason) => Answer::Refused(reason),
         Ok(request) => answer(request.ask, load, orders),
     };
-    let mut text = serde_json::to_vec(&answer)?;
-    text.push(b'\n');
-    (&client).write_all(&text)
+    // A snapshot of many SAs is long: it is not kept as a text besides.
+    let mut out = BufWriter::with_capacity(64 << 10, &client);
+    serde_json::to_writer(&mut out, &answer)?;
+    out.write_all(b"\n")?;
+    out.flush()
 }
 
 /// Reads up to the line's end, [`REQUEST_BYTES`] or [`TIMEOUT`], however slowly the client writes.
@@ -187,7 +192,7 @@ fn answer(ask: Ask, load: &Load, orders: &Sender<Order>) -> Answer {
             if let Err(error) = orders.send(show) {
                 return gone(error.to_string());
             }
-            match snapshot.recv_timeout(TIMEOUT) {
+            match snapshot.recv_timeout(SNAPSHOT_TIMEOUT) {
                 Ok(snapshot) => Answer::Snapshot(Box::new(snapshot)),
                 Err(_) => Answer::Refused("the worker did not answer in time".to_owned()),
             }

@@ -4,6 +4,7 @@
 //! is lost when an SA goes, and no total ever falls, whatever becomes of SAs, their numbers and their tunnels' names.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
@@ -62,6 +63,11 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
+    /// One with room for the counters of so many SAs: it need not grow, and copy all, between two bursts.
+    pub(crate) fn for_sas(sas: usize) -> Self {
+        Self { accounts: HashMap::with_capacity(sas), totals: BTreeMap::new() }
+    }
+
     /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only remembered: charon tells names
     /// shortly after SAs.
     pub(crate) fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
@@ -121,6 +127,12 @@ impl Ledger {
         let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
         drops.extend(of_none.map(|(reason, count)| (none.clone(), reason, count)));
         drops
+    }
+
+    /// The totals, outbound and inbound, of the tunnels whose names come behind another's.
+    pub(crate) fn totals_behind(&self, name: Bound<&str>) -> impl Iterator<Item = (&str, &[Tally; 2])> {
+        let range = self.totals.range::<str, _>((name, Bound::Unbounded));
+        range.map(|(tunnel, ways)| (tunnel.as_str(), ways))
     }
 
     /// All totals, by the tunnel's name and direction.

@@ -35,6 +35,7 @@ mod simulation;
 pub mod snapshot;
 pub mod state;
 pub mod supervise;
+mod survey;
 pub mod unblock;
 mod watch;
 pub mod worker;

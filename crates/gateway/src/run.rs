@@ -5,7 +5,7 @@ mod reload;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
@@ -24,7 +24,7 @@ use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
-use crate::snapshot::{MemoryRow, Snapshot};
+use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
@@ -235,14 +235,12 @@ impl Gateway {
 
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
-        let answers = self.handles.ask(|thread| thread.snapshot());
-        let silent = (0..).zip(&answers).filter(|(_, answer)| answer.is_none());
-        let silent_workers = silent.map(|(worker, _)| worker).collect();
+        let taken = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut snapshot = Snapshot {
-            silent_workers,
+            taken_s: taken.map_or(0.0, |since| since.as_secs_f64()),
             charon: self.charon.as_ref().map(Charon::row),
             memory: Some(MemoryRow::now()),
-            ..Snapshot::merge(answers.into_iter().flatten().collect())
+            ..snapshot::gather(&self.handles)
         };
         let is_routed = |name: &str| {
             self.config

@@ -1,7 +1,9 @@
 //! What `convoy show` and the metrics tell of a running gateway: plain structs, nothing secret.
 //!
-//! Each worker makes one of its own (`of_worker.rs`); `merge.rs` makes one gateway's of all.
+//! Each worker tells its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` puts them together, and
+//! `merge.rs` makes one gateway's of all workers'.
 
+mod gather;
 mod merge;
 mod of_worker;
 mod rows;
@@ -10,7 +12,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-pub(crate) use of_worker::TunnelName;
+pub(crate) use gather::gather;
 pub use rows::{
     Buckets, CharonRow, EngineRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
@@ -18,7 +20,7 @@ pub use rows::{
 /// Dropped packets by reason, without the reasons that were not met.
 pub type Drops = BTreeMap<String, u64>;
 
-/// A gateway at one moment.
+/// A gateway at about one moment: workers look at their SAs in steps, between the packets.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// Its version.
@@ -27,6 +29,9 @@ pub struct Snapshot {
     pub started_s: f64,
     /// Seconds since it started.
     pub uptime_s: f64,
+    /// When the snapshot was taken, in seconds since 1970.
+    #[serde(default)]
+    pub taken_s: f64,
     /// What each tunnel has done since then, over all SAs that it has had, outbound and inbound.
     pub tunnels: Vec<TunnelRow>,
     /// SAs.

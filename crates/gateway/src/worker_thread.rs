@@ -1,5 +1,6 @@
 //! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops with nothing lost.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -8,7 +9,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
-use convoy_ipsec::{Expiry, LifetimeEvent, Policy, SaConfig, SaEnds, SaNumber, SaView, TunnelId};
+use convoy_ipsec::{
+    DropCounters, Expiry, Ipsec, LifetimeEvent, Policy, SaConfig, SaCursor, SaEnds, SaNumber, SaView,
+    TunnelId,
+};
 use convoy_port::{PortError, Prefix};
 
 use crate::assemble::{self, Installed};
@@ -17,8 +21,9 @@ use crate::costs::{CostModels, MeasuredCost};
 use crate::drop_watch::{Climb, DropWatch};
 use crate::ledger::{Ledger, Tally};
 use crate::pipeline::{EngineEvent, InstallError};
-use crate::snapshot::{Snapshot, TunnelName};
+use crate::snapshot::Snapshot;
 use crate::state::{self, Beginnings, Report, Reporter};
+use crate::survey::{STEP, SaNote, Survey, Surveyed};
 use crate::worker::{Worker, WorkerEvent};
 
 /// How long packets that are under way may take when the gateway stops.
@@ -100,6 +105,8 @@ pub(crate) struct WorkerThread {
     /// What the tunnels have done, whatever becomes of their SAs.
     ledger: Ledger,
     drop_watch: DropWatch,
+    /// The walk over the SAs that is under way, if there is one.
+    survey: Option<Survey>,
     /// The way to the keeper of the state file, if there is one.
     reporter: Option<Reporter>,
 }
@@ -112,6 +119,7 @@ impl WorkerThread {
         installed: Vec<Installed>,
         costs: CostModels,
     ) -> Self {
+        let sas = installed.iter().map(|tunnel| tunnel.sas.len()).sum();
         Self {
             worker,
             workers: config.workers,
@@ -122,8 +130,9 @@ impl WorkerThread {
             config,
             policies: Vec::new(),
             names: HashMap::new(),
-            ledger: Ledger::default(),
+            ledger: Ledger::for_sas(sas),
             drop_watch: DropWatch::default(),
+            survey: None,
             reporter: None,
         }
     }
@@ -149,7 +158,8 @@ impl WorkerThread {
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
             let moved = self.worker.round(true)?;
             rounds = rounds.wrapping_add(1);
-            if !moved || self.worker.is_at_rest() {
+            let is_surveying = self.survey();
+            if !is_surveying && (!moved || self.worker.is_at_rest()) {
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
@@ -237,45 +247,62 @@ impl WorkerThread {
         }
     }
 
-    /// Tells the operator of packets that were dropped.
+    /// Has all counters looked at where packets were dropped of which the operator should hear.
     fn watch_drops(&mut self) {
         let pipeline = self.worker.pipeline();
         let now_ns = pipeline.clock().now_ns();
-        if self.drop_watch.is_due(now_ns, pipeline.ipsec().drops().met()) {
-            self.update_totals();
-            let drops = self.ledger.drops(self.worker.pipeline().ipsec().drops());
-            self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
+        if self.survey.is_none() && self.drop_watch.is_due(now_ns, pipeline.ipsec().drops().met()) {
+            self.survey = Some(Survey::of_totals(pipeline.ipsec().drops().clone()));
         }
     }
 
-    /// What there is of this worker now.
-    pub(crate) fn snapshot(&mut self) -> Snapshot {
-        let names = self.update_totals();
-        Snapshot::of(&self.worker, &names, &self.ledger, self.started)
+    /// Tells the operator of packets that were dropped. The totals have been brought up to date since
+    /// `all` was counted, so that no drop of a tunnel is taken for one of none.
+    fn warn_of_drops(&mut self, all: &DropCounters) {
+        let drops = self.ledger.drops(all);
+        let now_ns = self.worker.pipeline().clock().now_ns();
+        self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
     }
 
-    /// Brings the totals by tunnel up to date; to be called before tunnels change their names, too. Returns the names.
-    fn update_totals(&mut self) -> HashMap<TunnelId, TunnelName> {
-        let configured = self.installed.iter().map(|tunnel| {
-            (tunnel.id, TunnelName { tunnel: tunnel.config.name.clone(), child: String::new() })
-        });
-        let daemons = self
-            .names
-            .iter()
-            .map(|(id, name)| (*id, TunnelName { tunnel: name.to_string(), child: name.child.clone() }));
-        let names: HashMap<TunnelId, TunnelName> = configured.chain(daemons).collect();
-        let name_of = |tunnel| names.get(&tunnel).map(|name| name.tunnel.as_str());
-        for view in self.worker.pipeline_mut().take_departed() {
-            self.ledger.close(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
+    /// Tells what there is of this worker, step by step from now on. A survey that was under way ends
+    /// untold: whoever wanted that one has given up.
+    pub(crate) fn begin_survey(&mut self, survey: Survey) {
+        self.survey = Some(survey);
+    }
+
+    /// One step of the survey that is under way; `false` if there is none.
+    pub(crate) fn survey(&mut self) -> bool {
+        let Some(mut survey) = self.survey.take() else { return false };
+        if survey.step(self) {
+            self.survey = Some(survey);
+        } else if !survey.is_told() {
+            self.warn_of_drops(survey.drops_before());
         }
-        let ipsec = self.worker.pipeline().ipsec();
-        for view in ipsec.sas() {
-            self.ledger.note(view.index, name_of(view.tunnel), view.name.direction, Tally::of(&view));
+        true
+    }
+
+    /// Brings the totals by tunnel up to date at once; to be called before tunnels change their names.
+    fn update_totals(&mut self) {
+        self.close_departed();
+        let mut cursor = Some(SaCursor::default());
+        while let Some(at) = cursor {
+            let mut views = Vec::new();
+            cursor = self.ipsec().walk_sas(at, STEP as u32, &mut |view| views.push(view));
+            views.iter().for_each(|view| self.note(view));
         }
-        for (tunnel, packets) in ipsec.dropped_without_sa() {
-            self.ledger.note_without_sa(name_of(tunnel), tunnel, packets);
-        }
-        names
+        self.note_without_sa(0, usize::MAX);
+    }
+
+    /// The name of a tunnel that came from the configuration. Tunnels stand there by their numbers.
+    fn configured_name(&self, tunnel: TunnelId) -> Option<&str> {
+        let place = self.installed.binary_search_by_key(&tunnel, |installed| installed.id).ok()?;
+        Some(&self.installed[place].config.name)
+    }
+
+    /// The name of a tunnel; `None` as long as it has none.
+    fn name_of(&self, tunnel: TunnelId) -> Option<Cow<'_, str>> {
+        let daemons = || self.names.get(&tunnel).map(|name| Cow::Owned(name.to_string()));
+        self.configured_name(tunnel).map(Cow::Borrowed).or_else(daemons)
     }
 
     /// The first step to another configuration: lets the tunnels go that it has no more or otherwise, so that their SPIs are free at all
@@ -427,5 +454,52 @@ impl WorkerThread {
     /// The worker.
     pub(crate) fn worker_mut(&mut self) -> &mut Worker {
         &mut self.worker
+    }
+}
+
+impl Surveyed for WorkerThread {
+    fn ipsec(&self) -> &Ipsec {
+        self.worker.pipeline().ipsec()
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn close_departed(&mut self) {
+        for view in self.worker.pipeline_mut().take_departed() {
+            let name = self.name_of(view.tunnel).map(Cow::into_owned);
+            self.ledger.close(view.index, name.as_deref(), view.name.direction, Tally::of(&view));
+        }
+    }
+
+    fn note(&mut self, view: &SaView) {
+        let name = self.name_of(view.tunnel).map(Cow::into_owned);
+        self.ledger.note(view.index, name.as_deref(), view.name.direction, Tally::of(view));
+    }
+
+    fn note_without_sa(&mut self, first: usize, most: usize) -> bool {
+        let Some(losers) = self.ipsec().dropped_without_sa_of(first, most) else { return false };
+        let losers: Vec<_> = losers.collect();
+        for (tunnel, packets) in losers {
+            let name = self.name_of(tunnel).map(Cow::into_owned);
+            self.ledger.note_without_sa(name.as_deref(), tunnel, packets);
+        }
+        true
+    }
+
+    fn describe(&self, view: SaView) -> SaNote {
+        let stage = self.worker.pipeline().stage();
+        let by = |engine: usize| stage.engines().description(engine).name.clone();
+        SaNote {
+            tunnel: self.ledger.tunnel_of(view.index).to_owned(),
+            child: self.names.get(&view.tunnel).map(|name| name.child.clone()).unwrap_or_default(),
+            inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
+            view,
+        }
+    }
+
+    fn rest(&self) -> Snapshot {
+        Snapshot::of_all_but_lists(&self.worker, self.started)
     }
 }

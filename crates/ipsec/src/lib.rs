@@ -66,7 +66,7 @@ pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
     FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    OutboundBurst, PolicyView, ReplayView, SaView, WithoutSa,
+    OutboundBurst, PolicyView, ReplayView, SaCursor, SaView, WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use proposal_list::{ProposalList, in_swanctl_words};

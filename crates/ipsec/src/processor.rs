@@ -18,7 +18,7 @@ use convoy_packet::{Frame, FramePool};
 pub use inbound::InboundBurst;
 pub use outbound::{OutboundBurst, WithoutSa};
 pub use upkeep::{LifetimeEvent, MappingChange};
-pub use view::{IpsecCounters, PolicyView, ReplayView, SaView};
+pub use view::{IpsecCounters, PolicyView, ReplayView, SaCursor, SaView};
 
 use crate::directory::Directory;
 use crate::drops::{DropCounters, DropReason};
@@ -142,6 +142,8 @@ pub struct Ipsec {
     /// By the policy's place in the SPD, as `uses`.
     verdicts: Vec<Verdict>,
     uses: Vec<PolicyUse>,
+    /// How often the policies were replaced.
+    policy_changes: u64,
     outbound_flows: FlowCache<Decision>,
     inbound_flows: FlowCache<Decision>,
     reassembly: Reassembly,
@@ -200,6 +202,7 @@ impl Ipsec {
             spd: Spd::new(Vec::new()),
             verdicts: Vec::new(),
             uses: Vec::new(),
+            policy_changes: 0,
             outbound_flows: cache(0x6f75_7462),
             inbound_flows: cache(0x696e_626f),
             reassembly: Reassembly::new(config.reassembly),
@@ -307,6 +310,7 @@ impl Ipsec {
             uses.push(before.get(policy).copied().unwrap_or_default());
         }
         (self.spd, self.verdicts, self.uses) = (spd, verdicts, uses);
+        self.policy_changes += 1;
         self.outbound_flows.invalidate();
         self.inbound_flows.invalidate();
     }

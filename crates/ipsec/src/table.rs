@@ -80,6 +80,11 @@ impl<L, R> Table<L, R> {
         }
     }
 
+    /// How many places there are, taken or free.
+    pub(crate) fn extent(&self) -> u32 {
+        self.rests.len() as u32
+    }
+
     /// Places that are taken, ascending.
     pub(crate) fn places(&self) -> impl Iterator<Item = u32> + '_ {
         let numbered = self.rests.iter().enumerate();

@@ -133,10 +133,16 @@ impl Tunnels {
         self.list[number as usize].dropped_without_sa += 1;
     }
 
-    /// Packets that were dropped for want of an SA, for each tunnel that has lost any.
-    pub(crate) fn dropped_without_sa(&self) -> impl Iterator<Item = (TunnelId, u64)> + '_ {
-        let losers = self.list.iter().filter(|tunnel| tunnel.dropped_without_sa > 0);
-        losers.map(|tunnel| (tunnel.id, tunnel.dropped_without_sa))
+    /// Packets that were dropped for want of an SA, for each tunnel that has lost any, among the `most`
+    /// from number `first`; `None` behind the last.
+    pub(crate) fn dropped_without_sa(
+        &self,
+        first: usize,
+        most: usize,
+    ) -> Option<impl Iterator<Item = (TunnelId, u64)> + '_> {
+        let rest = self.list.get(first..).filter(|rest| !rest.is_empty())?;
+        let losers = rest.iter().take(most).filter(|tunnel| tunnel.dropped_without_sa > 0);
+        Some(losers.map(|tunnel| (tunnel.id, tunnel.dropped_without_sa)))
     }
 
     /// Forgets what the tunnels admit.

@@ -1,27 +1,30 @@
 //! The HTTP server for Prometheus: one page, and limits on what a client may take.
 //!
-//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more than a few kilobytes or keep
-//! other clients out for more than some seconds. hyper parses; one thread without privileges serves all connections.
+//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more than
+//! a few kilobytes or keep other clients out for more than some seconds. One snapshot is made at a time,
+//! and all who ask within a second get the same page. hyper parses; one thread without privileges serves
+//! all connections.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
-use http_body_util::Full;
-use hyper::body::{Bytes, Incoming};
+use hyper::body::Incoming;
 use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
+use super::page::{Page, Pages, Reading};
 use super::text;
 use crate::run::Order;
 use crate::snapshot::Snapshot;
@@ -32,7 +35,7 @@ const PATH: &str = "/metrics";
 /// Request line and headers together, in bytes; hyper takes no smaller limit.
 const REQUEST_BYTES: usize = 8192;
 /// How long the gateway may take to answer.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(4);
 /// Pause after a connection could not be accepted, as when there are no file descriptors left.
 const PAUSE: Duration = Duration::from_millis(200);
 /// How long nothing more is said of that.
@@ -47,10 +50,19 @@ struct Limits {
     request: Duration,
     /// For a whole connection, so that a client which does not read its answer is cut off too.
     connection: Duration,
+    /// For how long a page is served after it was made.
+    fresh: Duration,
 }
 
-const LIMITS: Limits =
-    Limits { connections: 16, request: Duration::from_secs(5), connection: Duration::from_secs(15) };
+const LIMITS: Limits = Limits {
+    connections: 16,
+    request: Duration::from_secs(5),
+    connection: Duration::from_secs(15),
+    fresh: Duration::from_secs(1),
+};
+
+/// Whoever wants the page; `None` comes where the gateway gives no snapshot.
+type Asker = oneshot::Sender<Option<Arc<Page>>>;
 
 /// Takes the address, which may need a privilege that the gateway gives up before it serves.
 ///
@@ -81,6 +93,8 @@ fn start(listener: TcpListener, orders: Sender<Order>, limits: Limits) -> io::Re
 }
 
 async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits: Limits) {
+    let (asked, askers) = mpsc::unbounded_channel();
+    tokio::spawn(make_pages(askers, orders, limits.fresh));
     let mut open: VecDeque<JoinHandle<()>> = VecDeque::new();
     let mut told: Option<Instant> = None;
     loop {
@@ -90,10 +104,10 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
                 if open.len() >= limits.connections {
                     open.pop_front().inspect(JoinHandle::abort);
                 }
-                let orders = orders.clone();
+                let asked = asked.clone();
                 open.push_back(tokio::spawn(async move {
                     // A client that is too slow, or goes away early, is its own affair.
-                    let _ = timeout(limits.connection, serve_one(stream, orders, limits)).await;
+                    let _ = timeout(limits.connection, serve_one(stream, asked, limits)).await;
                 }));
             }
             Err(error) => {
@@ -109,12 +123,34 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
     }
 }
 
-/// One request and its answer. Connections are not kept: a scrape each few seconds gains nothing by that, and idle ones would
-/// take the places of others.
-async fn serve_one(stream: TcpStream, orders: Sender<Order>, limits: Limits) -> hyper::Result<()> {
+/// Makes the page for whoever asks, one at a time. It goes on where those who asked have gone away, so
+/// that connections which come and go cannot have it begun again and again.
+async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<Order>, fresh: Duration) {
+    let mut pages = Pages::default();
+    let mut made: Option<(Instant, Option<Arc<Page>>)> = None;
+    while let Some(asker) = askers.recv().await {
+        if made.as_ref().is_none_or(|(at, _)| at.elapsed() >= fresh) {
+            // The old page is not kept while the new one is made.
+            drop(made.take());
+            let snapshot = snapshot(&orders).await;
+            let page = snapshot.map(|snapshot| Page::written(|out| text::write(out, snapshot)));
+            made = Some((Instant::now(), page.map(|page| pages.add(page))));
+        }
+        // The client may have gone by then.
+        let _ = asker.send(made.as_ref().and_then(|(_, page)| page.clone()));
+    }
+}
+
+/// One request and its answer. Connections are not kept: a scrape each few seconds gains nothing by
+/// that, and idle ones would take the places of others.
+async fn serve_one(
+    stream: TcpStream,
+    asked: mpsc::UnboundedSender<Asker>,
+    limits: Limits,
+) -> hyper::Result<()> {
     let service = service_fn(move |request| {
-        let orders = orders.clone();
-        async move { Ok::<_, Infallible>(answer(&request, &orders).await) }
+        let asked = asked.clone();
+        async move { Ok::<_, Infallible>(answer(&request, &asked).await) }
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
@@ -125,7 +161,7 @@ async fn serve_one(stream: TcpStream, orders: Sender<Order>, limits: Limits) -> 
         .await
 }
 
-async fn answer(request: &Request<Incoming>, orders: &Sender<Order>) -> Response<Full<Bytes>> {
+async fn answer(request: &Request<Incoming>, asked: &mpsc::UnboundedSender<Asker>) -> Response<Reading> {
     if request.uri().path() != PATH {
         return plain(StatusCode::NOT_FOUND, "not found; the metrics are at /metrics\n");
     }
@@ -134,18 +170,23 @@ async fn answer(request: &Request<Incoming>, orders: &Sender<Order>) -> Response
         response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, HEAD"));
         return response;
     }
-    match snapshot(orders).await {
-        Some(snapshot) => {
-            let mut response = Response::new(Full::from(text::text(&snapshot)));
+    let (reply, page) = oneshot::channel();
+    // Without a maker of pages the reply is dropped at once.
+    let _ = asked.send(reply);
+    match page.await {
+        Ok(Some(page)) => {
+            let mut response = Response::new(Reading::from(page));
             response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(text::CONTENT_TYPE));
             response
         }
-        None => plain(StatusCode::SERVICE_UNAVAILABLE, "the gateway does not answer, or is stopping\n"),
+        Ok(None) | Err(_) => {
+            plain(StatusCode::SERVICE_UNAVAILABLE, "the gateway does not answer, or is stopping\n")
+        }
     }
 }
 
-fn plain(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
-    let mut response = Response::new(Full::from(words));
+fn plain(status: StatusCode, words: &'static str) -> Response<Reading> {
+    let mut response = Response::new(Reading::from(Arc::new(Page::from(words))));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
@@ -153,7 +194,7 @@ fn plain(status: StatusCode, words: &'static str) -> Response<Full<Bytes>> {
 
 async fn snapshot(orders: &Sender<Order>) -> Option<Snapshot> {
     let (reply, snapshot) = oneshot::channel();
-    // The client may have gone by then.
+    // The wait may be over by then.
     orders.send(Order::Show(Box::new(move |snapshot| drop(reply.send(snapshot))))).ok()?;
     timeout(TIMEOUT, snapshot).await.ok()?.ok()
 }
@@ -162,6 +203,7 @@ async fn snapshot(orders: &Sender<Order>) -> Option<Snapshot> {
 mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
+    use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::mpsc::channel;
 
     use super::*;
@@ -170,24 +212,33 @@ mod tests {
         connections: 4,
         request: Duration::from_millis(300),
         connection: Duration::from_millis(900),
+        fresh: Duration::ZERO,
     };
     /// Far longer than any limit above; a test that waits so long has failed.
     const SLACK: Duration = Duration::from_secs(20);
 
     /// A server, and a gateway behind it that answers every request for a snapshot, of `ports` ports.
     fn server(limits: Limits, ports: usize) -> SocketAddr {
+        counting_server(limits, ports).0
+    }
+
+    /// The same, and how often a snapshot was asked for.
+    fn counting_server(limits: Limits, ports: usize) -> (SocketAddr, Arc<AtomicUsize>) {
+        let count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&count);
         let listener = bind("127.0.0.1:0".parse().expect("an address")).expect("a port");
         let address = listener.local_addr().expect("bound");
         let (orders, received) = channel();
         std::thread::spawn(move || {
             for order in received {
                 let Order::Show(reply) = order else { panic!("only snapshots are asked for") };
+                counted.fetch_add(1, Ordering::Relaxed);
                 let row = crate::snapshot::PortRow { name: "p".repeat(200), ..Default::default() };
                 reply(Snapshot { ports: vec![row; ports], ..Snapshot::default() });
             }
         });
         start(listener, orders, limits).expect("a server");
-        address
+        (address, count)
     }
 
     fn connect(address: SocketAddr) -> TcpStream {
@@ -269,6 +320,28 @@ mod tests {
         assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
         assert!(began.elapsed() < LIMITS.request, "it waited until the others were cut off");
         assert!(idle.iter().all(|stream| rest(stream).is_empty()));
+    }
+
+    #[test]
+    fn scrapers_that_come_together_share_one_snapshot() {
+        let limits = Limits { fresh: SLACK * 10, ..LIMITS };
+        let (address, snapshots) = counting_server(limits, 1_000);
+        let pages: Vec<String> = std::thread::scope(|scope| {
+            let ask = |_| scope.spawn(move || ask(address, "GET /metrics HTTP/1.1"));
+            let asked: Vec<_> = (0..limits.connections).map(ask).collect();
+            asked.into_iter().map(|page| page.join().expect("no panic")).collect()
+        });
+        assert!(pages.iter().all(|page| page.ends_with("# EOF\n")), "each has got the whole page");
+        assert_eq!(snapshots.load(Ordering::Relaxed), 1);
+    }
+
+    #[test]
+    fn a_page_that_is_no_longer_fresh_is_made_anew() {
+        let (address, snapshots) = counting_server(Limits { fresh: Duration::ZERO, ..LIMITS }, 1);
+        for _ in 0..2 {
+            assert!(ask(address, "GET /metrics HTTP/1.1").ends_with("# EOF\n"));
+        }
+        assert_eq!(snapshots.load(Ordering::Relaxed), 2);
     }
 
     #[test]

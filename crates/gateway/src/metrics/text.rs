@@ -18,18 +18,18 @@ use family::{
 /// What [`text`] is, for HTTP.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// A snapshot in the OpenMetrics text format.
-pub fn text(snapshot: &Snapshot) -> String {
-    let mut own = Registry::with_prefix("convoy");
-    own.register_collector(Box::new(Collector(snapshot.clone())));
+/// Writes a snapshot in the OpenMetrics text format.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write(out: &mut impl std::fmt::Write, snapshot: Snapshot) -> std::fmt::Result {
     let mut process = Registry::with_prefix("process");
     process.register_collector(Box::new(Process { started_s: snapshot.started_s }));
-    let mut text = String::new();
-    encode_registry(&mut text, &own)
-        .and_then(|()| encode_registry(&mut text, &process))
-        .and_then(|()| encode_eof(&mut text))
-        .expect("a string takes whatever is written");
-    text
+    let mut own = Registry::with_prefix("convoy");
+    own.register_collector(Box::new(Collector(snapshot)));
+    encode_registry(out, &own)?;
+    encode_registry(out, &process)?;
+    encode_eof(out)
 }
 
 /// What Prometheus' own client libraries tell of every process.
@@ -66,6 +66,8 @@ impl prometheus_client::collector::Collector for Collector {
         if let Some(row) = &snapshot.charon {
             way_to_charon(encoder, row)?;
         }
+        let help = "When this snapshot was taken, in seconds since 1970";
+        single_gauge(encoder, "snapshot_timestamp_seconds", help, snapshot.taken_s)?;
         tunnels(encoder, &snapshot.tunnels)?;
         associations(encoder, &snapshot.sas)?;
         engines(encoder, &snapshot.engines)?;
@@ -288,6 +290,12 @@ mod tests {
                 "# EOF",
             ],
         );
+    }
+
+    fn text(snapshot: &Snapshot) -> String {
+        let mut text = String::new();
+        write(&mut text, snapshot.clone()).expect("a string takes whatever is written");
+        text
     }
 
     fn assert_lines(snapshot: &Snapshot, lines: &[&str]) {

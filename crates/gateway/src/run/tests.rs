@@ -18,6 +18,7 @@ use crate::pipeline::Pipeline;
 use crate::worker_thread::DRAIN;
 
 mod many;
+mod surveys;
 
 const WORKERS: u16 = 2;
 /// Packets that a link holds.

@@ -162,6 +162,7 @@ impl Running {
     pub(super) fn round(&mut self, worker: usize, is_reading: bool) {
         let thread = &mut self.threads[worker];
         thread.worker_mut().round(is_reading).expect("virtual ports do not fail");
+        thread.survey();
         thread.look_around(&self.tell);
     }
 

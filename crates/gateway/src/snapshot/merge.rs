@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{PortRow, Snapshot, TunnelRow};
+use super::{PolicyRow, PortRow, Snapshot, TunnelRow};
 
 impl Snapshot {
     /// All workers' states as one gateway's: each SA, engine and scheduler for itself; policies, ports and reasons summed.
@@ -16,7 +16,9 @@ impl Snapshot {
             whole.protected += other.protected;
             whole.decrypted += other.decrypted;
             whole.handed_over += other.handed_over;
-            for (policy, more) in whole.policies.iter_mut().zip(other.policies) {
+            // While policies change, workers may tell of different ones.
+            let both = whole.policies.iter_mut().zip(other.policies);
+            for (policy, more) in both.filter(|(policy, more)| policy.is_same(more)) {
                 policy.packets += more.packets;
                 policy.bytes += more.bytes;
             }
@@ -56,6 +58,12 @@ impl TunnelRow {
     }
 }
 
+impl PolicyRow {
+    fn is_same(&self, other: &Self) -> bool {
+        (&self.name, &self.local, &self.remote) == (&other.name, &other.local, &other.remote)
+    }
+}
+
 impl PortRow {
     fn add(&mut self, more: &Self) {
         self.received_packets += more.received_packets;
@@ -72,7 +80,7 @@ impl PortRow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{Drops, PolicyRow, SaRow};
+    use crate::snapshot::{Drops, SaRow};
 
     #[test]
     fn workers_are_shown_as_one_gateway() {

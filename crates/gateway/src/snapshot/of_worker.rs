@@ -1,32 +1,18 @@
 //! A worker's state as a snapshot.
 
-use std::collections::HashMap;
 use std::time::SystemTime;
 
-use convoy_ipsec::{DropCounters, Mode, SaDirection, SaProtocol, SaView, TunnelId};
+use convoy_ipsec::{DropCounters, Mode, PolicyView, SaDirection, SaProtocol};
 
 use super::{Drops, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
-use crate::ledger::{Ledger, Tally};
+use crate::ledger::Tally;
 use crate::pipeline::Health;
+use crate::survey::SaNote;
 use crate::worker::{Side, Worker};
 
-/// What people call a tunnel.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct TunnelName {
-    /// The name of the whole.
-    pub(crate) tunnel: String,
-    /// charon's for the CHILD_SA; empty with static keys.
-    pub(crate) child: String,
-}
-
 impl Snapshot {
-    /// A worker's state. `ledger` has been brought up to date.
-    pub(crate) fn of(
-        worker: &Worker,
-        names: &HashMap<TunnelId, TunnelName>,
-        ledger: &Ledger,
-        started: SystemTime,
-    ) -> Self {
+    /// A worker's state without its SAs, tunnels and policies.
+    pub(crate) fn of_all_but_lists(worker: &Worker, started: SystemTime) -> Self {
         let ipsec = worker.pipeline().ipsec();
         let counters = ipsec.counters();
         Self {
@@ -35,9 +21,6 @@ impl Snapshot {
                 .duration_since(SystemTime::UNIX_EPOCH)
                 .map_or(0.0, |since| since.as_secs_f64()),
             uptime_s: worker.pipeline().clock().now_ns() as f64 * 1e-9,
-            tunnels: tunnels(ledger),
-            sas: sas(worker, names, ledger),
-            policies: policies(worker),
             engines: engines(worker),
             schedulers: vec![scheduler(worker)],
             ports: ports(worker),
@@ -47,6 +30,19 @@ impl Snapshot {
             handed_over: worker.handed_over(),
             ..Self::default()
         }
+    }
+
+    /// The totals of tunnels, two rows for each, and the name of the last of them.
+    pub(crate) fn tunnel_rows<'a>(
+        totals: impl Iterator<Item = (&'a str, &'a [Tally; 2])>,
+    ) -> (Vec<TunnelRow>, Option<String>) {
+        let (mut rows, mut last) = (Vec::new(), None);
+        for (tunnel, [outbound, inbound]) in totals {
+            rows.push(tunnel_row(tunnel, SaDirection::Outbound, outbound));
+            rows.push(tunnel_row(tunnel, SaDirection::Inbound, inbound));
+            last = Some(tunnel);
+        }
+        (rows, last.map(str::to_owned))
     }
 }
 
@@ -61,30 +57,23 @@ fn direction(direction: SaDirection) -> &'static str {
     }
 }
 
-fn tunnels(ledger: &Ledger) -> Vec<TunnelRow> {
-    let row = |(tunnel, way, tally): (&str, SaDirection, &Tally)| TunnelRow {
+fn tunnel_row(tunnel: &str, way: SaDirection, tally: &Tally) -> TunnelRow {
+    TunnelRow {
         tunnel: tunnel.to_owned(),
         direction: direction(way).to_owned(),
         packets: tally.packets,
         bytes: tally.bytes,
         drops: rows(&tally.drops),
-    };
-    ledger.totals().map(row).collect()
+    }
 }
 
-fn sas(worker: &Worker, names: &HashMap<TunnelId, TunnelName>, ledger: &Ledger) -> Vec<SaRow> {
-    // One that is leaving may have its successor's SPI already.
-    let views = worker.pipeline().ipsec().sas().filter(|view| !view.is_withdrawn);
-    views.map(|view| sa(worker, names.get(&view.tunnel), ledger, &view)).collect()
-}
-
-fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView) -> SaRow {
-    let stage = worker.pipeline().stage();
-    let by = |engine: usize| stage.engines().description(engine).name.clone();
+/// What is shown of an SA.
+pub(super) fn sa(note: SaNote) -> SaRow {
+    let SaNote { view, tunnel, child, inline_by } = note;
     SaRow {
         worker: view.owner,
-        tunnel: ledger.tunnel_of(view.index).to_owned(),
-        child: name.map(|name| name.child.clone()).unwrap_or_default(),
+        tunnel,
+        child,
         spi: view.name.spi,
         direction: direction(view.name.direction).to_owned(),
         protocol: match view.name.protocol {
@@ -111,14 +100,14 @@ fn sa(worker: &Worker, name: Option<&TunnelName>, ledger: &Ledger, view: &SaView
         path_mtu: view.path_mtu,
         age_s: view.age_ns as f64 * 1e-9,
         last_used_s: view.idle_ns.map(|idle_ns| idle_ns as f64 * 1e-9),
-        inline_by: stage.bound_to(view.index).map(by).unwrap_or_default(),
+        inline_by,
         drops: rows(&view.drops),
     }
 }
 
-fn policies(worker: &Worker) -> Vec<PolicyRow> {
-    let views = worker.pipeline().ipsec().policies();
-    let row = |view: convoy_ipsec::PolicyView| PolicyRow {
+/// What is shown of a policy.
+pub(super) fn policy(view: PolicyView) -> PolicyRow {
+    PolicyRow {
         name: view.policy.name,
         priority: view.policy.priority,
         local: view.policy.selector.local.to_string(),
@@ -131,8 +120,7 @@ fn policies(worker: &Worker) -> Vec<PolicyRow> {
         .to_owned(),
         packets: view.packets,
         bytes: view.bytes,
-    };
-    views.map(row).collect()
+    }
 }
 
 fn engines(worker: &Worker) -> Vec<EngineRow> {

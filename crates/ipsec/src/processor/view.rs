@@ -6,8 +6,8 @@ use crate::drops::DropCounters;
 use crate::job::SaIndex;
 use crate::lease::NEVER_NS;
 use crate::lifetime::Usage;
-use crate::sa_config::{Mode, UdpEncap};
-use crate::sa_id::{SaId, SaNumber};
+use crate::sa_config::{Mode, SaDirection, UdpEncap};
+use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::sad::SaName;
 use crate::spd::{Policy, TunnelId};
 
@@ -88,6 +88,22 @@ pub struct SaView {
     pub drops: DropCounters,
 }
 
+/// How far a walk over all SAs of a worker has come. SAs may be installed and removed between two
+/// steps: one that stays in its place all the time is seen exactly once, and no place is seen twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SaCursor {
+    direction: SaDirection,
+    /// The next place to be looked at.
+    place: u32,
+}
+
+impl Default for SaCursor {
+    /// Before the first one.
+    fn default() -> Self {
+        Self { direction: SaDirection::Outbound, place: 0 }
+    }
+}
+
 /// One policy.
 #[derive(Clone, Debug)]
 pub struct PolicyView {
@@ -128,6 +144,27 @@ impl Ipsec {
         self.sad.indices().filter_map(|index| self.view(index))
     }
 
+    /// Looks at the next `most` places of SAs, whether they are taken or not, and returns where to go
+    /// on; `None` at the end.
+    pub fn walk_sas(&self, cursor: SaCursor, most: u32, visit: &mut dyn FnMut(SaView)) -> Option<SaCursor> {
+        let SaCursor { direction, place } = cursor;
+        let (places, next) = match direction {
+            SaDirection::Outbound => {
+                (self.sad.outbound.extent(), Some(SaCursor { direction: SaDirection::Inbound, place: 0 }))
+            }
+            SaDirection::Inbound => (self.sad.inbound.extent(), None),
+        };
+        let end = place.saturating_add(most).min(places);
+        for place in place..end {
+            let index = match direction {
+                SaDirection::Outbound => SaIndex::from(OutboundId(place)),
+                SaDirection::Inbound => InboundId(place).into(),
+            };
+            self.view(index).into_iter().for_each(&mut *visit);
+        }
+        if end < places { Some(SaCursor { direction, place: end }) } else { next }
+    }
+
     /// The number of an SA in the whole process.
     pub fn number(&self, index: SaIndex) -> Option<SaNumber> {
         self.sad.number(index)
@@ -146,7 +183,21 @@ impl Ipsec {
     /// Packets that were dropped because their tunnel had no SA, for each tunnel that has lost any
     /// ([`DropReason::OutboundNoSa`](crate::DropReason::OutboundNoSa)).
     pub fn dropped_without_sa(&self) -> impl Iterator<Item = (TunnelId, u64)> + '_ {
-        self.tunnels.dropped_without_sa()
+        self.dropped_without_sa_of(0, usize::MAX).into_iter().flatten()
+    }
+
+    /// The same of the `most` tunnels from the place `first` on; `None` behind the last tunnel.
+    pub fn dropped_without_sa_of(
+        &self,
+        first: usize,
+        most: usize,
+    ) -> Option<impl Iterator<Item = (TunnelId, u64)> + '_> {
+        self.tunnels.dropped_without_sa(first, most)
+    }
+
+    /// How often the policies were replaced: where this changes, so may their places.
+    pub fn policy_changes(&self) -> u64 {
+        self.policy_changes
     }
 
     /// All policies, first to last.

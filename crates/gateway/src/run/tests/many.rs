@@ -37,8 +37,12 @@ fn packets_flow_in_each_of_ten_thousand_tunnels_and_a_reload_leaves_all_but_the_
         std::thread::sleep(Duration::from_millis(1));
         arrived(&mut bench, &mut seen);
     }
-    let drops = bench.gateway.snapshot().drops;
-    assert_eq!((seen.len(), drops), (TUNNELS as usize, Drops::new()));
+    let snapshot = bench.gateway.snapshot();
+    assert_eq!((seen.len(), snapshot.drops), (TUNNELS as usize, Drops::new()));
+    assert_eq!(snapshot.silent_workers, Vec::<u16>::new());
+    let tunnels = TUNNELS as usize;
+    let rows = (snapshot.sas.len(), snapshot.tunnels.len(), snapshot.policies.len());
+    assert_eq!(rows, (2 * tunnels, 2 * tunnels, tunnels), "outbound and inbound, and a policy for both");
     println!("one packet in each of {TUNNELS} tunnels: {:?}", began.elapsed());
 
     let mut changed = config(TUNNELS, 1, WORKERS);

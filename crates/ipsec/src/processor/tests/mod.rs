@@ -11,6 +11,7 @@ mod room;
 mod round_trip;
 mod size;
 mod upkeep;
+mod walk;
 mod workers;
 
 use std::collections::HashMap;

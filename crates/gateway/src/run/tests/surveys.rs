@@ -1,0 +1,141 @@
+//! Snapshots in steps between the packets.
+
+use std::sync::mpsc::Receiver;
+
+use super::*;
+use crate::survey::{Part, STEP, Survey};
+
+/// Enough for several steps over each kind of row.
+const TUNNELS: u32 = 5 * STEP as u32 / 2;
+
+/// One worker, whose rounds the test makes, and the test's ends of its ports.
+struct OneWorker {
+    thread: WorkerThread,
+    inside: Memory,
+    outside: Memory,
+    peer: Pipeline,
+}
+
+fn one_worker() -> OneWorker {
+    let pipeline = |site| {
+        let (config, mut costs) = (config(TUNNELS, site, 1), costs());
+        let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
+        let (pipeline, installed) =
+            assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)
+                .expect("good");
+        (pipeline, installed, config, costs)
+    };
+    let ((in_port, inside), (out_port, outside)) =
+        (link("inside", "hosts", LINK, 1_500), link("outside", "network", LINK, 1_500));
+    let (ours, installed, config, costs) = pipeline(1);
+    let worker = Worker::new(ours, vec![Box::new(in_port)], vec![Box::new(out_port)]);
+    let thread = WorkerThread::new(worker, Arc::new(config), installed, costs.models());
+    OneWorker { thread, inside, outside, peer: pipeline(2).0 }
+}
+
+impl OneWorker {
+    /// Whether a packet from the peer is delivered before the next step.
+    fn passes(&mut self, tunnel: u32, mark: u8) -> bool {
+        let frame = self.peer.pool_mut().take_filled(&inner(tunnel, mark), 64).expect("a frame");
+        self.peer.outbound(&mut vec![frame]);
+        while self.peer.pump(Input::Ended) || !self.peer.is_empty() {}
+        let mut sealed = std::mem::take(&mut self.peer.departures.to_outside);
+        self.outside.send(self.peer.pool_mut(), &mut sealed).expect("memory does not fail");
+        for _ in 0..2 {
+            self.thread.worker_mut().round(true).expect("memory does not fail");
+        }
+        let mut burst = Vec::new();
+        self.inside.receive(self.peer.pool_mut(), 64, &mut burst).expect("memory does not fail");
+        let has_come = burst.iter().any(|frame| frame[63] == mark);
+        self.peer.pool_mut().give_back_burst(&mut burst);
+        has_come
+    }
+
+    fn begin(&mut self) -> Receiver<(u16, Part)> {
+        let (parts, received) = channel();
+        self.thread.begin_survey(Survey::told_to(parts));
+        received
+    }
+}
+
+/// How many rows a step has told.
+fn rows(part: &Part) -> usize {
+    match part {
+        Part::Sas(rows) => rows.len(),
+        // Both directions.
+        Part::Tunnels(rows) => rows.len() / 2,
+        Part::Policies(rows) => rows.len(),
+        Part::PoliciesAnew | Part::Rest(_) => 0,
+    }
+}
+
+#[test]
+fn a_packet_waits_for_one_step_of_a_snapshot_at_most() {
+    let mut bench = one_worker();
+    let received = bench.begin();
+    let (mut sas, mut tunnels, mut policies, mut is_done) = (0, 0, 0, false);
+    let mut steps = 0_u32;
+    while bench.thread.survey() {
+        steps += 1;
+        let parts: Vec<_> = received.try_iter().collect();
+        assert!(parts.iter().map(|(_, part)| rows(part)).sum::<usize>() <= STEP, "in step {steps}");
+        for (_, part) in parts {
+            let count = rows(&part);
+            match part {
+                Part::Sas(_) => sas += count,
+                Part::Tunnels(_) => tunnels += count,
+                Part::Policies(_) => policies += count,
+                Part::PoliciesAnew => panic!("no policy has changed"),
+                Part::Rest(_) => is_done = true,
+            }
+        }
+        assert!(bench.passes(steps % TUNNELS, steps as u8), "between step {steps} and the next");
+    }
+    let rows = TUNNELS as usize;
+    assert_eq!((sas, tunnels, policies, is_done), (2 * rows, rows, rows, true));
+    assert!(steps as usize >= 4 * rows / STEP, "{steps} steps");
+}
+
+#[test]
+fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_often_they_do() {
+    let mut bench = one_worker();
+    let received = bench.begin();
+    let (mut names, mut last, mut anew, mut is_done) = (Vec::new(), Vec::new(), 0, false);
+    let mut changes = 0;
+    while bench.thread.survey() {
+        for (_, part) in received.try_iter() {
+            match part {
+                Part::Policies(views) => {
+                    let first = names.is_empty();
+                    names.extend(views.into_iter().map(|view| view.policy.name));
+                    if first && changes < 2 {
+                        changes += 1;
+                        bench.thread.set_policies(Vec::new(), Default::default());
+                    }
+                }
+                Part::PoliciesAnew => {
+                    (anew, last) = (anew + 1, std::mem::take(&mut names));
+                }
+                Part::Rest(_) => is_done = true,
+                Part::Sas(_) | Part::Tunnels(_) => {}
+            }
+        }
+    }
+    assert!(is_done && anew == 2 && last.len() == STEP, "{anew} times anew");
+    let ipsec = bench.thread.worker_mut().pipeline().ipsec();
+    assert_eq!(names, ipsec.policies().map(|view| view.policy.name).collect::<Vec<_>>());
+
+    let received = bench.begin();
+    while bench.thread.survey() {
+        bench.thread.set_policies(Vec::new(), Default::default());
+    }
+    assert!(received.try_iter().any(|(_, part)| matches!(part, Part::Rest(_))));
+}
+
+#[test]
+fn nobody_who_listens_ends_a_snapshot() {
+    let mut bench = one_worker();
+    drop(bench.begin());
+    assert!(bench.thread.survey());
+    assert!(!bench.thread.survey(), "the first step was not heard");
+}

@@ -1,0 +1,66 @@
+//! All workers' parts as one snapshot.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use super::Snapshot;
+use super::of_worker::{policy, sa};
+use crate::survey::{Part, Survey};
+use crate::worker_handles::WorkerHandles;
+
+/// How long a worker may be silent that has not told all.
+const SILENCE: Duration = Duration::from_millis(1500);
+/// How long all of them together may take, slow as their rounds may be.
+const IN_ALL: Duration = Duration::from_secs(3);
+
+/// Asks all workers at once for their state, and waits for a time.
+pub(crate) fn gather(handles: &WorkerHandles) -> Snapshot {
+    let (parts, received) = channel();
+    for worker in 0..handles.len() {
+        let parts = parts.clone();
+        handles.send(worker, move |thread| thread.begin_survey(Survey::told_to(parts)));
+    }
+    // A worker that has ended lets go of its end.
+    drop(parts);
+    let mut gathered = Gathered::default();
+    let until = Instant::now() + IN_ALL;
+    while gathered.done.len() < handles.len() {
+        let left = until.saturating_duration_since(Instant::now());
+        match received.recv_timeout(left.min(SILENCE)) {
+            Ok((worker, part)) => gathered.add(worker, part),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+        }
+    }
+    gathered.whole(handles.len() as u16)
+}
+
+/// What has come so far.
+#[derive(Default)]
+struct Gathered {
+    under_way: BTreeMap<u16, Snapshot>,
+    done: BTreeMap<u16, Snapshot>,
+}
+
+impl Gathered {
+    fn add(&mut self, worker: u16, part: Part) {
+        let so_far = self.under_way.entry(worker).or_default();
+        match part {
+            Part::Sas(notes) => so_far.sas.extend(notes.into_iter().map(sa)),
+            Part::Tunnels(rows) => so_far.tunnels.extend(rows),
+            Part::Policies(views) => so_far.policies.extend(views.into_iter().map(policy)),
+            Part::PoliciesAnew => so_far.policies.clear(),
+            Part::Rest(rest) => {
+                let Snapshot { sas, tunnels, policies, .. } = std::mem::take(so_far);
+                self.under_way.remove(&worker);
+                self.done.insert(worker, Snapshot { sas, tunnels, policies, ..*rest });
+            }
+        }
+    }
+
+    /// One gateway's of so many workers; of those that have not told all nothing is there.
+    fn whole(self, workers: u16) -> Snapshot {
+        let silent_workers = (0..workers).filter(|worker| !self.done.contains_key(worker)).collect();
+        Snapshot { silent_workers, ..Snapshot::merge(self.done.into_values().collect()) }
+    }
+}

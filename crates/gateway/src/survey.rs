@@ -1,0 +1,192 @@
+//! A worker's state, told in steps between its rounds, so that no packet waits while all of it is
+//! looked at: with 10,000 tunnels that would take tens of milliseconds.
+//!
+//! Each step looks at no more than [`STEP`] SAs, tunnels or policies and copies what it finds. Texts
+//! and sums are made of it by whoever asked, on a thread of theirs (`snapshot/gather.rs`).
+
+use std::ops::Bound;
+use std::sync::mpsc::Sender;
+
+use convoy_ipsec::{DropCounters, Ipsec, PolicyView, SaCursor, SaView};
+
+use crate::ledger::Ledger;
+use crate::snapshot::{Snapshot, TunnelRow};
+
+/// SAs, tunnels or policies that one step looks at, at most.
+pub(crate) const STEP: usize = 64;
+/// How often the walk over the policies begins anew where they change meanwhile. After that it goes
+/// on among those that are there, so that it ends however often they change.
+const ANEW: u32 = 3;
+
+/// An SA as the worker found it.
+pub(crate) struct SaNote {
+    pub(crate) view: SaView,
+    /// The name of its tunnel, or the last that it had; empty if none is known.
+    pub(crate) tunnel: String,
+    /// charon's name of the CHILD_SA; empty with static keys.
+    pub(crate) child: String,
+    /// The engine that it is bound to, if it is.
+    pub(crate) inline_by: String,
+}
+
+/// What one step found.
+pub(crate) enum Part {
+    /// Some SAs.
+    Sas(Vec<SaNote>),
+    /// Some tunnels' totals.
+    Tunnels(Vec<TunnelRow>),
+    /// Some policies, in their order.
+    Policies(Vec<PolicyView>),
+    /// The policies told so far are no longer those that there are; they come again from the first.
+    PoliciesAnew,
+    /// All that is not told by SA, tunnel or policy. It comes last.
+    Rest(Box<Snapshot>),
+}
+
+/// Who hears of the parts: a worker's number comes with each.
+pub(crate) type Listener = Sender<(u16, Part)>;
+
+/// What is looked at next.
+enum Stage {
+    Sas(SaCursor),
+    /// Packets without an SA, by the place of their tunnel.
+    WithoutSa(usize),
+    /// Totals of tunnels, behind the one of this name.
+    Tunnels(Option<String>),
+    Policies {
+        next: usize,
+        /// The policies' count of changes when the first was told.
+        changes: u64,
+        anew: u32,
+    },
+    Rest,
+    Done,
+}
+
+/// A walk over a worker's SAs, which brings its totals by tunnel up to date. Where somebody listens, it
+/// goes on over all that a snapshot tells.
+pub(crate) struct Survey {
+    stage: Stage,
+    listener: Option<Listener>,
+    /// The worker's dropped packets before the first step.
+    drops_before: DropCounters,
+}
+
+/// What a survey needs of the thread that it is made on.
+pub(crate) trait Surveyed {
+    /// The worker's IPsec.
+    fn ipsec(&self) -> &Ipsec;
+    /// Its totals by tunnel.
+    fn ledger(&self) -> &Ledger;
+    /// Adds to the totals what SAs had counted that are gone.
+    fn close_departed(&mut self);
+    /// Adds to the totals what an SA has counted by now.
+    fn note(&mut self, view: &SaView);
+    /// Adds to the totals what tunnels without an SA have lost, from the place `first` on; whether
+    /// there are more.
+    fn note_without_sa(&mut self, first: usize, most: usize) -> bool;
+    /// What is told of an SA.
+    fn describe(&self, view: SaView) -> SaNote;
+    /// All that is not told by SA, tunnel or policy.
+    fn rest(&self) -> Snapshot;
+}
+
+impl Survey {
+    /// One for a snapshot.
+    pub(crate) fn told_to(listener: Listener) -> Self {
+        Self { listener: Some(listener), ..Self::of_totals(DropCounters::default()) }
+    }
+
+    /// One for the totals by tunnel alone, of a worker that has dropped so much.
+    pub(crate) fn of_totals(drops_before: DropCounters) -> Self {
+        Self { stage: Stage::Sas(SaCursor::default()), listener: None, drops_before }
+    }
+
+    /// The worker's dropped packets before the first step: what was dropped meanwhile may be missing
+    /// in the totals of its tunnel.
+    pub(crate) fn drops_before(&self) -> &DropCounters {
+        &self.drops_before
+    }
+
+    /// Whether a snapshot is made of it.
+    pub(crate) fn is_told(&self) -> bool {
+        self.listener.is_some()
+    }
+
+    /// Looks at up to [`STEP`] things more; `false` when there is nothing left to do, or nobody listens
+    /// any more.
+    pub(crate) fn step(&mut self, thread: &mut impl Surveyed) -> bool {
+        // Before its place is looked at: another SA may stand there by now.
+        thread.close_departed();
+        self.stage = match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Sas(cursor) => self.sas(thread, cursor),
+            Stage::WithoutSa(first) => {
+                if thread.note_without_sa(first, STEP) {
+                    Stage::WithoutSa(first + STEP)
+                } else if self.is_told() {
+                    Stage::Tunnels(None)
+                } else {
+                    Stage::Done
+                }
+            }
+            Stage::Tunnels(last) => self.tunnels(thread, last),
+            Stage::Policies { next, changes, anew } => self.policies(thread, next, changes, anew),
+            Stage::Rest => {
+                self.tell(thread, Part::Rest(Box::new(thread.rest())));
+                Stage::Done
+            }
+            Stage::Done => Stage::Done,
+        };
+        !matches!(self.stage, Stage::Done)
+    }
+
+    /// Whether it was heard.
+    fn tell(&self, thread: &impl Surveyed, part: Part) -> bool {
+        self.listener.as_ref().is_some_and(|to| to.send((thread.ipsec().worker(), part)).is_ok())
+    }
+
+    fn sas(&self, thread: &mut impl Surveyed, cursor: SaCursor) -> Stage {
+        let mut views = Vec::with_capacity(STEP);
+        let next = thread.ipsec().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
+        views.iter().for_each(|view| thread.note(view));
+        if self.is_told() {
+            // One that is leaving may have its successor's SPI already.
+            let shown = views.into_iter().filter(|view| !view.is_withdrawn);
+            let notes = shown.map(|view| thread.describe(view)).collect();
+            if !self.tell(thread, Part::Sas(notes)) {
+                return Stage::Done;
+            }
+        }
+        next.map_or(Stage::WithoutSa(0), Stage::Sas)
+    }
+
+    fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
+        let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        let (rows, last) = Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP));
+        let first = Stage::Policies { next: 0, changes: thread.ipsec().policy_changes(), anew: 0 };
+        match (last, self.tell(thread, Part::Tunnels(rows))) {
+            (_, false) => Stage::Done,
+            (None, true) => first,
+            (Some(last), true) => Stage::Tunnels(Some(last)),
+        }
+    }
+
+    fn policies(&self, thread: &impl Surveyed, next: usize, changes: u64, anew: u32) -> Stage {
+        let ipsec = thread.ipsec();
+        let now = ipsec.policy_changes();
+        if now != changes && next > 0 && anew < ANEW {
+            let is_heard = self.tell(thread, Part::PoliciesAnew);
+            let first = Stage::Policies { next: 0, changes: now, anew: anew + 1 };
+            return if is_heard { first } else { Stage::Done };
+        }
+        let views: Vec<PolicyView> = ipsec.policies().skip(next).take(STEP).collect();
+        let is_end = views.len() < STEP;
+        if !self.tell(thread, Part::Policies(views)) {
+            Stage::Done
+        } else if is_end {
+            Stage::Rest
+        } else {
+            Stage::Policies { next: next + STEP, changes: now, anew }
+        }
+    }
+}

@@ -1,0 +1,99 @@
+#!/usr/bin/env bash
+# Scrapers at a gateway of many tunnels with static keys: how long pings take meanwhile, and how much memory the
+# gateway takes. Fails if a ping is lost or the memory grows by more than GROWTH MB. Needs root.
+# usage: scrapes.sh CONVOY
+# TUNNELS (10000), SCRAPERS ("1 16", how many at a time), SECONDS_EACH (10) and GROWTH (200) as wished. Without
+# scrapers and with 45 seconds, pings show what NAT keep-alives cost.
+set -euo pipefail
+convoy=$(realpath "$1") tunnels=${TUNNELS:-10000} scrapers=${SCRAPERS-1 16} seconds=${SECONDS_EACH:-10}
+cd "$(dirname "$0")/.."
+[ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
+work=$(mktemp -d) a=convoy-a b=convoy-b running=()
+clean() {
+  kill "${running[@]}" 2>/dev/null && wait "${running[@]}" 2>/dev/null || true
+  ip netns del $a 2>/dev/null || true
+  ip netns del $b 2>/dev/null || true
+  rm -rf "$work"
+}
+trap clean EXIT
+ip netns add $a
+ip netns add $b
+ip link add va netns $a type veth peer name vb netns $b
+for side in "$a va 1" "$b vb 2"; do
+  read -r ns dev host <<<"$side"
+  ip -n "$ns" link set lo up
+  ip -n "$ns" link set "$dev" up
+  ip -n "$ns" addr add "192.0.2.$host/24" dev "$dev"
+done
+python3 - "$work" "$tunnels" <<'PY'
+import os, sys
+work, tunnels = sys.argv[1], int(sys.argv[2])
+os.umask(0o077)
+keys = [(os.urandom(20).hex(), os.urandom(20).hex()) for _ in range(tunnels)]
+for site, peer in (1, 2), (2, 1):
+    with open(f"{work}/{site}.toml", "w") as out:
+        out.write(f'''[gateway]
+control = "{work}/{site}.sock"
+state = ""
+metrics = "127.0.0.1:9464"
+[[port]]
+name = "inside"
+kind = "tun"
+device = "convoy0"
+address = ["10.{site}.0.1/32"]
+[[port]]
+name = "outside"
+kind = "udp"
+address = ["192.0.2.{site}"]
+''')
+        for tunnel, pair in enumerate(keys):
+            network = lambda end: f"10.{end}.{tunnel >> 8}.{tunnel & 255}/32"
+            number = lambda end: end << 20 | tunnel
+            out.write(f'''[[tunnel]]
+name = "tunnel-{tunnel}"
+local = "192.0.2.{site}"
+remote = "192.0.2.{peer}"
+local_ts = ["{network(site)}"]
+remote_ts = ["{network(peer)}"]
+esp_proposal = "aes128gcm16"
+encap = "udp"
+[tunnel.manual]
+spi_in = {number(site)}
+spi_out = {number(peer)}
+key_in = "{pair[site - 1]}"
+key_out = "{pair[peer - 1]}"
+''')
+PY
+for side in "$a 1" "$b 2"; do
+  read -r ns site <<<"$side"
+  ip netns exec "$ns" "$convoy" run -c "$work/$site.toml" >"$work/$site.log" 2>&1 & running+=($!)
+done
+for site in 1 2; do
+  for _ in $(seq 600); do grep -q ' ready' "$work/$site.log" && break; sleep 0.2; done
+  grep -q ' ready' "$work/$site.log" || { cat "$work/$site.log" >&2; exit 1; }
+done
+gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
+memory() { awk -v key="$1:" '$1 == key { print int($2 / 1024) }' "/proc/$gateway/status"; }
+# pings LABEL: what the round trips were like, in ms.
+pings() {
+  ip netns exec $a ping -n -i 0.005 -c $((seconds * 200)) -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" || { tail -3 "$work/ping.log" >&2; exit 1; }
+  sed -n 's/.* time=\([0-9.]*\) ms/\1/p' "$work/ping.log" | sort -n | awk -v label="$1" '
+    { times[NR] = $1 } END { printf "%-12s n %d  median %.2f  p99 %.2f  max %.2f ms\n", label, NR, times[int(NR / 2)], times[int(NR * .99)], times[NR] }'
+}
+ip netns exec $a ping -n -c 3 -I 10.1.0.1 10.2.0.1 >/dev/null
+pings "no scrape"
+before=$(memory VmRSS)
+for count in $scrapers; do
+  scraping=()
+  rm -f "$work/scrapes"
+  for _ in $(seq "$count"); do
+    (while :; do ip netns exec $a curl -s --max-time 10 -o "$work/page.$BASHPID" http://127.0.0.1:9464/metrics && echo >>"$work/scrapes"; done) & scraping+=($!)
+  done
+  pings "$count scraping"
+  kill "${scraping[@]}" 2>/dev/null
+  wait "${scraping[@]}" 2>/dev/null || true
+  echo "             $(wc -l <"$work/scrapes") pages of $(du -m "$work"/page.* | sort -n | tail -1 | cut -f1) MB"
+done
+grown=$(($(memory VmHWM) - before))
+echo "memory: $before MB before, $grown MB more at most"
+[ "$grown" -le "${GROWTH:-200}" ] || { echo "scrapers cost too much memory" >&2; exit 1; }
