@@ -275,6 +275,7 @@ pub fn install(
                 encap: tunnel
                     .is_encapsulated
                     .then_some(UdpEncap { local_port: config.natt_port(), remote_port: tunnel.remote_port }),
+                nat_keepalive: tunnel.nat_keepalive,
                 esn: tunnel.esn,
                 iv_start: beginning.iv_start,
                 sequence_start,

@@ -25,6 +25,8 @@ use unsent::UnsentCounter;
 const BURST: usize = 64;
 /// How often time alone is looked at, in ns: keep-alives, lifetimes.
 const TICK_NS: u64 = 100_000_000;
+/// The same while more keep-alives are due than one look sends.
+const BEHIND_NS: u64 = 1_000_000;
 
 /// Which side of the gateway a port is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -69,6 +71,8 @@ pub struct Worker {
     events: Vec<WorkerEvent>,
     unsent: UnsentCounter,
     next_tick_ns: u64,
+    /// Whether more keep-alives are due than the last look has sent.
+    is_behind: bool,
     idle_rounds: u32,
 }
 
@@ -96,6 +100,7 @@ impl Worker {
             events: Vec::new(),
             unsent: UnsentCounter::default(),
             next_tick_ns: 0,
+            is_behind: false,
             idle_rounds: 0,
         }
     }
@@ -358,7 +363,10 @@ impl Worker {
             }
         }
         self.unsent.count(now_ns, &mut self.outside, self.pipeline.ipsec_mut());
-        self.pipeline.tick(&mut self.lifetimes);
+        self.is_behind = self.pipeline.tick(&mut self.lifetimes);
+        if self.is_behind {
+            self.next_tick_ns = now_ns + BEHIND_NS;
+        }
         if let Some(daemon) = &self.daemon {
             let ipsec = self.pipeline.ipsec_mut();
             self.untold.extend_from_slice(&self.lifetimes);

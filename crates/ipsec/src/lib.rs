@@ -21,6 +21,7 @@ mod job;
 mod job_plan;
 mod lease;
 mod lifetime;
+mod nat_flows;
 mod natt;
 mod open_template;
 mod ordered_selectors;
@@ -73,7 +74,9 @@ pub use proposal_list::{ProposalList, in_swanctl_words};
 pub use reassembly::ReassemblyConfig;
 pub use replay::ReplayWindow;
 pub use sa::SaError;
-pub use sa_config::{Lifetime, Limits, Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
+pub use sa_config::{
+    Lifetime, Limits, Mode, NatKeepalive, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap,
+};
 pub use sa_id::{InboundId, OutboundId, SaId, SaNumber};
 pub use sad::{InstallError, SaName};
 pub use seal_template::SealTemplate;

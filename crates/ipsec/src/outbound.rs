@@ -12,6 +12,7 @@ use crate::envelope::Envelope;
 use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
+use crate::nat_flows::NatFlow;
 use crate::outer_header::Inner;
 use crate::path_mtu::{PathMtu, SentLately};
 use crate::sa::no_room;
@@ -57,14 +58,12 @@ pub(crate) struct OutboundRest {
     pub(crate) path: PathMtu,
     /// Which packets the path can tell of.
     pub(crate) sent_lately: SentLately,
-    /// When the last keep-alive left, or the SA was installed, in ns.
-    pub(crate) last_keepalive_ns: u64,
-    /// When a keep-alive may be due, in ns; [`NEVER_NS`] if none is ever.
-    pub(crate) keepalive_due_ns: u64,
+    /// The flow that is kept open for it, if any.
+    pub(crate) nat_flow: Option<NatFlow>,
 }
 
 impl OutboundRest {
-    pub(crate) fn new(config: &SaConfig, common: SaCommon, now_ns: u64) -> Self {
+    pub(crate) fn new(config: &SaConfig, common: SaCommon) -> Self {
         Self {
             envelope: envelope(&common, config.encap.is_some(), config.remote.is_ipv6()),
             common,
@@ -72,8 +71,7 @@ impl OutboundRest {
             skipped: config.sequence_start,
             path: PathMtu::default(),
             sent_lately: SentLately::default(),
-            last_keepalive_ns: now_ns,
-            keepalive_due_ns: NEVER_NS,
+            nat_flow: None,
         }
     }
 

@@ -24,6 +24,7 @@ use crate::directory::Directory;
 use crate::drops::{DropCounters, DropReason};
 use crate::flow_cache::FlowCache;
 use crate::job::SaIndex;
+use crate::nat_flows::NatFlows;
 use crate::own_addresses::OwnAddresses;
 use crate::rate_limit::RateLimit;
 use crate::reassembly::{Reassembly, ReassemblyConfig};
@@ -68,7 +69,8 @@ pub struct IpsecConfig {
     pub seed: u64,
     /// Limits of reassembly.
     pub reassembly: ReassemblyConfig,
-    /// A NAT keep-alive follows this long after the last packet, in ns (RFC 3948 section 4); 0 is never.
+    /// A NAT keep-alive follows this long after a flow's last packet, in ns (RFC 3948 section 4); 0 is
+    /// never.
     pub keepalive_ns: u64,
     /// Whether packets follow a peer whose NAT mapping changed; the change is reported in any case.
     pub follow_mapping: bool,
@@ -163,9 +165,10 @@ pub struct Ipsec {
     /// What is known of the packets of a burst; empty between calls.
     departing: glance::DepartingBurst,
     arriving: Vec<glance::Arriving>,
-    /// When limits of time are reached, and when keep-alives may be due.
+    /// When limits of time are reached.
     lifetimes: Timers<SaIndex>,
-    keepalives: Timers<OutboundId>,
+    /// What is kept open through NATs.
+    nat_flows: NatFlows,
     /// SAs that have reached a limit since the last call of [`expire`](Self::expire).
     limits_reached: Vec<SaIndex>,
     /// Inbound SAs whose peer has moved.
@@ -218,7 +221,7 @@ impl Ipsec {
             departing: glance::DepartingBurst::default(),
             arriving: Vec::new(),
             lifetimes: Timers::default(),
-            keepalives: Timers::default(),
+            nat_flows: NatFlows::default(),
             limits_reached: Vec::new(),
             moved: Vec::new(),
             #[cfg(test)]
@@ -254,7 +257,7 @@ impl Ipsec {
             SaId::Outbound(id) => {
                 self.tunnels.add_outbound(tunnel, id);
                 self.renew(id);
-                self.await_silence(id);
+                self.choose_nat_flow(id);
             }
             SaId::Inbound(_) => self.own.add(config.local),
         }
@@ -266,24 +269,20 @@ impl Ipsec {
     /// finishes as ever, until [`remove`](Self::remove). Unknown is no error.
     pub fn withdraw(&mut self, index: SaIndex) {
         if let (Some(tunnel), SaId::Outbound(id)) = (self.sad.withdraw(index), index.id()) {
-            self.leave_tunnel(tunnel, id);
-        }
-    }
-
-    /// Lets the SA before it take over if it was its tunnel's current one.
-    fn leave_tunnel(&mut self, tunnel: u32, id: OutboundId) {
-        self.tunnels.remove_outbound(tunnel, id);
-        if let Some(heir) = self.tunnels.current(tunnel) {
-            self.await_silence(heir);
+            self.leave_nat_flow(id);
+            self.tunnels.remove_outbound(tunnel, id);
         }
     }
 
     /// Takes an SA out; packets of it that are in flight are dropped when they finish. The caller removes
     /// its keys from every engine before the next `install`. Unknown is no error.
     pub fn remove(&mut self, index: SaIndex) {
+        if let SaId::Outbound(id) = index.id() {
+            self.leave_nat_flow(id);
+        }
         let Some(gone) = self.sad.remove(index) else { return };
         match index.id() {
-            SaId::Outbound(id) => self.leave_tunnel(gone.tunnel, id),
+            SaId::Outbound(id) => self.tunnels.remove_outbound(gone.tunnel, id),
             SaId::Inbound(_) => self.own.remove(gone.facts.name.local),
         }
     }

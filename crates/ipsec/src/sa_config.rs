@@ -56,6 +56,18 @@ pub struct UdpEncap {
     pub remote_port: u16,
 }
 
+/// Whether the UDP flow of an encapsulated SA is kept open while nothing is sent (RFC 3948 section 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum NatKeepalive {
+    /// Where our address is a private one and the peer's is not, so that a NAT on our side is between.
+    #[default]
+    Auto,
+    /// In any case.
+    Always,
+    /// In no case.
+    Never,
+}
+
 /// Where an SA begins and ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaEnds {
@@ -105,6 +117,8 @@ pub struct SaConfig {
     pub remote: IpAddr,
     /// UDP encapsulation; `None` is plain ESP.
     pub encap: Option<UdpEncap>,
+    /// Whether its UDP flow is kept open. Outbound only.
+    pub nat_keepalive: NatKeepalive,
     /// Algorithms and keys.
     pub keys: KeyMaterial,
     /// Extended (64-bit) sequence numbers.
@@ -148,6 +162,7 @@ impl SaConfig {
             local,
             remote,
             encap: None,
+            nat_keepalive: NatKeepalive::default(),
             keys,
             esn: false,
             iv_start: 0,

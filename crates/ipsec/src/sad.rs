@@ -12,7 +12,7 @@ use crate::job::SaIndex;
 use crate::lifetime::Usage;
 use crate::outbound::{OutboundRest, OutboundSa};
 use crate::sa::{SaError, validate};
-use crate::sa_config::{Mode, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::spi_table::SpiTable;
 use crate::table::Table;
@@ -76,6 +76,7 @@ pub(crate) struct SaFacts {
     pub(crate) name: SaName,
     pub(crate) mode: Mode,
     pub(crate) encap: Option<UdpEncap>,
+    pub(crate) nat_keepalive: NatKeepalive,
     pub(crate) transform: Transform,
     pub(crate) esn: bool,
     pub(crate) df: OuterDf,
@@ -84,9 +85,9 @@ pub(crate) struct SaFacts {
 
 impl SaFacts {
     fn of(config: &SaConfig) -> Self {
-        let SaConfig { mode, encap, esn, df, tfc_bytes, .. } = *config;
+        let SaConfig { mode, encap, nat_keepalive, esn, df, tfc_bytes, .. } = *config;
         let (name, transform) = (SaName::of(config), config.keys.transform());
-        Self { name, mode, encap, transform, esn, df, tfc_bytes }
+        Self { name, mode, encap, nat_keepalive, transform, esn, df, tfc_bytes }
     }
 
     /// The peer's end; port 0 where nothing is encapsulated.
@@ -167,8 +168,7 @@ impl Sad {
         let common = SaCommon { facts, tunnel, generation, usage, drops, is_withdrawn: false };
         match index.id() {
             SaId::Outbound(_) => {
-                self.outbound
-                    .insert(OutboundSa::new(config, &common), OutboundRest::new(config, common, now_ns));
+                self.outbound.insert(OutboundSa::new(config, &common), OutboundRest::new(config, common));
             }
             SaId::Inbound(id) => {
                 // Free, as every inbound SA in this table has its entry in the directory.

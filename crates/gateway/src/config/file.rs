@@ -89,6 +89,7 @@ tables! {
         esp_proposal: String,
         encap: String,
         remote_port: u16,
+        nat_keepalive: String,
         esn: bool,
         replay_window: u32,
         df: String,

@@ -25,7 +25,8 @@ use std::path::{Path, PathBuf};
 
 use convoy_engine::{EngineKind, EngineSettings};
 use convoy_ipsec::{
-    ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, OuterDf, OuterDscp, Proposal, SaProtocol, TrafficSelector,
+    ClassMap, EcnMode, KeyMaterial, Lifetime, Mode, NatKeepalive, OuterDf, OuterDscp, Proposal, SaProtocol,
+    TrafficSelector,
 };
 use convoy_port::{NATT_PORT, Routing};
 use convoy_scheduler::SchedulerConfig;
@@ -209,6 +210,8 @@ pub struct TunnelConfig {
     pub is_encapsulated: bool,
     /// The peer's UDP port.
     pub remote_port: u16,
+    /// Whether the UDP flow to the peer is kept open through a NAT.
+    pub nat_keepalive: NatKeepalive,
     /// 64-bit sequence numbers.
     pub esn: bool,
     /// Anti-replay window in packets.
@@ -244,6 +247,7 @@ impl TunnelConfig {
             is_assumed: false,
             is_encapsulated: true,
             remote_port: NATT_PORT,
+            nat_keepalive: NatKeepalive::default(),
             esn: proposal.esn,
             replay_window: 1024,
             lifetime: Lifetime::default(),

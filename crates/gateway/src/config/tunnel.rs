@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, OuterDf, OuterDscp, Ports, Proposal,
+    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp, Ports, Proposal,
     ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words, proposal_words,
 };
 use convoy_packet::ipv4;
@@ -83,6 +83,7 @@ fn with_keys(
     }
     let is_in_udp = is_encapsulated.unwrap_or(true);
     c.only(file.remote_port.as_ref(), is_in_udp, "tunnel.remote_port", "it is for encap = \"udp\"");
+    let nat_keepalive = nat_keepalive(c, file, is_in_udp);
     let (esn, replay_window) = anti_replay(c, file, proposal);
     let dfs = [("copy", OuterDf::Copy), ("set", OuterDf::Set), ("clear", OuterDf::Clear)];
     let df = c.one_of(file.df.as_ref(), "tunnel.df", &dfs);
@@ -94,6 +95,7 @@ fn with_keys(
         local_ts,
         is_encapsulated: is_encapsulated?,
         remote_port,
+        nat_keepalive,
         esn,
         replay_window,
         lifetime,
@@ -156,6 +158,7 @@ fn daemon_has_the_rest(c: &mut Checker<'_>, file: &file::Tunnel, has_charon: boo
     let what = "it is only for tunnels with static keys ([tunnel.manual]); charon negotiates it as configured in swanctl.conf";
     c.only(file.encap.as_ref(), false, "tunnel.encap", what);
     c.only(file.remote_port.as_ref(), false, "tunnel.remote_port", what);
+    c.only(file.nat_keepalive.as_ref(), false, "tunnel.nat_keepalive", what);
     c.only(file.esn.as_ref(), false, "tunnel.esn", what);
     c.only(file.replay_window.as_ref(), false, "tunnel.replay_window", what);
     c.only(file.df.as_ref(), false, "tunnel.df", what);
@@ -339,6 +342,15 @@ fn encapsulation(
         c.add(&span, "tunnel.encap", what);
     }
     is_encapsulated
+}
+
+/// Whether keep-alives are sent. Without a key daemon no NAT is found: `auto` goes by the addresses.
+fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> NatKeepalive {
+    let key = "tunnel.nat_keepalive";
+    c.only(file.nat_keepalive.as_ref(), is_in_udp, key, "it is for encap = \"udp\"");
+    let words =
+        [("auto", NatKeepalive::Auto), ("always", NatKeepalive::Always), ("never", NatKeepalive::Never)];
+    c.one_of(file.nat_keepalive.as_ref(), key, &words).unwrap_or_default()
 }
 
 fn lifetime(c: &mut Checker<'_>, soft: Option<&file::Limits>, hard: Option<&file::Limits>) -> Lifetime {

@@ -433,15 +433,17 @@ impl Pipeline {
         self.bury();
     }
 
-    /// What time alone brings about: keep-alives, expiries, timeouts of fragments.
-    pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) {
+    /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether more
+    /// keep-alives are due.
+    pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
         let now_ns = self.now_ns();
-        self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
+        let more = self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
         self.ipsec.expire(now_ns, events);
         self.acquiring.expire(now_ns, &mut self.given_up);
         for packet in self.given_up.drain(..) {
             self.ipsec.give_up(&mut self.pool, packet);
         }
+        more
     }
 
     /// Packets that wait for an SA.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::Worker;
+use super::{BEHIND_NS, Worker};
 
 /// The longest sleep while nothing is under way, in ns; a stop is seen within it.
 const IDLE_NS: u64 = 100_000_000;
@@ -25,7 +25,7 @@ impl Worker {
     /// gives up the core for a moment.
     pub fn idle(&mut self) {
         let longest_ns = if self.is_drained() {
-            IDLE_NS
+            if self.is_behind { BEHIND_NS } else { IDLE_NS }
         } else if let Some(until_ns) = self.held_until_ns() {
             until_ns.saturating_sub(self.pipeline.clock().now_ns()).min(IDLE_NS)
         } else if self.idle_rounds <= SPINS {

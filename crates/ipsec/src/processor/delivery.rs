@@ -199,6 +199,7 @@ impl Ipsec {
                 let index = SaIndex::from(outbound);
                 if self.sad.common(index).is_some_and(|common| common.facts.peer() == old) {
                     self.sad.move_peer(index, source);
+                    self.choose_nat_flow(outbound);
                 }
             }
         }

@@ -12,15 +12,21 @@ use crate::drops::DropReason;
 use crate::job::{Direction, Prepared, SaIndex};
 use crate::lease::NEVER_NS;
 use crate::lifetime::Expiry;
+use crate::nat_flows::NatFlow;
 use crate::natt::KEEPALIVE;
-use crate::outbound::{OutboundRest, OutboundSa};
+use crate::outbound::OutboundSa;
 use crate::path_mtu::PathMtu;
 use crate::sa::write_udp;
-use crate::sa_config::SaEnds;
+use crate::sa_config::{SaEnds, UdpEncap};
 use crate::sa_id::{OutboundId, SaId, SaNumber};
-use crate::sad::{SaFacts, SaName, Sad};
+use crate::sad::{SaName, Sad};
 use crate::spd::TunnelId;
 use crate::timers::Timer;
+
+/// Keep-alives that one call sends at most: a burst, so that no packet waits long for them.
+pub(crate) const KEEPALIVES_AT_ONCE: usize = 64;
+/// SAs of one flow that are asked when they last sent anything.
+const SAS_AT_ONCE: usize = 16;
 
 /// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,65 +55,56 @@ pub struct LifetimeEvent {
 }
 
 impl Ipsec {
-    /// Appends a keep-alive for every tunnel whose current SA is encapsulated and was silent for the
-    /// configured time (RFC 3948 section 4), and gives up fragments that have waited too long. To be called
-    /// about once a second. Only those SAs are looked at that may be silent by now.
-    pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
+    /// Appends a keep-alive for every flow through a NAT that was silent for the configured time (RFC
+    /// 3948 section 4), but no more than 64 of them: returns whether more are due. Gives up
+    /// fragments that have waited too long. To be called about ten times a second, and soon again where
+    /// more are due.
+    pub fn keepalives(&mut self, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) -> bool {
         self.now_ns = self.now_ns.max(now_ns);
         self.reassembly.expire(now_ns, pool, &mut self.drops);
-        while let Some(timer) = self.keepalives.pop(now_ns) {
+        for _ in 0..KEEPALIVES_AT_ONCE {
+            let Some(flow) = self.nat_flows.next_due(now_ns) else { return false };
             self.note_look();
-            let id = timer.sa;
-            match self.sad.outbound.both_mut(id.0) {
-                Some((sa, rest))
-                    if rest.keepalive_due_ns == timer.due_ns && sa.generation() == timer.generation =>
-                {
-                    rest.keepalive_due_ns = NEVER_NS;
-                    self.keep_alive(id, now_ns, pool, out);
-                }
-                _ => {}
+            let interval_ns = self.config.keepalive_ns;
+            let silent_until_ns = self.last_used_ns(flow).map(|used| used.saturating_add(interval_ns));
+            if let Some(due_ns) = silent_until_ns.filter(|due_ns| *due_ns > now_ns) {
+                self.nat_flows.set_due(flow, due_ns);
+            } else if let Some(frame) = keepalive(flow, pool) {
+                out.push(frame);
+                self.nat_flows.set_due(flow, now_ns.saturating_add(interval_ns));
+            } else {
+                // It stays due: the next call tries again.
+                self.drops.count(DropReason::NoFrame);
+                return false;
             }
         }
+        self.nat_flows.next_due(now_ns).is_some()
     }
 
-    fn keep_alive(&mut self, id: OutboundId, now_ns: u64, pool: &mut FramePool, out: &mut Vec<Frame>) {
-        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return };
-        if self.tunnels.current(rest.common.tunnel) != Some(id) {
-            return;
-        }
-        let is_silent = now_ns.saturating_sub(last_sent_ns(sa, rest)) >= self.config.keepalive_ns;
-        if is_silent && rest.common.facts.encap.is_some() {
-            match keepalive(&rest.common.facts, pool) {
-                Some(frame) => {
-                    rest.last_keepalive_ns = now_ns;
-                    out.push(frame);
-                }
-                None => self.drops.count(DropReason::NoFrame),
-            }
-        }
-        self.await_silence_after(id, now_ns);
+    /// When a packet last left by a flow, as far as some of its SAs tell. Where it has more of them than
+    /// are looked at, a keep-alive may leave that was not needed.
+    fn last_used_ns(&mut self, flow: NatFlow) -> Option<u64> {
+        let sas = self.nat_flows.some_sas(flow, SAS_AT_ONCE);
+        let used = sas.iter().filter_map(|id| self.sad.outbound.line(id.0)).map(|sa| sa.last_used_ns);
+        used.filter(|used_ns| *used_ns != NEVER_NS).max()
     }
 
-    /// Has an SA looked at when it may have been silent for too long; there may be no need to.
-    pub(super) fn await_silence(&mut self, id: OutboundId) {
-        self.await_silence_after(id, 0);
+    /// Has the flow of an outbound SA kept open where that is wanted, and no longer the one that it had.
+    pub(super) fn choose_nat_flow(&mut self, id: OutboundId) {
+        let (now_ns, interval_ns) = (self.now_ns, self.config.keepalive_ns);
+        let Some(rest) = self.sad.outbound.rest_mut(id.0) else { return };
+        let wanted = NatFlow::of(&rest.common.facts).filter(|_| interval_ns > 0);
+        let before = std::mem::replace(&mut rest.nat_flow, wanted);
+        if before != wanted {
+            before.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
+            wanted.into_iter().for_each(|flow| self.nat_flows.join(flow, id, now_ns, interval_ns));
+        }
     }
 
-    /// The same, but not at `after_ns` or before.
-    fn await_silence_after(&mut self, id: OutboundId, after_ns: u64) {
-        let interval_ns = self.config.keepalive_ns;
-        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else { return };
-        let facts = &rest.common.facts;
-        if interval_ns == 0 || facts.encap.is_none() {
-            return;
-        }
-        let due_ns = last_sent_ns(sa, rest).saturating_add(interval_ns).max(after_ns.saturating_add(1));
-        if due_ns < rest.keepalive_due_ns {
-            rest.keepalive_due_ns = due_ns;
-            self.keepalives.set(Timer { due_ns, sa: id, generation: sa.generation() });
-            let sad = &self.sad;
-            self.keepalives.sweep(|timer| is_there(sad, timer));
-        }
+    /// An outbound SA keeps no flow open any more.
+    pub(super) fn leave_nat_flow(&mut self, id: OutboundId) {
+        let flow = self.sad.outbound.rest_mut(id.0).and_then(|rest| rest.nat_flow.take());
+        flow.into_iter().for_each(|flow| self.nat_flows.leave(flow, id));
     }
 
     /// Has an SA looked at when a limit of time is reached.
@@ -200,7 +197,7 @@ impl Ipsec {
                     rest.path = PathMtu::default();
                 }
                 self.renew(id);
-                self.await_silence(id);
+                self.choose_nat_flow(id);
             }
             SaId::Inbound(_) => {
                 self.own.add(ends.local);
@@ -270,25 +267,16 @@ impl Ipsec {
     }
 }
 
-/// When an SA last sent anything, keep-alives counted, in ns.
-fn last_sent_ns(sa: &OutboundSa, rest: &OutboundRest) -> u64 {
-    if sa.last_used_ns == NEVER_NS {
-        rest.last_keepalive_ns
-    } else {
-        rest.last_keepalive_ns.max(sa.last_used_ns)
-    }
-}
-
 /// Whether the SA that a timer is for is still there.
 fn is_there<S: Copy + Into<SaIndex>>(sad: &Sad, timer: &Timer<S>) -> bool {
     sad.common(timer.sa.into()).is_some_and(|common| common.generation == timer.generation)
 }
 
 /// One keep-alive: a UDP datagram of one byte, from our port to the peer's.
-fn keepalive(facts: &SaFacts, pool: &mut FramePool) -> Option<Frame> {
-    let ports = facts.encap?;
+fn keepalive(flow: NatFlow, pool: &mut FramePool) -> Option<Frame> {
+    let NatFlow { local, remote } = flow;
     let mut frame = pool.take(FrameSize::Small)?;
-    let header = IpHeader::new(UDP, facts.name.local, facts.name.remote);
+    let header = IpHeader::new(UDP, local.ip(), remote.ip());
     let at = header.header_len();
     if frame.append(at + UDP_HEADER + KEEPALIVE.len()).is_err() {
         pool.give_back(frame);
@@ -296,6 +284,6 @@ fn keepalive(facts: &SaFacts, pool: &mut FramePool) -> Option<Frame> {
     }
     header.write(&mut frame);
     frame[at + UDP_HEADER..].copy_from_slice(&KEEPALIVE);
-    write_udp(&mut frame[at..], ports);
+    write_udp(&mut frame[at..], UdpEncap { local_port: local.port(), remote_port: remote.port() });
     Some(frame)
 }

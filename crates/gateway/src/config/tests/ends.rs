@@ -89,9 +89,14 @@ fn a_tunnel_of_charons_needs_its_name_and_what_is_behind_the_peer() {
 
 #[test]
 fn what_charon_negotiates_is_refused_there() {
-    for setting in
-        ["esn = true", "encap = \"udp\"", "replay_window = 64", "priority = 7", "soft = { seconds = 1 }"]
-    {
+    for setting in [
+        "esn = true",
+        "encap = \"udp\"",
+        "nat_keepalive = \"always\"",
+        "replay_window = 64",
+        "priority = 7",
+        "soft = { seconds = 1 }",
+    ] {
         let text = errors(&format!("{CHARON}{setting}\n"));
         assert!(text.contains("it is only for tunnels with static keys ([tunnel.manual]); charon"), "{text}");
     }
@@ -107,4 +112,22 @@ fn a_tunnel_that_nobody_gives_keys_is_warned_of() {
     assert!(told.starts_with(
         "a.toml:13:8: warning: tunnel.manual: it has no keys, so the packets that it selects are dropped"
     ));
+}
+
+#[test]
+fn nat_keepalives_are_sent_as_told_and_only_in_udp() {
+    use convoy_ipsec::NatKeepalive;
+    let with =
+        |value: &str| changed("encap = \"udp\"", &format!("encap = \"udp\"\nnat_keepalive = \"{value}\""));
+    for (value, expected) in
+        [("auto", NatKeepalive::Auto), ("always", NatKeepalive::Always), ("never", NatKeepalive::Never)]
+    {
+        let config = Config::parse("site-a.toml", &with(value)).expect("good");
+        assert_eq!(config.tunnels[0].nat_keepalive, expected);
+    }
+    assert!(errors(&with("on")).contains("one of auto, always, never"));
+    let native = with("always")
+        .replace("encap = \"udp\"", "encap = \"none\"")
+        .replace("kind = \"udp\"", "kind = \"raw\"");
+    assert!(errors(&native).contains("tunnel.nat_keepalive: it is for encap = \"udp\""));
 }

@@ -23,7 +23,7 @@ use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
 use crate::job::{Direction, Prepared};
-use crate::sa_config::{Mode, OuterDf, SaDirection, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaProtocol, UdpEncap};
 use crate::selector::Selector;
 use crate::spd::{PolicyDirection, TunnelId};
 
@@ -206,6 +206,8 @@ impl Link {
         let keys = KeyMaterial::new(self.transform, bytes).expect("as long as it must be");
         let mut sa = SaConfig::new(0x1001 + way as u32, direction, ends[end], ends[1 - end], keys);
         (sa.mode, sa.protocol, sa.encap) = (self.mode, self.protocol, self.encap);
+        // The ends have public addresses.
+        sa.nat_keepalive = NatKeepalive::Always;
         (sa.df, sa.esn, sa.tfc_bytes, sa.tunnel) = (self.df, self.esn, self.tfc_bytes, TunnelId(7));
         sa
     }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::lifetime::Expiry;
+use crate::processor::upkeep::KEEPALIVES_AT_ONCE;
 use crate::sa_config::{Lifetime, Limits, SaEnds};
 
 const SECOND: u64 = 1_000_000_000;
@@ -283,37 +284,129 @@ fn upkeep_looks_only_at_sas_whose_time_has_come() {
         let tunnel = TunnelId(sa);
         a.install(SaConfig { spi: 0x1001 + sa, tunnel, lifetime, ..link.sa(0, SaDirection::Outbound) });
     }
-    let (mut events, mut sent) = (Vec::new(), 0);
-    let mut most = 0;
+    let (mut events, mut most) = (Vec::new(), 0);
     for tenths in 0..=5_000 * 10 {
         let (now_ns, before) = (tenths * SECOND / 10, a.ipsec.looked_at);
         a.ipsec.expire(now_ns, &mut events);
         most = most.max(a.ipsec.looked_at - before);
-        for _ in 0..20 {
-            // Frames are few: one that finds none is tried again.
-            let mut out = Vec::new();
-            a.ipsec.keepalives(now_ns, &mut a.pool, &mut out);
-            sent += out.len();
-            a.pool.give_back_burst(&mut out);
-        }
     }
     assert_eq!((events.len(), most), (SAS as usize, 1), "each soft limit once, and no other SA");
     assert!(events.iter().all(|event| event.expiry == Expiry::Soft));
-    let due = SAS as usize * 5_000 / 20;
-    assert!(sent.abs_diff(due) <= SAS as usize, "{sent} keep-alives, {due} were due");
+    a.assert_no_leak();
+}
+
+/// A gateway with so many tunnels in UDP, whose peers are at the ports that `port` says.
+fn with_flows(sas: u32, port: impl Fn(u32) -> u16) -> Gateway {
+    let link = Link::default();
+    let mut a = Gateway::new(IpsecConfig::default());
+    for sa in 0..sas {
+        let encap = Some(UdpEncap { local_port: 4500, remote_port: port(sa) });
+        let tunnel = TunnelId(sa);
+        a.install(SaConfig { spi: 0x1001 + sa, tunnel, encap, ..link.sa(0, SaDirection::Outbound) });
+    }
+    a
+}
+
+/// Keep-alives in each tenth of a second of the times `seconds`.
+fn sent_by_tick(gateway: &mut Gateway, seconds: std::ops::Range<u64>) -> Vec<usize> {
+    let ticks = seconds.start * 10..seconds.end * 10;
+    ticks.map(|tick| keepalives(gateway, tick * SECOND / 10).len()).collect()
+}
+
+#[test]
+fn keep_alives_of_many_flows_are_spread_and_a_tick_sends_a_bounded_number() {
+    const FLOWS: u32 = 10_000;
+    let mut a = with_flows(FLOWS, |sa| sa as u16 + 1);
+    let first = sent_by_tick(&mut a, 0..20);
+    let later = sent_by_tick(&mut a, 20..60);
+    let even = FLOWS as usize / 200;
+    // Nothing is due at once.
+    for sent in first.iter().skip(1).chain(&later) {
+        assert!(
+            *sent <= KEEPALIVES_AT_ONCE && sent.abs_diff(even) <= 10,
+            "{sent} in a tick, {even} on average"
+        );
+    }
+    let sums = [first, later].map(|sent| sent.iter().sum::<usize>());
+    assert!(sums[0].abs_diff(FLOWS as usize) <= 64, "{} in the first interval", sums[0]);
+    assert!(sums[1].abs_diff(2 * FLOWS as usize) <= 64, "{} in the next two", sums[1]);
     a.assert_no_leak();
 }
 
 #[test]
-fn an_sa_that_takes_over_is_kept_alive() {
+fn what_is_due_at_once_leaves_in_bursts() {
+    const FLOWS: usize = 1_000;
+    let mut a = with_flows(FLOWS as u32, |sa| sa as u16 + 1);
+    let (mut sent, mut calls) = (0, 0);
+    let mut more = true;
+    while more {
+        let mut out = Vec::new();
+        let looks = a.ipsec.looked_at;
+        more = a.ipsec.keepalives(500 * SECOND, &mut a.pool, &mut out);
+        assert!(a.ipsec.looked_at - looks <= KEEPALIVES_AT_ONCE, "of whatever is due");
+        (sent, calls) = (sent + out.len(), calls + 1);
+        a.pool.give_back_burst(&mut out);
+    }
+    assert_eq!((sent, calls), (FLOWS, FLOWS.div_ceil(KEEPALIVES_AT_ONCE)));
+    a.assert_no_leak();
+}
+
+#[test]
+fn ten_thousand_sas_of_one_peer_send_one_keep_alive_in_an_interval() {
+    let mut a = with_flows(10_000, |_| 4500);
+    for interval in 0..3 {
+        let sent = sent_by_tick(&mut a, interval * 20..(interval + 1) * 20);
+        assert_eq!(sent.iter().sum::<usize>(), 1, "in interval {interval}");
+    }
+    (0..10_000).for_each(|sa| a.ipsec.remove(SaIndex::from(OutboundId(sa))));
+    assert_eq!(sent_by_tick(&mut a, 60..200).iter().sum::<usize>(), 0, "the last SA has gone");
+    a.assert_no_leak();
+}
+
+#[test]
+fn a_flow_that_one_of_its_sas_uses_needs_no_keep_alive() {
+    let link = Link { encap: Some(ENCAP), ..Link::default() };
+    let mut a = link.gateway(0);
+    a.install(SaConfig { spi: 0x3001, tunnel: TunnelId(9), ..link.sa(0, SaDirection::Outbound) });
+    for second in 1..100 {
+        a.now_ns = second * SECOND;
+        a.send(&[link.packet(false, 100)]);
+        assert!(keepalives(&mut a, second * SECOND).is_empty());
+    }
+    a.assert_no_leak();
+}
+
+#[test]
+fn without_a_nat_on_our_side_no_keep_alive_is_sent_unless_it_is_asked_for() {
+    let cases = [
+        (NatKeepalive::Auto, "192.0.2.1", "192.0.2.2", 0),
+        (NatKeepalive::Auto, "192.168.1.1", "192.0.2.2", 1),
+        (NatKeepalive::Auto, "192.168.1.1", "10.0.0.1", 0),
+        (NatKeepalive::Auto, "192.0.2.1", "192.168.1.1", 0),
+        (NatKeepalive::Always, "192.0.2.1", "192.0.2.2", 1),
+        (NatKeepalive::Never, "192.168.1.1", "192.0.2.2", 0),
+    ];
+    for (nat_keepalive, local, remote, expected) in cases {
+        let link = Link { encap: Some(ENCAP), ..Link::default() };
+        let mut a = Gateway::new(IpsecConfig::default());
+        let [local, remote] = [local, remote].map(|text| text.parse().expect(text));
+        a.install(SaConfig { nat_keepalive, local, remote, ..link.sa(0, SaDirection::Outbound) });
+        assert_eq!(keepalives(&mut a, 20 * SECOND).len(), expected, "{nat_keepalive:?} {local} {remote}");
+        a.assert_no_leak();
+    }
+}
+
+#[test]
+fn a_flow_is_kept_alive_as_long_as_any_sa_uses_it() {
     let link = Link { encap: Some(ENCAP), ..Link::default() };
     let mut a = link.gateway(0);
     let successor = a.install(SaConfig { spi: 0x2001, ..link.sa(0, SaDirection::Outbound) });
-    assert_eq!(keepalives(&mut a, 30 * SECOND).len(), 1, "the current one alone");
+    assert_eq!(keepalives(&mut a, 30 * SECOND).len(), 1, "one for both");
     a.ipsec.remove(successor);
-    assert_eq!(keepalives(&mut a, 31 * SECOND).len(), 1, "it was silent all the time");
-    assert!(keepalives(&mut a, 50 * SECOND).is_empty());
-    assert_eq!(keepalives(&mut a, 51 * SECOND).len(), 1);
+    assert!(keepalives(&mut a, 49 * SECOND).is_empty());
+    assert_eq!(keepalives(&mut a, 50 * SECOND).len(), 1);
+    a.ipsec.withdraw(OUT);
+    assert!(keepalives(&mut a, 500 * SECOND).is_empty());
     a.assert_no_leak();
 }
 
@@ -324,8 +417,11 @@ fn a_tunnel_that_goes_into_udp_is_kept_alive_from_then_on() {
     assert!(keepalives(&mut a, 100 * SECOND).is_empty());
     let ends = SaEnds { encap: Some(ENCAP), ..a.ipsec.ends(OUT).expect("installed") };
     assert!(a.ipsec.move_sa(OUT, &ends));
-    assert_eq!(keepalives(&mut a, 101 * SECOND).len(), 1);
-    assert!(keepalives(&mut a, 120 * SECOND).is_empty());
-    assert_eq!(keepalives(&mut a, 121 * SECOND).len(), 1);
+    assert_eq!(keepalives(&mut a, 120 * SECOND).len(), 1);
+    assert!(keepalives(&mut a, 139 * SECOND).is_empty());
+    assert_eq!(keepalives(&mut a, 140 * SECOND).len(), 1);
+    let ends = SaEnds { encap: None, ..ends };
+    assert!(a.ipsec.move_sa(OUT, &ends));
+    assert!(keepalives(&mut a, 500 * SECOND).is_empty());
     a.assert_no_leak();
 }
