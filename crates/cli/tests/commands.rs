@@ -92,7 +92,7 @@ fn a_log_in_json_has_no_line_that_is_not() {
         assert!(!told.is_empty(), "{arguments:?}");
         for line in told.lines() {
             let line: serde_json::Value = serde_json::from_str(line).expect(line);
-            assert_eq!(line["level"], "ERROR", "{line}");
+            assert!(line["level"] == "ERROR" || line["level"] == "WARN", "{line}");
             assert!(line["timestamp"].as_str().is_some_and(|time| time.ends_with('Z')), "{line}");
             assert!(line["message"].as_str().is_some_and(|what| !what.is_empty()), "{line}");
         }
