@@ -3,8 +3,8 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{
-    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp, Ports, Proposal,
-    ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words, proposal_words,
+    AddressRange, EcnMode, Envelope, Lifetime, Limits, Mode, NatKeepalive, OuterDf, OuterDscp, Ports,
+    Proposal, ProposalError, ProposalList, SaProtocol, TrafficSelector, in_swanctl_words, proposal_words,
 };
 use convoy_packet::ipv4;
 use convoy_settings::{Checker, Text, nearest};

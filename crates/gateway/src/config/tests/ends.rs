@@ -125,7 +125,7 @@ fn nat_keepalives_are_sent_as_told_and_only_in_udp() {
         let config = Config::parse("site-a.toml", &with(value)).expect("good");
         assert_eq!(config.tunnels[0].nat_keepalive, expected);
     }
-    assert!(errors(&with("on")).contains("one of auto, always, never"));
+    assert!(errors(&with("on")).contains("tunnel.nat_keepalive: unknown \"on\""));
     let native = with("always")
         .replace("encap = \"udp\"", "encap = \"none\"")
         .replace("kind = \"udp\"", "kind = \"raw\"");
