@@ -12,6 +12,9 @@ use convoy_hdtv::{
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
+/// Where the stream comes from.
+const FROM: std::net::SocketAddr =
+    std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 5004);
 const FRAMES: u64 = 120;
 const MS: u64 = 1_000_000;
 
@@ -85,7 +88,7 @@ fn run(format: Format, trial: &Trial) -> (Difference, Counts) {
             while let Some(due) = assembler.poll(now) {
                 viewer.look(due).into_iter().for_each(|bytes| assembler.give_back(bytes));
             }
-            assembler.take(&packet, now);
+            assembler.take(&packet, FROM, now);
         }
     }
     while let Some(due) = assembler.flush() {

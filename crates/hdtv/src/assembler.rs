@@ -2,13 +2,16 @@
 
 mod counts;
 mod pending;
+mod probation;
 
+use std::net::SocketAddr;
 use std::ops::Range;
 
 use rtp_types::RtpPacket;
 
 pub use counts::Counts;
 use pending::{Pending, PendingFrame, frame_time, is_of};
+use probation::Probation;
 
 use crate::format::{CLOCK_HZ, Format};
 use crate::layout::RTP_HEADER_BYTES;
@@ -19,6 +22,8 @@ use crate::shapes::{Shape, Shapes};
 
 /// Another source is believed once the first one has been silent for so long.
 const SILENCE_NS: u64 = 1_000_000_000;
+/// A sender may be ahead of its own clock by so many frames.
+const EARLY_FRAMES: u64 = 8;
 
 /// A frame that is due.
 #[derive(Debug)]
@@ -54,8 +59,14 @@ pub struct Assembler {
     shapes: Shapes,
     reception: Reception,
     playout: Playout,
-    source: Option<u32>,
+    /// The SSRC, and where it sends from.
+    source: Option<(u32, SocketAddr)>,
+    probation: Probation,
+    /// When the source began, and when it was heard last.
+    begun_ns: u64,
     heard_ns: u64,
+    /// Frames since it began that were handed out or counted as missing.
+    accounted: u64,
     released: Option<u32>,
     counts: Counts,
 }
@@ -78,7 +89,10 @@ impl Assembler {
             reception: Reception::default(),
             playout: Playout::new(delay_ns),
             source: None,
+            probation: Probation::default(),
+            begun_ns: 0,
             heard_ns: 0,
+            accounted: 0,
             released: None,
             counts: Counts::default(),
         }
@@ -155,8 +169,15 @@ impl Assembler {
     }
 
     /// Takes a packet that lies elsewhere and copies its pixels to their places.
-    pub fn take(&mut self, packet: &[u8], now_ns: u64) {
-        let Some(rtp) = self.checked(packet, now_ns) else { return };
+    pub fn take(&mut self, packet: &[u8], from: SocketAddr, now_ns: u64) {
+        let Some(rtp) = self.parsed(packet) else { return };
+        if self.source == Some((rtp.ssrc(), from)) || self.prove(&rtp, packet, from, now_ns) {
+            self.take_own(&rtp, packet, now_ns);
+        }
+    }
+
+    /// Takes a packet of this stream.
+    fn take_own(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], now_ns: u64) {
         let Ok(payload) = Payload::parse(&self.format, rtp.payload()) else {
             self.counts.malformed += 1;
             return;
@@ -165,7 +186,7 @@ impl Assembler {
         let header_bytes = rtp.payload_offset() + payload.header_bytes();
         let is_newest = self.note(packet, now_ns);
         let field = payload.runs().next().map_or(0, |run| usize::from(run.field));
-        let Some((timestamp, bytes)) = self.place(&rtp, &payload, field, now_ns) else { return };
+        let Some((timestamp, bytes)) = self.place(rtp, &payload, field, now_ns) else { return };
         self.counts.copied_bytes += bytes as u64;
         if let Some(range) = payload.one_range() {
             self.shapes.note(&packet[..header_bytes], range.clone(), padding);
@@ -209,7 +230,20 @@ impl Assembler {
 
     /// The stream's source.
     pub fn source(&self) -> Option<u32> {
-        self.source
+        self.source.map(|(source, _)| source)
+    }
+
+    /// Whether the stream comes from this address.
+    pub(crate) fn is_from(&self, address: SocketAddr) -> bool {
+        self.source.is_some_and(|(_, from)| from == address)
+    }
+
+    /// Frames that can be missing at most, by the time since the source began: a timestamp that jumps further says
+    /// nothing of pictures, and nobody is to have a file filled with more of them than a camera makes.
+    fn could_be_missing(&self) -> u64 {
+        let interval_ns = self.format.frame_start_ns(1).max(1);
+        let made = self.heard_ns.saturating_sub(self.begun_ns) / interval_ns;
+        (made + EARLY_FRAMES).saturating_sub(self.accounted)
     }
 
     fn release(&mut self) -> Option<Finished> {
@@ -221,8 +255,10 @@ impl Assembler {
         let ticks = self.format.ticks(1, 0).max(1);
         let missing_before = self.released.map_or(0, |before| {
             let since = u64::from(timestamp.wrapping_sub(before));
-            ((since + ticks / 2) / ticks).saturating_sub(1) as u32
+            ((since + ticks / 2) / ticks).saturating_sub(1)
         });
+        let missing_before = missing_before.min(self.could_be_missing()) as u32;
+        self.accounted += u64::from(missing_before) + 1;
         self.released = Some(timestamp);
         let holes = frame.coverage.holes(self.format.frame_bytes());
         self.counts.frames += 1;
@@ -232,8 +268,8 @@ impl Assembler {
         Some(Finished { bytes: frame.bytes, timestamp, holes, missing_before })
     }
 
-    /// The packet, if it is one of this stream.
-    fn checked<'a>(&mut self, packet: &'a [u8], now_ns: u64) -> Option<RtpPacket<'a>> {
+    /// The packet, if it may be one of this stream.
+    fn parsed<'a>(&mut self, packet: &'a [u8]) -> Option<RtpPacket<'a>> {
         let Ok(rtp) = RtpPacket::parse(packet) else {
             self.counts.malformed += 1;
             return None;
@@ -242,20 +278,35 @@ impl Assembler {
             self.counts.foreign += 1;
             return None;
         }
-        let is_silent = now_ns.saturating_sub(self.heard_ns) > SILENCE_NS;
-        match self.source {
-            Some(source) if source == rtp.ssrc() => {}
-            Some(_) if !is_silent => {
-                self.counts.foreign += 1;
-                return None;
-            }
-            _ => self.begin_source(rtp.ssrc()),
-        }
         Some(rtp)
     }
 
-    fn begin_source(&mut self, source: u32) {
-        self.source = Some(source);
+    /// Begins another source if there is none, or none any more, and this packet is a reason to believe it; whether
+    /// the packet belongs to the stream then.
+    fn prove(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], from: SocketAddr, now_ns: u64) -> bool {
+        let is_silent = now_ns.saturating_sub(self.heard_ns) > SILENCE_NS;
+        let kept = if self.source.is_none() || is_silent {
+            self.probation.note(rtp.ssrc(), from, rtp.sequence_number(), packet)
+        } else {
+            None
+        };
+        let Some(kept) = kept else {
+            self.counts.foreign += 1;
+            return false;
+        };
+        self.begin_source(rtp.ssrc(), from, now_ns);
+        for before in kept {
+            self.counts.foreign = self.counts.foreign.saturating_sub(1);
+            if let Ok(rtp) = RtpPacket::parse(&before) {
+                self.take_own(&rtp, &before, now_ns);
+            }
+        }
+        true
+    }
+
+    fn begin_source(&mut self, source: u32, from: SocketAddr, now_ns: u64) {
+        self.source = Some((source, from));
+        (self.begun_ns, self.heard_ns, self.accounted) = (now_ns, now_ns, 0);
         self.reception = Reception::default();
         self.shapes.forget();
         while let Some(frame) = self.pending.pop() {

@@ -8,7 +8,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
 use nix::cmsg_space;
-use nix::sys::socket::{ControlMessageOwned, MsgFlags, MultiHeaders, recvmmsg, setsockopt, sockopt};
+use nix::sys::socket::{
+    ControlMessageOwned, MsgFlags, MultiHeaders, SockaddrStorage, recvmmsg, setsockopt, sockopt,
+};
 use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::assembler::Assembler;
@@ -43,6 +45,7 @@ impl Slot {
 struct Message {
     bytes: usize,
     segment: usize,
+    from: SocketAddr,
 }
 
 /// Opens a socket that receives video.
@@ -67,9 +70,9 @@ pub(crate) struct Scatter {
     spills: Vec<u8>,
     slots: Vec<Slot>,
     messages: Vec<Message>,
-    /// Packets that came otherwise than planned, one after the other, and their lengths.
+    /// Packets that came otherwise than planned, one after the other, and their lengths and senders.
     strays: Vec<u8>,
-    stray_bytes: Vec<usize>,
+    stray_bytes: Vec<(usize, SocketAddr)>,
     /// Whether the kernel joined datagrams the last time.
     is_joined: bool,
 }
@@ -158,7 +161,7 @@ impl Scatter {
             layouts.push(own);
             rest = behind;
         }
-        let mut headers = MultiHeaders::<()>::preallocate(messages, Some(cmsg_space!(i32)));
+        let mut headers = MultiHeaders::<SockaddrStorage>::preallocate(messages, Some(cmsg_space!(i32)));
         let flags = MsgFlags::MSG_DONTWAIT;
         for message in recvmmsg(socket.as_fd().as_raw_fd(), &mut headers, layouts.iter_mut(), flags, None)? {
             let joined = message.cmsgs().ok().and_then(|mut controls| {
@@ -169,8 +172,9 @@ impl Scatter {
                     _ => None,
                 })
             });
-            self.messages
-                .push(Message { bytes: message.bytes, segment: joined.unwrap_or(message.bytes.max(1)) });
+            let from = message.address.as_ref().and_then(address).unwrap_or(NOWHERE);
+            let segment = joined.unwrap_or(message.bytes.max(1));
+            self.messages.push(Message { bytes: message.bytes, segment, from });
         }
         Ok(())
     }
@@ -182,25 +186,26 @@ impl Scatter {
         for at in 0..self.messages.len() {
             let first = (at * each).min(self.slots.len());
             let slots = first..(first + each).min(self.slots.len());
-            let Message { bytes, segment } = self.messages[at];
+            let Message { bytes, segment, from } = self.messages[at];
+            let is_own = assembler.is_from(from);
             let (mut slot, mut planned) = (slots.start, 0);
             for start in (0..bytes).step_by(segment) {
                 let end = (start + segment).min(bytes);
                 let own = (slot < slots.end).then(|| self.slots[slot]);
                 let is_planned = own.is_some_and(|own| planned == start && own.bytes() == end - start);
                 planned += own.map_or(0, Slot::bytes);
-                if !(is_planned && self.accept(assembler, slot, now_ns)) {
+                if !(is_planned && is_own && self.accept(assembler, slot, now_ns)) {
                     self.put_together(assembler, slots.clone(), at, start..end);
-                    self.stray_bytes.push(end - start);
+                    self.stray_bytes.push((end - start, from));
                 }
                 slot += 1;
             }
         }
         assembler.settle();
         let mut rest = self.strays.as_slice();
-        for bytes in &self.stray_bytes {
+        for (bytes, from) in &self.stray_bytes {
             let (packet, behind) = rest.split_at(*bytes);
-            assembler.take(packet, now_ns);
+            assembler.take(packet, *from, now_ns);
             rest = behind;
         }
     }
@@ -238,6 +243,15 @@ impl Scatter {
         }
         piece(&self.spills[message * SPILL_BYTES..][..SPILL_BYTES]);
     }
+}
+
+/// Stands for a sender that the kernel did not tell, which there is none of.
+const NOWHERE: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), 0);
+
+/// An address of the Internet's.
+fn address(name: &SockaddrStorage) -> Option<SocketAddr> {
+    let v4 = || name.as_sockaddr_in().map(|name| SocketAddr::V4((*name).into()));
+    v4().or_else(|| name.as_sockaddr_in6().map(|name| SocketAddr::V6((*name).into())))
 }
 
 #[cfg(test)]

@@ -4,6 +4,8 @@ use super::*;
 use crate::layout::{Layout, PAYLOAD_TYPE};
 
 const MS: u64 = 1_000_000;
+/// Where the stream comes from.
+const FROM: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 5004);
 
 /// The packets of some frames, each with the time of its frame.
 fn packets(
@@ -54,7 +56,7 @@ fn arrive(assembler: &mut Assembler, burst: &[&[u8]], now_ns: u64) {
         }
     }
     assembler.settle();
-    misses.iter().for_each(|packet| assembler.take(packet, now_ns));
+    misses.iter().for_each(|packet| assembler.take(packet, FROM, now_ns));
 }
 
 #[test]
@@ -119,16 +121,67 @@ fn another_source_is_heard_only_after_silence() {
     let format = format(false);
     let (_, mut packets) = packets(&format, 1, 200, (1, 90));
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
-    assembler.take(&packets[0], 0);
-    packets[1][11] = 78;
-    assembler.take(&packets[1], MS);
+    packets[..2].iter().for_each(|packet| assembler.take(packet, FROM, 0));
+    packets[2..].iter_mut().for_each(|packet| packet[11] = 78);
+    assembler.take(&packets[2], FROM, MS);
     assert_eq!((assembler.source(), assembler.counts().foreign), (Some(77), 1));
-    assembler.take(&packets[1], 2_000 * MS);
-    assert_eq!(assembler.source(), Some(78));
-    packets[2][1] = 97;
-    assembler.take(&packets[2], 2_000 * MS);
-    assembler.take(&packets[2][..11], 2_000 * MS);
+    packets[2..4].iter().for_each(|packet| assembler.take(packet, FROM, 2_000 * MS));
+    assert_eq!((assembler.source(), assembler.counts().foreign), (Some(78), 1));
+    packets[4][1] = 97;
+    assembler.take(&packets[4], FROM, 2_000 * MS);
+    assembler.take(&packets[4][..11], FROM, 2_000 * MS);
     assert_eq!((assembler.counts().foreign, assembler.counts().malformed), (2, 1));
+}
+
+#[test]
+fn single_packets_of_anyone_begin_no_stream_and_are_counted() {
+    let format = format(false);
+    let (_, packets) = packets(&format, 10, 200, (1, 90));
+    let each = packets.len() / 10;
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
+    // One of each frame: not two are in sequence.
+    packets.iter().step_by(each).for_each(|packet| assembler.take(packet, FROM, 0));
+    // Two in sequence, but of two addresses.
+    let other = SocketAddr::from(([198, 51, 100, 9], 5004));
+    assembler.take(&packets[0], FROM, 0);
+    assembler.take(&packets[1], other, 0);
+    assert!(assembler.flush().is_none() && assembler.source().is_none());
+    assert_eq!((assembler.counts().packets, assembler.counts().foreign), (0, 12));
+    // The next in sequence brings what came before it of its stream.
+    assembler.take(&packets[2], other, 0);
+    assert_eq!((assembler.counts().packets, assembler.counts().foreign), (2, 11));
+    // From then on, the source is known by its address, too.
+    assembler.take(&packets[3], FROM, 0);
+    assert_eq!((assembler.counts().packets, assembler.counts().foreign), (2, 12));
+}
+
+#[test]
+fn a_timestamp_that_jumps_further_than_time_has_passed_misses_no_more_frames_than_that() {
+    let format = format(false);
+    let (_, packets) = packets(&format, 1, 200, (1, 90));
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
+    let packet = |number: u16, timestamp: u32| {
+        let mut packet = packets[0].clone();
+        packet[2..4].copy_from_slice(&number.to_be_bytes());
+        packet[4..8].copy_from_slice(&timestamp.to_be_bytes());
+        packet
+    };
+    let mut missing = 0;
+    for frame in 0..10_u16 {
+        assembler.take(&packet(frame + 1, u32::from(frame) * 100_000_000), FROM, 0);
+        assembler.take(&packet(frame + 1, u32::from(frame) * 100_000_000), FROM, 0);
+        while let Some(frame) = assembler.flush() {
+            missing += u64::from(frame.missing_before);
+            assembler.give_back(frame.bytes);
+        }
+    }
+    assert!((1..=EARLY_FRAMES).contains(&missing), "{missing}");
+    // A second without packets is another matter.
+    let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 12, 0);
+    [1, 2].iter().for_each(|number| assembler.take(&packet(*number, 0), FROM, 0));
+    assembler.flush().expect("the first frame");
+    assembler.take(&packet(3, format.ticks(26, 0) as u32), FROM, 1_000 * MS);
+    assert_eq!(assembler.flush().expect("a frame").missing_before, 25);
 }
 
 #[test]
@@ -136,11 +189,11 @@ fn without_memory_packets_are_counted() {
     let format = format(false);
     let (_, packets) = packets(&format, 4, 200, (1, 90));
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 2, 0);
-    packets.iter().for_each(|packet| assembler.take(packet, 0));
+    packets.iter().for_each(|packet| assembler.take(packet, FROM, 0));
     assert_eq!(assembler.counts().no_memory as usize, packets.len() / 2);
     let frame = assembler.flush().expect("a frame");
     assembler.give_back(frame.bytes);
-    assembler.take(&packets[packets.len() - 1], 0);
+    assembler.take(&packets[packets.len() - 1], FROM, 0);
     assert_eq!(assembler.counts().no_memory as usize, packets.len() / 2);
 }
 
