@@ -21,6 +21,10 @@ const BYTE_ORDER_MARK: u32 = 0x1a2b_3c4d;
 const PACKET_AT: usize = 28;
 const SIMPLE_PACKET_AT: usize = 12;
 
+/// Interfaces that are kept of a section, so that a file of nothing else does not fill the memory: as many
+/// as the 16 bits of a Packet Block name.
+const INTERFACES: usize = 1 << 16;
+
 /// What the present section says about its blocks.
 pub(crate) struct Section {
     order: ByteOrder,
@@ -74,6 +78,8 @@ impl Section {
         let Ok((_, parsed)) = parsed else { return Step::Unread(Reason::MalformedBlock) };
         match &parsed {
             Block::SectionHeader(_) => self.interfaces.clear(),
+            // Packets of more than these are counted as those of unknown interfaces.
+            Block::InterfaceDescription(_) if self.interfaces.len() >= INTERFACES => {}
             Block::InterfaceDescription(interface) => {
                 self.interfaces.push(Interface::new(interface, self.order));
             }
@@ -170,12 +176,27 @@ impl Interface {
 mod tests {
     use super::*;
 
-    fn interface(if_tsresol: u8) -> Interface {
+    /// An Interface Description Block.
+    fn block(if_tsresol: u8) -> Vec<u8> {
         let mut block = 1u32.to_le_bytes().to_vec();
         block.extend(32u32.to_le_bytes());
         block.extend([101, 0, 0, 0, 0, 0, 0, 0]);
         block.extend([9, 0, 1, 0, if_tsresol, 0, 0, 0, 0, 0, 0, 0]);
         block.extend(32u32.to_le_bytes());
+        block
+    }
+
+    #[test]
+    fn a_file_of_nothing_but_interfaces_does_not_fill_the_memory() {
+        let (block, mut section) = (block(6), Section::none());
+        for _ in 0..INTERFACES + 1_000 {
+            assert!(matches!(section.step(&block), Step::Other));
+        }
+        assert_eq!(section.interfaces.len(), INTERFACES);
+    }
+
+    fn interface(if_tsresol: u8) -> Interface {
+        let block = block(if_tsresol);
         let Ok((_, Block::InterfaceDescription(block))) = parse_block_le(&block) else {
             panic!("an interface")
         };

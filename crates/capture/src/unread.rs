@@ -18,7 +18,7 @@ pub enum Reason {
     HeaderCutOff,
     /// Its link type is not one of those that are read.
     LinkType(u16),
-    /// pcapng: the file does not describe its interface.
+    /// pcapng: the file does not describe its interface, or only after 65,536 others.
     UnknownInterface,
     /// pcapng: its block does not parse.
     MalformedBlock,
@@ -48,7 +48,9 @@ impl fmt::Display for Reason {
             Self::NotIp => f.write_str("not IP"),
             Self::HeaderCutOff => f.write_str("cut off before the end of the IP header"),
             Self::LinkType(link) => write!(f, "of link type {link}, which convoy does not read"),
-            Self::UnknownInterface => f.write_str("of an interface that the capture does not describe"),
+            Self::UnknownInterface => f.write_str(
+                "of an interface that the capture does not describe, or describes after 65,536 others",
+            ),
             Self::MalformedBlock => f.write_str("in a malformed block"),
         }
     }
