@@ -17,7 +17,8 @@ TRIALS = 3
 LEAST_GOODPUT = 0.9
 # Of the best goodput: what the sender must have offered, or else there was no overload. It tries ten times.
 LEAST_OFFER = 3
-MOST_GROWTH = 2000
+# In kB. The packet memory is bounded and in huge pages of 2 MiB, of which overload may touch two more.
+MOST_GROWTH = 2000 + 2 * 2048
 LONGEST_PING = 0.2
 
 

@@ -15,7 +15,7 @@ use family::{
     Encoder, Label, counters, family, gauges, infos, label, packets, seconds, single_counter, single_gauge,
 };
 
-/// What [`text`] is, for HTTP.
+/// What [`write()`] writes, for HTTP.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Writes a snapshot in the OpenMetrics text format.
