@@ -64,6 +64,9 @@ run "metrics: Prometheus' own parser, clients that mean harm" tests/metrics.sh "
 run "what an operator looks at: log, show, warnings" tests/operation.sh "$convoy"
 run "routes: a full tunnel, and what every exit leaves" tests/routes.sh "$convoy"
 run "on-stop: nothing unencrypted while stopped, restarted, killed; unblock" tests/on-stop.sh "$convoy"
+for kind in tun af_packet af_xdp; do
+  run "the guard: nothing of the tunnels' networks passes by the kernel, $kind inside" tests/guard.sh "$convoy" $kind
+done
 run "privileges, a second gateway, keys in memory after a reload, a helper that is killed" tests/privileges.sh "$convoy"
 run "keys in memory after reloads, with engines on cores of their own" tests/keys.sh "$convoy"
 run "static keys over restarts, with a clock that begins anew: nothing replayed, no IV twice" tests/restart.sh "$convoy"

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use convoy_gateway::choice;
 use convoy_gateway::config::{self, Config, Problem};
+use convoy_gateway::guard;
 use convoy_gateway::inner_mtu::inner_mtu;
 
 use crate::Failure;
@@ -27,6 +28,9 @@ pub(crate) fn run(args: &CheckArgs) -> Result<(), Failure> {
     }
     if config.ports.iter().any(|port| port.settings.routed_interface().is_some()) {
         println!("the inside MTU is {}", inner_mtu(&config));
+    }
+    if let Some(guard) = guard::overview(&config) {
+        println!("{guard}");
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ pub mod daemon;
 pub mod demo;
 mod drop_watch;
 pub mod engines;
+pub mod guard;
 pub mod handoff;
 pub mod helper;
 pub mod inner_mtu;

@@ -8,6 +8,7 @@ use convoy_port::{Context, Device, IKE_PORT, Opened, Port, PortError, Prefix, Ro
 use convoy_scheduler::CostModel;
 
 use crate::config::{Config, PortConfig};
+use crate::guard;
 use crate::inner_mtu::inner_mtu;
 
 /// One worker's queues of all ports of a side, in the order of the configuration.
@@ -108,9 +109,16 @@ pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
     routes(config).into_iter().map(|route| route.prefix).collect()
 }
 
-/// The mark of the gateway's own packets; without an interface inside nothing is routed, and nothing needs telling apart.
+/// The mark of the gateway's own packets; without an interface inside nothing is routed or guarded, and nothing needs
+/// telling apart.
 fn mark(config: &Config) -> Option<u32> {
-    inside_device(config).map(|_| config.routing.mark)
+    guard::has_inside_interface(config).then_some(config.routing.mark)
+}
+
+/// The networks of this side.
+pub(crate) fn here(config: &Config) -> Vec<Prefix> {
+    let prefixes = config.tunnels.iter().flat_map(|tunnel| &tunnel.local_ts);
+    distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix))
 }
 
 /// What is routed into the tunnels; `None` without an interface inside.
@@ -119,13 +127,12 @@ pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
         config.ports.iter().find(|port| !port.is_outside && port.settings.routed_interface().is_some())?;
     let outside = config.ports.iter().filter(|port| port.is_outside).flat_map(|port| &port.addresses);
     let locals = config.tunnels.iter().map(|tunnel| tunnel.local);
-    let prefixes = config.tunnels.iter().flat_map(|tunnel| &tunnel.local_ts);
     Some(RoutePlan {
         device: inside.settings.routed_interface()?.to_owned(),
         addresses: inside.addresses.clone(),
         routing: config.routing,
         routes: routes(config),
-        here: distinct(prefixes.filter_map(|selector| selector.addresses.as_prefix()).map(prefix)),
+        here: here(config),
         outer: named(outside.map(|(address, _)| *address).chain(locals)),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
     })
@@ -135,12 +142,12 @@ fn prefix((address, bits): (IpAddr, u8)) -> Prefix {
     Prefix { address, bits }
 }
 
-fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
+pub(crate) fn distinct<T: Ord>(all: impl Iterator<Item = T>) -> Vec<T> {
     all.collect::<BTreeSet<T>>().into_iter().collect()
 }
 
 /// Addresses without those that stand for all.
-fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
+pub(crate) fn named(all: impl Iterator<Item = IpAddr>) -> Vec<IpAddr> {
     distinct(all.filter(|address| !address.is_unspecified()))
 }
 
@@ -164,11 +171,6 @@ fn routes(config: &Config) -> Vec<Route> {
         }
     }
     routes
-}
-
-/// The device of the inside port, if it is one of the kernel's.
-fn inside_device(config: &Config) -> Option<&str> {
-    config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.routed_interface())
 }
 
 #[cfg(test)]

@@ -5,10 +5,11 @@ mod reload;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
+use convoy_port::guard::guard_table;
 
 use crate::assemble::{self, OpenEngines};
 use crate::calibrator;
@@ -18,13 +19,14 @@ use crate::clock::Environment;
 use crate::config::{Config, OnStop};
 use crate::costs::Costs;
 use crate::crew::Crew;
+use crate::guard::{self, GuardWatch};
 use crate::handoff::Handoff;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
-use crate::snapshot::{self, MemoryRow, Snapshot};
+use crate::snapshot::{self, GuardRow, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
@@ -182,13 +184,18 @@ impl Gateway {
         })
     }
 
-    /// Routes into the tunnels what is behind them. To be called last, so that a start that fails changes no route.
+    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a start that fails changes
+    /// neither.
     ///
     /// # Errors
-    /// [`RunError::Routes`].
+    /// [`RunError::Guard`], [`RunError::Routes`].
     pub fn route(&self) -> Result<(), RunError> {
-        let plan = self.helper.as_ref().zip(ports::route_plan(&self.config));
-        plan.map_or(Ok(()), |(helper, plan)| helper.route(plan)).map_err(RunError::Routes)
+        let Some(helper) = &self.helper else { return Ok(()) };
+        if guard::has_inside_interface(&self.config) {
+            let plan = guard::plan(&self.config);
+            helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)?;
+        }
+        ports::route_plan(&self.config).map_or(Ok(()), |plan| helper.route(plan)).map_err(RunError::Routes)
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -197,6 +204,7 @@ impl Gateway {
     /// [`RunError`] if a port failed as a whole, a thread ended by a fault, or a worker does not end.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
         let mut result = Ok(());
+        let mut guard = GuardWatch::default();
         while result.is_ok() && !self.crew.has_gap() {
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
@@ -205,6 +213,7 @@ impl Gateway {
                 Ok(Order::Fault(thread)) => result = Err(RunError::Thread(thread)),
                 Err(RecvTimeoutError::Timeout) => {}
             }
+            self.watch_guard(&mut guard);
             if self.state.as_ref().is_some_and(State::has_fallen) {
                 result = Err(RunError::Thread("state".to_owned()));
             }
@@ -233,12 +242,36 @@ impl Gateway {
         self.on_stop() == OnStop::Block && plan.is_some_and(|plan| !plan.routes.is_empty())
     }
 
+    /// The process that has set the guard, if there is one.
+    fn guard_s_helper(&self) -> Option<&Helper> {
+        let is_guarded = self.config.guard && guard::has_inside_interface(&self.config);
+        self.helper.as_deref().filter(|_| is_guarded)
+    }
+
+    fn guard_row(&self) -> Option<GuardRow> {
+        let counts = self.guard_s_helper()?.guard_counts().ok()?;
+        let table = guard_table(self.config.routing.table);
+        Some(GuardRow { table, dropped_inbound: counts.inbound, dropped_outbound: counts.outbound })
+    }
+
+    /// Tells of packets that the guard has dropped.
+    fn watch_guard(&self, watch: &mut GuardWatch) {
+        let now = Instant::now();
+        let counts = self.guard_s_helper().filter(|_| watch.is_due(now)).map(Helper::guard_counts);
+        match counts {
+            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.tell)(line)),
+            Some(Err(error)) => tracing::warn!("the guard's counters: {error}"),
+            None => {}
+        }
+    }
+
     /// What there is now.
     pub fn snapshot(&self) -> Snapshot {
         let taken = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
         let mut snapshot = Snapshot {
             taken_s: taken.map_or(0.0, |since| since.as_secs_f64()),
             charon: self.charon.as_ref().map(Charon::row),
+            guard: self.guard_row(),
             memory: Some(MemoryRow::now()),
             ..snapshot::gather(&self.handles)
         };

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use gather::gather;
 pub use rows::{
-    Buckets, CharonRow, EngineRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
+    Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow, TunnelRow,
 };
 
 /// Dropped packets by reason, without the reasons that were not met.
@@ -58,6 +58,9 @@ pub struct Snapshot {
     /// The way to charon, where the gateway has one.
     #[serde(default)]
     pub charon: Option<CharonRow>,
+    /// The guard, where there is one and it can be asked.
+    #[serde(default)]
+    pub guard: Option<GuardRow>,
     /// The packet memory.
     #[serde(default)]
     pub memory: Option<MemoryRow>,

@@ -1,9 +1,10 @@
-//! `convoy unblock`: removes what a gateway that has ended left behind to drop packets.
+//! `convoy unblock`: removes what a gateway that has ended left behind to drop packets: routes and the guard.
 
 use std::fmt;
 use std::io;
 
 use convoy_port::Prefix;
+use convoy_port::guard::{Guard, GuardError};
 use convoy_port::route::{Removed, RouteError, keep_routes};
 
 use crate::config::Identity;
@@ -38,6 +39,9 @@ pub enum UnblockError {
     /// The kernel refused.
     #[error(transparent)]
     Routes(#[from] RouteError),
+    /// The kernel refused.
+    #[error(transparent)]
+    Guard(#[from] GuardError),
 }
 
 fn process(holder: &Option<u32>) -> String {
@@ -49,6 +53,8 @@ fn process(holder: &Option<u32>) -> String {
 pub struct Unblocked {
     /// Routes and rules.
     pub routes: Removed,
+    /// The nftables table, if there was one.
+    pub guard: Option<String>,
 }
 
 /// Removes what a gateway of this identity left, unless one runs. `force` removes routes that lead
@@ -68,7 +74,10 @@ pub fn unblock(identity: &Identity, force: bool) -> Result<Unblocked, UnblockErr
         let routing = identity.routing;
         match keeper.in_use(routing).await? {
             Some(interface) if !force => Err(UnblockError::InUse { table: routing.table, interface }),
-            _ => Ok(Unblocked { routes: keeper.remove_all(routing).await? }),
+            _ => Ok(Unblocked {
+                routes: keeper.remove_all(routing).await?,
+                guard: Guard::remove_stale(routing.table)?,
+            }),
         }
     })
 }
@@ -76,10 +85,15 @@ pub fn unblock(identity: &Identity, force: bool) -> Result<Unblocked, UnblockErr
 impl fmt::Display for Unblocked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Removed { networks, routes, rules } = &self.routes;
-        if (*routes, *rules) == (0, 0) {
+        let guard = self.guard.as_ref().map(|table| format!("the nftables table {table}"));
+        let number = |count: usize, what| (count > 0).then(|| counted(count, what));
+        let removed = [number(*routes, "route"), number(*rules, "routing rule"), guard];
+        let removed: Vec<String> = removed.into_iter().flatten().collect();
+        let Some((last, others)) = removed.split_last() else {
             return write!(f, "nothing to remove: no packets were being dropped");
-        }
-        write!(f, "removed {} and {}", counted(*routes, "route"), counted(*rules, "routing rule"))?;
+        };
+        let others = if others.is_empty() { String::new() } else { format!("{} and ", others.join(", ")) };
+        write!(f, "removed {others}{last}")?;
         if networks.is_empty() {
             return Ok(());
         }
@@ -115,13 +129,19 @@ mod tests {
         let told = |count: u8| {
             let networks: Vec<Prefix> = (0..count).map(network).collect();
             let routes = networks.len();
-            Unblocked { routes: Removed { networks, routes, rules: 1 } }.to_string()
+            let routes = Removed { networks, routes, rules: 1 };
+            Unblocked { routes, guard: None }.to_string()
         };
         assert_eq!(
             told(1),
             "removed 1 route and 1 routing rule; packets are no longer dropped to 10.0.0.0/24"
         );
         assert!(told(22).ends_with(", 10.0.19.0/24 and 2 other networks"), "{}", told(22));
+        let guard = Some("convoy_4500".to_owned());
+        assert_eq!(
+            Unblocked { guard, ..Unblocked::default() }.to_string(),
+            "removed the nftables table convoy_4500"
+        );
         assert!(Unblocked::default().to_string().starts_with("nothing to remove"));
     }
 }

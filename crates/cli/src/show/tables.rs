@@ -289,6 +289,9 @@ fn stats(view: &View<'_>) -> String {
     if let Some(memory) = &view.now.memory {
         text += &format!("packet memory: {} MiB in {}\n", memory.bytes >> 20, memory.pages);
     }
+    if let Some(guard) = &view.now.guard {
+        text += &format!("guard: nftables table {}\n", guard.table);
+    }
     if let Some(charon) = &view.now.charon {
         text += if charon.is_connected { "charon is connected\n" } else { "charon is not connected\n" };
     }
@@ -304,6 +307,12 @@ fn totals(snapshot: &Snapshot) -> Vec<(String, u64)> {
         ("packets decrypted".to_owned(), snapshot.decrypted),
         ("handed to another worker".to_owned(), snapshot.handed_over),
     ];
+    if let Some(guard) = &snapshot.guard {
+        totals.extend([
+            ("guard dropped inbound".to_owned(), guard.dropped_inbound),
+            ("guard dropped outbound".to_owned(), guard.dropped_outbound),
+        ]);
+    }
     totals.extend(snapshot.drops.iter().map(|(reason, count)| (format!("dropped: {reason}"), *count)));
     if let Some(charon) = &snapshot.charon {
         totals.extend([

@@ -1,7 +1,7 @@
 //! What an operator sees, with values as long as they come.
 
 use convoy_gateway::snapshot::{
-    Buckets, CharonRow, EngineRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
+    Buckets, CharonRow, EngineRow, GuardRow, MemoryRow, PolicyRow, PortRow, SaRow, SchedulerRow,
 };
 
 use super::*;
@@ -119,6 +119,7 @@ fn busy() -> Snapshot {
         decrypted: 9_876_543_210,
         handed_over: 1_234_567_890,
         silent_workers: vec![7],
+        guard: Some(GuardRow { table: "convoy_4500".to_owned(), dropped_inbound: 12, dropped_outbound: 0 }),
         memory: Some(MemoryRow { bytes: 56 << 20, pages: "transparent huge pages".to_owned() }),
         charon: Some(CharonRow { is_connected: true, acquires: 1_234_567_890, ..CharonRow::default() }),
         ..Snapshot::default()

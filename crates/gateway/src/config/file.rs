@@ -33,6 +33,7 @@ tables! {
         moderation_us: u16,
         user: String,
         on_stop: String,
+        guard: bool,
         route_table: u32,
         rule_priority: u32,
         mark: u32,

@@ -5,8 +5,8 @@ use convoy_settings::Checker;
 use toml::Spanned;
 
 /// Warns of a kernel that forwards packets beside an inside port that takes them from its interface. The
-/// kernel has routes to the same networks: what the port does not take leaves unencrypted, as does all
-/// while the gateway is stopped.
+/// kernel has routes to the same networks: what the port does not take would leave unencrypted, as would
+/// all while the gateway is stopped, but for the guard.
 pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
     let is_beside =
         |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);
@@ -14,9 +14,8 @@ pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], p
         let settings = c.surroundings().forwarding();
         if !settings.is_empty() {
             let what = format!(
-                "{} = 1: the kernel forwards packets to the tunnels' networks unencrypted whenever this port does \
-                 not take them, for example while the gateway is stopped; set it to 0, as the gateway forwards \
-                 packets itself",
+                "{} = 1: the kernel forwards what this port does not take, and only the guard keeps packets to the \
+                 tunnels' networks from leaving unencrypted; set it to 0, as the gateway forwards packets itself",
                 settings.join(" = 1 and ")
             );
             c.warn(&entry.word.as_ref().map_or_else(|| entry.span(), Spanned::span), "port.kind", what);

@@ -102,6 +102,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         control: gateway.control.as_ref().map_or(CONTROL, |text| text.get_ref()).into(),
         user: gateway.user.as_ref().map(|text| text.get_ref().clone()),
         on_stop: c.one_of(gateway.on_stop.as_ref(), "gateway.on_stop", &ends)?,
+        guard: is_set(gateway.guard.as_ref(), true),
         routing: routing(c, gateway),
         state: StatePath::of(gateway.state.as_ref().map(|text| text.get_ref().as_str())),
         allow_weak,

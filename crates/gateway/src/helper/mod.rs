@@ -1,9 +1,11 @@
 //! The helper: a process beside the gateway that keeps the few rights which a running gateway still needs.
 //!
-//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a socket pair to set routes,
-//! to open its configuration for a reload, and to clean up when it stops. The helper does nothing else, for one interface, one
-//! routing table and one file. When the gateway is gone without a word, it leaves the routes that drop where they are.
+//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a socket pair to set routes and
+//! the guard, to open its configuration for a reload, and to clean up when it stops. The helper does nothing else, for one
+//! interface, one routing table, one nftables table and one file. When the gateway is gone without a word, it leaves the guard
+//! and the routes that drop where they are.
 
+mod kept;
 mod protocol;
 mod server;
 
@@ -16,7 +18,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use convoy_port::RoutePlan;
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 
 use protocol::{Answer, Request, receive_answer, send_request};
 pub use server::serve;
@@ -74,12 +76,32 @@ impl Helper {
         self.ask(&Request::Route(Box::new(plan))).map(drop)
     }
 
+    /// Brings the nftables table that guards the tunnels' networks to a plan, and has it kept; without a
+    /// plan, removes it. `number` is the routing table's, which is in the table's name.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] says what the kernel said.
+    pub fn guard(&self, number: u32, plan: Option<GuardPlan>) -> Result<(), HelperError> {
+        self.ask(&Request::Guard { number, plan: plan.map(Box::new) }).map(drop)
+    }
+
+    /// What the guard has dropped.
+    ///
+    /// # Errors
+    /// [`HelperError::Refused`] says what the kernel said.
+    pub fn guard_counts(&self) -> Result<GuardCounts, HelperError> {
+        match self.ask(&Request::GuardCounts)?.0 {
+            Answer::Dropped(counts) => Ok(counts),
+            answer => Err(HelperError::Refused(format!("the helper process answered {answer:?}"))),
+        }
+    }
+
     /// The configuration, opened for reading.
     ///
     /// # Errors
     /// [`HelperError::Refused`] if it cannot be opened.
     pub fn configuration(&self) -> Result<std::fs::File, HelperError> {
-        let file = self.ask(&Request::Configuration)?;
+        let (_, file) = self.ask(&Request::Configuration)?;
         let missing = || HelperError::Refused("the helper process sent no file".to_owned());
         file.map(std::fs::File::from).ok_or_else(missing)
     }
@@ -111,7 +133,7 @@ impl Helper {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn ask(&self, request: &Request) -> Result<Option<OwnedFd>, HelperError> {
+    fn ask(&self, request: &Request) -> Result<(Answer, Option<OwnedFd>), HelperError> {
         let mut line = self.line();
         let socket = line.socket.as_ref().ok_or_else(|| io::Error::from(io::ErrorKind::NotConnected))?;
         let answer = send_request(socket, request).and_then(|()| receive_answer(socket));
@@ -120,8 +142,8 @@ impl Helper {
             line.socket = None;
         }
         match answer? {
-            (Answer::Done, file) => Ok(file),
             (Answer::Refused(reason), _) => Err(HelperError::Refused(reason)),
+            answer => Ok(answer),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
-use convoy_port::RoutePlan;
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -24,11 +24,20 @@ const LENGTH: usize = 4;
 pub(super) enum Request {
     /// Bring the kernel's routes to this plan, and keep them there.
     Route(Box<RoutePlan>),
+    /// Bring the table that guards the tunnels' networks to this plan, or remove it; `number` is in its name.
+    Guard {
+        /// The routing table's number.
+        number: u32,
+        /// What it is to drop.
+        plan: Option<Box<GuardPlan>>,
+    },
+    /// What that table has dropped.
+    GuardCounts,
     /// The configuration, opened for reading.
     Configuration,
-    /// The gateway stops: remove the sockets' files, and leave the routes that drop.
+    /// The gateway stops: remove the sockets' files, and leave the routes that drop and the guard.
     Block,
-    /// The gateway stops: remove the sockets' files and all routes.
+    /// The gateway stops: remove the sockets' files, all routes and the guard.
     Undo,
 }
 
@@ -37,6 +46,7 @@ pub(super) enum Request {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
     Done,
+    Dropped(GuardCounts),
     Refused(String),
 }
 

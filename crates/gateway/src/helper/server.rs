@@ -8,13 +8,13 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::pin::pin;
 
-use convoy_port::RoutePlan;
-use convoy_port::route::{RouteError, RouteKeeper, keep_routes};
+use convoy_port::route::RouteEvents;
 use futures_util::future::{Either, select};
 use nix::sys::signal::{SigSet, Signal};
 use tokio::sync::mpsc;
 
 use super::Duties;
+use super::kept::{KeepError, Kept};
 use super::protocol::{Answer, Request, receive_request, send_answer};
 use crate::{config, privileges};
 
@@ -66,35 +66,47 @@ fn receive_all(socket: UnixStream) -> io::Result<mpsc::Receiver<Request>> {
     Ok(receiver)
 }
 
+/// What the helper does next.
+enum Next {
+    Answer(Request),
+    /// An interface or a routing rule changed.
+    RestoreAll,
+    /// A table of nftables changed.
+    RestoreGuard,
+    End,
+}
+
+async fn next(requests: &mut mpsc::Receiver<Request>, events: &mut RouteEvents, kept: &mut Kept) -> Next {
+    let (interfaces, tables) = (pin!(events.next()), pin!(kept.tables_change()));
+    match select(pin!(requests.recv()), select(interfaces, tables)).await {
+        Either::Left((Some(request), _)) => Next::Answer(request),
+        Either::Right((Either::Left((Some(()), _)), _)) => Next::RestoreAll,
+        Either::Right((Either::Right(((), _)), _)) => Next::RestoreGuard,
+        Either::Left((None, _)) | Either::Right((Either::Left((None, _)), _)) => Next::End,
+    }
+}
+
 async fn work(
     socket: &UnixStream,
     mut requests: mpsc::Receiver<Request>,
     duties: Duties<'_>,
 ) -> io::Result<()> {
-    let (mut keeper, mut events) = keep_routes()?;
+    let (mut kept, mut events) = Kept::new()?;
     loop {
-        let next = match select(pin!(requests.recv()), pin!(events.next())).await {
-            Either::Left((request, _)) => request.map(Some),
-            Either::Right((event, _)) => event.map(|()| None),
-        };
-        let request = match next {
-            Some(Some(request)) => request,
-            Some(None) => {
-                restore(&mut keeper).await;
+        let request = match next(&mut requests, &mut events, &mut kept).await {
+            Next::Answer(request) => request,
+            Next::RestoreAll => {
+                kept.restore().await;
                 continue;
             }
-            None => return Ok(()),
+            Next::RestoreGuard => {
+                kept.restore_guard().await;
+                continue;
+            }
+            Next::End => return Ok(()),
         };
         let is_last = matches!(request, Request::Block | Request::Undo);
-        let (answer, file) = match request {
-            Request::Route(plan) => (route(&mut keeper, *plan).await, None),
-            Request::Configuration => match config::open(duties.config) {
-                Ok(file) => (Answer::Done, Some(file)),
-                Err(error) => (Answer::Refused(error.to_string()), None),
-            },
-            Request::Block => (end(keeper.block().await, duties), None),
-            Request::Undo => (end(keeper.undo().await, duties), None),
-        };
+        let (answer, file) = answer(&mut kept, request, duties).await;
         send_answer(socket, &answer, file.as_ref().map(File::as_fd))?;
         if is_last {
             return Ok(());
@@ -102,38 +114,28 @@ async fn work(
     }
 }
 
-async fn restore(keeper: &mut RouteKeeper) {
-    match keeper.restore().await {
-        Ok(0) => {}
-        Ok(changes) => {
-            tracing::warn!("an interface or rule changed; {changes} routes and rules were restored")
+async fn answer(kept: &mut Kept, request: Request, duties: Duties<'_>) -> (Answer, Option<File>) {
+    let done = |result: Result<(), KeepError>| match result {
+        Ok(()) => Answer::Done,
+        Err(error) => Answer::Refused(error.to_string()),
+    };
+    let answer = match request {
+        Request::Route(plan) => done(kept.route(*plan).await),
+        Request::Guard { number, plan } => done(kept.guard(number, plan.map(|plan| *plan)).await),
+        Request::GuardCounts => match kept.counts() {
+            Ok(counts) => Answer::Dropped(counts),
+            Err(error) => Answer::Refused(error.to_string()),
+        },
+        Request::Configuration => match config::open(duties.config) {
+            Ok(file) => return (Answer::Done, Some(file)),
+            Err(error) => Answer::Refused(error.to_string()),
+        },
+        Request::Block | Request::Undo => {
+            duties.sockets.iter().for_each(|path| remove_socket(path));
+            done(if request == Request::Block { kept.block().await } else { kept.undo().await })
         }
-        Err(error) => tracing::warn!("routes into the tunnels: {error}"),
-    }
-}
-
-/// Follows a plan. The interface and the numbers are those of the first, which came before the gateway read any packet.
-async fn route(keeper: &mut RouteKeeper, plan: RoutePlan) -> Answer {
-    if let Some(first) = keeper.plan()
-        && (&first.device, first.routing) != (&plan.device, plan.routing)
-    {
-        return Answer::Refused(
-            "the interface, table, priority and mark of routes are fixed at the start".to_owned(),
-        );
-    }
-    match keeper.set(plan).await {
-        Ok(()) => Answer::Done,
-        Err(error) => Answer::Refused(error.to_string()),
-    }
-}
-
-/// The gateway stops: its sockets' files go, and this has become of its routes.
-fn end(routes: Result<(), RouteError>, duties: Duties<'_>) -> Answer {
-    duties.sockets.iter().for_each(|path| remove_socket(path));
-    match routes {
-        Ok(()) => Answer::Done,
-        Err(error) => Answer::Refused(error.to_string()),
-    }
+    };
+    (answer, None)
 }
 
 fn remove_socket(path: &Path) {

@@ -7,7 +7,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use crate::snapshot::{CharonRow, EngineRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
+use crate::snapshot::{CharonRow, EngineRow, GuardRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
 
 mod family;
 
@@ -66,6 +66,9 @@ impl prometheus_client::collector::Collector for Collector {
         if let Some(row) = &snapshot.charon {
             way_to_charon(encoder, row)?;
         }
+        if let Some(row) = &snapshot.guard {
+            guarded(encoder, row)?;
+        }
         let help = "When this snapshot was taken, in seconds since 1970";
         single_gauge(encoder, "snapshot_timestamp_seconds", help, snapshot.taken_s)?;
         tunnels(encoder, &snapshot.tunnels)?;
@@ -86,6 +89,13 @@ fn way_to_charon(encoder: &mut Encoder<'_>, row: &CharonRow) -> std::fmt::Result
     single_counter(encoder, "charon_ike_lost_messages", help, row.ike_lost)?;
     let help = "Lifetimes and changed peer addresses that charon has not been told yet";
     single_gauge(encoder, "charon_waiting_events", help, row.events_waiting as f64)
+}
+
+fn guarded(encoder: &mut Encoder<'_>, row: &GuardRow) -> std::fmt::Result {
+    let dropped = [("inbound", row.dropped_inbound), ("outbound", row.dropped_outbound)];
+    let dropped = dropped.map(|(direction, count)| ([label("direction", direction)], count));
+    let help = "Packets of the tunnels' networks that the kernel would have forwarded past the tunnels";
+    counters(encoder, "guard_dropped_packets", help, dropped)
 }
 
 fn packets_in_all(encoder: &mut Encoder<'_>, snapshot: &Snapshot) -> std::fmt::Result {

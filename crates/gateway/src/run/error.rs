@@ -58,7 +58,10 @@ pub enum RunError {
     Helper(ExitStatus),
     /// Nothing could be routed into the tunnels.
     #[error("routes into the tunnels: {0}")]
-    Routes(#[from] HelperError),
+    Routes(HelperError),
+    /// The kernel could not be kept from forwarding the tunnels' packets past the gateway.
+    #[error("{0}")]
+    Guard(HelperError),
 }
 
 /// Workers by their numbers, for people.

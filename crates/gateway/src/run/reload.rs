@@ -106,7 +106,7 @@ impl Gateway {
         refused.dedup();
         self.config.tunnels.clone_from(&config.tunnels);
         self.config.bypass.clone_from(&config.bypass);
-        self.config.on_stop = config.on_stop;
+        (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.take_networks());
         notes.extend(self.route().err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));

@@ -24,6 +24,17 @@ pub struct CharonRow {
     pub events_waiting: u64,
 }
 
+/// What keeps the kernel from forwarding packets of the tunnels' networks past the gateway.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuardRow {
+    /// The nftables table.
+    pub table: String,
+    /// Packets that it has dropped: from networks behind tunnels, by another interface.
+    pub dropped_inbound: u64,
+    /// Packets that it has dropped: to networks behind tunnels, by another interface.
+    pub dropped_outbound: u64,
+}
+
 /// The packet memory of the process.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MemoryRow {

@@ -215,6 +215,18 @@ impl RouteKeeper {
         }
     }
 
+    /// The networks that this host is on by other interfaces than the one inside.
+    ///
+    /// # Errors
+    /// What the kernel refused.
+    pub async fn networks_beside(&self, device: Option<&str>) -> Result<Vec<Prefix>, RouteError> {
+        let index = match device {
+            Some(name) => self.device(name).await?,
+            None => None,
+        };
+        self.connected(index).await
+    }
+
     /// The networks on the host's other interfaces.
     async fn connected(&self, device: Option<u32>) -> Result<Vec<Prefix>, RouteError> {
         let mut networks = Vec::new();

@@ -1,0 +1,132 @@
+//! What the helper keeps in the kernel: routes into the tunnels, and the guard of the tunnels' networks.
+
+use std::io;
+
+use convoy_port::guard::{Guard, GuardError, GuardEvents};
+use convoy_port::route::{RouteError, RouteEvents, RouteKeeper, keep_routes};
+use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+
+/// Why something is not in the kernel as it should be.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum KeepError {
+    #[error(transparent)]
+    Routes(#[from] RouteError),
+    #[error(transparent)]
+    Guard(#[from] GuardError),
+    #[error("{0}")]
+    Fixed(&'static str),
+    #[error("netlink: {0}")]
+    Events(#[from] io::Error),
+}
+
+pub(super) struct Kept {
+    routes: RouteKeeper,
+    guard: Option<Guarded>,
+}
+
+struct Guarded {
+    number: u32,
+    guard: Guard,
+    /// The TUN device among the inside interfaces: its own networks are no others'.
+    device: Option<String>,
+    events: GuardEvents,
+}
+
+impl Kept {
+    /// Keeps nothing yet; also tells of changes of interfaces and routing rules.
+    pub(super) fn new() -> io::Result<(Self, RouteEvents)> {
+        let (routes, events) = keep_routes()?;
+        Ok((Self { routes, guard: None }, events))
+    }
+
+    /// Follows a plan. The interface and the numbers are those of the first, which came before the gateway read any packet.
+    pub(super) async fn route(&mut self, plan: RoutePlan) -> Result<(), KeepError> {
+        if let Some(first) = self.routes.plan()
+            && (&first.device, first.routing) != (&plan.device, plan.routing)
+        {
+            return Err(KeepError::Fixed(
+                "the interface, table, priority and mark of routes are fixed at the start",
+            ));
+        }
+        Ok(self.routes.set(plan).await?)
+    }
+
+    /// Sets the guard, or removes it where there is no plan.
+    pub(super) async fn guard(&mut self, number: u32, plan: Option<GuardPlan>) -> Result<(), KeepError> {
+        if self.guard.as_ref().is_some_and(|guarded| guarded.number != number) {
+            return Err(KeepError::Fixed("the name of the guard's table is fixed at the start"));
+        }
+        let Some(plan) = plan else {
+            self.guard = None;
+            return Ok(Guard::remove_stale(number).map(drop)?);
+        };
+        let tunnels = plan.inside.iter().find(|inside| inside.is_tunnels);
+        let device = tunnels.map(|inside| inside.name.clone());
+        let networks = self.routes.networks_beside(device.as_deref()).await?;
+        if let Some(guarded) = &mut self.guard {
+            return Ok(guarded.guard.set(plan, networks)?);
+        }
+        let (mut guard, events) = (Guard::open(number)?, GuardEvents::open()?);
+        guard.set(plan, networks)?;
+        self.guard = Some(Guarded { number, guard, device, events });
+        Ok(())
+    }
+
+    /// What the guard has dropped.
+    pub(super) fn counts(&self) -> Result<GuardCounts, KeepError> {
+        Ok(self.guard.as_ref().map_or(Ok(GuardCounts::default()), |guarded| guarded.guard.counts())?)
+    }
+
+    /// Sets again what of both is missing, and tells the log.
+    pub(super) async fn restore(&mut self) {
+        match self.routes.restore().await {
+            Ok(0) => {}
+            Ok(changes) => {
+                tracing::warn!("an interface or rule changed; {changes} routes and rules were restored")
+            }
+            Err(error) => tracing::warn!("routes into the tunnels: {error}"),
+        }
+        self.restore_guard().await;
+    }
+
+    /// Sets the guard again where it is missing or the host has other networks.
+    pub(super) async fn restore_guard(&mut self) {
+        let Some(guarded) = &mut self.guard else { return };
+        // Without knowing them, those that were known stand.
+        let networks = self.routes.networks_beside(guarded.device.as_deref()).await.ok();
+        match guarded.guard.restore(networks) {
+            Ok(false) => {}
+            Ok(true) => tracing::warn!(
+                "the nftables table that guards the tunnels' networks was removed or changed, and is set again"
+            ),
+            Err(error) => tracing::error!("{error}"),
+        }
+    }
+
+    /// Waits until somebody changes something in nftables, which never is without a guard.
+    pub(super) async fn tables_change(&mut self) {
+        match &mut self.guard {
+            Some(guarded) => {
+                if let Err(error) = guarded.events.next().await {
+                    tracing::warn!("changes of nftables are not heard of any more: {error}");
+                    std::future::pending::<()>().await;
+                }
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Leaves what drops: the guard, and of the routes those that drop.
+    pub(super) async fn block(&mut self) -> Result<(), KeepError> {
+        Ok(self.routes.block().await?)
+    }
+
+    /// Removes all.
+    pub(super) async fn undo(&mut self) -> Result<(), KeepError> {
+        let routes = self.routes.undo().await;
+        if let Some(mut guarded) = self.guard.take() {
+            guarded.guard.remove()?;
+        }
+        Ok(routes?)
+    }
+}

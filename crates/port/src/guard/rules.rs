@@ -1,0 +1,314 @@
+//! What stands in the table: sets of addresses, and chains whose rules look them up.
+
+use std::net::IpAddr;
+
+use super::ranges::{Range, select};
+use super::{Bypass, BypassSide, GuardPlan};
+use crate::Prefix;
+
+/// Before the chains of others at the priority `raw`, whatever they accept.
+pub(super) const PRIORITY: i32 = -310;
+/// Networks that never leave a link or a host, which a default route through a tunnel does not mean.
+const LOCAL_USE: [&str; 8] = [
+    "0.0.0.0/8",
+    "127.0.0.0/8",
+    "169.254.0.0/16",
+    "224.0.0.0/4",
+    "255.255.255.255/32",
+    "::/127",
+    "fe80::/10",
+    "ff00::/8",
+];
+
+/// The content of the table.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Ruleset {
+    pub(super) sets: Vec<Set>,
+    pub(super) chains: Vec<Chain>,
+}
+
+/// A set of addresses of one family.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Set {
+    pub(super) name: String,
+    pub(super) is_v6: bool,
+    pub(super) ranges: Vec<Range>,
+}
+
+/// A chain, and where the kernel enters it, if it does itself.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) name: &'static str,
+    pub(super) hook: Option<u32>,
+    pub(super) rules: Vec<Vec<Expression>>,
+}
+
+/// One step of a rule. What is loaded stands in the one register until it is compared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Expression {
+    /// Loads what the kernel knows of the packet beside its bytes.
+    Meta(Meta),
+    /// Loads bytes of the IP header.
+    Network { offset: u32, len: u32 },
+    /// Loads bytes of the header behind the IP header.
+    Transport { offset: u32, len: u32 },
+    /// Goes on if the register is equal to these bytes.
+    Equal(Vec<u8>),
+    /// Goes on if the register is from the first to the last of these values.
+    Between { first: Vec<u8>, last: Vec<u8> },
+    /// Goes on if the register is in the set, or not in it.
+    In { is: bool, set: String },
+    /// Counts the packet.
+    Counter,
+    /// Ends the rule.
+    Verdict(Verdict),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meta {
+    InterfaceIn,
+    InterfaceOut,
+    Mark,
+    Family,
+    Protocol,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Accept,
+    Drop,
+    Jump(&'static str),
+}
+
+/// Bytes of an interface's name as the kernel compares it.
+const NAME_BYTES: usize = 16;
+
+/// Where the kernel enters a chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Entrance {
+    /// What is for this host.
+    Input,
+    /// What goes on to another interface.
+    Forward,
+    /// What leaves, forwarded or this host's own.
+    Postrouting,
+}
+
+impl Entrance {
+    const fn chain(self) -> &'static str {
+        match self {
+            Self::Input => "input",
+            Self::Forward => "forward",
+            Self::Postrouting => "postrouting",
+        }
+    }
+
+    /// The number of the hook (`enum nf_inet_hooks`).
+    const fn hook(self) -> u32 {
+        match self {
+            Self::Input => 1,
+            Self::Forward => 2,
+            Self::Postrouting => 4,
+        }
+    }
+
+    const fn direction(self) -> Direction {
+        match self {
+            Self::Input | Self::Forward => Direction::Inbound,
+            Self::Postrouting => Direction::Outbound,
+        }
+    }
+}
+
+/// The way of the packets that a chain drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Inbound,
+    Outbound,
+}
+
+impl Direction {
+    /// The chain of what is of networks behind tunnels, and is dropped but for a few packets.
+    const fn chain(self) -> &'static str {
+        match self {
+            Self::Inbound => FROM_REMOTE,
+            Self::Outbound => TO_REMOTE,
+        }
+    }
+
+    fn interface_is(self, name: &str) -> Vec<Expression> {
+        let meta = match self {
+            Self::Inbound => Meta::InterfaceIn,
+            Self::Outbound => Meta::InterfaceOut,
+        };
+        let mut value = name.as_bytes().to_vec();
+        value.resize(NAME_BYTES, 0);
+        vec![Expression::Meta(meta), Expression::Equal(value)]
+    }
+
+    /// Loads the address of the tunnels' far side, or of this side.
+    const fn address(self, is_v6: bool, is_remote: bool) -> Expression {
+        let is_source = matches!(self, Self::Inbound) == is_remote;
+        let (offset, len) = match (is_v6, is_source) {
+            (false, true) => (12, 4),
+            (false, false) => (16, 4),
+            (true, true) => (8, 16),
+            (true, false) => (24, 16),
+        };
+        Expression::Network { offset, len }
+    }
+}
+
+/// Packets of networks behind tunnels that came by another interface.
+pub(super) const FROM_REMOTE: &str = "from_remote";
+/// Packets to these networks that leave by another interface.
+pub(super) const TO_REMOTE: &str = "to_remote";
+
+/// The table for a plan. `connected` are the networks on the host's other interfaces.
+pub(super) fn ruleset(plan: &GuardPlan, connected: &[Prefix]) -> Ruleset {
+    let sets: Vec<Set> = [false, true].into_iter().flat_map(|is_v6| sets(plan, connected, is_v6)).collect();
+    // What is jumped to comes first, so that it is there.
+    let mut chains: Vec<Chain> =
+        [Direction::Inbound, Direction::Outbound].map(|direction| of_remote(plan, direction)).into();
+    for entrance in [Entrance::Input, Entrance::Forward, Entrance::Postrouting] {
+        let rules = entry(plan, &sets, entrance);
+        chains.push(Chain { name: entrance.chain(), hook: Some(entrance.hook()), rules });
+    }
+    Ruleset { sets, chains }
+}
+
+fn of_remote(plan: &GuardPlan, direction: Direction) -> Chain {
+    let bypass = plan.bypass.iter().filter_map(|bypass| bypassing(bypass, direction));
+    let own = (direction == Direction::Outbound).then(|| marked(plan.mark));
+    let dropped = vec![Expression::Counter, Expression::Verdict(Verdict::Drop)];
+    let rules = own.into_iter().chain(bypass).chain([dropped]).collect();
+    Chain { name: direction.chain(), hook: None, rules }
+}
+
+/// The sets of a family that are needed: the networks behind tunnels; and where one of these is a default
+/// route, the networks that it leaves out, and those of this side that it protects.
+fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<Set> {
+    let remote = || plan.remote.iter().copied();
+    let is_remote = |prefix: &Prefix| plan.remote.contains(prefix);
+    let local_use = LOCAL_USE.iter().map(|text| prefix(text));
+    let own = plan.here.iter().chain(connected).copied().filter(|own| !is_remote(own));
+    let peers = plan.peers.iter().copied().map(Prefix::host);
+    let near: Vec<Prefix> = local_use.chain(own).chain(peers).collect();
+    let left_out = || near.iter().map(|prefix| (*prefix, false));
+    let networks = remote().filter(|prefix| prefix.bits > 0).map(|prefix| (prefix, true));
+    let mut sets = vec![(name("remote", is_v6), select(networks.chain(left_out()), is_v6))];
+    if remote().any(|prefix| prefix.bits == 0 && prefix.address.is_ipv6() == is_v6) {
+        sets.push((name("near", is_v6), select(near.iter().map(|prefix| (*prefix, true)), is_v6)));
+        let here = plan.here.iter().map(|prefix| (*prefix, true));
+        let outer = plan.outer.iter().map(|address| (Prefix::host(*address), false));
+        sets.push((name("here", is_v6), select(here.chain(outer), is_v6)));
+    }
+    let filled = sets.into_iter().filter(|(_, ranges)| !ranges.is_empty());
+    filled.map(|(name, ranges)| Set { name, is_v6, ranges }).collect()
+}
+
+fn name(what: &str, is_v6: bool) -> String {
+    format!("{what}{}", if is_v6 { 6 } else { 4 })
+}
+
+fn prefix(text: &str) -> Prefix {
+    let (address, bits) = text.split_once('/').expect("a constant with a length");
+    let bits = bits.parse().expect("a constant's length is a number");
+    Prefix { address: address.parse().expect("a constant is an address"), bits }
+}
+
+/// The rules where the kernel enters: what is the tunnels' own goes on, and what is of networks behind
+/// tunnels goes to the other chain.
+fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expression>> {
+    let direction = entrance.direction();
+    let accept = |name| [direction.interface_is(name), vec![Expression::Verdict(Verdict::Accept)]].concat();
+    let (tunnels, networks): (Vec<_>, Vec<_>) = plan.inside.iter().partition(|inside| inside.is_tunnels);
+    let own = tunnels.iter().map(|inside| inside.name.as_str());
+    let mut rules: Vec<Vec<Expression>> = std::iter::once("lo").chain(own).map(accept).collect();
+    if entrance == Entrance::Input {
+        rules.extend(protected_packets(&plan.udp_ports));
+    }
+    let jump = |is_v6, steps: Vec<Expression>| {
+        [of_family(is_v6), steps, vec![Expression::Verdict(Verdict::Jump(direction.chain()))]].concat()
+    };
+    let look_up = |is_v6, is_remote, is, set: &str| {
+        vec![direction.address(is_v6, is_remote), Expression::In { is, set: set.to_owned() }]
+    };
+    for set in sets.iter().filter(|set| set.name == name("remote", set.is_v6)) {
+        rules.push(jump(set.is_v6, look_up(set.is_v6, true, true, &set.name)));
+    }
+    let defaults: Vec<&Set> = sets.iter().filter(|set| set.name == name("here", set.is_v6)).collect();
+    if !defaults.is_empty() {
+        // Behind the inside port there may be more networks than are known here.
+        rules.extend(networks.iter().map(|inside| accept(&inside.name)));
+    }
+    for Set { name: here, is_v6, .. } in defaults {
+        let far = look_up(*is_v6, true, false, &name("near", *is_v6));
+        rules.push(jump(*is_v6, [look_up(*is_v6, false, true, here), far].concat()));
+    }
+    rules
+}
+
+fn of_family(is_v6: bool) -> Vec<Expression> {
+    let family = if is_v6 { libc::NFPROTO_IPV6 } else { libc::NFPROTO_IPV4 };
+    vec![Expression::Meta(Meta::Family), Expression::Equal(vec![family as u8])]
+}
+
+fn of_protocol(protocol: u8) -> [Expression; 2] {
+    [Expression::Meta(Meta::Protocol), Expression::Equal(vec![protocol])]
+}
+
+/// ESP, AH and IKE for this host: a peer that moved may have an address in any network.
+fn protected_packets(udp_ports: &[u16]) -> Vec<Vec<Expression>> {
+    let accept = || vec![Expression::Verdict(Verdict::Accept)];
+    let native = [libc::IPPROTO_ESP, libc::IPPROTO_AH].into_iter();
+    let native = native.map(|protocol| [of_protocol(protocol as u8).to_vec(), accept()].concat());
+    let in_udp = udp_ports.iter().map(|port| {
+        let to_port =
+            vec![Expression::Transport { offset: 2, len: 2 }, Expression::Equal(port.to_be_bytes().to_vec())];
+        [of_protocol(libc::IPPROTO_UDP as u8).to_vec(), to_port, accept()].concat()
+    });
+    native.chain(in_udp).collect()
+}
+
+fn marked(mark: u32) -> Vec<Expression> {
+    let value = mark.to_ne_bytes().to_vec();
+    vec![Expression::Meta(Meta::Mark), Expression::Equal(value), Expression::Verdict(Verdict::Accept)]
+}
+
+/// Accepts what passes unprotected; `None` where no packet can: two families, or two protocols.
+fn bypassing(Bypass { local, remote }: &Bypass, direction: Direction) -> Option<Vec<Expression>> {
+    let is_v6 = local.first.is_ipv6();
+    let protocol = local.protocol.or(remote.protocol);
+    let is_one = [local, remote].iter().all(|side| side.protocol.is_none_or(|own| Some(own) == protocol));
+    if remote.first.is_ipv6() != is_v6 || !is_one {
+        return None;
+    }
+    let mut rule = of_family(is_v6);
+    for (side, is_remote) in [(local, false), (remote, true)] {
+        rule.push(direction.address(is_v6, is_remote));
+        rule.push(Expression::Between { first: octets(side.first), last: octets(side.last) });
+    }
+    rule.extend(protocol.into_iter().flat_map(of_protocol));
+    for (side, is_remote) in [(local, false), (remote, true)] {
+        rule.extend(side_s_ports(side, protocol, (direction == Direction::Inbound) == is_remote));
+    }
+    rule.push(Expression::Verdict(Verdict::Accept));
+    Some(rule)
+}
+
+/// For ICMP the ports are type and code, which both sides share.
+fn side_s_ports(side: &BypassSide, protocol: Option<u8>, is_source: bool) -> Vec<Expression> {
+    let Some((first, last)) = side.ports else { return Vec::new() };
+    let is_icmp = [libc::IPPROTO_ICMP, libc::IPPROTO_ICMPV6].map(|icmp| Some(icmp as u8)).contains(&protocol);
+    let offset = if is_source || is_icmp { 0 } else { 2 };
+    let [first, last] = [first, last].map(|port| port.to_be_bytes().to_vec());
+    vec![Expression::Transport { offset, len: 2 }, Expression::Between { first, last }]
+}
+
+pub(super) fn octets(address: IpAddr) -> Vec<u8> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().to_vec(),
+        IpAddr::V6(v6) => v6.octets().to_vec(),
+    }
+}
