@@ -81,7 +81,7 @@ pub use sa_id::{InboundId, OutboundId, SaId, SaNumber};
 pub use sad::{InstallError, SaName};
 pub use seal_template::SealTemplate;
 pub use selector::{AddressRange, Ports, Selector, SelectorError, TrafficSelector};
-pub use spd::{Action, Policy, PolicyDirection, TunnelId};
+pub use spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank, TunnelId};
 pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
 
 use outer_header::Inner;

@@ -7,13 +7,14 @@ use crate::spd_index::AddressIndex;
 /// Selectors, the first to be asked first. Of ten thousand tunnels each is held against few others.
 pub struct OrderedSelectors {
     selectors: Vec<Selector>,
-    index: AddressIndex,
+    index: AddressIndex<u32>,
 }
 
 impl OrderedSelectors {
     /// These, in their order.
     pub fn new(selectors: Vec<Selector>) -> Self {
-        let index = AddressIndex::new(&selectors, |selector| Some(selector));
+        let mut index = AddressIndex::default();
+        (0..).zip(&selectors).for_each(|(place, selector)| index.insert(selector, place));
         Self { selectors, index }
     }
 
@@ -30,9 +31,9 @@ impl OrderedSelectors {
             return None;
         }
         // What covers the whole covers its first addresses.
-        let candidates = self.index.candidates(&FlowKey::new(local, remote, 0, None)).iter();
-        let mut earlier = candidates.map(|place| *place as usize).take_while(|place| *place < count);
-        earlier.find(|place| self.selectors[*place].covers(selector))
+        let flow = FlowKey::new(local, remote, 0, None);
+        let covers = |place: usize| place < count && self.selectors[place].covers(selector);
+        self.index.first(&flow, |place| covers(place as usize)).map(|place| place as usize)
     }
 }
 

@@ -6,10 +6,10 @@ mod delivery;
 mod glance;
 mod inbound;
 mod outbound;
+mod policies;
 mod upkeep;
 mod view;
 
-use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use crate::reassembly::{Reassembly, ReassemblyConfig};
 use crate::sa_config::{SaConfig, SaProtocol};
 use crate::sa_id::{InboundId, OutboundId, SaId};
 use crate::sad::{InstallError, Sad};
-use crate::spd::{Action, Policy, Spd, TunnelId};
+use crate::spd::{Spd, TunnelId};
 use crate::timers::Timers;
 use crate::tos::ClassMap;
 use crate::tunnels::Tunnels;
@@ -123,13 +123,13 @@ enum Verdict {
 /// The policy that selects a flow.
 #[derive(Clone, Copy, Debug)]
 struct Decision {
-    /// Its place in the SPD.
-    place: u32,
+    /// Its slot in the SPD.
+    slot: u32,
     verdict: Verdict,
 }
 
 /// Packets and bytes that a policy selected.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct PolicyUse {
     packets: u64,
     bytes: u64,
@@ -141,10 +141,10 @@ pub struct Ipsec {
     sad: Sad,
     tunnels: Tunnels,
     spd: Spd,
-    /// By the policy's place in the SPD, as `uses`.
+    /// By the policy's slot in the SPD, as `uses`.
     verdicts: Vec<Verdict>,
     uses: Vec<PolicyUse>,
-    /// How often the policies were replaced.
+    /// How often the gateway's own policies were replaced.
     policy_changes: u64,
     outbound_flows: FlowCache<Decision>,
     inbound_flows: FlowCache<Decision>,
@@ -202,7 +202,7 @@ impl Ipsec {
         Self {
             sad: Sad::new(config.worker, directory),
             tunnels: Tunnels::default(),
-            spd: Spd::new(Vec::new()),
+            spd: Spd::default(),
             verdicts: Vec::new(),
             uses: Vec::new(),
             policy_changes: 0,
@@ -259,7 +259,10 @@ impl Ipsec {
                 self.renew(id);
                 self.choose_nat_flow(id);
             }
-            SaId::Inbound(_) => self.own.add(config.local),
+            SaId::Inbound(id) => {
+                self.tunnels.add_inbound(tunnel, id);
+                self.own.add(config.local);
+            }
         }
         self.await_end(index);
         Ok(index)
@@ -283,35 +286,11 @@ impl Ipsec {
         let Some(gone) = self.sad.remove(index) else { return };
         match index.id() {
             SaId::Outbound(id) => self.tunnels.remove_outbound(gone.tunnel, id),
-            SaId::Inbound(_) => self.own.remove(gone.facts.name.local),
+            SaId::Inbound(id) => {
+                self.tunnels.remove_inbound(gone.tunnel, id);
+                self.own.remove(gone.facts.name.local);
+            }
         }
-    }
-
-    /// Replaces all policies. Those that stay keep their counters; SAs are not touched.
-    pub fn set_policies(&mut self, policies: Vec<Policy>) {
-        let spd = Spd::new(policies);
-        self.tunnels.clear_selectors();
-        let mut verdicts = Vec::with_capacity(spd.policies().len());
-        let mut uses = Vec::with_capacity(spd.policies().len());
-        let before: HashMap<&Policy, PolicyUse> =
-            self.spd.policies().iter().zip(self.uses.iter().copied()).collect();
-        for policy in spd.policies() {
-            verdicts.push(match policy.action {
-                Action::Bypass => Verdict::Bypass,
-                Action::Discard => Verdict::Discard,
-                Action::Protect(id) if !self.serves(id) => Verdict::HandOver(self.directory().owner_of(id)),
-                Action::Protect(id) => {
-                    let number = self.tunnels.number(id);
-                    self.tunnels.add_selector(number, policy.selector);
-                    Verdict::Protect(number)
-                }
-            });
-            uses.push(before.get(policy).copied().unwrap_or_default());
-        }
-        (self.spd, self.verdicts, self.uses) = (spd, verdicts, uses);
-        self.policy_changes += 1;
-        self.outbound_flows.invalidate();
-        self.inbound_flows.invalidate();
     }
 
     /// Gives a dropped frame back and counts it, for its SA too where one is known.
@@ -359,8 +338,8 @@ impl Ipsec {
         }
     }
 
-    fn note_use(&mut self, place: u32, bytes: usize) {
-        let used = &mut self.uses[place as usize];
+    fn note_use(&mut self, slot: u32, bytes: usize) {
+        let used = &mut self.uses[slot as usize];
         used.packets += 1;
         used.bytes += bytes as u64;
     }

@@ -63,6 +63,27 @@ impl AddressRange {
         is_whole.then(|| (self.first(), width - host_bits))
     }
 
+    /// The fewest prefixes that are these addresses together, ascending: one in most cases, at most two for each bit of the
+    /// family. Each is its first address and its length in bits.
+    pub fn prefixes(self) -> impl Iterator<Item = (IpAddr, u8)> {
+        let number = move |(first, bits)| (number_address(self.is_v6, first), bits);
+        self.prefix_numbers().map(number)
+    }
+
+    /// The same with addresses as numbers.
+    pub(crate) fn prefix_numbers(self) -> impl Iterator<Item = (u128, u8)> {
+        let width: u32 = if self.is_v6 { 128 } else { 32 };
+        let mut next = Some(self.first);
+        std::iter::from_fn(move || {
+            let first = next?;
+            let fits = (self.last - first).checked_add(1).map_or(128, u128::ilog2);
+            let host_bits = first.trailing_zeros().min(fits).min(width);
+            let last = first | u128::MAX.checked_shr(128 - host_bits).unwrap_or(0);
+            next = (last < self.last).then(|| last + 1);
+            Some((first, (width - host_bits) as u8))
+        })
+    }
+
     /// Whether `address` is one of them.
     pub const fn contains(&self, address: IpAddr) -> bool {
         address.is_ipv6() == self.is_v6 && self.holds(address_number(address))

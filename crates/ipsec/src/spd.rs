@@ -1,5 +1,8 @@
 //! The security policy database (RFC 4301 section 4.4.1): ordered policies, and their search.
 
+use std::collections::BTreeMap;
+use std::ops::Bound;
+
 use crate::flow::FlowKey;
 use crate::selector::Selector;
 use crate::spd_index::AddressIndex;
@@ -63,48 +66,104 @@ impl Policy {
     }
 }
 
-/// The policies in order, indexed for search.
+/// A policy's rank among those of its priority: lower comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyRank(u64);
+
+impl PolicyRank {
+    /// A key daemon's; all of its come after the gateway's own of the same priority. The highest bit of `rank` does not count.
+    pub const fn of_daemon(rank: u64) -> Self {
+        Self(rank | 1 << 63)
+    }
+
+    /// The gateway's own, by its place among those that were given.
+    pub(crate) const fn own(place: usize) -> Self {
+        Self(place as u64)
+    }
+
+    pub(crate) const fn is_own(self) -> bool {
+        self.0 >> 63 == 0
+    }
+}
+
+/// A policy's place in the order of all; no two have the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PolicyPlace {
+    /// Its priority.
+    pub priority: u32,
+    /// Its rank among those of that priority.
+    pub rank: PolicyRank,
+}
+
+/// A change of one key daemon's policy: it goes, it comes, or both, as when its rank or its name is another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyChange {
+    /// Where it stood until now.
+    pub gone: Option<PolicyPlace>,
+    /// Its rank and what it is from now on.
+    pub came: Option<(PolicyRank, Policy)>,
+}
+
+/// The policies in order, indexed for search. Each keeps its slot as long as it is there.
+#[derive(Default)]
 pub(crate) struct Spd {
-    policies: Vec<Policy>,
-    outbound: AddressIndex,
-    inbound: AddressIndex,
+    slots: Vec<Option<Policy>>,
+    free: Vec<u32>,
+    order: BTreeMap<PolicyPlace, u32>,
+    index: AddressIndex<(PolicyPlace, u32)>,
 }
 
 impl Spd {
-    /// Sorts and indexes `policies`.
-    pub(crate) fn new(mut policies: Vec<Policy>) -> Self {
-        policies.sort_by_key(|policy| policy.priority);
-        let index = |direction| {
-            AddressIndex::new(&policies, |policy: &Policy| {
-                policy.applies(direction).then_some(&policy.selector)
-            })
-        };
-        Self {
-            outbound: index(PolicyDirection::Outbound),
-            inbound: index(PolicyDirection::Inbound),
-            policies,
-        }
+    /// Puts a policy where it belongs, in place of the one that stands there; returns its slot.
+    pub(crate) fn insert(&mut self, rank: PolicyRank, policy: Policy) -> u32 {
+        let place = PolicyPlace { priority: policy.priority, rank };
+        self.remove(place);
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.slots.len() as u32 - 1
+        });
+        self.index.insert(&policy.selector, (place, slot));
+        self.order.insert(place, slot);
+        self.slots[slot as usize] = Some(policy);
+        slot
     }
 
-    /// All, first to last.
-    pub(crate) fn policies(&self) -> &[Policy] {
-        &self.policies
+    /// Takes a policy out; the slot that it had.
+    pub(crate) fn remove(&mut self, place: PolicyPlace) -> Option<(u32, Policy)> {
+        let slot = self.order.remove(&place)?;
+        let policy = self.slots[slot as usize].take()?;
+        self.index.remove(&policy.selector, (place, slot));
+        self.free.push(slot);
+        Some((slot, policy))
     }
 
-    /// The first policy that selects an outbound packet's flow.
+    /// The policies behind a place, or all, first to last, with their slots.
+    pub(crate) fn policies(
+        &self,
+        behind: Option<PolicyPlace>,
+    ) -> impl Iterator<Item = (PolicyPlace, u32, &Policy)> {
+        let from = behind.map_or(Bound::Unbounded, Bound::Excluded);
+        let range = self.order.range((from, Bound::Unbounded));
+        range.filter_map(|(place, slot)| Some((*place, *slot, self.slots[*slot as usize].as_ref()?)))
+    }
+
+    /// The slot of the first policy that selects an outbound packet's flow.
     pub(crate) fn find_outbound(&self, flow: &FlowKey) -> Option<u32> {
-        self.find(&self.outbound, flow)
+        self.find(PolicyDirection::Outbound, flow)
     }
 
-    /// The first policy that selects the flow of a packet that came in plain.
+    /// The slot of the first policy that selects the flow of a packet that came in plain.
     pub(crate) fn find_inbound(&self, flow: &FlowKey) -> Option<u32> {
-        self.find(&self.inbound, &flow.reversed())
+        self.find(PolicyDirection::Inbound, &flow.reversed())
     }
 
     /// `flow` has the local side as its source.
-    fn find(&self, index: &AddressIndex, flow: &FlowKey) -> Option<u32> {
-        let selects = |place: &u32| self.policies[*place as usize].selector.matches_outbound(flow);
-        index.candidates(flow).iter().copied().find(selects)
+    fn find(&self, direction: PolicyDirection, flow: &FlowKey) -> Option<u32> {
+        let selects = |slot: u32| {
+            let policy = self.slots[slot as usize].as_ref();
+            policy.is_some_and(|policy| policy.applies(direction) && policy.selector.matches_outbound(flow))
+        };
+        self.index.first(flow, |(_, slot)| selects(slot)).map(|(_, slot)| slot)
     }
 }
 
@@ -125,6 +184,19 @@ mod tests {
         }
     }
 
+    /// One of these, the gateway's own.
+    fn spd(policies: impl IntoIterator<Item = Policy>) -> Spd {
+        let mut spd = Spd::default();
+        for (place, policy) in policies.into_iter().enumerate() {
+            spd.insert(PolicyRank::own(place), policy);
+        }
+        spd
+    }
+
+    fn action(spd: &Spd, slot: u32) -> Action {
+        spd.slots[slot as usize].as_ref().expect("it stands").action
+    }
+
     fn flow(source: &str, destination: &str) -> FlowKey {
         let (source, destination) = (source.parse().expect(source), destination.parse().expect(destination));
         FlowKey::new(source, destination, 6, Some((1, 2)))
@@ -132,15 +204,14 @@ mod tests {
 
     #[test]
     fn the_first_policy_in_order_of_priority_wins() {
-        let spd = Spd::new(vec![
+        let spd = spd([
             policy(20, "0.0.0.0/0", "0.0.0.0/0", Action::Bypass),
             policy(10, "10.1.0.0/16", "10.2.0.0/16", Action::Protect(TunnelId(1))),
             policy(10, "10.1.0.0/16", "10.2.3.0/24", Action::Discard),
             policy(5, "10.1.0.0/16", "10.2.4.0/24", Action::Discard),
         ]);
         let action = |destination| {
-            let place = spd.find_outbound(&flow("10.1.0.1", destination)).expect("the last takes all");
-            spd.policies()[place as usize].action
+            action(&spd, spd.find_outbound(&flow("10.1.0.1", destination)).expect("the last takes all"))
         };
         assert_eq!(action("10.2.3.1"), Action::Protect(TunnelId(1)), "given first among equals");
         assert_eq!(action("10.2.4.1"), Action::Discard);
@@ -154,7 +225,7 @@ mod tests {
         one_way.direction = PolicyDirection::Inbound;
         let mut protect = policy(2, "10.1.0.0/16", "10.2.0.0/16", Action::Protect(TunnelId(1)));
         protect.direction = PolicyDirection::Outbound;
-        let spd = Spd::new(vec![one_way, protect]);
+        let spd = spd([one_way, protect]);
         assert_eq!(spd.find_inbound(&flow("192.0.2.1", "10.0.0.1")), Some(0));
         assert_eq!(spd.find_outbound(&flow("10.0.0.1", "192.0.2.1")), None);
         assert_eq!(spd.find_inbound(&flow("10.2.0.1", "10.1.0.1")), Some(1));
@@ -166,9 +237,9 @@ mod tests {
             let remote = format!("10.{}.{}.0/24", n >> 8, n & 255);
             policy(1, "192.168.0.0/16", &remote, Action::Protect(TunnelId(n)))
         });
-        let spd = Spd::new(tunnels.collect());
-        assert_eq!(spd.find_outbound(&flow("192.168.1.1", "10.7.3.9")), Some(7 << 8 | 3));
-        assert_eq!(spd.outbound.candidates(&flow("192.168.1.1", "10.7.3.9")).len(), 1);
+        let spd = spd(tunnels);
+        let slot = spd.find_outbound(&flow("192.168.1.1", "10.7.3.9")).expect("one selects it");
+        assert_eq!(action(&spd, slot), Action::Protect(TunnelId(7 << 8 | 3)));
     }
 
     fn any_selector() -> impl Strategy<Value = Selector> {
@@ -188,21 +259,34 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_index_finds_what_a_search_of_all_policies_finds(
-            selectors in proptest::collection::vec((any_selector(), 0u32..3), 0..40),
+        fn policies_that_come_and_go_are_found_as_by_a_search_of_all(
+            steps in proptest::collection::vec((any_selector(), 0u32..3, 0u64..12, any::<bool>(), any::<bool>()), 0..60),
             flows in proptest::collection::vec((any::<bool>(), 0u8..34, 0u8..34, 0u16..5), 1..40),
         ) {
-            let policies = selectors.into_iter().map(|(selector, priority)| Policy {
-                name: String::new(), priority, direction: PolicyDirection::Both, selector, action: Action::Bypass,
-            });
-            let spd = Spd::new(policies.collect());
+            let (mut spd, mut all) = (Spd::default(), BTreeMap::new());
+            for (selector, priority, rank, is_daemons, comes) in steps {
+                let rank = if is_daemons { PolicyRank::of_daemon(rank) } else { PolicyRank::own(rank as usize) };
+                let place = PolicyPlace { priority, rank };
+                if comes {
+                    let policy = Policy {
+                        name: String::new(), priority, direction: PolicyDirection::Both, selector, action: Action::Bypass,
+                    };
+                    spd.insert(rank, policy);
+                    all.insert(place, selector);
+                } else {
+                    let gone = spd.remove(place).map(|(_, policy)| policy.selector);
+                    prop_assert_eq!(gone, all.remove(&place));
+                }
+            }
+            prop_assert!(spd.policies(None).map(|(place, _, policy)| (place, policy.selector)).eq(all.clone()));
             for (is_v6, source, destination, port) in flows {
                 let (source, destination) =
                     (number_address(is_v6, source.into()), number_address(is_v6, destination.into()));
                 let flow = FlowKey::new(source, destination, 6, Some((port, port)));
-                let expected = spd.policies().iter().position(|p| p.selector.matches_outbound(&flow));
-                prop_assert_eq!(spd.find_outbound(&flow), expected.map(|place| place as u32));
-                prop_assert_eq!(spd.find_inbound(&flow.reversed()), expected.map(|place| place as u32));
+                let expected = all.iter().find(|(_, selector)| selector.matches_outbound(&flow));
+                let expected = expected.map(|(place, _)| spd.order[place]);
+                prop_assert_eq!(spd.find_outbound(&flow), expected);
+                prop_assert_eq!(spd.find_inbound(&flow.reversed()), expected);
             }
         }
     }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use convoy_packet::{Layout, prefetch};
 
 use crate::flow::FlowKey;
-use crate::sa_id::OutboundId;
+use crate::sa_id::{InboundId, OutboundId};
 use crate::selector::{Ports, Selector};
 use crate::spd::TunnelId;
 
@@ -14,6 +14,7 @@ struct Tunnel {
     id: TunnelId,
     /// The newest, and last, is the current one; the others are on their way out.
     outbound: Vec<OutboundId>,
+    inbound: Vec<InboundId>,
     /// Of the policies that protect by this tunnel.
     selectors: Vec<Selector>,
     /// Packets that were dropped because there was no SA.
@@ -79,7 +80,8 @@ impl Tunnels {
     /// The number of a tunnel, new or old.
     pub(crate) fn number(&mut self, id: TunnelId) -> u32 {
         *self.numbers.entry(id).or_insert_with(|| {
-            self.list.push(Tunnel { id, outbound: Vec::new(), selectors: Vec::new(), dropped_without_sa: 0 });
+            let (outbound, inbound, selectors) = (Vec::new(), Vec::new(), Vec::new());
+            self.list.push(Tunnel { id, outbound, inbound, selectors, dropped_without_sa: 0 });
             self.current.push(NONE);
             self.admissions.push(Admission::NOTHING);
             self.list.len() as u32 - 1
@@ -128,6 +130,26 @@ impl Tunnels {
         self.set_current(number);
     }
 
+    /// All its inbound SAs.
+    pub(crate) fn inbound(&self, number: u32) -> &[InboundId] {
+        &self.list[number as usize].inbound
+    }
+
+    /// Notes that an inbound SA is the tunnel's.
+    pub(crate) fn add_inbound(&mut self, number: u32, sa: InboundId) {
+        self.list[number as usize].inbound.push(sa);
+    }
+
+    /// Forgets an inbound SA.
+    pub(crate) fn remove_inbound(&mut self, number: u32, sa: InboundId) {
+        self.list[number as usize].inbound.retain(|present| *present != sa);
+    }
+
+    /// The number of a tunnel that a policy or an SA has named.
+    pub(crate) fn find(&self, id: TunnelId) -> Option<u32> {
+        self.numbers.get(&id).copied()
+    }
+
     /// Counts a packet that was dropped because the tunnel has no SA.
     pub(crate) fn count_without_sa(&mut self, number: u32) {
         self.list[number as usize].dropped_without_sa += 1;
@@ -153,10 +175,22 @@ impl Tunnels {
 
     /// Admits more traffic to a tunnel.
     pub(crate) fn add_selector(&mut self, number: u32, selector: Selector) {
+        self.list[number as usize].selectors.push(selector);
+        self.set_admission(number);
+    }
+
+    /// Undoes one [`add_selector`](Self::add_selector).
+    pub(crate) fn remove_selector(&mut self, number: u32, selector: &Selector) {
         let selectors = &mut self.list[number as usize].selectors;
-        selectors.push(selector);
-        self.admissions[number as usize] =
-            selectors.iter().find_map(Admission::of).unwrap_or(Admission::NOTHING);
+        if let Some(place) = selectors.iter().position(|present| present == selector) {
+            selectors.remove(place);
+        }
+        self.set_admission(number);
+    }
+
+    fn set_admission(&mut self, number: u32) {
+        let simple = self.list[number as usize].selectors.iter().find_map(Admission::of);
+        self.admissions[number as usize] = simple.unwrap_or(Admission::NOTHING);
     }
 
     /// Whether it is plain at once that an inner packet may come by this tunnel; if not, [`admits_inbound`](Self::admits_inbound)

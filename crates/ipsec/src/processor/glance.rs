@@ -185,7 +185,7 @@ impl Ipsec {
     fn decide_outbound(&mut self, packets: &mut [Departing], v6_flows: &[FlowKey]) {
         let (spd, verdicts) = (&self.spd, &self.verdicts);
         let decide = |flow: &FlowKey| {
-            spd.find_outbound(flow).map(|place| Decision { place, verdict: verdicts[place as usize] })
+            spd.find_outbound(flow).map(|slot| Decision { slot, verdict: verdicts[slot as usize] })
         };
         let (mut last, mut decision, mut sa) = (V4Key::NONE, None, None);
         for one in packets {
@@ -206,8 +206,8 @@ impl Ipsec {
                 }
             }
             sa = None;
-            if let Some(Decision { place, verdict }) = decision {
-                prefetch(&self.uses[place as usize]);
+            if let Some(Decision { slot, verdict }) = decision {
+                prefetch(&self.uses[slot as usize]);
                 if let Verdict::Protect(tunnel) = verdict
                     && let Some(id) = self.tunnels.current(tunnel)
                 {

@@ -275,9 +275,9 @@ impl Ipsec {
         let flow = FlowKey::of(&frame, layout);
         let (spd, verdicts, place) = (&self.spd, &self.verdicts, self.inbound_flows.place(&flow));
         let decision = self.inbound_flows.get_or_decide(&flow, place, |flow| {
-            spd.find_inbound(flow).map(|place| Decision { place, verdict: verdicts[place as usize] })
+            spd.find_inbound(flow).map(|slot| Decision { slot, verdict: verdicts[slot as usize] })
         });
-        let Some(Decision { place, verdict }) = decision else {
+        let Some(Decision { slot, verdict }) = decision else {
             return self.drop_frame(pool, frame, None, DropReason::InboundNoPolicy);
         };
         match verdict {
@@ -285,11 +285,11 @@ impl Ipsec {
                 self.drop_frame(pool, frame, None, DropReason::InboundUnprotected);
             }
             Verdict::Discard => {
-                self.note_use(place, frame.len());
+                self.note_use(slot, frame.len());
                 self.drop_frame(pool, frame, None, DropReason::InboundDiscard);
             }
             Verdict::Bypass => {
-                self.note_use(place, frame.len());
+                self.note_use(slot, frame.len());
                 if let Some(frame) = self.count_hop_down(frame, layout, None, pool, &mut out.to_outside) {
                     self.totals.bypassed_in += 1;
                     out.bypass.push(frame);

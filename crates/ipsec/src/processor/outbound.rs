@@ -91,8 +91,8 @@ impl Ipsec {
         let all = frames.len();
         for (frame, known) in frames.drain(..).zip(departing.packets()) {
             let frame = match (known.decision, known.sa) {
-                (Some(Decision { place, .. }), Some(id)) if may_be_plain => {
-                    self.protect_plain(frame, known, place, id, &mut context)
+                (Some(Decision { slot, .. }), Some(id)) if may_be_plain => {
+                    self.protect_plain(frame, known, slot, id, &mut context)
                 }
                 _ => Some(frame),
             };
@@ -110,22 +110,22 @@ impl Ipsec {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
         };
-        let Some(Decision { place, verdict }) = known.decision else {
+        let Some(Decision { slot, verdict }) = known.decision else {
             return self.protect_by_quote(frame, &layout, context);
         };
         match (known.sa, verdict) {
-            (Some(id), _) => self.protect(frame, &layout, place, id, context),
+            (Some(id), _) => self.protect(frame, &layout, slot, id, context),
             (None, Verdict::Protect(tunnel)) => {
                 let flow = FlowKey::of(&frame, &layout);
-                self.note_without_sa(frame, place, (tunnel, flow), context);
+                self.note_without_sa(frame, slot, (tunnel, flow), context);
             }
             (None, Verdict::HandOver(owner)) => context.out.for_others.push((owner, frame)),
             (None, Verdict::Discard) => {
-                self.note_use(place, frame.len());
+                self.note_use(slot, frame.len());
                 self.drop_frame(context.pool, frame, None, DropReason::OutboundDiscard);
             }
             (None, Verdict::Bypass) => {
-                self.note_use(place, frame.len());
+                self.note_use(slot, frame.len());
                 let to_sender = &mut context.out.to_inside;
                 if let Some(frame) = self.count_hop_down(frame, &layout, None, context.pool, to_sender) {
                     self.totals.bypassed_out += 1;
@@ -142,7 +142,7 @@ impl Ipsec {
         &mut self,
         frame: Frame,
         known: &Departing,
-        place: u32,
+        slot: u32,
         id: OutboundId,
         context: &mut Context<'_, '_>,
     ) -> Option<Frame> {
@@ -165,7 +165,7 @@ impl Ipsec {
         if sa.is_due(self.now_ns) {
             self.limits_reached.push(index);
         }
-        self.note_use(place, len);
+        self.note_use(slot, len);
         None
     }
 
@@ -173,7 +173,7 @@ impl Ipsec {
     fn note_without_sa(
         &mut self,
         frame: Frame,
-        place: u32,
+        slot: u32,
         (tunnel, flow): (u32, FlowKey),
         context: &mut Context<'_, '_>,
     ) {
@@ -181,7 +181,7 @@ impl Ipsec {
             let tunnel = self.tunnels.id(tunnel);
             return context.out.without_sa.push(WithoutSa { tunnel, flow, frame });
         }
-        self.note_use(place, frame.len());
+        self.note_use(slot, frame.len());
         self.tunnels.count_without_sa(tunnel);
         self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
     }
@@ -191,7 +191,7 @@ impl Ipsec {
         &mut self,
         frame: Frame,
         layout: &Layout,
-        place: u32,
+        slot: u32,
         id: OutboundId,
         context: &mut Context<'_, '_>,
     ) {
@@ -203,7 +203,7 @@ impl Ipsec {
             sa.renew(rest, now_ns, mtu);
         }
         let facts = rest.common.facts;
-        self.note_use(place, frame.len());
+        self.note_use(slot, frame.len());
         if facts.mode == Mode::Transport {
             let endpoints = (facts.name.local, facts.name.remote);
             return self.protect_transport(frame, layout, id, endpoints, context);
@@ -222,15 +222,16 @@ impl Ipsec {
         let decision = answer.and_then(|answer| {
             let (spd, verdicts, place) = (&self.spd, &self.verdicts, self.outbound_flows.place(&answer));
             self.outbound_flows.get_or_decide(&answer, place, |answer| {
-                spd.find_outbound(answer).map(|place| Decision { place, verdict: verdicts[place as usize] })
+                spd.find_outbound(answer).map(|slot| Decision { slot, verdict: verdicts[slot as usize] })
             })
         });
         match decision {
-            Some(Decision { place, verdict: Verdict::Protect(tunnel) }) => match self.tunnels.current(tunnel)
-            {
-                Some(id) => self.protect(frame, layout, place, id, context),
-                None => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa),
-            },
+            Some(Decision { slot, verdict: Verdict::Protect(tunnel) }) => {
+                match self.tunnels.current(tunnel) {
+                    Some(id) => self.protect(frame, layout, slot, id, context),
+                    None => self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa),
+                }
+            }
             Some(Decision { verdict: Verdict::HandOver(owner), .. }) => {
                 context.out.for_others.push((owner, frame));
             }

@@ -1,6 +1,6 @@
 //! What `convoy show` and the metrics see: plain structs, nothing secret.
 
-use super::Ipsec;
+use super::{Ipsec, PolicyUse};
 use crate::algorithm::Transform;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
@@ -9,7 +9,7 @@ use crate::lifetime::Usage;
 use crate::sa_config::{Mode, SaDirection, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::sad::SaName;
-use crate::spd::{Policy, TunnelId};
+use crate::spd::{Policy, PolicyPlace, TunnelId};
 
 /// What one worker has counted since it was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -195,18 +195,42 @@ impl Ipsec {
         self.tunnels.dropped_without_sa(first, most)
     }
 
-    /// How often the policies were replaced: where this changes, so may their places.
+    /// All SAs of a tunnel that this worker serves.
+    pub fn sas_of(&self, tunnel: TunnelId) -> impl Iterator<Item = SaView> + '_ {
+        let number = self.tunnels.find(tunnel).into_iter();
+        let indices = number.flat_map(|number| {
+            let outbound = self.tunnels.outbound(number).iter().map(|id| SaIndex::from(*id));
+            outbound.chain(self.tunnels.inbound(number).iter().map(|id| SaIndex::from(*id)))
+        });
+        indices.filter_map(|index| self.view(index))
+    }
+
+    /// Packets of a tunnel that were dropped because it had no SA.
+    pub fn dropped_without_sa_by(&self, tunnel: TunnelId) -> u64 {
+        let number = self.tunnels.find(tunnel);
+        let dropped = number.and_then(|number| self.dropped_without_sa_of(number as usize, 1)?.next());
+        dropped.map_or(0, |(_, packets)| packets)
+    }
+
+    /// How often the gateway's own policies were replaced: where this changes, any may have another place.
     pub fn policy_changes(&self) -> u64 {
         self.policy_changes
     }
 
     /// All policies, first to last.
     pub fn policies(&self) -> impl Iterator<Item = PolicyView> + '_ {
-        let uses = self.uses.iter();
-        self.spd.policies().iter().zip(uses).map(|(policy, used)| PolicyView {
-            policy: policy.clone(),
-            packets: used.packets,
-            bytes: used.bytes,
+        self.policies_behind(None).map(|(_, view)| view)
+    }
+
+    /// The policies behind a place, or all, first to last, with their places. Policies may come and go between two looks: one
+    /// that stays in its place is behind each that is before it.
+    pub fn policies_behind(
+        &self,
+        place: Option<PolicyPlace>,
+    ) -> impl Iterator<Item = (PolicyPlace, PolicyView)> + '_ {
+        self.spd.policies(place).map(|(place, slot, policy)| {
+            let PolicyUse { packets, bytes } = self.uses[slot as usize];
+            (place, PolicyView { policy: policy.clone(), packets, bytes })
         })
     }
 

@@ -113,6 +113,23 @@ proptest! {
     }
 
     #[test]
+    fn every_range_is_its_prefixes_end_to_end(is_v6: bool, a: u128, b: u128, bits in 0u32..129) {
+        let mask = u128::MAX.checked_shr(if is_v6 { bits } else { bits.max(96) }).unwrap_or(0);
+        let number = |bits: u128| number_address(is_v6, bits & mask);
+        let range = AddressRange::new(number((a & mask).min(b & mask)), number((a & mask).max(b & mask)));
+        let range = range.expect("in order");
+        let parts = range.prefixes().map(|(first, bits)| AddressRange::prefix(first, bits).expect("a prefix"));
+        let parts: Vec<_> = parts.collect();
+        prop_assert_eq!((parts[0].first, parts[parts.len() - 1].last), (range.first, range.last));
+        prop_assert!(parts.windows(2).all(|two| two[0].last + 1 == two[1].first));
+        let width = if is_v6 { 128 } else { 32 };
+        prop_assert!(parts.len() <= 2 * width);
+        if let Some(prefix) = range.as_prefix() {
+            prop_assert_eq!(range.prefixes().collect::<Vec<_>>(), [prefix]);
+        }
+    }
+
+    #[test]
     fn every_range_of_icmp_prints_as_what_parses_back(a: u16, b: u16) {
         let mut selector = ts("10.0.0.0/8[icmp]");
         selector.ports = Ports::Range(a.min(b), a.max(b));

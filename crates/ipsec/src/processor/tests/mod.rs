@@ -25,7 +25,7 @@ use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform}
 use crate::job::{Direction, Prepared};
 use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaProtocol, UdpEncap};
 use crate::selector::Selector;
-use crate::spd::{PolicyDirection, TunnelId};
+use crate::spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank, TunnelId};
 
 const FRAMES: [usize; 3] = [200, 100, 40];
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });

@@ -146,6 +146,55 @@ fn new_policies_take_effect_at_once_and_those_that_stay_keep_their_counters() {
     a.assert_no_leak();
 }
 
+/// What brings a daemon's policy.
+fn comes(rank: u64, policy: Policy) -> PolicyChange {
+    PolicyChange { gone: None, came: Some((PolicyRank::of_daemon(rank), policy)) }
+}
+
+fn place(rank: u64) -> PolicyPlace {
+    PolicyPlace { priority: 10, rank: PolicyRank::of_daemon(rank) }
+}
+
+#[test]
+fn a_daemons_policy_comes_and_goes_beside_all_others_and_what_it_admits_with_it() {
+    let link = Link::default();
+    let [mut a, mut b] = link.pair();
+    b.ipsec.set_policies(Vec::new());
+    let packet = link.packet(false, 100);
+    assert!(b.receive(&a.send(std::slice::from_ref(&packet))).is_empty(), "nothing admits it");
+    b.ipsec.change_policies(&[comes(5, protect("10.2.0.0/16", "10.1.0.0/16"))]);
+    b.ipsec.set_policies(vec![policy("10.9.0.0/16", "10.1.0.0/16", Action::Discard)]);
+    assert_eq!(
+        b.receive(&a.send(std::slice::from_ref(&packet))),
+        std::slice::from_ref(&packet),
+        "a reload leaves it"
+    );
+    b.ipsec.change_policies(&[PolicyChange { gone: Some(place(5)), came: None }]);
+    assert!(b.receive(&a.send(&[packet])).is_empty(), "it went");
+    assert_eq!(b.ipsec.policies().count(), 1);
+    b.assert_no_leak();
+}
+
+#[test]
+fn a_daemons_policy_keeps_its_counters_where_its_rank_or_its_name_changes() {
+    let link = Link::default();
+    let mut a = link.gateway(0);
+    a.ipsec.set_policies(Vec::new());
+    let protect = || protect("10.1.0.0/16", "10.2.0.0/16");
+    a.ipsec.change_policies(&[comes(9, protect())]);
+    assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
+    let named = Policy { name: "site/net".to_owned(), ..protect() };
+    a.ipsec.change_policies(&[PolicyChange { gone: Some(place(9)), ..comes(3, named.clone()) }]);
+    assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
+    let views: Vec<_> = a.ipsec.policies_behind(None).collect();
+    assert_eq!((views.len(), views[0].0, views[0].1.packets), (1, place(3), 2));
+    assert_eq!(views[0].1.policy, named);
+    a.ipsec.change_policies(&[comes(3, policy("10.1.0.0/16", "10.2.0.0/16", Action::Discard))]);
+    assert_eq!(a.ipsec.policies().map(|view| view.packets).collect::<Vec<_>>(), [0], "another policy");
+    assert!(a.send(&[link.packet(false, 100)]).is_empty());
+    a.assert_no_leak();
+}
+
 #[test]
 fn the_second_packet_of_a_flow_costs_no_search() {
     let link = Link::default();

@@ -1,0 +1,94 @@
+//! What the policies are: the gateway's own, replaced together, and a key daemon's, of which one may come or go among
+//! thousands.
+
+use std::collections::HashMap;
+
+use super::{Ipsec, PolicyUse, Verdict};
+use crate::spd::{Action, Policy, PolicyChange, PolicyPlace, PolicyRank};
+
+impl Ipsec {
+    /// Replaces the gateway's own policies; a key daemon's stay. Those that stay keep their counters; SAs are not touched.
+    pub fn set_policies(&mut self, policies: Vec<Policy>) {
+        let spd = std::mem::take(&mut self.spd);
+        let mut before: HashMap<Policy, PolicyUse> = HashMap::new();
+        let mut all = Vec::new();
+        for (place, slot, policy) in spd.policies(None) {
+            let used = self.uses[slot as usize];
+            if place.rank.is_own() {
+                before.insert(policy.clone(), used);
+            } else {
+                all.push((place, policy.clone(), used));
+            }
+        }
+        for (at, policy) in policies.into_iter().enumerate() {
+            let place = PolicyPlace { priority: policy.priority, rank: PolicyRank::own(at) };
+            let used = before.get(&policy).copied().unwrap_or_default();
+            all.push((place, policy, used));
+        }
+        // In order, so that each is put behind the one before.
+        all.sort_unstable_by_key(|(place, ..)| *place);
+        self.tunnels.clear_selectors();
+        self.verdicts.clear();
+        self.uses.clear();
+        all.into_iter().for_each(|(place, policy, used)| self.put_policy(place.rank, policy, used));
+        self.policy_changes += 1;
+        self.forget_decisions();
+    }
+
+    /// Changes a key daemon's policies, all at once for every packet. One that only changes its rank or its name keeps its
+    /// counters. What it costs does not depend on how many others there are.
+    pub fn change_policies(&mut self, changes: &[PolicyChange]) {
+        for PolicyChange { gone, came } in changes {
+            let gone = gone.and_then(|place| self.take_policy(place));
+            if let Some((rank, policy)) = came {
+                let place = PolicyPlace { priority: policy.priority, rank: *rank };
+                let gone = gone.or_else(|| self.take_policy(place));
+                let stayed = gone.filter(|(before, _)| is_same_traffic(before, policy));
+                let used = stayed.map(|(_, used)| used).unwrap_or_default();
+                self.put_policy(*rank, policy.clone(), used);
+            }
+        }
+        if !changes.is_empty() {
+            self.forget_decisions();
+        }
+    }
+
+    /// Costs the same however many flows are known: they are looked for anew when they have packets.
+    fn forget_decisions(&mut self) {
+        self.outbound_flows.invalidate();
+        self.inbound_flows.invalidate();
+    }
+
+    fn put_policy(&mut self, rank: PolicyRank, policy: Policy, used: PolicyUse) {
+        let verdict = match policy.action {
+            Action::Bypass => Verdict::Bypass,
+            Action::Discard => Verdict::Discard,
+            Action::Protect(id) if !self.serves(id) => Verdict::HandOver(self.directory().owner_of(id)),
+            Action::Protect(id) => {
+                let number = self.tunnels.number(id);
+                self.tunnels.add_selector(number, policy.selector);
+                Verdict::Protect(number)
+            }
+        };
+        let slot = self.spd.insert(rank, policy) as usize;
+        if slot == self.verdicts.len() {
+            self.verdicts.push(verdict);
+            self.uses.push(used);
+        } else {
+            (self.verdicts[slot], self.uses[slot]) = (verdict, used);
+        }
+    }
+
+    fn take_policy(&mut self, place: PolicyPlace) -> Option<(Policy, PolicyUse)> {
+        let (slot, policy) = self.spd.remove(place)?;
+        if let Verdict::Protect(number) = self.verdicts[slot as usize] {
+            self.tunnels.remove_selector(number, &policy.selector);
+        }
+        Some((policy, self.uses[slot as usize]))
+    }
+}
+
+/// Whether two policies do the same with the same packets, whatever their names.
+fn is_same_traffic(one: &Policy, other: &Policy) -> bool {
+    (one.direction, one.selector, one.action) == (other.direction, other.selector, other.action)
+}
