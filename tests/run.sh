@@ -56,6 +56,7 @@ run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a 
 run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
+alone "ten thousand CHILD_SAs come and go one by one: time, pings meanwhile" tests/charon/many.sh "$convoy"
 alone "100,000 flows to a trap whose peer does not answer" tests/charon/acquires.sh "$convoy" "$plugin"
 run "a reload under traffic loses nothing" tests/reload.sh "$convoy"
 alone "convoy bench throughput between namespaces: two gateways, every kind of end through a router of a known rate, and no way" tests/tester.sh "$convoy"

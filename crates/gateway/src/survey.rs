@@ -7,15 +7,16 @@
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
 
-use convoy_ipsec::{DropCounters, Ipsec, PolicyView, SaCursor, SaView};
+use convoy_ipsec::{DropCounters, Ipsec, PolicyPlace, PolicyView, SaCursor, SaView};
 
 use crate::ledger::Ledger;
 use crate::snapshot::{Snapshot, TunnelRow};
 
 /// SAs, tunnels or policies that one step looks at, at most.
 pub(crate) const STEP: usize = 64;
-/// How often the walk over the policies begins anew where they change meanwhile. After that it goes
-/// on among those that are there, so that it ends however often they change.
+/// How often the walk over the policies begins anew where the gateway's own change meanwhile. After that it goes
+/// on among those that are there, so that it ends however often they change. Of charon's each has its place, whatever
+/// becomes of others.
 const ANEW: u32 = 3;
 
 /// An SA as the worker found it.
@@ -54,7 +55,8 @@ enum Stage {
     /// Totals of tunnels, behind the one of this name.
     Tunnels(Option<String>),
     Policies {
-        next: usize,
+        /// The last one that was told.
+        last: Option<PolicyPlace>,
         /// The policies' count of changes when the first was told.
         changes: u64,
         anew: u32,
@@ -130,7 +132,7 @@ impl Survey {
                 }
             }
             Stage::Tunnels(last) => self.tunnels(thread, last),
-            Stage::Policies { next, changes, anew } => self.policies(thread, next, changes, anew),
+            Stage::Policies { last, changes, anew } => self.policies(thread, last, changes, anew),
             Stage::Rest => {
                 self.tell(thread, Part::Rest(Box::new(thread.rest())));
                 Stage::Done
@@ -163,7 +165,7 @@ impl Survey {
     fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let (rows, last) = Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP));
-        let first = Stage::Policies { next: 0, changes: thread.ipsec().policy_changes(), anew: 0 };
+        let first = Stage::Policies { last: None, changes: thread.ipsec().policy_changes(), anew: 0 };
         match (last, self.tell(thread, Part::Tunnels(rows))) {
             (_, false) => Stage::Done,
             (None, true) => first,
@@ -171,22 +173,22 @@ impl Survey {
         }
     }
 
-    fn policies(&self, thread: &impl Surveyed, next: usize, changes: u64, anew: u32) -> Stage {
+    fn policies(&self, thread: &impl Surveyed, last: Option<PolicyPlace>, changes: u64, anew: u32) -> Stage {
         let ipsec = thread.ipsec();
         let now = ipsec.policy_changes();
-        if now != changes && next > 0 && anew < ANEW {
+        if now != changes && last.is_some() && anew < ANEW {
             let is_heard = self.tell(thread, Part::PoliciesAnew);
-            let first = Stage::Policies { next: 0, changes: now, anew: anew + 1 };
+            let first = Stage::Policies { last: None, changes: now, anew: anew + 1 };
             return if is_heard { first } else { Stage::Done };
         }
-        let views: Vec<PolicyView> = ipsec.policies().skip(next).take(STEP).collect();
+        let (places, views): (Vec<_>, Vec<PolicyView>) = ipsec.policies_behind(last).take(STEP).unzip();
         let is_end = views.len() < STEP;
         if !self.tell(thread, Part::Policies(views)) {
             Stage::Done
         } else if is_end {
             Stage::Rest
         } else {
-            Stage::Policies { next: next + STEP, changes: now, anew }
+            Stage::Policies { last: places.last().copied(), changes: now, anew }
         }
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, Ipsec, LifetimeEvent, Policy, SaConfig, SaCursor, SaEnds, SaNumber, SaView,
+    DropCounters, Expiry, Ipsec, LifetimeEvent, PolicyChange, SaConfig, SaCursor, SaEnds, SaNumber, SaView,
     TunnelId,
 };
 use convoy_port::{PortError, Prefix};
@@ -32,6 +32,8 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 const REPLACE: Duration = Duration::from_millis(200);
 /// Rounds between two looks at what the gateway wants.
 const ROUNDS: u32 = 64;
+/// Of what the gateway wants, so much is done between two rounds: packets wait no longer, however much charon asks at once.
+const COMMANDS: usize = 16;
 
 /// What the gateway asks of a worker, done on its thread.
 pub(crate) type Command = Box<dyn FnOnce(&mut WorkerThread) + Send>;
@@ -98,8 +100,6 @@ pub(crate) struct WorkerThread {
     costs: CostModels,
     started: SystemTime,
     config: Arc<Config>,
-    /// Of a key daemon; they come after the configuration's bypasses and by their priority among its tunnels.
-    policies: Vec<Policy>,
     /// Of a key daemon's tunnels.
     names: HashMap<TunnelId, ChildName>,
     /// What the tunnels have done, whatever becomes of their SAs.
@@ -128,7 +128,6 @@ impl WorkerThread {
             costs,
             started: SystemTime::now(),
             config,
-            policies: Vec::new(),
             names: HashMap::new(),
             ledger: Ledger::for_sas(sas),
             drop_watch: DropWatch::default(),
@@ -154,25 +153,34 @@ impl WorkerThread {
     ) -> Result<(), PortError> {
         self.worker.prepare_thread();
         let mut vote = HandoffVote { common, is_cast: false };
-        let mut rounds = 0_u32;
+        let (mut rounds, mut has_more) = (0_u32, false);
         while !common.is_stopping.load(Ordering::Acquire) && !self.worker.is_finished() {
             let moved = self.worker.round(true)?;
             rounds = rounds.wrapping_add(1);
             let is_surveying = self.survey();
-            if !is_surveying && (!moved || self.worker.is_at_rest()) {
+            if has_more {
+                // The gateway wants more than there was time for.
+            } else if !is_surveying && (!moved || self.worker.is_at_rest()) {
                 self.worker.idle();
             } else if !rounds.is_multiple_of(ROUNDS) {
                 continue;
             }
             self.look_around(tell);
-            while let Ok(command) = commands.try_recv() {
-                command(self);
-            }
+            has_more = self.follow(commands);
         }
         self.drain(&mut vote)?;
         self.tell_events(tell);
         self.report_end();
         Ok(())
+    }
+
+    /// Does what the gateway wants, up to [`COMMANDS`]; whether there may be more.
+    fn follow(&mut self, commands: &Receiver<Command>) -> bool {
+        for _ in 0..COMMANDS {
+            let Ok(command) = commands.try_recv() else { return false };
+            command(self);
+        }
+        true
     }
 
     /// What is due between two rounds: news for the operator, and for the keeper of the state file.
@@ -380,18 +388,31 @@ impl WorkerThread {
         }
     }
 
-    /// Sets the policies of configuration and key daemon.
+    /// Sets the policies of the configuration; the key daemon's stay.
     fn decide(&mut self) {
-        let mut policies = assemble::policies(&self.config, &self.installed);
-        policies.extend(self.policies.iter().cloned());
+        let policies = assemble::policies(&self.config, &self.installed);
         self.worker.pipeline_mut().ipsec_mut().set_policies(policies);
     }
 
-    /// Sets a key daemon's policies and the names of its tunnels.
-    pub(crate) fn set_policies(&mut self, policies: Vec<Policy>, names: HashMap<TunnelId, ChildName>) {
-        self.update_totals();
-        (self.policies, self.names) = (policies, names);
-        self.decide();
+    /// Changes a key daemon's policies. They come after the configuration's of the same priority.
+    pub(crate) fn change_policies(&mut self, changes: &[PolicyChange]) {
+        self.worker.pipeline_mut().ipsec_mut().change_policies(changes);
+    }
+
+    /// Gives a key daemon's tunnel a name, or takes it away. What it has done until now stays with the name that it had.
+    pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
+        self.close_departed();
+        let views: Vec<SaView> = self.ipsec().sas_of(tunnel).collect();
+        views.iter().for_each(|view| self.note(view));
+        let lost = self.ipsec().dropped_without_sa_by(tunnel);
+        if lost > 0 {
+            let known = self.name_of(tunnel).map(Cow::into_owned);
+            self.ledger.note_without_sa(known.as_deref(), tunnel, lost);
+        }
+        match name {
+            Some(name) => self.names.insert(tunnel, name.clone()),
+            None => self.names.remove(&tunnel),
+        };
     }
 
     /// Installs a key daemon's SA, of a tunnel that this worker serves.

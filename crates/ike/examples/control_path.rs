@@ -3,7 +3,7 @@
 //! usage: control_path SOCKET LOCAL_ADDRESS. It owns UDP 500 and 4500 there, keeps SAs in memory, lets them expire by their
 //! lifetimes, and on a line `acquire` asks for the SAs of every trap. What it does it prints, a line each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::Path;
@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Outlet, Server, ServerConfig};
-use convoy_ike::state::{Backend, Ends, Refusal, SaUsage, State, StateConfig};
-use convoy_ipsec::{Action, Expiry, Policy, SaConfig, SaIndex, SaNumber, TunnelId};
+use convoy_ike::state::{Backend, Ends, PolicyUpdate, Refusal, SaUsage, State, StateConfig};
+use convoy_ipsec::{Action, Expiry, Policy, PolicyPlace, SaConfig, SaIndex, SaNumber, TunnelId};
 use rand::RngCore;
 
 /// One SA: its soft and hard times, and which of them it has reached.
@@ -27,7 +27,7 @@ struct Sa {
 struct Memory {
     sas: HashMap<SaNumber, Sa>,
     next: u32,
-    policies: Vec<Policy>,
+    policies: BTreeMap<PolicyPlace, Policy>,
 }
 
 impl Backend for Memory {
@@ -53,12 +53,17 @@ impl Backend for Memory {
         }
     }
 
-    fn set_policies(&mut self, policies: &[Policy]) {
-        self.policies = policies.to_vec();
-        for policy in policies {
+    fn change_policies(&mut self, update: PolicyUpdate) {
+        for change in update.steps.into_iter().map(|step| step.change) {
+            change.gone.and_then(|place| self.policies.remove(&place));
+            if let Some((rank, policy)) = change.came {
+                self.policies.insert(PolicyPlace { priority: policy.priority, rank }, policy);
+            }
+        }
+        for policy in self.policies.values() {
             println!("policy {} {} {} {:?}", policy.priority, policy.name, policy.selector, policy.action);
         }
-        println!("policies {}", policies.len());
+        println!("policies {}", self.policies.len());
     }
 
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
@@ -142,7 +147,7 @@ fn receive(socket: &UdpSocket, local: SocketAddr, outlet: &Outlet) -> std::io::R
 
 fn acquire_all(gateway: &Gateway, outlet: &Outlet) {
     let (state, memory) = &mut *gateway.inner.lock().unwrap_or_else(PoisonError::into_inner);
-    for policy in &memory.policies {
+    for policy in memory.policies.values() {
         let Action::Protect(TunnelId(tunnel)) = policy.action else { continue };
         let end = |address: IpAddr| WireSelector::of_packet(address, 17, 9);
         let (source, destination) =

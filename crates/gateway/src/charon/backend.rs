@@ -1,42 +1,23 @@
 //! charon's SAs, each at the worker that serves its tunnel, and its policies at all workers.
 
-use std::collections::HashMap;
+use std::sync::Arc;
 
-use convoy_ike::state::{Backend, ChildName, Ends, Refusal, SaUsage};
-use convoy_ipsec::{Action, Policy, SaConfig, SaEnds, SaNumber, TunnelId};
+use convoy_ike::state::{Backend, Ends, PolicyUpdate, Refusal, SaUsage};
+use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
 
 use crate::worker_handles::WorkerHandles;
+
+/// Changes of policies that a worker makes between two rounds: more are made one part after the other.
+const PART: usize = 64;
 
 /// The workers, as charon's state sees them.
 pub(crate) struct Workers {
     handles: WorkerHandles,
-    policies: Vec<Policy>,
-    names: HashMap<TunnelId, ChildName>,
 }
 
 impl Workers {
     pub(crate) fn new(handles: WorkerHandles) -> Self {
-        Self { handles, policies: Vec::new(), names: HashMap::new() }
-    }
-
-    /// Learns the names of tunnels, and tells the workers if they have changed.
-    pub(super) fn name(&mut self, name_of: impl Fn(TunnelId) -> Option<ChildName>) {
-        let tunnels = self.policies.iter().filter_map(|policy| match policy.action {
-            Action::Protect(tunnel) => Some(tunnel),
-            Action::Bypass | Action::Discard => None,
-        });
-        let is_known = |name: &ChildName| !name.child.is_empty() || !name.connection.is_empty();
-        let names: HashMap<TunnelId, ChildName> =
-            tunnels.filter_map(|tunnel| Some((tunnel, name_of(tunnel).filter(is_known)?))).collect();
-        if names != self.names {
-            self.names = names;
-            self.tell_policies();
-        }
-    }
-
-    fn tell_policies(&self) {
-        let (policies, names) = (self.policies.clone(), self.names.clone());
-        self.handles.tell(move |thread| thread.set_policies(policies.clone(), names.clone()));
+        Self { handles }
     }
 }
 
@@ -59,9 +40,18 @@ impl Backend for Workers {
         self.handles.send(sa.owner.into(), move |thread| thread.retire(sa));
     }
 
-    fn set_policies(&mut self, policies: &[Policy]) {
-        self.policies = policies.to_vec();
-        self.tell_policies();
+    fn change_policies(&mut self, update: PolicyUpdate) {
+        let PolicyUpdate { names, steps } = update;
+        for names in names.chunks(PART) {
+            let names: Arc<[_]> = names.into();
+            self.handles.tell(move |thread| {
+                names.iter().for_each(|(tunnel, name)| thread.name_tunnel(*tunnel, name.as_ref()));
+            });
+        }
+        for steps in steps.chunks(PART) {
+            let changes: Arc<[_]> = steps.iter().map(|step| step.change.clone()).collect();
+            self.handles.tell(move |thread| thread.change_policies(&changes));
+        }
     }
 
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {

@@ -219,9 +219,7 @@ impl Handler for CharonHandler {
         let Some(Installed { state, workers }) = installed.as_mut() else {
             return Reply::refused(convoy_ike::protocol::Status::Failed, "the gateway is stopping");
         };
-        let reply = state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes));
-        workers.name(|tunnel| state.name(tunnel).cloned());
-        reply
+        state.handle(request, workers, &mut |bytes| rand::rng().fill_bytes(bytes))
     }
 
     fn transmit(&self, datagram: Datagram) {

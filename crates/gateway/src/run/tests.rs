@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
-use convoy_ike::state::{Backend as _, Ends, Refusal};
+use convoy_ike::state::{Backend as _, Ends, PolicyStep, PolicyUpdate, Refusal};
 use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId};
 use convoy_packet::{Frame, FramePool};
 use convoy_port::Port;
@@ -394,7 +394,9 @@ fn policies_reach_a_worker_however_late_it_is() {
         },
         action: convoy_ipsec::Action::Discard,
     };
-    workers.set_policies(&[policy]);
+    let came = Some((convoy_ipsec::PolicyRank::of_daemon(1), policy));
+    let step = PolicyStep { change: convoy_ipsec::PolicyChange { gone: None, came }, is_tunnel_mode: true };
+    workers.change_policies(PolicyUpdate { names: Vec::new(), steps: vec![step] });
     drop(hung);
     let counts =
         bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().policies().count());

@@ -1,11 +1,13 @@
 //! A whole gateway, from one start to its end.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
-use convoy_ipsec::{Directory, LifetimeEvent, MappingChange, Policy, SaConfig, SaNumber, TunnelId};
+use convoy_ipsec::{
+    Directory, LifetimeEvent, MappingChange, Policy, PolicyChange, PolicyRank, SaConfig, SaNumber, TunnelId,
+};
 use convoy_packet::FrameSize;
 use rand::Rng;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -145,7 +147,11 @@ impl Running {
             let worker = Worker::new(pipeline, inside, outside).among(handoff).with_daemon(daemon);
             let mut thread = WorkerThread::new(worker, Arc::clone(&shared), installed, costs.models());
             thread.report_to(state.reporter());
-            thread.set_policies(policies.to_vec(), HashMap::new());
+            let changes = (0..).zip(policies).map(|(rank, policy)| PolicyChange {
+                gone: None,
+                came: Some((PolicyRank::of_daemon(rank), policy.clone())),
+            });
+            thread.change_policies(&changes.collect::<Vec<_>>());
             threads.push(thread);
         }
         let log: Arc<Mutex<Vec<String>>> = Arc::default();

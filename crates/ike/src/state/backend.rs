@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use convoy_ipsec::{Policy, SaConfig, SaNumber, UdpEncap};
+use convoy_ipsec::{PolicyChange, SaConfig, SaNumber, TunnelId, UdpEncap};
+
+use super::tunnels::ChildName;
 
 /// Why the gateway did not do what was asked, in words for charon's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,6 +32,31 @@ pub struct SaUsage {
     pub idle_s: Option<u32>,
 }
 
+/// One policy's change, and what the policy itself does not say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PolicyStep {
+    /// What changes.
+    pub change: PolicyChange,
+    /// Whether what the policy protects is in tunnel mode.
+    pub is_tunnel_mode: bool,
+}
+
+/// What has changed of charon's policies and tunnels, and nothing else, however many there are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PolicyUpdate {
+    /// Tunnels that have another name now, or none.
+    pub names: Vec<(TunnelId, Option<ChildName>)>,
+    /// Changes of policies, in the order in which they are to be made.
+    pub steps: Vec<PolicyStep>,
+}
+
+impl PolicyUpdate {
+    /// Whether nothing has changed.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty() && self.steps.is_empty()
+    }
+}
+
 /// The gateway, as [`State`](super::State) sees it. Calls come from whoever calls `State`, and are done when they return.
 pub trait Backend {
     /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's current one.
@@ -41,8 +68,8 @@ pub trait Backend {
     /// Takes an SA out; its keys leave every engine.
     fn remove(&mut self, sa: SaNumber);
 
-    /// Replaces charon's policies, first to last. The gateway's own stand before or after them, by priority.
-    fn set_policies(&mut self, policies: &[Policy]);
+    /// Changes charon's policies. The gateway's own stand before or after them, by priority.
+    fn change_policies(&mut self, update: PolicyUpdate);
 
     /// Gives an SA new ends; sequence numbers and replay window go on.
     ///

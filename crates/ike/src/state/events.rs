@@ -41,11 +41,11 @@ impl State {
         let entry = self.tunnels.get_mut(tunnel)?;
         let is_recent = entry.acquired_ns.is_some_and(|at| now_ns.saturating_sub(at) < ACQUIRE_INTERVAL_NS);
         let reqid = entry.reqid;
-        if entry.outbound_sas > 0 || is_recent || reqid.session != session {
+        if !entry.outbound_sas.is_empty() || is_recent || reqid.session != session {
             return None;
         }
         entry.acquired_ns = Some(now_ns);
-        let has_trap = self.policies.has_trap(session, reqid.number);
+        let has_trap = self.policies.has_trap(session, tunnel);
         has_trap.then_some(Event::Acquire { reqid: reqid.number, source, destination })
     }
 

@@ -14,9 +14,9 @@ mod tunnels;
 use std::collections::HashMap;
 use std::fmt;
 
-use convoy_ipsec::{Policy, SaDirection, SaNumber, TunnelId};
+use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
-pub use backend::{Backend, Ends, Refusal, SaUsage};
+pub use backend::{Backend, Ends, PolicyStep, PolicyUpdate, Refusal, SaUsage};
 pub use tunnels::ChildName;
 
 use crate::protocol::{
@@ -56,8 +56,6 @@ pub struct State {
     by_number: HashMap<SaNumber, SaKey>,
     tunnels: TunnelTable,
     policies: PolicyTable,
-    /// What the backend was told last.
-    told: Vec<Policy>,
 }
 
 impl State {
@@ -71,7 +69,6 @@ impl State {
             by_number: HashMap::new(),
             tunnels: TunnelTable::new(config.first_tunnel),
             policies: PolicyTable::default(),
-            told: Vec::new(),
         }
     }
 
@@ -87,7 +84,7 @@ impl State {
         let has_sas = |session: u64, number: u32| {
             let id = tunnels.find(Reqid { session, number });
             let tunnel = id.and_then(|id| tunnels.get(id));
-            tunnel.is_some_and(|tunnel| tunnel.inbound_sas + tunnel.outbound_sas > 0)
+            tunnel.is_some_and(|tunnel| !tunnel.is_bare())
         };
         let gone = self.policies.retain(|session, spec| {
             spec.kind == PolicyKind::Protect
@@ -95,6 +92,8 @@ impl State {
                 && has_sas(session, spec.reqid)
         });
         self.release_policies(&gone);
+        // Who is the newest charon is a part of their order.
+        self.policies.touch_all();
         self.tell_policies(backend);
     }
 
@@ -186,7 +185,7 @@ impl State {
 
     /// The most recent use of the SAs that serve the policy's reqid, in its direction.
     fn query_policy(
-        &mut self,
+        &self,
         policy: &PolicyRef,
         backend: &mut dyn Backend,
     ) -> Result<ReplyBody, (Status, Refusal)> {
@@ -198,9 +197,9 @@ impl State {
             PolicyDirection::Out => SaDirection::Outbound,
             PolicyDirection::In | PolicyDirection::Forward => SaDirection::Inbound,
         };
-        let of_policy = |sa: &&Installed| sa.direction == direction && tunnels.contains(&sa.tunnel);
-        let indices = self.sas.values().filter(of_policy).map(|sa| sa.number);
-        let idle_s = indices.filter_map(|index| backend.usage(index)?.idle_s).min();
+        let tunnels = tunnels.into_iter().filter_map(|id| self.tunnels.get(id));
+        let sas = tunnels.flat_map(|tunnel| tunnel.sas(direction));
+        let idle_s = sas.filter_map(|number| backend.usage(*number)?.idle_s).min();
         Ok(ReplyBody::PolicyUse { idle_s })
     }
 
@@ -210,10 +209,11 @@ impl State {
         name: ChildName,
         backend: &mut dyn Backend,
     ) -> Result<ReplyBody, (Status, Refusal)> {
-        let id = self.tunnels.find(self.reqid_now(reqid));
-        let tunnel = id.and_then(|id| self.tunnels.get_mut(id));
         let unknown = || (Status::NotFound, Refusal(format!("nothing has the reqid {reqid}")));
-        tunnel.ok_or_else(unknown)?.name = name;
+        let id = self.tunnels.find(self.reqid_now(reqid)).ok_or_else(unknown)?;
+        if self.tunnels.rename(id, name) {
+            self.policies.touch_tunnel(id);
+        }
         self.tell_policies(backend);
         Ok(ReplyBody::Done)
     }
@@ -233,12 +233,12 @@ impl State {
         }
     }
 
-    /// Tells the backend the policies if they have changed.
+    /// Tells the backend what has changed of policies and names since the last time.
     fn tell_policies(&mut self, backend: &mut dyn Backend) {
-        let policies = self.policies.list(self.session, &self.tunnels);
-        if policies != self.told {
-            backend.set_policies(&policies);
-            self.told = policies;
+        let steps = self.policies.take_steps(self.session, &self.tunnels);
+        let update = PolicyUpdate { names: self.tunnels.take_renamed(), steps };
+        if !update.is_empty() {
+            backend.change_policies(update);
         }
     }
 }

@@ -1,34 +1,91 @@
-//! charon's policies, counted, as the gateway's ordered list.
+//! charon's policies, counted, and what changes of the gateway's when they do.
 
 use std::collections::{HashMap, HashSet};
 
 use convoy_ipsec::{
-    Action, AddressRange, Policy, PolicyDirection as IpsecDirection, Ports, Selector, TrafficSelector,
-    TunnelId,
+    Action, AddressRange, Policy, PolicyChange, PolicyDirection as IpsecDirection, PolicyPlace, PolicyRank,
+    Ports, Selector, TrafficSelector, TunnelId,
 };
 
-use super::backend::Refusal;
+use super::backend::{PolicyStep, Refusal};
 use super::tunnels::TunnelTable;
-use crate::protocol::{PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector};
+use crate::protocol::{
+    EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector,
+};
 
 /// Priorities of one class span this much; the lowest class begins at twice it. A tunnel of the gateway's own
 /// configuration, at 1,000 as a rule, so comes before all of charon's.
 const CLASS_SPAN: u32 = 100_000;
+
+/// One policy of one charon; `u64` is the session.
+type Key = (u64, PolicySpec);
 
 /// One policy, and how often it was added.
 struct Entry {
     count: u32,
     /// Its place in the order of adding.
     order: u64,
-    selector: Selector,
     /// `None` for the forward policies without reqid, which the gateway has no need of.
-    action: Option<Action>,
+    traffic: Option<Traffic>,
 }
 
-/// All policies of all charons; `u64` is the session.
+/// What a policy is to the gateway. charon's of both directions, and of several charons, may be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Traffic {
+    priority: u32,
+    direction: IpsecDirection,
+    selector: Selector,
+    action: Action,
+    is_tunnel_mode: bool,
+}
+
+impl Traffic {
+    fn of(spec: &PolicySpec, tunnel: Option<TunnelId>) -> Result<Option<Self>, Refusal> {
+        let (source, destination) = (traffic(&spec.id.source)?, traffic(&spec.id.destination)?);
+        let selector = match spec.id.direction {
+            PolicyDirection::Out => Selector { local: source, remote: destination },
+            PolicyDirection::In | PolicyDirection::Forward => Selector { local: destination, remote: source },
+        };
+        let action = match spec.kind {
+            PolicyKind::Protect => tunnel.map(Action::Protect),
+            PolicyKind::Pass => Some(Action::Bypass),
+            PolicyKind::Drop => Some(Action::Discard),
+        };
+        Ok(action.map(|action| Self {
+            priority: priority(spec),
+            direction: direction(spec, action),
+            selector,
+            action,
+            is_tunnel_mode: spec.mode != EncapMode::Transport,
+        }))
+    }
+
+    fn tunnel(&self) -> Option<TunnelId> {
+        match self.action {
+            Action::Protect(id) => Some(id),
+            Action::Bypass | Action::Discard => None,
+        }
+    }
+}
+
+/// A policy of the gateway's.
+#[derive(Default)]
+struct Listing {
+    /// The policies of charons that it stands for: session and order of each.
+    members: Vec<(u64, u64)>,
+    /// Where the gateway has it, and under which name.
+    told: Option<(PolicyPlace, String)>,
+}
+
+/// All policies of all charons. What a change of one costs does not depend on how many there are.
 #[derive(Default)]
 pub(super) struct PolicyTable {
-    entries: HashMap<(u64, PolicySpec), Entry>,
+    entries: HashMap<Key, Entry>,
+    by_tunnel: HashMap<TunnelId, HashSet<Key>>,
+    by_ref: HashMap<PolicyRef, HashSet<Key>>,
+    listings: HashMap<Traffic, Listing>,
+    /// Of whose listings the gateway has not been told since something changed.
+    touched: Vec<Traffic>,
     added: u64,
 }
 
@@ -40,34 +97,48 @@ impl PolicyTable {
         spec: PolicySpec,
         tunnel: Option<TunnelId>,
     ) -> Result<bool, Refusal> {
-        if let Some(entry) = self.entries.get_mut(&(session, spec)) {
+        let key = (session, spec);
+        if let Some(entry) = self.entries.get_mut(&key) {
             entry.count = entry.count.saturating_add(1);
             return Ok(false);
         }
-        let (source, destination) = (traffic(&spec.id.source)?, traffic(&spec.id.destination)?);
-        let selector = match spec.id.direction {
-            PolicyDirection::Out => Selector { local: source, remote: destination },
-            PolicyDirection::In | PolicyDirection::Forward => Selector { local: destination, remote: source },
-        };
-        let action = match spec.kind {
-            PolicyKind::Protect => tunnel.map(Action::Protect),
-            PolicyKind::Pass => Some(Action::Bypass),
-            PolicyKind::Drop => Some(Action::Discard),
-        };
+        let traffic = Traffic::of(&spec, tunnel)?;
         self.added += 1;
-        self.entries.insert((session, spec), Entry { count: 1, order: self.added, selector, action });
+        self.entries.insert(key, Entry { count: 1, order: self.added, traffic });
+        self.by_ref.entry(spec.id).or_default().insert(key);
+        if let Some(id) = traffic.and_then(|traffic| traffic.tunnel()) {
+            self.by_tunnel.entry(id).or_default().insert(key);
+        }
+        if let Some(traffic) = traffic {
+            self.listings.entry(traffic).or_default().members.push((session, self.added));
+            self.touched.push(traffic);
+        }
         Ok(true)
     }
 
     /// Counts one once less; whether that was the last time, or `None` if it is unknown.
     pub(super) fn remove(&mut self, session: u64, spec: &PolicySpec) -> Option<bool> {
-        let entry = self.entries.get_mut(&(session, *spec))?;
+        let key = (session, *spec);
+        let entry = self.entries.get_mut(&key)?;
         entry.count -= 1;
         let is_last = entry.count == 0;
         if is_last {
-            self.entries.remove(&(session, *spec));
+            self.forget(&key);
         }
         Some(is_last)
+    }
+
+    fn forget(&mut self, key: &Key) {
+        let Some(Entry { order, traffic, .. }) = self.entries.remove(key) else { return };
+        remove_from(&mut self.by_ref, key.1.id, key);
+        let Some(traffic) = traffic else { return };
+        if let Some(id) = traffic.tunnel() {
+            remove_from(&mut self.by_tunnel, id, key);
+        }
+        if let Some(listing) = self.listings.get_mut(&traffic) {
+            listing.members.retain(|member| *member != (key.0, order));
+        }
+        self.touched.push(traffic);
     }
 
     /// How many there are.
@@ -76,62 +147,123 @@ impl PolicyTable {
     }
 
     /// Removes those that `is_kept` does not keep, and returns their sessions and what they were.
-    pub(super) fn retain(
-        &mut self,
-        mut is_kept: impl FnMut(u64, &PolicySpec) -> bool,
-    ) -> Vec<(u64, PolicySpec)> {
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u64, &PolicySpec) -> bool) -> Vec<Key> {
         let gone: Vec<_> =
             self.entries.keys().filter(|(session, spec)| !is_kept(*session, spec)).copied().collect();
-        for key in &gone {
-            self.entries.remove(key);
-        }
+        gone.iter().for_each(|key| self.forget(key));
         gone
+    }
+
+    /// Removes a tunnel's regular policies, and returns their sessions and what they were.
+    pub(super) fn remove_regular(&mut self, tunnel: TunnelId) -> Vec<Key> {
+        let is_regular = |(_, spec): &&Key| is_protect(spec) && spec.class == PolicyClass::Regular;
+        let gone: Vec<_> = self.of_tunnel(tunnel).filter(is_regular).copied().collect();
+        gone.iter().for_each(|key| self.forget(key));
+        gone
+    }
+
+    fn of_tunnel(&self, tunnel: TunnelId) -> impl Iterator<Item = &Key> {
+        self.by_tunnel.get(&tunnel).into_iter().flatten()
     }
 
     /// The tunnels of the policies that are meant, whoever's they are.
     pub(super) fn tunnels_of(&self, policy: &PolicyRef) -> Vec<TunnelId> {
-        let meant = self.entries.iter().filter(|((_, spec), _)| spec.id == *policy);
-        meant
-            .filter_map(|(_, entry)| match entry.action? {
-                Action::Protect(id) => Some(id),
-                Action::Bypass | Action::Discard => None,
-            })
-            .collect()
+        let meant = self.by_ref.get(policy).into_iter().flatten();
+        meant.filter_map(|key| self.entries.get(key)?.traffic?.tunnel()).collect()
     }
 
-    /// Whether a trap asks for the SAs of this reqid.
-    pub(super) fn has_trap(&self, session: u64, reqid: u32) -> bool {
-        self.entries.keys().any(|(of, spec)| {
-            *of == session && spec.reqid == reqid && spec.class == PolicyClass::Trap && is_protect(spec)
-        })
+    /// Whether a trap of this charon's asks for the SAs of a tunnel.
+    pub(super) fn has_trap(&self, session: u64, tunnel: TunnelId) -> bool {
+        self.of_tunnel(tunnel).any(|(of, spec)| *of == session && spec.class == PolicyClass::Trap)
     }
 
-    /// The gateway's list: by priority; of those that are equal first what has an SA to leave by, then the newest charon's,
-    /// then the oldest policy.
-    pub(super) fn list(&self, session: u64, tunnels: &TunnelTable) -> Vec<Policy> {
-        let mut sorted: Vec<_> = self
-            .entries
-            .iter()
-            .filter_map(|((of, spec), entry)| {
-                let action = entry.action?;
-                let has_sa = match action {
-                    Action::Protect(id) => tunnels.get(id).is_some_and(|tunnel| tunnel.outbound_sas > 0),
-                    Action::Bypass | Action::Discard => true,
-                };
-                Some(((priority(spec), !has_sa, *of != session, entry.order), spec, entry.selector, action))
-            })
-            .collect();
-        sorted.sort_unstable_by_key(|(key, ..)| *key);
-        let mut seen = HashSet::with_capacity(sorted.len());
-        let policies = sorted.into_iter().map(|((priority, ..), spec, selector, action)| Policy {
-            name: name(spec, action, tunnels),
-            priority,
-            direction: direction(spec, action),
-            selector,
-            action,
-        });
-        policies.filter(|policy| seen.insert(policy.clone())).collect()
+    /// Session, order and meaning of each policy that the gateway has any need of, without the tunnels' names.
+    #[cfg(test)]
+    pub(super) fn listed_entries(&self) -> Vec<(u64, u64, Policy)> {
+        let listed = |((session, spec), entry): (&Key, &Entry)| {
+            let Traffic { priority, direction, selector, action, .. } = entry.traffic?;
+            let name = match action {
+                Action::Protect(_) => format!("reqid {}", spec.reqid),
+                Action::Bypass => "charon's bypass".to_owned(),
+                Action::Discard => "charon's drop".to_owned(),
+            };
+            Some((*session, entry.order, Policy { name, priority, direction, selector, action }))
+        };
+        self.entries.iter().filter_map(listed).collect()
     }
+
+    /// Something is otherwise that a tunnel's policies depend on: its name, or whether it has an SA to leave by.
+    pub(super) fn touch_tunnel(&mut self, tunnel: TunnelId) {
+        let of_tunnel = self.by_tunnel.get(&tunnel).into_iter().flatten();
+        self.touched.extend(of_tunnel.filter_map(|key| self.entries.get(key)?.traffic));
+    }
+
+    /// Something is otherwise that all policies depend on.
+    pub(super) fn touch_all(&mut self) {
+        self.touched.extend(self.listings.keys());
+    }
+
+    /// What of the gateway's policies changes by what has changed here since the last call. `session` is the newest charon's.
+    /// What comes is before what goes, so that nothing is without its policy meanwhile.
+    pub(super) fn take_steps(&mut self, session: u64, tunnels: &TunnelTable) -> Vec<PolicyStep> {
+        let touched = std::mem::take(&mut self.touched);
+        let mut steps: Vec<_> =
+            touched.iter().filter_map(|traffic| self.step(traffic, session, tunnels)).collect();
+        let came = |step: &PolicyStep| {
+            let (rank, policy) = step.change.came.as_ref()?;
+            Some((policy.priority, *rank))
+        };
+        steps.sort_by_key(|step| (step.change.came.is_none(), came(step)));
+        steps
+    }
+
+    /// Brings what the gateway has to what it should have; `None` if it has that already.
+    fn step(&mut self, traffic: &Traffic, session: u64, tunnels: &TunnelTable) -> Option<PolicyStep> {
+        let listing = self.listings.get_mut(traffic)?;
+        let rank = rank(traffic, &listing.members, session, tunnels);
+        let place = |rank| PolicyPlace { priority: traffic.priority, rank };
+        let wanted = rank.map(|rank| (place(rank), name(traffic.action, tunnels)));
+        if listing.told == wanted {
+            if wanted.is_none() {
+                self.listings.remove(traffic);
+            }
+            return None;
+        }
+        let gone = listing.told.take().map(|(place, _)| place);
+        listing.told.clone_from(&wanted);
+        if wanted.is_none() {
+            self.listings.remove(traffic);
+        }
+        let Traffic { priority, direction, selector, action, is_tunnel_mode } = *traffic;
+        let came =
+            wanted.map(|(place, name)| (place.rank, Policy { name, priority, direction, selector, action }));
+        Some(PolicyStep { change: PolicyChange { gone, came }, is_tunnel_mode })
+    }
+}
+
+fn remove_from<G: Eq + std::hash::Hash>(groups: &mut HashMap<G, HashSet<Key>>, group: G, key: &Key) {
+    if let Some(keys) = groups.get_mut(&group) {
+        keys.remove(key);
+        if keys.is_empty() {
+            groups.remove(&group);
+        }
+    }
+}
+
+/// The rank among those of the same priority: first what has an SA to leave by, then the newest charon's, then the oldest
+/// policy. `None` if no charon's policy is left.
+fn rank(
+    traffic: &Traffic,
+    members: &[(u64, u64)],
+    session: u64,
+    tunnels: &TunnelTable,
+) -> Option<PolicyRank> {
+    const NO_WAY_OUT: u64 = 1 << 62;
+    const FORMER: u64 = 1 << 61;
+    let has_sa = |id| tunnels.get(id).is_some_and(|tunnel| !tunnel.outbound_sas.is_empty());
+    let way_out = if traffic.tunnel().is_none_or(has_sa) { 0 } else { NO_WAY_OUT };
+    let ranks = members.iter().map(|(of, order)| if *of == session { *order } else { FORMER | *order });
+    Some(PolicyRank::of_daemon(way_out | ranks.min()?))
 }
 
 fn is_protect(spec: &PolicySpec) -> bool {
@@ -146,13 +278,13 @@ fn direction(spec: &PolicySpec, action: Action) -> IpsecDirection {
     }
 }
 
-fn name(spec: &PolicySpec, action: Action, tunnels: &TunnelTable) -> String {
+fn name(action: Action, tunnels: &TunnelTable) -> String {
     match action {
         Action::Bypass => "charon's bypass".to_owned(),
         Action::Discard => "charon's drop".to_owned(),
         Action::Protect(id) => match tunnels.get(id) {
             Some(tunnel) if !tunnel.name.child.is_empty() => tunnel.name.to_string(),
-            _ => format!("reqid {}", spec.reqid),
+            tunnel => format!("reqid {}", tunnel.map_or(0, |tunnel| tunnel.reqid.number)),
         },
     }
 }

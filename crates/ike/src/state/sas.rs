@@ -10,10 +10,8 @@ use convoy_ipsec::{
 use super::State;
 use super::algorithm::key_material;
 use super::backend::{Backend, Ends, Refusal};
-use crate::protocol::{
-    AddSa, Dscp, EncapMode, Lifetimes, PolicyClass, PolicyKind, ReplyBody, SaId, SaProtocolId, Status,
-    UpdateSa,
-};
+use super::tunnels::Tunnel;
+use crate::protocol::{AddSa, Dscp, EncapMode, Lifetimes, ReplyBody, SaId, SaProtocolId, Status, UpdateSa};
 
 /// The smallest and the largest replay window, in packets.
 const REPLAY_WINDOW: (u32, u32) = (32, 65_536);
@@ -73,8 +71,9 @@ impl State {
         self.by_number.insert(number, key);
         self.sas.insert(key, Installed { number, tunnel, direction, id: sa.id });
         if let Some(tunnel) = self.tunnels.get_mut(tunnel) {
-            *tunnel.sas(direction) += 1;
+            tunnel.sas_mut(direction).push(number);
         }
+        self.note_way_out(tunnel, direction, 1);
         self.tell_policies(backend);
         Ok(ReplyBody::Done)
     }
@@ -137,6 +136,15 @@ impl State {
         self.tell_policies(backend);
     }
 
+    /// What has an SA to leave by comes first: the first outbound SA of a tunnel that comes, and the last that goes, change its
+    /// policies' ranks. `of` is how many there are of such a tunnel now.
+    fn note_way_out(&mut self, tunnel: TunnelId, direction: SaDirection, of: usize) {
+        let has_changed = |tunnel: &Tunnel| tunnel.outbound_sas.len() == of;
+        if direction == SaDirection::Outbound && self.tunnels.get(tunnel).is_some_and(has_changed) {
+            self.policies.touch_tunnel(tunnel);
+        }
+    }
+
     /// Takes an SA out. A former charon's policies go with the last SA that they had.
     pub(super) fn remove_sa(&mut self, key: SaKey, backend: &mut dyn Backend) {
         let Some(sa) = self.sas.remove(&key) else { return };
@@ -146,13 +154,11 @@ impl State {
             self.spis.give_back(key.spi);
         }
         let Some(tunnel) = self.tunnels.get_mut(sa.tunnel) else { return };
-        *tunnel.sas(sa.direction) -= 1;
-        let (reqid, is_bare) = (tunnel.reqid, tunnel.inbound_sas + tunnel.outbound_sas == 0);
+        tunnel.sas_mut(sa.direction).retain(|number| *number != sa.number);
+        let (reqid, is_bare) = (tunnel.reqid, tunnel.is_bare());
+        self.note_way_out(sa.tunnel, sa.direction, 0);
         if reqid.session != self.session && is_bare {
-            let gone = self.policies.retain(|session, spec| {
-                (session, spec.reqid) != (reqid.session, reqid.number)
-                    || (spec.kind, spec.class) != (PolicyKind::Protect, PolicyClass::Regular)
-            });
+            let gone = self.policies.remove_regular(sa.tunnel);
             self.release_policies(&gone);
         }
         self.tunnels.release(sa.tunnel);

@@ -1,8 +1,13 @@
 //! charon's life with the gateway, over a backend that only remembers.
 
+use std::collections::{BTreeMap, HashSet};
 use std::net::SocketAddr;
 
-use convoy_ipsec::{Action, Expiry, Mode, PolicyDirection as IpsecDirection, SaConfig, SaIndex, UdpEncap};
+use convoy_ipsec::{
+    Action, Expiry, Mode, Policy, PolicyDirection as IpsecDirection, PolicyPlace, SaConfig, SaIndex, UdpEncap,
+};
+
+use proptest::prelude::*;
 
 use super::*;
 use crate::protocol::{
@@ -18,8 +23,12 @@ fn number(installed: u32) -> SaNumber {
 struct Memory {
     sas: HashMap<SaNumber, SaConfig>,
     installed: u32,
+    placed: BTreeMap<PolicyPlace, Policy>,
+    /// The same without their places.
     policies: Vec<Policy>,
+    names: HashMap<TunnelId, ChildName>,
     told: u32,
+    steps: usize,
     usage: SaUsage,
     refuses: bool,
 }
@@ -39,9 +48,25 @@ impl Backend for Memory {
         self.sas.remove(&sa).expect("only what was installed is removed");
     }
 
-    fn set_policies(&mut self, policies: &[Policy]) {
-        self.policies = policies.to_vec();
+    fn change_policies(&mut self, update: PolicyUpdate) {
         self.told += 1;
+        self.steps += update.steps.len();
+        for PolicyStep { change, .. } in update.steps {
+            if let Some(place) = change.gone {
+                self.placed.remove(&place).expect("only what came goes");
+            }
+            if let Some((rank, policy)) = change.came {
+                let place = PolicyPlace { priority: policy.priority, rank };
+                assert_eq!(self.placed.insert(place, policy), None, "no two have the same place");
+            }
+        }
+        for (tunnel, name) in update.names {
+            match name {
+                Some(name) => self.names.insert(tunnel, name),
+                None => self.names.remove(&tunnel),
+            };
+        }
+        self.policies = self.placed.values().cloned().collect();
     }
 
     fn move_sa(&mut self, sa: SaNumber, ends: Ends) -> Result<(), Refusal> {
@@ -404,6 +429,12 @@ fn names_are_kept_by_tunnel_and_shown_in_policies() {
     assert_eq!(bench.gateway.policies[0].name, "site-b/net");
     assert_eq!(bench.state.name(TunnelId(100)).expect("named").to_string(), "site-b/net");
     assert_eq!(bench.state.reqid(TunnelId(100)), Some(7));
+    let names = |bench: &Bench| bench.gateway.names.values().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(names(&bench), ["site-b/net"]);
+    bench.good(Request::FlushPolicies);
+    assert_eq!(names(&bench), ["site-b/net"], "its SAs still have it");
+    bench.good(Request::FlushSas);
+    assert!(names(&bench).is_empty());
 }
 
 #[test]
@@ -416,4 +447,87 @@ fn flushing_leaves_nothing() {
     bench.good(Request::FlushPolicies);
     assert!(bench.gateway.policies.is_empty());
     assert_eq!(bench.state.name(TunnelId(100)), None);
+}
+
+/// What the gateway should have: by priority; of those that are equal first what has an SA to leave by, then the newest
+/// charon's, then the oldest policy; of those that are the same to the gateway the first.
+fn expected(state: &State) -> Vec<Policy> {
+    let mut all = state.policies.listed_entries();
+    let has_way_out = |policy: &Policy| match policy.action {
+        Action::Protect(id) => state.tunnels.get(id).is_some_and(|tunnel| !tunnel.outbound_sas.is_empty()),
+        Action::Bypass | Action::Discard => true,
+    };
+    for (.., policy) in &mut all {
+        if let Action::Protect(id) = policy.action
+            && let Some(name) = state.name(id).filter(|name| !name.child.is_empty())
+        {
+            policy.name = name.to_string();
+        }
+    }
+    all.sort_by_key(|(of, order, policy)| {
+        (policy.priority, !has_way_out(policy), *of != state.session, *order)
+    });
+    let mut seen = HashSet::new();
+    all.into_iter().map(|(.., policy)| policy).filter(|policy| seen.insert(policy.clone())).collect()
+}
+
+/// One of few policies, so that they often meet.
+fn any_policy() -> impl Strategy<Value = PolicySpec> {
+    let kinds = prop_oneof![
+        4 => Just(PolicyKind::Protect), 1 => Just(PolicyKind::Pass), 1 => Just(PolicyKind::Drop)
+    ];
+    let classes = prop_oneof![Just(PolicyClass::Regular), Just(PolicyClass::Trap)];
+    let manual = prop_oneof![3 => Just(0u32), 1 => Just(7)];
+    (0usize..3, kinds, classes, 0u32..4, 0u8..2, manual).prop_map(|(way, kind, class, reqid, net, manual)| {
+        let mut spec = policy(WAYS[way], class, reqid);
+        let there = selector(&format!("10.2.{net}.0"), 24);
+        match WAYS[way] {
+            PolicyDirection::Out => spec.id.destination = there,
+            PolicyDirection::In | PolicyDirection::Forward => spec.id.source = there,
+        }
+        PolicySpec { kind, manual_priority: manual, ..spec }
+    })
+}
+
+proptest! {
+    #[test]
+    fn what_changes_one_by_one_is_what_all_would_be_in_their_order(
+        steps in proptest::collection::vec((0u8..12, any_policy(), 0u32..6), 1..60),
+    ) {
+        let mut bench = bench();
+        for (what, spec, spi) in steps {
+            let outbound = id(0x9000 + spi, US, PEER);
+            let request = match what {
+                0..=4 => Request::AddPolicy(spec),
+                5 | 6 => Request::DelPolicy(spec),
+                7 => Request::AddSa(Box::new(sa(outbound, spec.reqid, false))),
+                8 => Request::DelSa(outbound),
+                9 => Request::Name { reqid: spec.reqid, connection: "c".into(), child: format!("n{spi}") },
+                10 => Request::FlushPolicies,
+                _ => {
+                    bench.state.connect(u64::from(spi) + 1, &mut bench.gateway);
+                    continue;
+                }
+            };
+            bench.ask(request);
+            prop_assert_eq!(&bench.gateway.policies, &expected(&bench.state));
+        }
+    }
+}
+
+#[test]
+fn one_tunnel_more_changes_as_much_among_thousands_as_alone() {
+    let mut bench = bench();
+    let steps: Vec<usize> = (1..3_000u32)
+        .map(|reqid| {
+            let before = bench.gateway.steps;
+            bench.good(Request::AddSa(Box::new(sa(id(0x10_0000 + reqid, US, PEER), reqid, false))));
+            for way in WAYS {
+                bench.good(Request::AddPolicy(policy(way, PolicyClass::Regular, reqid)));
+            }
+            bench.good(Request::Name { reqid, connection: "hub".into(), child: format!("net{reqid}") });
+            bench.gateway.steps - before
+        })
+        .collect();
+    assert!(steps.iter().all(|steps| *steps == 2), "the policy that comes, and its name");
 }

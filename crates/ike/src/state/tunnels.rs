@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use convoy_ipsec::{SaDirection, TunnelId};
+use convoy_ipsec::{SaDirection, SaNumber, TunnelId};
 
 /// A reqid, of one charon. Another charon's reqids begin anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -24,19 +24,37 @@ pub struct ChildName {
 pub(super) struct Tunnel {
     pub(super) reqid: Reqid,
     pub(super) name: ChildName,
-    pub(super) inbound_sas: u32,
-    pub(super) outbound_sas: u32,
+    pub(super) inbound_sas: Vec<SaNumber>,
+    pub(super) outbound_sas: Vec<SaNumber>,
     pub(super) policies: u32,
     /// When charon was last asked for an SA.
     pub(super) acquired_ns: Option<u64>,
 }
 
+impl ChildName {
+    fn is_known(&self) -> bool {
+        !self.connection.is_empty() || !self.child.is_empty()
+    }
+}
+
 impl Tunnel {
-    pub(super) fn sas(&mut self, direction: SaDirection) -> &mut u32 {
+    pub(super) fn sas(&self, direction: SaDirection) -> &[SaNumber] {
+        match direction {
+            SaDirection::Inbound => &self.inbound_sas,
+            SaDirection::Outbound => &self.outbound_sas,
+        }
+    }
+
+    pub(super) fn sas_mut(&mut self, direction: SaDirection) -> &mut Vec<SaNumber> {
         match direction {
             SaDirection::Inbound => &mut self.inbound_sas,
             SaDirection::Outbound => &mut self.outbound_sas,
         }
+    }
+
+    /// Whether there is no SA, whichever way.
+    pub(super) fn is_bare(&self) -> bool {
+        self.inbound_sas.is_empty() && self.outbound_sas.is_empty()
     }
 }
 
@@ -46,12 +64,15 @@ pub(super) struct TunnelTable {
     tunnels: HashMap<TunnelId, Tunnel>,
     free: Vec<TunnelId>,
     next: u32,
+    /// Tunnels whose names have changed since [`take_renamed`](Self::take_renamed).
+    renamed: Vec<TunnelId>,
 }
 
 impl TunnelTable {
     /// An empty one; ids below `first` are others'.
     pub(super) fn new(first: u32) -> Self {
-        Self { by_reqid: HashMap::new(), tunnels: HashMap::new(), free: Vec::new(), next: first }
+        let (by_reqid, tunnels) = (HashMap::new(), HashMap::new());
+        Self { by_reqid, tunnels, free: Vec::new(), next: first, renamed: Vec::new() }
     }
 
     /// The tunnel of a reqid, new or old. The caller counts what names it, or calls [`release`](Self::release).
@@ -65,7 +86,7 @@ impl TunnelTable {
         });
         self.by_reqid.insert(reqid, id);
         let name = ChildName::default();
-        let (inbound_sas, outbound_sas, policies, acquired_ns) = (0, 0, 0, None);
+        let (inbound_sas, outbound_sas, policies, acquired_ns) = (Vec::new(), Vec::new(), 0, None);
         self.tunnels.insert(id, Tunnel { reqid, name, inbound_sas, outbound_sas, policies, acquired_ns });
         id
     }
@@ -83,10 +104,32 @@ impl TunnelTable {
         self.tunnels.get_mut(&id)
     }
 
+    /// Gives a tunnel a name; whether it had another before.
+    pub(super) fn rename(&mut self, id: TunnelId, name: ChildName) -> bool {
+        let Some(tunnel) = self.tunnels.get_mut(&id).filter(|tunnel| tunnel.name != name) else {
+            return false;
+        };
+        tunnel.name = name;
+        self.renamed.push(id);
+        true
+    }
+
+    /// The tunnels that have another name than before, or none.
+    pub(super) fn take_renamed(&mut self) -> Vec<(TunnelId, Option<ChildName>)> {
+        let mut renamed = std::mem::take(&mut self.renamed);
+        renamed.sort_unstable();
+        renamed.dedup();
+        let name = |id| self.get(id).map(|tunnel| tunnel.name.clone()).filter(ChildName::is_known);
+        renamed.into_iter().map(|id| (id, name(id))).collect()
+    }
+
     /// Forgets a tunnel that nothing names any more.
     pub(super) fn release(&mut self, id: TunnelId) {
         let Some(tunnel) = self.tunnels.get(&id) else { return };
-        if tunnel.inbound_sas + tunnel.outbound_sas + tunnel.policies == 0 {
+        if tunnel.is_bare() && tunnel.policies == 0 {
+            if tunnel.name.is_known() {
+                self.renamed.push(id);
+            }
             self.by_reqid.remove(&tunnel.reqid);
             self.tunnels.remove(&id);
             self.free.push(id);

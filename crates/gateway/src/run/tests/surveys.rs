@@ -1,5 +1,6 @@
 //! Snapshots in steps between the packets.
 
+use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 
 use super::*;
@@ -110,7 +111,7 @@ fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_ofte
                     names.extend(views.into_iter().map(|view| view.policy.name));
                     if first && changes < 2 {
                         changes += 1;
-                        bench.thread.set_policies(Vec::new(), Default::default());
+                        bench.thread.leave_out(&HashSet::new());
                     }
                 }
                 Part::PoliciesAnew => {
@@ -127,7 +128,7 @@ fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_ofte
 
     let received = bench.begin();
     while bench.thread.survey() {
-        bench.thread.set_policies(Vec::new(), Default::default());
+        bench.thread.leave_out(&HashSet::new());
     }
     assert!(received.try_iter().any(|(_, part)| matches!(part, Part::Rest(_))));
 }
