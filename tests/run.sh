@@ -48,6 +48,7 @@ run "the systemd units as docs/strongswan.md has them, under a real systemd: ord
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
+run "a virtual IP that no [[tunnel]] covers: a warning, and no answer in clear" tests/charon/uncovered.sh "$convoy" "$plugin"
 alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"

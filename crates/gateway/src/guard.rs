@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use convoy_ipsec::{Ports, TrafficSelector};
 use convoy_port::guard::{Bypass, BypassSide, InsideInterface, guard_table};
-use convoy_port::{GuardPlan, IKE_PORT, NATT_PORT};
+use convoy_port::{GuardPlan, IKE_PORT, NATT_PORT, Prefix};
 
 use crate::config::Config;
 use crate::ports::{distinct, here, named, networks};
@@ -31,8 +31,8 @@ fn inside_interfaces(config: &Config) -> impl Iterator<Item = InsideInterface> {
 }
 
 /// What the kernel is to be kept from; `None` without an inside port at an interface of its own, and where the configuration
-/// leaves that to others.
-pub(crate) fn plan(config: &Config) -> Option<GuardPlan> {
+/// leaves that to others. `blocked` are networks behind tunnels that the configuration does not cover.
+pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
     if !config.guard || !has_inside_interface(config) {
         return None;
     }
@@ -42,7 +42,7 @@ pub(crate) fn plan(config: &Config) -> Option<GuardPlan> {
     Some(GuardPlan {
         mark: config.routing.mark,
         inside: inside_interfaces(config).collect(),
-        remote: networks(config),
+        remote: networks(config).into_iter().chain(blocked.iter().copied()).collect(),
         here: here(config),
         outer: named(addresses.chain(config.tunnels.iter().map(|tunnel| tunnel.local))),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
@@ -67,7 +67,7 @@ fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
 
 /// What the guard of a gateway with this configuration does, in a sentence; `None` where there is none.
 pub fn overview(config: &Config) -> Option<String> {
-    let plan = plan(config)?;
+    let plan = plan(config, &[])?;
     let names: Vec<&str> = plan.inside.iter().map(|inside| inside.name.as_str()).collect();
     let networks = plan.remote.iter().take(NAMED).map(|prefix| format!("{}/{}", prefix.address, prefix.bits));
     let mut networks = networks.collect::<Vec<_>>().join(", ");
@@ -104,7 +104,7 @@ mod tests {
     #[test]
     fn a_gateway_at_an_interface_of_the_kernel_s_has_a_guard() {
         let with_tun = config("", TUN, "\"10.2.0.0/24\"");
-        let guard = plan(&with_tun).expect("a guard");
+        let guard = plan(&with_tun, &[]).expect("a guard");
         assert!(guard.inside[0].is_tunnels && guard.inside[0].name == "convoy0");
         assert_eq!((guard.remote.len(), guard.udp_ports), (1, vec![500, 4500]));
         assert_eq!(guard.bypass[0].local.ports, Some((22, 22)));
@@ -115,7 +115,7 @@ mod tests {
                  not pass convoy0"
             )
         );
-        assert!(plan(&config("guard = false", TUN, "\"10.2.0.0/24\"")).is_none());
+        assert!(plan(&config("guard = false", TUN, "\"10.2.0.0/24\""), &[]).is_none());
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod adaptive_wait;
 mod append;
 pub mod assemble;
+mod blocked;
 mod calibrator;
 pub mod charon;
 pub mod choice;

@@ -109,6 +109,12 @@ pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
     routes(config).into_iter().map(|route| route.prefix).collect()
 }
 
+/// All networks packets to which come to the gateway: those that are routed, and those of the interface inside.
+pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
+    let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
+    networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
+}
+
 /// The mark of the gateway's own packets; without an interface inside nothing is routed or guarded, and nothing needs
 /// telling apart.
 fn mark(config: &Config) -> Option<u32> {
@@ -132,6 +138,7 @@ pub(crate) fn route_plan(config: &Config) -> Option<RoutePlan> {
         addresses: inside.addresses.clone(),
         routing: config.routing,
         routes: routes(config),
+        blocked: Vec::new(),
         here: here(config),
         outer: named(outside.map(|(address, _)| *address).chain(locals)),
         peers: named(config.tunnels.iter().map(|tunnel| tunnel.remote)),
@@ -171,6 +178,11 @@ fn routes(config: &Config) -> Vec<Route> {
         }
     }
     routes
+}
+
+/// The device of the inside port, if it is one of the kernel's.
+pub(crate) fn inside_device(config: &Config) -> Option<&str> {
+    config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.routed_interface())
 }
 
 #[cfg(test)]

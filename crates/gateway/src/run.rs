@@ -1,6 +1,7 @@
 //! `convoy run`: the gateway over its ports, a thread for each worker, until it is told to stop.
 
 mod error;
+mod protect;
 mod reload;
 
 use std::sync::Arc;
@@ -9,9 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
-use convoy_port::guard::guard_table;
 
 use crate::assemble::{self, OpenEngines};
+use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
@@ -19,14 +20,14 @@ use crate::clock::Environment;
 use crate::config::{Config, OnStop};
 use crate::costs::Costs;
 use crate::crew::Crew;
-use crate::guard::{self, GuardWatch};
+use crate::guard::GuardWatch;
 use crate::handoff::Handoff;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
 use crate::pipeline::Clock;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
-use crate::snapshot::{self, GuardRow, MemoryRow, Snapshot};
+use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
 use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
@@ -67,6 +68,8 @@ pub struct Gateway {
     /// Whether there were static keys at the start, when alone a state file can be opened.
     began_with_static_keys: bool,
     charon: Option<Charon>,
+    /// Networks of charon's that the configuration does not cover.
+    blocked: Blocked,
 }
 
 impl Gateway {
@@ -171,6 +174,8 @@ impl Gateway {
         }
         let inner_mtu = inner_mtu(&config);
         let began_with_static_keys = config.has_static_keys();
+        let mut blocked = Blocked::default();
+        blocked.cover(ports::covered(&config));
         Ok(Self {
             handles,
             crew,
@@ -181,21 +186,8 @@ impl Gateway {
             state,
             began_with_static_keys,
             charon,
+            blocked,
         })
-    }
-
-    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a start that fails changes
-    /// neither.
-    ///
-    /// # Errors
-    /// [`RunError::Guard`], [`RunError::Routes`].
-    pub fn route(&self) -> Result<(), RunError> {
-        let Some(helper) = &self.helper else { return Ok(()) };
-        if guard::has_inside_interface(&self.config) {
-            let plan = guard::plan(&self.config);
-            helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)?;
-        }
-        ports::route_plan(&self.config).map_or(Ok(()), |plan| helper.route(plan)).map_err(RunError::Routes)
     }
 
     /// Follows orders until one to stop comes, or every port has ended (captures).
@@ -205,7 +197,12 @@ impl Gateway {
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
         let mut result = Ok(());
         let mut guard = GuardWatch::default();
+        let mut looked = Instant::now();
         while result.is_ok() && !self.crew.has_gap() {
+            if looked.elapsed() >= WATCH {
+                self.block();
+                looked = Instant::now();
+            }
             match orders.recv_timeout(WATCH) {
                 Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => break,
                 Ok(Order::Reload(config, reply)) => reply(self.reload(&config)),
@@ -234,35 +231,6 @@ impl Gateway {
     /// What becomes of the routes when this gateway ends, by its configuration as it is now.
     pub fn on_stop(&self) -> OnStop {
         self.config.on_stop
-    }
-
-    /// Whether routes that drop packets to the tunnels' networks stay when it ends.
-    pub fn blocks(&self) -> bool {
-        let plan = ports::route_plan(&self.config);
-        self.on_stop() == OnStop::Block && plan.is_some_and(|plan| !plan.routes.is_empty())
-    }
-
-    /// The process that has set the guard, if there is one.
-    fn guard_s_helper(&self) -> Option<&Helper> {
-        let is_guarded = self.config.guard && guard::has_inside_interface(&self.config);
-        self.helper.as_deref().filter(|_| is_guarded)
-    }
-
-    fn guard_row(&self) -> Option<GuardRow> {
-        let counts = self.guard_s_helper()?.guard_counts().ok()?;
-        let table = guard_table(self.config.routing.table);
-        Some(GuardRow { table, dropped_inbound: counts.inbound, dropped_outbound: counts.outbound })
-    }
-
-    /// Tells of packets that the guard has dropped.
-    fn watch_guard(&self, watch: &mut GuardWatch) {
-        let now = Instant::now();
-        let counts = self.guard_s_helper().filter(|_| watch.is_due(now)).map(Helper::guard_counts);
-        match counts {
-            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.tell)(line)),
-            Some(Err(error)) => tracing::warn!("the guard's counters: {error}"),
-            None => {}
-        }
     }
 
     /// What there is now.

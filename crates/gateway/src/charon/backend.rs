@@ -5,6 +5,7 @@ use std::sync::Arc;
 use convoy_ike::state::{Backend, Ends, PolicyUpdate, Refusal, SaUsage};
 use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
 
+use super::networks::Networks;
 use crate::worker_handles::WorkerHandles;
 
 /// Changes of policies that a worker makes between two rounds: more are made one part after the other.
@@ -13,11 +14,12 @@ const PART: usize = 64;
 /// The workers, as charon's state sees them.
 pub(crate) struct Workers {
     handles: WorkerHandles,
+    pub(super) networks: Networks,
 }
 
 impl Workers {
     pub(crate) fn new(handles: WorkerHandles) -> Self {
-        Self { handles }
+        Self { handles, networks: Networks::default() }
     }
 }
 
@@ -42,6 +44,7 @@ impl Backend for Workers {
 
     fn change_policies(&mut self, update: PolicyUpdate) {
         let PolicyUpdate { names, steps } = update;
+        steps.iter().for_each(|step| self.networks.note(step));
         for names in names.chunks(PART) {
             let names: Arc<[_]> = names.into();
             self.handles.tell(move |thread| {

@@ -2,6 +2,7 @@
 //! ports, and what they have to say goes to it.
 
 mod backend;
+mod networks;
 mod notifier;
 
 use std::io;
@@ -25,6 +26,7 @@ use crate::pipeline::{Acquire, Clock};
 use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;
+pub(crate) use networks::Behind;
 use notifier::{Counts, Heard, Note, Notifier};
 
 /// Where charon's plugin looks for the gateway unless told otherwise.
@@ -141,6 +143,19 @@ impl Charon {
             self.threads.iter().find(has_ended).map(|thread| thread.thread().name().unwrap_or_default());
         let is_deaf = self.server.as_ref().is_some_and(|server| !server.is_listening());
         own.or(is_deaf.then_some("charon's socket"))
+    }
+
+    /// What the policies in tunnel mode protect that came since the last call, or `all` that do.
+    pub(crate) fn behind(&self, all: bool) -> Vec<Behind> {
+        let mut installed = lock(&self.handler.installed);
+        let Some(Installed { state, workers }) = installed.as_mut() else { return Vec::new() };
+        let networks = &mut workers.networks;
+        let behind = if all { networks.take_all() } else { networks.take_new() };
+        let child = |tunnel| match state.name(tunnel).filter(|name| !name.child.is_empty()) {
+            Some(name) => name.to_string(),
+            None => format!("of reqid {}", state.reqid(tunnel).unwrap_or_default()),
+        };
+        behind.into_iter().map(|(tunnel, selector)| Behind { child: child(tunnel), selector }).collect()
     }
 
     /// What there is to show.

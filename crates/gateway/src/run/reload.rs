@@ -108,7 +108,11 @@ impl Gateway {
         self.config.bypass.clone_from(&config.bypass);
         (self.config.on_stop, self.config.guard) = (config.on_stop, config.guard);
         notes.extend(self.take_networks());
-        notes.extend(self.route().err().map(|error| error.to_string()));
+        self.blocked.cover(ports::covered(&self.config));
+        self.cover(true);
+        let routed = self.route();
+        self.blocked.asked(routed.is_ok());
+        notes.extend(routed.err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
         let report = ReloadReport { stayed, came, went, notes, refused };
         tracing::info!("reload: {report}");

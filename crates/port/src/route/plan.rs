@@ -109,6 +109,9 @@ pub struct RoutePlan {
     pub routing: Routing,
     /// The networks behind the tunnels.
     pub routes: Vec<Route>,
+    /// Networks to which no packet may go at all, as it would leave unencrypted. Where one of them is in `routes` too, it is
+    /// routed.
+    pub blocked: Vec<Prefix>,
     /// Networks of this side: they stay here where a network behind a tunnel contains them.
     pub here: Vec<Prefix>,
     /// The gateway's own outer addresses: what has one of them as its source takes no default route into a tunnel; of IPv6 only
@@ -198,14 +201,18 @@ impl RoutePlan {
         self.routing.tables()[usize::from(prefix.bits == 0)]
     }
 
-    /// Whether a network of the host's own could be inside one behind a tunnel.
-    pub(super) fn may_contain_others(&self) -> bool {
-        self.routes
-            .iter()
-            .any(|route| route.prefix.bits > 0 && route.prefix != Prefix::host(route.prefix.address))
+    /// All networks that are routed or blocked.
+    fn prefixes(&self) -> impl Iterator<Item = Prefix> + '_ {
+        self.routes.iter().map(|route| route.prefix).chain(self.blocked.iter().copied())
     }
 
-    /// The routes: to the interface if it is up and has this index, and behind each of them one that drops.
+    /// Whether a network of the host's own could be inside one that is routed or blocked.
+    pub(super) fn may_contain_others(&self) -> bool {
+        self.prefixes().any(|prefix| prefix.bits > 0 && prefix != Prefix::host(prefix.address))
+    }
+
+    /// The routes: to the interface if it is up and has this index, and behind each of them one that drops, as for each
+    /// network that is blocked.
     /// `connected` are the networks on the host's other interfaces.
     pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<Entry> {
         let mut entries = BTreeSet::new();
@@ -213,16 +220,16 @@ impl RoutePlan {
         let own = self.here.iter().chain(connected).copied();
         let stays: BTreeSet<Prefix> = own.filter(|own| !behind.contains(own)).collect();
         let peers: BTreeSet<Prefix> = self.peers.iter().copied().map(Prefix::host).collect();
-        for route in &self.routes {
-            let (table, prefix) = (self.table(route.prefix), route.prefix);
+        if let Some(index) = device {
+            entries.extend(self.routes.iter().map(|Route { prefix, source }| Entry {
+                table: self.table(*prefix),
+                prefix: *prefix,
+                target: Target::Device { index, source: *source },
+            }));
+        }
+        for prefix in self.prefixes() {
+            let table = self.table(prefix);
             entries.insert(Entry { table, prefix, target: Target::Blackhole });
-            if let Some(index) = device {
-                entries.insert(Entry {
-                    table,
-                    prefix,
-                    target: Target::Device { index, source: route.source },
-                });
-            }
             let stays = prefix.those_within(&stays).filter(|own| own.bits > prefix.bits);
             let thrown = stays.chain(prefix.those_within(&peers));
             entries.extend(thrown.map(|prefix| Entry { table, prefix, target: Target::Throw }));
@@ -238,9 +245,8 @@ impl RoutePlan {
         let mut rules = Vec::new();
         for is_v6 in [false, true] {
             let has = |is_default: bool| {
-                self.routes.iter().any(|Route { prefix, .. }| {
-                    prefix.address.is_ipv6() == is_v6 && (prefix.bits == 0) == is_default
-                })
+                self.prefixes()
+                    .any(|prefix| prefix.address.is_ipv6() == is_v6 && (prefix.bits == 0) == is_default)
             };
             let rule = |at: u32, table| Rule {
                 is_v6,
@@ -287,6 +293,7 @@ mod tests {
             addresses: Vec::new(),
             routing: Routing { table: 4500, priority: 4500, mark: 4500 },
             routes: routes.iter().map(|text| Route { prefix: prefix(text), source: None }).collect(),
+            blocked: Vec::new(),
             here: here.iter().map(|text| prefix(text)).collect(),
             outer: outer.iter().map(|text| text.parse().expect("an address")).collect(),
             peers: peers.iter().map(|text| text.parse().expect("an address")).collect(),
@@ -410,5 +417,35 @@ mod tests {
         assert_eq!(rules.len(), 2);
         assert!(rules.iter().all(|rule| rule.unmarked == Some(4500) && rule.table == 4500));
         assert_eq!(plan(&[], &[], &[]).rules(), []);
+    }
+
+    #[test]
+    fn what_is_blocked_is_dropped_but_for_what_is_the_hosts_own_or_routed() {
+        let blocked = ["10.3.0.0/16", "10.2.0.0/24", "fd00:3::/64"].map(prefix).to_vec();
+        let plan = RoutePlan { blocked, ..plan(&["10.2.0.0/24"], &["10.3.1.0/24"], &["10.3.9.9"]) };
+        assert!(plan.may_contain_others());
+        assert_eq!(
+            words(&plan, Some(7), &["10.3.50.0/24", "192.168.0.0/24"]),
+            [
+                "4500 10.2.0.0/24 device",
+                "4500 10.2.0.0/24 blackhole",
+                "4500 10.3.0.0/16 blackhole",
+                "4500 10.3.1.0/24 throw",
+                "4500 10.3.9.9/32 throw",
+                "4500 10.3.50.0/24 throw",
+                "4500 fd00:3::/64 blackhole",
+            ]
+        );
+        assert_eq!(plan.rules().iter().filter(|rule| rule.is_v6).count(), 1, "of what is blocked alone");
+    }
+
+    #[test]
+    fn a_default_route_that_is_blocked_has_the_rules_of_one_that_is_routed() {
+        let routed = plan(&["0.0.0.0/0"], &["10.1.0.0/24"], &["198.51.100.1"]);
+        let blocked = vec![prefix("0.0.0.0/0")];
+        let plan = RoutePlan { blocked, ..plan(&[], &["10.1.0.0/24"], &["198.51.100.1"]) };
+        let expected = ["4501 0.0.0.0/0 blackhole", "4501 10.1.0.0/24 throw", "4501 198.51.100.1/32 throw"];
+        assert_eq!(words(&plan, Some(7), &[]), expected);
+        assert_eq!(plan.rules(), routed.rules());
     }
 }

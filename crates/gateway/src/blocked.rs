@@ -1,0 +1,186 @@
+//! Networks behind charon's tunnels that no `[[tunnel]]` covers: nothing routes packets to them into the gateway, so that they
+//! would leave unencrypted by the host's other routes. They are blocked instead, and the operator is told.
+
+use std::collections::{BTreeSet, HashSet};
+use std::time::{Duration, Instant};
+
+use convoy_ipsec::AddressRange;
+use convoy_port::Prefix;
+
+use crate::charon::Behind;
+
+/// Networks that are blocked at most: each costs the kernel a route.
+const NETWORKS: usize = 1 << 16;
+/// Children of which the operator is told at most; those without a name may be any number.
+const CHILDREN: usize = 1024;
+/// After the helper could not block them it is asked again.
+const AGAIN: Duration = Duration::from_secs(10);
+
+/// What is blocked. It stays so when its SA has gone, until the gateway ends or a configuration covers it.
+#[derive(Default)]
+pub(crate) struct Blocked {
+    /// What the configuration covers.
+    covered: HashSet<Prefix>,
+    /// The lengths of these.
+    lengths: BTreeSet<u8>,
+    networks: BTreeSet<Prefix>,
+    warned: HashSet<String>,
+    is_full: bool,
+    /// When the helper is to be asked.
+    due: Option<Instant>,
+}
+
+impl Blocked {
+    /// Goes over to a configuration that covers these networks; what it covers is blocked no more.
+    pub(crate) fn cover(&mut self, covered: Vec<Prefix>) {
+        self.lengths = covered.iter().map(|network| network.bits).collect();
+        // Each configuration is told of anew.
+        self.warned.clear();
+        // Of an interface's address only the network counts.
+        self.covered = covered.into_iter().filter_map(|network| start(network, network.bits)).collect();
+        let mut networks = std::mem::take(&mut self.networks);
+        networks.retain(|network| !self.is_covered(*network));
+        self.is_full &= networks.len() >= NETWORKS;
+        self.networks = networks;
+    }
+
+    fn is_covered(&self, network: Prefix) -> bool {
+        let lengths = self.lengths.range(..=network.bits);
+        lengths.filter_map(|bits| start(network, *bits)).any(|around| self.covered.contains(&around))
+    }
+
+    /// Blocks what is behind these tunnels and not covered; what the operator should know. `is_possible` is whether the host
+    /// routes into the gateway at all.
+    pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for Behind { child, selector } in behind {
+            let networks = selector.remote.addresses.prefixes();
+            let networks = networks.map(|(address, bits)| Prefix { address, bits });
+            let uncovered: Vec<_> = networks.filter(|network| !self.is_covered(*network)).collect();
+            if uncovered.is_empty() {
+                continue;
+            }
+            let is_new = self.warned.len() < CHILDREN && self.warned.insert(child.clone());
+            if is_new {
+                let what = if is_possible { "are dropped, as they would" } else { "may" };
+                warnings.push(format!(
+                    "charon's child {child} has traffic selectors of no [[tunnel]]: {selector}; packets to {} {what} \
+                     leave unencrypted; add a [[tunnel]] whose remote_ts covers it",
+                    selector.remote
+                ));
+            }
+            if is_possible {
+                warnings.extend(self.insert(uncovered));
+            }
+        }
+        warnings
+    }
+
+    /// Blocks more; a warning where no more can be.
+    fn insert(&mut self, networks: Vec<Prefix>) -> Option<String> {
+        for network in networks {
+            if self.networks.len() < NETWORKS {
+                if self.networks.insert(network) {
+                    self.due.get_or_insert_with(Instant::now);
+                }
+            } else if !self.networks.contains(&network) && !std::mem::replace(&mut self.is_full, true) {
+                let Prefix { address, bits } = network;
+                return Some(format!(
+                    "{NETWORKS} networks of charon's outside every [[tunnel]] are blocked, which is all that may be: \
+                     packets to {address}/{bits} and to those that follow may leave unencrypted"
+                ));
+            }
+        }
+        None
+    }
+
+    /// Whether the helper is to be asked to block what it does not block yet.
+    pub(crate) fn is_due(&self) -> bool {
+        self.due.is_some_and(|due| due <= Instant::now())
+    }
+
+    /// The helper was asked, and may have done it.
+    pub(crate) fn asked(&mut self, is_done: bool) {
+        self.due = (!is_done).then(|| Instant::now() + AGAIN);
+    }
+
+    /// All of them.
+    pub(crate) fn networks(&self) -> &BTreeSet<Prefix> {
+        &self.networks
+    }
+}
+
+/// The network of so many bits around the first address of another.
+fn start(network: Prefix, bits: u8) -> Option<Prefix> {
+    let around = AddressRange::prefix(network.address, bits).ok()?;
+    Some(Prefix { address: around.first(), bits })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(text: &str) -> Prefix {
+        let range: AddressRange = text.parse().expect("a network");
+        let (address, bits) = range.as_prefix().expect("a prefix");
+        Prefix { address, bits }
+    }
+
+    fn behind(child: &str, remote: &str) -> Behind {
+        let side = |text: &str| text.parse().expect("a selector");
+        let selector = convoy_ipsec::Selector { local: side("10.1.0.0/24"), remote: side(remote) };
+        Behind { child: child.to_owned(), selector }
+    }
+
+    fn texts(blocked: &Blocked) -> Vec<String> {
+        blocked.networks().iter().map(|Prefix { address, bits }| format!("{address}/{bits}")).collect()
+    }
+
+    #[test]
+    fn what_no_tunnel_covers_is_blocked_and_told_once_for_each_child() {
+        let mut blocked = Blocked::default();
+        blocked.cover(vec![prefix("10.2.0.0/16"), Prefix { address: [10, 9, 0, 1].into(), bits: 24 }]);
+        let covered = [behind("net", "10.2.7.0/24"), behind("net", "10.9.0.5/32")];
+        assert!(blocked.block(&covered, true).is_empty() && !blocked.is_due());
+        let warnings = blocked.block(&[behind("rw", "10.3.0.1/32"), behind("rw", "10.3.0.2-10.3.0.4")], true);
+        let expected = "charon's child rw has traffic selectors of no [[tunnel]]: 10.1.0.0/24 === 10.3.0.1/32; packets \
+                        to 10.3.0.1/32 are dropped, as they would leave unencrypted; add a [[tunnel]] whose \
+                        remote_ts covers it";
+        assert_eq!(warnings, [expected]);
+        assert_eq!(texts(&blocked), ["10.3.0.1/32", "10.3.0.2/31", "10.3.0.4/32"]);
+        assert!(blocked.is_due());
+        blocked.asked(true);
+        assert!(blocked.block(&[behind("rw", "10.3.0.1/32")], true).is_empty() && !blocked.is_due());
+        assert_eq!(
+            blocked.block(&[behind("wide", "10.0.0.0/8")], true).len(),
+            1,
+            "wider than what is routed"
+        );
+        blocked.cover(vec![prefix("10.3.0.0/24")]);
+        assert_eq!(texts(&blocked), ["10.0.0.0/8"]);
+    }
+
+    #[test]
+    fn where_nothing_is_routed_nothing_is_blocked_but_told() {
+        let mut blocked = Blocked::default();
+        let warnings = blocked.block(&[behind("rw", "fd00:3::/64")], false);
+        assert!(
+            warnings.len() == 1 && warnings[0].contains("fd00:3::/64 may leave unencrypted"),
+            "{warnings:?}"
+        );
+        assert!(blocked.networks().is_empty() && !blocked.is_due());
+    }
+
+    #[test]
+    fn what_is_blocked_is_bounded_and_the_bound_told_once() {
+        let mut blocked = Blocked::default();
+        let hosts = (0..=NETWORKS as u32 + 5)
+            .map(|host| behind("rw", &std::net::Ipv4Addr::from_bits(0x0a00_0000 + host).to_string()));
+        let warnings = blocked.block(&hosts.collect::<Vec<_>>(), true);
+        assert_eq!((warnings.len(), blocked.networks().len()), (2, NETWORKS));
+        assert!(
+            warnings[1].contains("65536 networks") && warnings[1].contains("10.1.0.0/32"),
+            "{warnings:?}"
+        );
+    }
+}

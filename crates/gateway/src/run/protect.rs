@@ -1,0 +1,92 @@
+//! What a running gateway has its helper do for the tunnels' networks: routes into the tunnels, routes that drop, and the guard.
+
+use std::time::Instant;
+
+use convoy_port::guard::guard_table;
+use convoy_port::{Prefix, RoutePlan};
+
+use super::{Gateway, RunError};
+use crate::config::OnStop;
+use crate::guard::{self, GuardWatch};
+use crate::helper::Helper;
+use crate::ports;
+use crate::snapshot::GuardRow;
+
+impl Gateway {
+    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a start that fails changes
+    /// neither.
+    ///
+    /// # Errors
+    /// [`RunError::Guard`], [`RunError::Routes`].
+    pub fn route(&self) -> Result<(), RunError> {
+        let Some(helper) = &self.helper else { return Ok(()) };
+        if guard::has_inside_interface(&self.config) {
+            let plan = guard::plan(&self.config, &self.blocked_networks());
+            helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)?;
+        }
+        self.plan().map_or(Ok(()), |plan| helper.route(plan)).map_err(RunError::Routes)
+    }
+
+    fn plan(&self) -> Option<RoutePlan> {
+        Some(RoutePlan { blocked: self.blocked_networks(), ..ports::route_plan(&self.config)? })
+    }
+
+    fn blocked_networks(&self) -> Vec<Prefix> {
+        self.blocked.networks().iter().copied().collect()
+    }
+
+    /// Takes in what charon's tunnels have behind them: what the configuration does not cover is to be blocked from now on, and the
+    /// operator hears of it. `all` looks at tunnels again that were there before.
+    pub(super) fn cover(&mut self, all: bool) {
+        let Some(charon) = &self.charon else { return };
+        let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
+        let behind = charon.behind(all);
+        let warnings = self.blocked.block(&behind, self.helper.is_some() && is_kept);
+        warnings.into_iter().for_each(|warning| (self.tell)(warning));
+    }
+
+    /// Has the helper block what came since the last time, all of it at once: it looks at all routes each time.
+    pub(super) fn block(&mut self) {
+        self.cover(false);
+        if self.blocked.is_due() {
+            let routed = self.route();
+            self.blocked.asked(routed.is_ok());
+            if let Err(error) = routed {
+                (self.tell)(format!("networks outside every [[tunnel]] are not blocked: {error}"));
+            }
+        }
+    }
+
+    /// Whether something that drops packets to the tunnels' networks stays when it ends.
+    pub fn blocks(&self) -> bool {
+        let is_any = self.plan().is_some_and(|plan| !plan.routes.is_empty() || !plan.blocked.is_empty());
+        self.on_stop() == OnStop::Block && (is_any || self.is_guarded())
+    }
+
+    fn is_guarded(&self) -> bool {
+        self.config.guard && guard::has_inside_interface(&self.config)
+    }
+
+    /// The process that has set the guard, if there is one.
+    fn guard_s_helper(&self) -> Option<&Helper> {
+        self.helper.as_deref().filter(|_| self.is_guarded())
+    }
+
+    /// What the guard has dropped, if there is one that can be asked.
+    pub(super) fn guard_row(&self) -> Option<GuardRow> {
+        let counts = self.guard_s_helper()?.guard_counts().ok()?;
+        let table = guard_table(self.config.routing.table);
+        Some(GuardRow { table, dropped_inbound: counts.inbound, dropped_outbound: counts.outbound })
+    }
+
+    /// Tells of packets that the guard has dropped.
+    pub(super) fn watch_guard(&self, watch: &mut GuardWatch) {
+        let now = Instant::now();
+        let counts = self.guard_s_helper().filter(|_| watch.is_due(now)).map(Helper::guard_counts);
+        match counts {
+            Some(Ok(counts)) => watch.look(now, counts).into_iter().for_each(|line| (self.tell)(line)),
+            Some(Err(error)) => tracing::warn!("the guard's counters: {error}"),
+            None => {}
+        }
+    }
+}
