@@ -1,5 +1,6 @@
-//! Networks behind charon's tunnels that no `[[tunnel]]` covers: nothing routes packets to them into the gateway, so that they
-//! would leave unencrypted by the host's other routes. They are blocked instead, and the operator is told.
+//! Networks behind charon's tunnels that no `[[tunnel]]` covers: nothing routes packets to them
+//! into the gateway, so that they would leave unencrypted by the host's other routes. They are
+//! blocked instead, and the operator is told.
 
 use std::collections::{BTreeSet, HashSet};
 use std::time::{Duration, Instant};
@@ -16,7 +17,8 @@ const CHILDREN: usize = 1024;
 /// After the helper could not block them it is asked again.
 const AGAIN: Duration = Duration::from_secs(10);
 
-/// What is blocked. It stays so when its SA has gone, until the gateway ends or a configuration covers it.
+/// What is blocked. It stays so when its SA has gone, until the gateway ends or a configuration
+/// covers it.
 #[derive(Default)]
 pub(crate) struct Blocked {
     /// What the configuration covers.
@@ -49,8 +51,8 @@ impl Blocked {
         lengths.filter_map(|bits| start(network, *bits)).any(|around| self.covered.contains(&around))
     }
 
-    /// Blocks what is behind these tunnels and not covered; what the operator should know. `is_possible` is whether the host
-    /// routes into the gateway at all.
+    /// Blocks what is behind these tunnels and not covered; what the operator should know.
+    /// `is_possible` is whether the host routes into the gateway at all.
     pub(crate) fn block(&mut self, behind: &[Behind], is_possible: bool) -> Vec<String> {
         let mut warnings = Vec::new();
         for Behind { child, selector } in behind {

@@ -109,7 +109,8 @@ pub(crate) fn networks(config: &Config) -> Vec<Prefix> {
     routes(config).into_iter().map(|route| route.prefix).collect()
 }
 
-/// All networks packets to which come to the gateway: those that are routed, and those of the interface inside.
+/// All networks packets to which come to the gateway: those that are routed, and those of the
+/// interface inside.
 pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
     let inside = config.ports.iter().filter(|port| !port.is_outside).flat_map(|port| &port.addresses);
     networks(config).into_iter().chain(inside.copied().map(prefix)).collect()

@@ -14,9 +14,9 @@ use crate::snapshot::{Snapshot, TunnelRow};
 
 /// SAs, tunnels or policies that one step looks at, at most.
 pub(crate) const STEP: usize = 64;
-/// How often the walk over the policies begins anew where the gateway's own change meanwhile. After that it goes
-/// on among those that are there, so that it ends however often they change. Of charon's each has its place, whatever
-/// becomes of others.
+/// How often the walk over the policies begins anew where the gateway's own change meanwhile. After
+/// that it goes on among those that are there, so that it ends however often they change. Of
+/// charon's each has its place, whatever becomes of others.
 const ANEW: u32 = 3;
 
 /// An SA as the worker found it.

@@ -32,7 +32,8 @@ pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 const REPLACE: Duration = Duration::from_millis(200);
 /// Rounds between two looks at what the gateway wants.
 const ROUNDS: u32 = 64;
-/// Of what the gateway wants, so much is done between two rounds: packets wait no longer, however much charon asks at once.
+/// Of what the gateway wants, so much is done between two rounds: packets wait no longer, however
+/// much charon asks at once.
 const COMMANDS: usize = 16;
 
 /// What the gateway asks of a worker, done on its thread.
@@ -399,7 +400,8 @@ impl WorkerThread {
         self.worker.pipeline_mut().ipsec_mut().change_policies(changes);
     }
 
-    /// Gives a key daemon's tunnel a name, or takes it away. What it has done until now stays with the name that it had.
+    /// Gives a key daemon's tunnel a name, or takes it away. What it has done until now stays with
+    /// the name that it had.
     pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
         self.close_departed();
         let views: Vec<SaView> = self.ipsec().sas_of(tunnel).collect();

@@ -63,8 +63,8 @@ impl AddressRange {
         is_whole.then(|| (self.first(), width - host_bits))
     }
 
-    /// The fewest prefixes that are these addresses together, ascending: one in most cases, at most two for each bit of the
-    /// family. Each is its first address and its length in bits.
+    /// The fewest prefixes that are these addresses together, ascending: one in most cases, at most
+    /// two for each bit of the family. Each is its first address and its length in bits.
     pub fn prefixes(self) -> impl Iterator<Item = (IpAddr, u8)> {
         let number = move |(first, bits)| (number_address(self.is_v6, first), bits);
         self.prefix_numbers().map(number)

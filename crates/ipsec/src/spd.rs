@@ -71,7 +71,8 @@ impl Policy {
 pub struct PolicyRank(u64);
 
 impl PolicyRank {
-    /// A key daemon's; all of its come after the gateway's own of the same priority. The highest bit of `rank` does not count.
+    /// A key daemon's; all of its come after the gateway's own of the same priority. The highest
+    /// bit of `rank` does not count.
     pub const fn of_daemon(rank: u64) -> Self {
         Self(rank | 1 << 63)
     }
@@ -95,7 +96,8 @@ pub struct PolicyPlace {
     pub rank: PolicyRank,
 }
 
-/// A change of one key daemon's policy: it goes, it comes, or both, as when its rank or its name is another.
+/// A change of one key daemon's policy: it goes, it comes, or both, as when its rank or its name is
+/// another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyChange {
     /// Where it stood until now.

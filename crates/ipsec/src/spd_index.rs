@@ -1,9 +1,10 @@
 //! An index from address to the policies that may select it, so that thousands of tunnels cost a
 //! search of a few, and one that comes or goes costs the same among ten thousand as alone.
 //!
-//! Each side's addresses are cut into prefixes, and each prefix lists the policies that have it, in order. A lookup asks for
-//! the prefixes of an address, of the lengths alone that there are, and takes the side with fewer policies: hubs tell their
-//! tunnels apart by the remote side, branches with a full tunnel by the local one.
+//! Each side's addresses are cut into prefixes, and each prefix lists the policies that have it, in
+//! order. A lookup asks for the prefixes of an address, of the lengths alone that there are, and
+//! takes the side with fewer policies: hubs tell their tunnels apart by the remote side, branches
+//! with a full tunnel by the local one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -51,7 +52,8 @@ impl<K: Copy + Ord> AddressIndex<K> {
         }
     }
 
-    /// The first in order that `selects` admits, of those whose addresses hold `flow`, whose source is the local side.
+    /// The first in order that `selects` admits, of those whose addresses hold `flow`, whose source
+    /// is the local side.
     pub(crate) fn first(&self, flow: &FlowKey, selects: impl Fn(K) -> bool) -> Option<K> {
         let family = if flow.is_v6() { &self.v6 } else { &self.v4 };
         let (remote, local) = ((&family.remote, flow.destination), (&family.local, flow.source));

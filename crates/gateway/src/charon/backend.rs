@@ -8,7 +8,8 @@ use convoy_ipsec::{SaConfig, SaEnds, SaNumber};
 use super::networks::Networks;
 use crate::worker_handles::WorkerHandles;
 
-/// Changes of policies that a worker makes between two rounds: more are made one part after the other.
+/// Changes of policies that a worker makes between two rounds: more are made one part after the
+/// other.
 const PART: usize = 64;
 
 /// The workers, as charon's state sees them.

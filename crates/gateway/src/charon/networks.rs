@@ -1,4 +1,5 @@
-//! The networks behind charon's tunnels, for whoever sees to it that no packet to them leaves unencrypted.
+//! The networks behind charon's tunnels, for whoever sees to it that no packet to them leaves
+//! unencrypted.
 
 use std::collections::{HashMap, HashSet};
 

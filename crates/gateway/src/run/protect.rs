@@ -35,8 +35,9 @@ impl Gateway {
         self.blocked.networks().iter().copied().collect()
     }
 
-    /// Takes in what charon's tunnels have behind them: what the configuration does not cover is to be blocked from now on, and the
-    /// operator hears of it. `all` looks at tunnels again that were there before.
+    /// Takes in what charon's tunnels have behind them: what the configuration does not cover is to
+    /// be blocked from now on, and the operator hears of it. `all` looks at tunnels again that were
+    /// there before.
     pub(super) fn cover(&mut self, all: bool) {
         let Some(charon) = &self.charon else { return };
         let is_kept = ports::inside_device(&self.config).is_some() || self.is_guarded();
@@ -45,7 +46,8 @@ impl Gateway {
         warnings.into_iter().for_each(|warning| (self.tell)(warning));
     }
 
-    /// Has the helper block what came since the last time, all of it at once: it looks at all routes each time.
+    /// Has the helper block what came since the last time, all of it at once: it looks at all
+    /// routes each time.
     pub(super) fn block(&mut self) {
         self.cover(false);
         if self.blocked.is_due() {

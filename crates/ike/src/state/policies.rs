@@ -29,7 +29,8 @@ struct Entry {
     traffic: Option<Traffic>,
 }
 
-/// What a policy is to the gateway. charon's of both directions, and of several charons, may be one.
+/// What a policy is to the gateway. charon's of both directions, and of several charons, may be
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Traffic {
     priority: u32,
@@ -177,7 +178,8 @@ impl PolicyTable {
         self.of_tunnel(tunnel).any(|(of, spec)| *of == session && spec.class == PolicyClass::Trap)
     }
 
-    /// Session, order and meaning of each policy that the gateway has any need of, without the tunnels' names.
+    /// Session, order and meaning of each policy that the gateway has any need of, without the
+    /// tunnels' names.
     #[cfg(test)]
     pub(super) fn listed_entries(&self) -> Vec<(u64, u64, Policy)> {
         let listed = |((session, spec), entry): (&Key, &Entry)| {
@@ -192,7 +194,8 @@ impl PolicyTable {
         self.entries.iter().filter_map(listed).collect()
     }
 
-    /// Something is otherwise that a tunnel's policies depend on: its name, or whether it has an SA to leave by.
+    /// Something is otherwise that a tunnel's policies depend on: its name, or whether it has an SA
+    /// to leave by.
     pub(super) fn touch_tunnel(&mut self, tunnel: TunnelId) {
         let of_tunnel = self.by_tunnel.get(&tunnel).into_iter().flatten();
         self.touched.extend(of_tunnel.filter_map(|key| self.entries.get(key)?.traffic));
@@ -203,8 +206,9 @@ impl PolicyTable {
         self.touched.extend(self.listings.keys());
     }
 
-    /// What of the gateway's policies changes by what has changed here since the last call. `session` is the newest charon's.
-    /// What comes is before what goes, so that nothing is without its policy meanwhile.
+    /// What of the gateway's policies changes by what has changed here since the last call.
+    /// `session` is the newest charon's. What comes is before what goes, so that nothing is without
+    /// its policy meanwhile.
     pub(super) fn take_steps(&mut self, session: u64, tunnels: &TunnelTable) -> Vec<PolicyStep> {
         let touched = std::mem::take(&mut self.touched);
         let mut steps: Vec<_> =
@@ -250,8 +254,8 @@ fn remove_from<G: Eq + std::hash::Hash>(groups: &mut HashMap<G, HashSet<Key>>, g
     }
 }
 
-/// The rank among those of the same priority: first what has an SA to leave by, then the newest charon's, then the oldest
-/// policy. `None` if no charon's policy is left.
+/// The rank among those of the same priority: first what has an SA to leave by, then the newest
+/// charon's, then the oldest policy. `None` if no charon's policy is left.
 fn rank(
     traffic: &Traffic,
     members: &[(u64, u64)],

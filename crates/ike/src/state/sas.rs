@@ -136,8 +136,9 @@ impl State {
         self.tell_policies(backend);
     }
 
-    /// What has an SA to leave by comes first: the first outbound SA of a tunnel that comes, and the last that goes, change its
-    /// policies' ranks. `of` is how many there are of such a tunnel now.
+    /// What has an SA to leave by comes first: the first outbound SA of a tunnel that comes, and
+    /// the last that goes, change its policies' ranks. `of` is how many there are of such a tunnel
+    /// now.
     fn note_way_out(&mut self, tunnel: TunnelId, direction: SaDirection, of: usize) {
         let has_changed = |tunnel: &Tunnel| tunnel.outbound_sas.len() == of;
         if direction == SaDirection::Outbound && self.tunnels.get(tunnel).is_some_and(has_changed) {

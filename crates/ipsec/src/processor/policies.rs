@@ -1,5 +1,5 @@
-//! What the policies are: the gateway's own, replaced together, and a key daemon's, of which one may come or go among
-//! thousands.
+//! What the policies are: the gateway's own, replaced together, and a key daemon's, of which one
+//! may come or go among thousands.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,8 @@ use super::{Ipsec, PolicyUse, Verdict};
 use crate::spd::{Action, Policy, PolicyChange, PolicyPlace, PolicyRank};
 
 impl Ipsec {
-    /// Replaces the gateway's own policies; a key daemon's stay. Those that stay keep their counters; SAs are not touched.
+    /// Replaces the gateway's own policies; a key daemon's stay. Those that stay keep their
+    /// counters; SAs are not touched.
     pub fn set_policies(&mut self, policies: Vec<Policy>) {
         let spd = std::mem::take(&mut self.spd);
         let mut before: HashMap<Policy, PolicyUse> = HashMap::new();
@@ -35,8 +36,9 @@ impl Ipsec {
         self.forget_decisions();
     }
 
-    /// Changes a key daemon's policies, all at once for every packet. One that only changes its rank or its name keeps its
-    /// counters. What it costs does not depend on how many others there are.
+    /// Changes a key daemon's policies, all at once for every packet. One that only changes its
+    /// rank or its name keeps its counters. What it costs does not depend on how many others there
+    /// are.
     pub fn change_policies(&mut self, changes: &[PolicyChange]) {
         for PolicyChange { gone, came } in changes {
             let gone = gone.and_then(|place| self.take_policy(place));
@@ -53,7 +55,8 @@ impl Ipsec {
         }
     }
 
-    /// Costs the same however many flows are known: they are looked for anew when they have packets.
+    /// Costs the same however many flows are known: they are looked for anew when they have
+    /// packets.
     fn forget_decisions(&mut self) {
         self.outbound_flows.invalidate();
         self.inbound_flows.invalidate();

@@ -212,7 +212,8 @@ impl Ipsec {
         dropped.map_or(0, |(_, packets)| packets)
     }
 
-    /// How often the gateway's own policies were replaced: where this changes, any may have another place.
+    /// How often the gateway's own policies were replaced: where this changes, any may have another
+    /// place.
     pub fn policy_changes(&self) -> u64 {
         self.policy_changes
     }
@@ -222,8 +223,8 @@ impl Ipsec {
         self.policies_behind(None).map(|(_, view)| view)
     }
 
-    /// The policies behind a place, or all, first to last, with their places. Policies may come and go between two looks: one
-    /// that stays in its place is behind each that is before it.
+    /// The policies behind a place, or all, first to last, with their places. Policies may come and
+    /// go between two looks: one that stays in its place is behind each that is before it.
     pub fn policies_behind(
         &self,
         place: Option<PolicyPlace>,

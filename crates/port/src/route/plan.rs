@@ -109,8 +109,8 @@ pub struct RoutePlan {
     pub routing: Routing,
     /// The networks behind the tunnels.
     pub routes: Vec<Route>,
-    /// Networks to which no packet may go at all, as it would leave unencrypted. Where one of them is in `routes` too, it is
-    /// routed.
+    /// Networks to which no packet may go at all, as it would leave unencrypted. Where one of them
+    /// is in `routes` too, it is routed.
     pub blocked: Vec<Prefix>,
     /// Networks of this side: they stay here where a network behind a tunnel contains them.
     pub here: Vec<Prefix>,
@@ -211,8 +211,8 @@ impl RoutePlan {
         self.prefixes().any(|prefix| prefix.bits > 0 && prefix != Prefix::host(prefix.address))
     }
 
-    /// The routes: to the interface if it is up and has this index, and behind each of them one that drops, as for each
-    /// network that is blocked.
+    /// The routes: to the interface if it is up and has this index, and behind each of them one
+    /// that drops, as for each network that is blocked.
     /// `connected` are the networks on the host's other interfaces.
     pub(super) fn entries(&self, device: Option<u32>, connected: &[Prefix]) -> BTreeSet<Entry> {
         let mut entries = BTreeSet::new();
