@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 #include "convoy_link.h"
+#include "convoy_held.h"
 #include "convoy_session.h"
 
 #include <errno.h>
@@ -15,7 +16,9 @@
 #include <threading/thread.h>
 
 #define DEFAULT_PATH "/run/convoy/charon.sock"
-/* Between two tries to connect. */
+/* Between two tries to connect: while nobody listens, which costs few system calls, and after a try
+ * that ended otherwise, which both sides log. */
+#define ABSENT_MS 50
 #define RETRY_MS 250
 /* How long the receiver waits for a datagram, or for the gateway. */
 #define RECEIVE_MS 1000
@@ -29,6 +32,8 @@ struct convoy_link_t {
     uint64_t identity;
     /* Of the gateway that was told all, 0 before the first; the link's thread's own. */
     uint64_t generation;
+    /* Until the next try to connect; the link's thread's own. */
+    u_int wait_ms;
     /* Guards what follows. */
     mutex_t *mutex;
     condvar_t *changed;
@@ -38,6 +43,8 @@ struct convoy_link_t {
     uint16_t ports[2];
     /* Deletions, as chunk_t*, that the gateway has not heard of. */
     linked_list_t *owed;
+    /* IKE messages for when there is a gateway. */
+    convoy_held_t *held;
     /* One request at a time. */
     mutex_t *asking;
     uint32_t last_id;
@@ -45,12 +52,16 @@ struct convoy_link_t {
     char trouble[320];
 };
 
-/* The living session, held, or NULL. */
+/* The living session, held, or NULL. The caller has locked the mutex. */
+static convoy_session_t *current_locked(convoy_link_t *this) {
+    return this->session && !convoy_session_is_broken(this->session) ? convoy_session_hold(this->session) : NULL;
+}
+
 static convoy_session_t *current(convoy_link_t *this) {
     convoy_session_t *session;
 
     this->mutex->lock(this->mutex);
-    session = this->session && !convoy_session_is_broken(this->session) ? convoy_session_hold(this->session) : NULL;
+    session = current_locked(this);
     this->mutex->unlock(this->mutex);
     return session;
 }
@@ -113,6 +124,10 @@ static bool greet(convoy_link_t *this, int fd, int role, uint64_t *generation) {
     return TRUE;
 }
 
+static bool is_absent(int error) {
+    return error == ENOENT || error == ECONNREFUSED;
+}
+
 static convoy_session_t *connect_all(convoy_link_t *this, uint64_t *generation) {
     char *path = lib->settings->get_str(lib->settings, "%s.plugins.convoy.socket", DEFAULT_PATH, lib->ns);
     struct timeval forever = {};
@@ -124,6 +139,7 @@ static convoy_session_t *connect_all(convoy_link_t *this, uint64_t *generation) 
     for (role = 0; role < CONVOY_ROLES; role++) {
         session->fds[role] = convoy_session_open(path);
         if (session->fds[role] < 0) {
+            this->wait_ms = is_absent(errno) ? ABSENT_MS : RETRY_MS;
             snprintf(line, sizeof(line), "no gateway at %s: %s", path, strerror(errno));
             trouble(this, line);
             convoy_session_let_go(session);
@@ -217,9 +233,9 @@ status_t convoy_link_delete(convoy_link_t *this, convoy_message_t *request) {
     return status;
 }
 
-static void destroy_owed(chunk_t *owed) {
-    chunk_free(owed);
-    free(owed);
+static void destroy_chunk(chunk_t *chunk) {
+    chunk_free(chunk);
+    free(chunk);
 }
 
 /* Tells the gateway what was deleted while it was away; a new one has forgotten that anyway. */
@@ -242,8 +258,38 @@ static void send_owed(convoy_link_t *this, convoy_session_t *session, bool is_ne
             memcpy(request.bytes, owed->ptr, owed->len);
             exchange(this, session, &request, &reply);
         }
-        destroy_owed(owed);
+        destroy_chunk(owed);
     }
+}
+
+/* One IKE message, from two parts. Whether the gateway has it; else errno says why not. */
+static bool send_datagram(convoy_session_t *session, chunk_t head, chunk_t payload) {
+    struct iovec parts[] = {{.iov_base = head.ptr, .iov_len = head.len},
+                            {.iov_base = payload.ptr, .iov_len = payload.len}};
+    struct msghdr message = {.msg_iov = parts, .msg_iovlen = countof(parts)};
+    ssize_t len = sendmsg(session->fds[CONVOY_IKE], &message, MSG_NOSIGNAL);
+
+    return len >= 0;
+}
+
+/* Sends what charon wanted to send while there was no gateway. */
+static void send_held(convoy_link_t *this, convoy_session_t *session) {
+    linked_list_t *messages;
+    chunk_t *message;
+
+    this->mutex->lock(this->mutex);
+    messages = convoy_held_take(this->held);
+    this->mutex->unlock(this->mutex);
+    if (messages->get_count(messages)) {
+        DBG1(DBG_NET, "convoy: sending %u IKE messages that waited for the gateway", messages->get_count(messages));
+    }
+    while (messages->remove_first(messages, (void **)&message) == SUCCESS) {
+        if (!convoy_session_is_broken(session) && !send_datagram(session, *message, chunk_empty)) {
+            DBG1(DBG_NET, "convoy: the gateway takes no datagram: %s", strerror(errno));
+        }
+        destroy_chunk(message);
+    }
+    messages->destroy(messages);
 }
 
 /* Hears events until the session breaks. */
@@ -269,6 +315,8 @@ static void serve(convoy_link_t *this, convoy_session_t *session, uint64_t gener
     send_owed(this, session, is_new);
     if (this->listener.connected(this->listener.context, is_new)) {
         this->generation = generation;
+        /* Now that it has the policies, for which answers to these may bring SAs. */
+        send_held(this, session);
     } else {
         /* The next session tells it all again. */
         convoy_session_break_off(session);
@@ -289,16 +337,18 @@ static void *run(void *context) {
     bool is_stopping = FALSE;
 
     while (!is_stopping) {
+        this->wait_ms = RETRY_MS;
         session = connect_all(this, &generation);
         if (session) {
             serve(this, session, generation);
             convoy_session_let_go(session);
+            this->wait_ms = this->generation == generation ? ABSENT_MS : RETRY_MS;
         }
         this->mutex->lock(this->mutex);
         this->has_tried = TRUE;
         this->changed->broadcast(this->changed);
         if (!this->is_stopping) {
-            this->changed->timed_wait(this->changed, this->mutex, RETRY_MS);
+            this->changed->timed_wait(this->changed, this->mutex, this->wait_ms);
         }
         is_stopping = this->is_stopping;
         this->mutex->unlock(this->mutex);
@@ -339,23 +389,43 @@ ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size) {
     return len > 0 && (size_t)len <= size ? len : -1;
 }
 
-status_t convoy_link_send(convoy_link_t *this, convoy_message_t *head, chunk_t payload) {
-    convoy_session_t *session = current(this);
-    struct iovec parts[] = {{.iov_base = head->bytes, .iov_len = head->len},
-                            {.iov_base = payload.ptr, .iov_len = payload.len}};
-    struct msghdr message = {.msg_iov = parts, .msg_iovlen = countof(parts)};
-    ssize_t len;
+/* The living session, held; or NULL, and the message waits for the next. Both under the mutex, so
+ * that none is left waiting. */
+static convoy_session_t *current_or_keep(convoy_link_t *this, chunk_t head, chunk_t payload) {
+    convoy_session_t *session;
+    chunk_t message;
 
+    this->mutex->lock(this->mutex);
+    session = current_locked(this);
     if (!session) {
-        DBG1(DBG_NET, "convoy: the gateway is away");
-        return FAILED;
+        message = chunk_cat("cc", head, payload);
+        convoy_held_keep(this->held, message);
+        chunk_free(&message);
     }
-    len = sendmsg(session->fds[CONVOY_IKE], &message, MSG_NOSIGNAL);
-    if (len < 0) {
-        DBG1(DBG_NET, "convoy: the gateway takes no datagram: %s", strerror(errno));
+    this->mutex->unlock(this->mutex);
+    return session;
+}
+
+status_t convoy_link_send(convoy_link_t *this, convoy_message_t *head, chunk_t payload) {
+    chunk_t header = chunk_create(head->bytes, head->len);
+    convoy_session_t *session;
+    bool is_sent, has_gone;
+
+    while ((session = current_or_keep(this, header, payload))) {
+        is_sent = send_datagram(session, header, payload);
+        has_gone = !is_sent && (errno == EPIPE || errno == ECONNRESET);
+        if (has_gone) {
+            convoy_session_break_off(session);
+        } else if (!is_sent) {
+            DBG1(DBG_NET, "convoy: the gateway takes no datagram: %s", strerror(errno));
+        }
+        convoy_session_let_go(session);
+        if (!has_gone) {
+            return is_sent ? SUCCESS : FAILED;
+        }
     }
-    convoy_session_let_go(session);
-    return len < 0 ? FAILED : SUCCESS;
+    DBG1(DBG_NET, "convoy: the gateway is away, an IKE message waits for it");
+    return SUCCESS;
 }
 
 uint16_t convoy_link_port(convoy_link_t *this, bool nat) {
@@ -366,7 +436,7 @@ convoy_link_t *convoy_link_create(void) {
     convoy_link_t *this;
 
     INIT(this, .mutex = mutex_create(MUTEX_TYPE_DEFAULT), .changed = condvar_create(CONDVAR_TYPE_DEFAULT),
-         .asking = mutex_create(MUTEX_TYPE_DEFAULT), .owed = linked_list_create(),
+         .asking = mutex_create(MUTEX_TYPE_DEFAULT), .owed = linked_list_create(), .held = convoy_held_create(),
          .ports = {IKEV2_UDP_PORT, IKEV2_NATT_PORT});
     while (getrandom(&this->identity, sizeof(this->identity), 0) != sizeof(this->identity)) {
         continue;
@@ -401,7 +471,8 @@ void convoy_link_destroy(convoy_link_t *this) {
     if (this->thread) {
         this->thread->join(this->thread);
     }
-    this->owed->destroy_function(this->owed, (void *)destroy_owed);
+    this->owed->destroy_function(this->owed, (void *)destroy_chunk);
+    convoy_held_destroy(this->held);
     this->asking->destroy(this->asking);
     this->changed->destroy(this->changed);
     this->mutex->destroy(this->mutex);

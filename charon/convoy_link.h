@@ -32,7 +32,8 @@ bool convoy_link_is_up(convoy_link_t *this);
 
 /* Waits up to a second for an IKE datagram's message, without its header; its length, or -1. */
 ssize_t convoy_link_receive(convoy_link_t *this, uint8_t *buffer, size_t size);
-/* Sends an IKE datagram: the message's beginning, and the payload. */
+/* Sends an IKE datagram: the message's beginning, and the payload. While the gateway is away, it
+ * waits for it. */
 status_t convoy_link_send(convoy_link_t *this, convoy_message_t *head, chunk_t payload);
 /* The gateway's port for IKE, or for IKE behind a NAT. */
 uint16_t convoy_link_port(convoy_link_t *this, bool nat);
