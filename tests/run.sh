@@ -51,6 +51,8 @@ run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MO
 run "a virtual IP that no [[tunnel]] covers: a warning, and no answer in clear" tests/charon/uncovered.sh "$convoy" "$plugin"
 alone "rekeying under load, restarts of gateway and charon, strangers at charon's socket" \
   tests/charon/load.sh "$convoy" "$plugin"
+alone "restarts of the gateway under charon with MOBIKE: how long traffic stops, both kinds of peers, IPv6" \
+  tests/charon/restart.sh "$convoy" "$plugin"
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"

@@ -2,8 +2,8 @@
 // usage: flood OWN_ADDRESS PEER_ADDRESS PACKETS_A_SECOND SECONDS
 // Prints: sent, received, duplicates, out of order, the longest silence in milliseconds, and the sendings that the system refused.
 #define _GNU_SOURCE
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -12,7 +12,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-enum { PORT = 7777, BYTES = 64, BURST = 64, LINGER_MS = 1500 };
+#define PORT "7777"
+enum { BYTES = 64, BURST = 64, LINGER_MS = 1500 };
 
 static int sock;
 static double begin, send_until;
@@ -68,20 +69,28 @@ static void *receive(void *unused)
   return unused;
 }
 
+static struct addrinfo *of(const char *address)
+{
+  struct addrinfo *found, hints = { .ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST | AI_NUMERICSERV };
+  if (getaddrinfo(address, PORT, &hints, &found)) {
+    fprintf(stderr, "no address: %s\n", address);
+    exit(2);
+  }
+  return found;
+}
+
 int main(int argc, char **argv)
 {
   if (argc != 5)
     return 2;
   double rate = atof(argv[3]), seconds = atof(argv[4]);
-  struct sockaddr_in own = { .sin_family = AF_INET, .sin_port = htons(PORT) }, peer = own;
-  inet_pton(AF_INET, argv[1], &own.sin_addr);
-  inet_pton(AF_INET, argv[2], &peer.sin_addr);
-  sock = socket(AF_INET, SOCK_DGRAM, 0);
+  struct addrinfo *own = of(argv[1]), *peer = of(argv[2]);
+  sock = socket(own->ai_family, SOCK_DGRAM, 0);
   int bytes = 1 << 26;
   setsockopt(sock, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes);
   struct timeval timeout = { .tv_usec = 1000 };
   setsockopt(sock, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-  if (bind(sock, (void *)&own, sizeof own)) {
+  if (bind(sock, own->ai_addr, own->ai_addrlen)) {
     perror(argv[1]);
     return 1;
   }
@@ -105,7 +114,7 @@ int main(int argc, char **argv)
       skipped = due - number - BURST;
     while (number < due - skipped) {
       uint64_t payload[BYTES / 8] = { number };
-      if (sendto(sock, payload, BYTES, 0, (void *)&peer, sizeof peer) == BYTES) {
+      if (sendto(sock, payload, BYTES, 0, peer->ai_addr, peer->ai_addrlen) == BYTES) {
         number++;
       } else {
         refused++;
