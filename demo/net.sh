@@ -6,7 +6,7 @@ convoy=$(realpath "$1")
 source "$(dirname "$0")/sites.sh"
 source "$(dirname "$0")/../tests/pings.sh"
 
-start capture.log $a tcpdump -Z root -U --immediate-mode -i va -w "$work/outside.pcap" udp port 4500
+start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap" udp port 4500
 start iperf.log $b iperf3 -s
 sleep 2
 echo "--- ping through the tunnel, IPv4 and IPv6"

@@ -37,15 +37,20 @@ wait_for() {
   for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
-# capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits until it has so many ESP packets, and ends it.
+# capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits until it has so many ESP
+# packets, and ends it. A slot of the capture's buffer is as large as its longest packet, so the usual buffer has 32 of them at
+# most, and loses packets whenever tcpdump waits 20 ms for a core.
 capture() {
-  in_ns $near tcpdump -Z root -U --immediate-mode -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
+  # Not by in_ns, whose shell the signal would end in its place.
+  ip netns exec $near tcpdump -Z root -U --immediate-mode -B 65536 -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!
   running+=("$capture")
   wait_for "nothing is captured" grep -q listening "$work/capture.log"
 }
 end_capture() {
-  wait_for "fewer than $1 packets of the tunnel are captured" captured "$1"
+  for _ in $(seq 300); do ! captured "$1" || break; sleep 0.1; done
+  # tcpdump counts what it has lost when it ends.
   kill "$capture"; wait "$capture" 2>/dev/null || true
+  captured "$1" || fail "fewer than $1 packets of the tunnel are captured: $(grep packets "$work/capture.log" | paste -sd,)"
 }
 captured() { [ "$(tshark -r "$work/outside.pcap" -Y esp 2>/dev/null | wc -l)" -ge "$1" ]; }
 cable() { # namespace device addresses namespace device addresses

@@ -39,6 +39,10 @@ PORTS
 gateway $ga 1 2 $outer_a $outer_b
 gateway $gb 2 1 $outer_b $outer_a
 
+none_refused() { # of what is captured, by the kernels
+  local refused; refused=$(tshark -r "$work/outside.pcap" -Y 'icmp.type == 3 || icmpv6.type == 1' 2>/dev/null | wc -l)
+  [ "$refused" = 0 ] || fail "the kernels have refused $refused packets of the tunnel"
+}
 # Between the routers everybody can look; what af_packet leaves to be cut and summed is done before it gets there.
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
 capture
@@ -62,7 +66,10 @@ wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checks
 [ "$wrong" = 0 ] || fail "$wrong packets of the tunnel have a wrong UDP checksum"
 [ "$decrypted" = 50 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 50 requests, and sees $plain packets without the keys"
 
+none_refused
+
 # Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
+capture
 fetch_all
 
 # What the gateway takes, the kernel neither forwards nor refuses.
@@ -72,8 +79,9 @@ for ns in $ga $gb; do
     [ "$packets" = 0 ] || fail "the kernel of $ns has forwarded packets: $packets of $counter"
   done
 done
-refused=$(tshark -r "$work/outside.pcap" -Y 'icmp.type == 3 || icmpv6.type == 1' 2>/dev/null | wc -l)
-[ "$refused" = 0 ] || fail "the kernels have refused $refused packets of the tunnel"
+# Segments that leave together are captured as one.
+end_capture 100
+none_refused
 
 # All of that but the first packets went by the interface.
 for ns in $ga $gb; do

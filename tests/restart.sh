@@ -12,7 +12,7 @@ drops() { # site
 }
 faketime=$(ls /usr/lib/*/faketime/libfaketimeMT.so.1) || fail "libfaketime is missing; scripts/install.sh test brings it"
 
-start capture.log $a tcpdump -Z root -U --immediate-mode -i va -w "$work/outside.pcap" udp port 4500
+start capture.log $a tcpdump -Z root -U --immediate-mode -B 65536 -i va -w "$work/outside.pcap" udp port 4500
 sleep 1
 gateway=${running[0]}
 restart() { # signal

@@ -118,7 +118,7 @@ reaches() { in_a ping -q -c 2 -i 0.2 -W 3 "$@" >"$work/ping"; }
 unchanged() { diff <(echo "$before") <(show) >"$work/diff" || { cat "$work/diff" >&2; fail "$1: the host's routes are not as before"; }; }
 # clear WHAT COMMAND...: runs the command, and none of what was sent to the world leaves in clear.
 no_clear() { # what seconds
-  in_a timeout "$2" tcpdump -Z root -U --immediate-mode -n -i $a_link "host 203.0.113.1 or host 2001:db8:f::1" >"$work/clear" 2>"$work/tcpdump" & local capture=$!
+  in_a timeout "$2" tcpdump -Z root -U --immediate-mode -B 65536 -n -i $a_link "host 203.0.113.1 or host 2001:db8:f::1" >"$work/clear" 2>"$work/tcpdump" & local capture=$!
   sleep 1
   in_a ping -q -c 3 -i 0.2 -W 1 203.0.113.1 >/dev/null 2>&1 || true
   in_a ping -q -c 3 -i 0.2 -W 1 2001:db8:f::1 >/dev/null 2>&1 || true
