@@ -49,21 +49,13 @@ impl XdpSocket {
         let descriptor = socket()?;
         let fd = descriptor.as_fd();
         if first.is_none() {
-            let region = Region::of_process();
-            let memory = libc::xdp_umem_reg {
-                addr: region.base().as_ptr().expose_provenance() as u64,
-                len: region.bytes() as u64,
-                chunk_size: CHUNK_BYTES as u32,
-                headroom: 0,
-                flags: 0,
-                tx_metadata_len: 0,
-            };
-            set(fd, libc::XDP_UMEM_REG, &memory)?;
+            register_packet_memory(fd)?;
         }
         for ring in
             [libc::XDP_UMEM_FILL_RING, libc::XDP_UMEM_COMPLETION_RING, libc::XDP_RX_RING, libc::XDP_TX_RING]
         {
-            set(fd, ring, &RING)?;
+            // SAFETY: the option is a number, which sets how many entries the ring has.
+            unsafe { set(fd, ring, &RING) }?;
         }
         let offsets = offsets(fd)?;
         let (fill, completion) = (libc::XDP_UMEM_PGOFF_FILL_RING, libc::XDP_UMEM_PGOFF_COMPLETION_RING);
@@ -251,9 +243,29 @@ fn socket() -> io::Result<OwnedFd> {
     }
 }
 
-fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
+/// Gives the kernel the process's packet memory: this and all sockets of the interface receive into it from now on.
+fn register_packet_memory(socket: BorrowedFd<'_>) -> io::Result<()> {
+    let region = Region::of_process();
+    let memory = libc::xdp_umem_reg {
+        addr: region.base().as_ptr().expose_provenance() as u64,
+        len: region.bytes() as u64,
+        chunk_size: CHUNK_BYTES as u32,
+        headroom: 0,
+        flags: 0,
+        tx_metadata_len: 0,
+    };
+    // SAFETY: from now on the kernel may write to the Region, which stays mapped until the process ends. It writes only
+    // to chunks that stand in the fill ring, and those are on loan: `to_receive` has their frames, whose bytes nobody can
+    // refer to until the kernel has named them in the receive ring, or the socket is closed.
+    unsafe { set(socket, libc::XDP_UMEM_REG, &memory) }
+}
+
+/// # Safety
+/// What the option lets the kernel write to from now on must be memory to which nobody has a reference meanwhile.
+unsafe fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
     let (from, len) = ((&raw const *value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so
+    // open. The caller answers for what the option does.
     done(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, from, len) })
 }
 
