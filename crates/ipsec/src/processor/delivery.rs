@@ -93,7 +93,9 @@ impl Ipsec {
         if sa.is_due(now_ns) && self.is_over(id, now_ns) {
             return self.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
         }
-        let Some(sa) = self.sad.inbound.line_mut(id.0) else { return };
+        let Some(sa) = self.sad.inbound.line_mut(id.0) else {
+            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        };
         if sa.spend(&job) {
             self.limits_reached.push(index);
         }
