@@ -175,6 +175,12 @@ pub(crate) fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming
     (name.clone(), timing)
 }
 
+/// Multi-packets that an engine does before [`make_fail`] lets it vanish. A model may get but a few each second, where the
+/// processor's own core is the faster one.
+pub(crate) fn fails_after(is_model: bool) -> u32 {
+    if is_model { 2 } else { 2_000 }
+}
+
 /// Makes the engine of this name vanish after it has done some work, and come back at the third probe: to be shown
 /// what a failure costs.
 ///
@@ -186,7 +192,10 @@ pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), S
         return Err(known.join(", "));
     };
     let engine = engines.remove(at);
-    let plan = FaultPlan { probes: Some(2), ..FaultPlan::once(Fault::Vanish, 2_000) };
+    let plan = FaultPlan {
+        probes: Some(2),
+        ..FaultPlan::once(Fault::Vanish, fails_after(engine.description().is_model))
+    };
     engines.insert(at, Box::new(Faulty::new(engine, plan)));
     Ok(())
 }

@@ -32,7 +32,7 @@ use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use serde::Serialize;
 
-use crate::assemble::AssembleError;
+use crate::assemble::{AssembleError, fails_after};
 use crate::costs::Costs;
 use sites::TUNNELS;
 use traffic::{both_ways, mixed};
@@ -147,6 +147,21 @@ pub enum DemoError {
         /// What there is.
         known: String,
     },
+    /// The engine that should fail was not given enough to do for that.
+    #[error(
+        "the engine {engine} did not fail: it fails after {after} multi-packets, and got {given:.0} in {seconds:.1} s; use a \
+         longer --seconds, or another engine"
+    )]
+    DidNotFail {
+        /// Which one.
+        engine: String,
+        /// After how many multi-packets it would have failed.
+        after: u32,
+        /// How many it got.
+        given: f64,
+        /// In which time, in seconds.
+        seconds: f64,
+    },
     /// The engines of a platform cannot be had.
     #[error("{0}")]
     Platform(String),
@@ -172,6 +187,9 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         fail: config.fail.as_deref(),
     };
     let live = run_trial(&live, &traffic, &mut costs, show)?;
+    if let Some(engine) = &config.fail {
+        has_failed(&live, engine, config.live)?;
+    }
     let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
     let platforms: Vec<Platform> = platforms.into_iter().flatten().collect();
     // In each round of each platform every rule runs in three ways.
@@ -187,6 +205,20 @@ pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoR
         live,
         comparisons,
         card,
+    })
+}
+
+/// Whether the engine has failed that should.
+fn has_failed(trial: &TrialReport, engine: &str, length: Duration) -> Result<(), DemoError> {
+    if trial.quarantined.iter().any(|name| name == engine) {
+        return Ok(());
+    }
+    let report = trial.engines.iter().find(|report| report.name == engine);
+    Err(DemoError::DidNotFail {
+        engine: engine.to_owned(),
+        after: fails_after(report.is_some_and(|report| report.is_model)),
+        given: report.map_or(0.0, |report| report.packets as f64 / report.packets_per_multi_packet.max(1.0)),
+        seconds: length.as_secs_f64(),
     })
 }
 
@@ -279,6 +311,19 @@ fn read_capture(path: &Path) -> Result<Captured, PortError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_demo_whose_engine_has_too_little_to_do_to_fail_does_not_end_well() {
+        let fail = |engine: &str| {
+            let (live, comparisons, card) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+            let config =
+                DemoConfig { live, comparisons, card, capture: None, fail: Some(engine.to_owned()), seed: 1 };
+            run(&config, &mut |_| {}).expect_err("it cannot have failed").to_string()
+        };
+        let wanted = "the engine model-a did not fail: it fails after 2 multi-packets, and got 0 in 0.0 s";
+        assert!(fail("model-a").starts_with(wanted), "{}", fail("model-a"));
+        assert!(fail("model-x").starts_with("there is no engine \"model-x\" to fail; the demo has "));
+    }
 
     #[test]
     fn a_short_demo_delivers_every_packet_under_every_rule_and_says_what_it_measured() {

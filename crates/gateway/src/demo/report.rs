@@ -82,6 +82,8 @@ pub struct TrialReport {
     pub engines: Vec<DemoEngineReport>,
     /// What happened.
     pub events: Vec<String>,
+    /// Engines of the gateway in question that failed and were quarantined.
+    pub quarantined: Vec<String>,
     /// Whether each packet came out once, byte for byte and in order.
     pub is_perfect: bool,
 }

@@ -18,7 +18,7 @@ use super::sites::both;
 use super::traffic::Traffic;
 use crate::assemble;
 use crate::costs::Costs;
-use crate::pipeline::{Clock, Health, SlotCounters};
+use crate::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use crate::state::Beginnings;
 use crate::worker::{Side, Worker, WorkerEvent};
 
@@ -56,6 +56,8 @@ struct Pair {
     gateways: [Worker; 2],
     deliveries: [Arc<Delivery>; 2],
     events: Vec<String>,
+    /// Engines of the first gateway that were quarantined.
+    quarantined: Vec<String>,
     /// Whether the thread may sleep while nothing moves. Not where times are measured: they would be those of its sleep.
     sleeps: bool,
 }
@@ -122,16 +124,20 @@ impl Pair {
         let gateways = gateways.try_into().unwrap_or_else(|_| unreachable!("two sites make two gateways"));
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let sleeps = trial.load == Load::Saturating || cores == 1;
-        Ok(Self { gateways, deliveries, events: Vec::new(), sleeps })
+        Ok(Self { gateways, deliveries, events: Vec::new(), quarantined: Vec::new(), sleeps })
     }
 
     fn round(&mut self) -> Result<bool, DemoError> {
         let mut moved = false;
-        for (gateway, site) in self.gateways.iter_mut().zip(["site 1", "site 2"]) {
+        for (gateway, site) in self.gateways.iter_mut().zip(1..) {
             moved |= gateway.round(true)?;
             for event in gateway.take_events() {
-                if let WorkerEvent::Engine(event) = event {
-                    self.events.push(format!("{site}: {event}"));
+                let WorkerEvent::Engine(event) = event else { continue };
+                self.events.push(format!("site {site}: {event}"));
+                if let EngineEvent::Quarantined { engine, .. } = event
+                    && site == 1
+                {
+                    self.quarantined.push(engine);
                 }
             }
         }
@@ -227,6 +233,7 @@ impl Pair {
             packets_per_multi_packet: packets as f64 / multi_packets.max(1) as f64,
             engines: view.engines,
             events,
+            quarantined: self.quarantined.clone(),
             is_perfect: self.deliveries.iter().all(|delivery| delivery.is_perfect()),
         }
     }
