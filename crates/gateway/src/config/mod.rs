@@ -1,5 +1,6 @@
 //! The gateway's configuration: a TOML file, checked as a whole, with every error at its place.
 
+mod dpdk;
 pub(crate) mod ends;
 mod engine;
 mod file;

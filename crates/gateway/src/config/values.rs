@@ -7,6 +7,7 @@ use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortSettings, Routing};
 use convoy_settings::{Checker, ConfigErrors, Problem, Severity, Source, Surroundings, in_order};
 
+use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
@@ -127,7 +128,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
         classes,
         ordered: c.one_of(file.scheduler.order.as_ref(), "scheduler.order", &orders)?,
         engines,
-        dpdk: dpdk(file),
+        dpdk: dpdk(c, &file.dpdk),
         buses,
         tunnels: tunnels.into_iter().map(|(_, tunnel)| tunnel).collect(),
         ports,
@@ -137,12 +138,6 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     ipv6_fits(c, gateway, &config);
     host_fits(c, file, &config);
     Some(config)
-}
-
-/// EAL's arguments; what they mean is DPDK's, which says what is wrong with them at start.
-fn dpdk(file: &file::File) -> Option<Vec<String>> {
-    let arguments = file.dpdk.arguments.as_ref()?.get_ref();
-    Some(arguments.iter().map(|argument| argument.get_ref().clone()).collect())
 }
 
 fn bypass(c: &mut Checker<'_>, file: &file::Bypass) -> Option<Selector> {

@@ -39,6 +39,15 @@ fn a_list_written_as_a_table_is_told_how_to_be_written() {
 }
 
 #[test]
+fn arguments_after_which_dpdk_ends_the_gateway_are_refused() {
+    refused(
+        "[[engine]]",
+        "[dpdk]\narguments = [\"--no-pci\", \"-h\"]\n[[engine]]",
+        "5:26: dpdk.arguments: DPDK prints a help text for \"-h\" and ends the gateway; remove it",
+    );
+}
+
+#[test]
 fn broken_toml_is_shown_at_its_place() {
     refused("name = \"site-b\"", "name = site-b", "19:8: tunnel.name: ");
 }
