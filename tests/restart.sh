@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Static keys over restarts, with a clock that begins at the same instant each time: a gateway is stopped, and killed, in the midst of
 # traffic, and goes on after the numbers in its state file. The peer takes every packet, no IV comes twice, and what was recorded before
-# the restart does not pass again. A damaged state file stops the start. Needs root.
+# the restart does not pass again. Of a restored state file the peer's log tells, and a damaged one stops the start. Needs root.
 # usage: restart.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
@@ -38,6 +38,7 @@ for signal in TERM KILL KILL TERM; do
   ip netns exec $a ping -i 0.02 -c 20 -W 5 10.2.0.1 >"$work/ping.log" || true
   grep -q ' 20 received' "$work/ping.log" || { cat "$work/ping.log" >&2; fail "pings after SIG$signal were lost; the peer dropped $(drops 2)"; }
   numbers+=("$(number)")
+  [ -e "$work/old.state" ] || cp "$work/site-1.state" "$work/old.state"
 done
 [[ $(drops 2) != *replayed* ]] || fail "the peer dropped packets as replayed: $(drops 2)"
 
@@ -75,6 +76,20 @@ numbers, ivs = ({item[part] for item in seen} for part in (0, 1))
 print(f"{len(seen)} packets captured, {len(seen) - len(numbers)} sequence numbers and {len(seen) - len(ivs)} IVs came twice")
 assert len(seen) > 200 and len(numbers) == len(ivs) == len(seen)
 IVS
+
+# A state file that was restored: the peer takes nothing, and says why.
+kill -TERM "$gateway"
+wait "$gateway" || fail "the gateway did not stop well"
+cp "$work/old.state" "$work/site-1.state"
+rm -f "$work/site-1.sock"
+start a.log $a "$convoy" run -c "$work/site-1.toml"
+gateway=${running[-1]}
+! grep -q replayed "$work/b.log" || fail "the peer tells of replayed packets before there are any"
+for _ in $(seq 30); do
+  ! ip netns exec $a ping -c 5 -i 0.2 -W 1 10.2.0.1 >/dev/null 2>&1 || fail "pings with a restored state file are answered"
+  ! grep -q replayed "$work/b.log" || break
+done
+grep 'its sequence numbers lie behind .* install new keys at both ends.*reason="replayed"' "$work/b.log" || fail "the peer does not tell of a restored state file"
 
 kill -TERM "$gateway"
 wait "$gateway" || fail "the gateway did not stop well"

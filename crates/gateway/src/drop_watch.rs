@@ -18,6 +18,16 @@ pub(crate) struct Place {
     pub(crate) direction: Option<SaDirection>,
 }
 
+/// A counter of dropped packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Dropped {
+    pub(crate) place: Place,
+    pub(crate) reason: DropReason,
+    pub(crate) count: u64,
+    /// Packets of the same place that were good; 0 where there is no tunnel.
+    pub(crate) good: u64,
+}
+
 /// A counter that has climbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Climb {
@@ -27,13 +37,23 @@ pub(crate) struct Climb {
     pub(crate) packets: u64,
     /// In which time, in ns.
     pub(crate) over_ns: u64,
+    /// Whether it is known that no packet of the place was good in that time.
+    pub(crate) none_good: bool,
 }
 
 impl Climb {
+    /// What it means, with what else is known of the place.
+    fn meaning(&self) -> &'static str {
+        match self.reason {
+            DropReason::Replayed if self.none_good => PEER_IS_BEHIND,
+            reason => meaning(reason).unwrap_or_default(),
+        }
+    }
+
     /// Writes it to the log.
     pub(crate) fn warn(&self) {
-        let Self { place, reason, packets, over_ns } = self;
-        let (meaning, seconds) = (meaning(*reason).unwrap_or_default(), over_ns / 1_000_000_000);
+        let Self { place, reason, packets, over_ns, .. } = self;
+        let (meaning, seconds) = (self.meaning(), over_ns / 1_000_000_000);
         let reason = reason.name();
         match place.direction {
             Some(direction) => {
@@ -60,6 +80,8 @@ impl Climb {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     count: u64,
+    /// Packets that were good by then, if it was noted.
+    good: Option<u64>,
     at_ns: u64,
 }
 
@@ -89,14 +111,10 @@ impl DropWatch {
     }
 
     /// The counters that are worth a warning now.
-    pub(crate) fn look(
-        &mut self,
-        now_ns: u64,
-        counts: impl IntoIterator<Item = (Place, DropReason, u64)>,
-    ) -> Vec<Climb> {
+    pub(crate) fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
         let mut climbs = Vec::new();
         (self.has_unsaid, self.sum) = (false, 0);
-        for (place, reason, count) in counts {
+        for Dropped { place, reason, count, good } in counts {
             if meaning(reason).is_none() {
                 continue;
             }
@@ -109,10 +127,11 @@ impl DropWatch {
                 self.has_unsaid = true;
                 continue;
             }
-            let before = told.unwrap_or(Told { count: 0, at_ns: self.looked_ns });
-            self.told.insert((place.clone(), reason), Told { count, at_ns: now_ns });
+            let before = told.unwrap_or(Told { count: 0, good: None, at_ns: self.looked_ns });
+            self.told.insert((place.clone(), reason), Told { count, good: Some(good), at_ns: now_ns });
             let (packets, over_ns) = (count - before.count, now_ns - before.at_ns);
-            climbs.push(Climb { place, reason, packets, over_ns });
+            let none_good = place.direction.is_some() && before.good == Some(good);
+            climbs.push(Climb { place, reason, packets, over_ns, none_good });
         }
         self.looked_ns = now_ns;
         climbs
@@ -123,14 +142,20 @@ fn sum(counts: impl Iterator<Item = (DropReason, u64)>) -> u64 {
     counts.filter(|(reason, _)| meaning(*reason).is_some()).map(|(_, count)| count).sum()
 }
 
+/// What it means if packets are dropped as `replayed` for a minute and more while no other comes by the same tunnel.
+const PEER_IS_BEHIND: &str = "the peer's sequence numbers lie behind those that this gateway has already received, and none of its packets was accepted in this \
+     time. A peer with static keys restarted without a state file, or with one that was lost or restored from a backup or a snapshot: \
+     install new keys at both ends. Otherwise someone replays packets of a peer that sends nothing itself";
+
 /// What packets that are dropped for a reason usually mean, and what to do; `None` where it is no sign of a fault.
 fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {
         D::Replayed => {
-            "their sequence numbers were already received, or are older than the replay window. After a restart of a peer with static \
-             keys, this means that the peer starts at 1 again because it has no state file or lost it: install new keys at both \
-             ends. Otherwise the path reorders by more than replay_window, or someone replays packets"
+            "their sequence numbers were already received, or are older than the replay window. If nothing else arrives from a peer \
+             with static keys, its sequence numbers lie behind those that this gateway has received, because it restarted without \
+             a state file or with an old one: install new keys at both ends. Otherwise the path duplicates packets or reorders them \
+             by more than replay_window, or someone replays packets"
         }
         D::IntegrityFailed => {
             "their integrity check failed. If it fails for all packets of a tunnel, keys or algorithms differ from the peer's; a few \
@@ -202,8 +227,9 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn site(reason: DropReason, count: u64) -> (Place, DropReason, u64) {
-        (Place { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) }, reason, count)
+    fn site(reason: DropReason, count: u64) -> Dropped {
+        let place = Place { tunnel: "site".to_owned(), direction: Some(SaDirection::Inbound) };
+        Dropped { place, reason, count, good: 0 }
     }
 
     fn told(watch: &mut DropWatch, at_s: u64, count: u64) -> Option<(u64, u64)> {
@@ -232,17 +258,33 @@ mod tests {
     #[test]
     fn tunnels_and_reasons_are_told_of_apart_and_what_is_no_fault_is_not() {
         let mut watch = DropWatch::default();
-        let other = Place { tunnel: String::new(), direction: None };
+        let of_none = |reason, count| {
+            let place = Place { tunnel: String::new(), direction: None };
+            Dropped { place, reason, count, good: 0 }
+        };
         let climbs = watch.look(
             SECOND,
             [
                 site(DropReason::Replayed, 1),
                 site(DropReason::IntegrityFailed, 2),
-                (other.clone(), DropReason::UnknownSpi, 3),
-                (other, DropReason::Keepalive, 4),
+                of_none(DropReason::UnknownSpi, 3),
+                of_none(DropReason::Keepalive, 4),
             ],
         );
         assert_eq!(climbs.iter().map(|climb| climb.packets).collect::<Vec<_>>(), [1, 2, 3]);
         assert!(watch.look(2 * SECOND, [site(DropReason::Replayed, 1)]).is_empty());
+    }
+    #[test]
+    fn a_peer_whose_packets_are_all_replayed_for_a_minute_is_said_to_be_behind() {
+        let mut watch = DropWatch::default();
+        let mut told = |at_s: u64, count: u64, good: u64| {
+            let dropped = Dropped { good, ..site(DropReason::Replayed, count) };
+            let climbs = watch.look(at_s * SECOND, [dropped]);
+            climbs.first().map(|climb| climb.meaning() == PEER_IS_BEHIND)
+        };
+        assert_eq!(told(100, 7, 50), Some(false), "they may be duplicates among others");
+        assert_eq!(told(160, 70, 50), Some(true));
+        assert_eq!(told(220, 80, 51), Some(false), "another came through");
+        assert_eq!(told(280, 90, 51), Some(true));
     }
 }

@@ -8,7 +8,7 @@ use std::ops::Bound;
 
 use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
 
-use crate::drop_watch::Place;
+use crate::drop_watch::{Dropped, Place};
 
 /// What was counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -113,19 +113,19 @@ impl Ledger {
     }
 
     /// Dropped packets by where and why: of each tunnel, and of `all` those that are of none.
-    pub(crate) fn drops(&self, all: &DropCounters) -> Vec<(Place, DropReason, u64)> {
+    pub(crate) fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
         let mut drops = Vec::new();
         let mut of_tunnels = DropCounters::default();
         for (tunnel, direction, tally) in self.totals() {
             for (reason, count) in tally.drops.met() {
                 of_tunnels.add(reason, count);
                 let place = Place { tunnel: tunnel.to_owned(), direction: Some(direction) };
-                drops.push((place, reason, count));
+                drops.push(Dropped { place, reason, count, good: tally.packets });
             }
         }
         let none = Place { tunnel: String::new(), direction: None };
         let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
-        drops.extend(of_none.map(|(reason, count)| (none.clone(), reason, count)));
+        drops.extend(of_none.map(|(reason, count)| Dropped { place: none.clone(), reason, count, good: 0 }));
         drops
     }
 
@@ -197,9 +197,9 @@ mod tests {
         all.add(DropReason::UnknownSpi, 7);
         let drops = ledger.drops(&all);
         let found: Vec<_> =
-            drops.iter().map(|(place, reason, count)| (&*place.tunnel, *reason, *count)).collect();
+            drops.iter().map(|of| (&*of.place.tunnel, of.reason, of.count, of.good)).collect();
         let (replayed, unknown) = (DropReason::Replayed, DropReason::UnknownSpi);
-        assert_eq!(found, [("site", replayed, 3), ("", unknown, 7), ("", replayed, 2)]);
+        assert_eq!(found, [("site", replayed, 3, 10), ("", unknown, 7, 0), ("", replayed, 2, 0)]);
     }
 
     #[test]
