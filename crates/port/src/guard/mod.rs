@@ -6,8 +6,8 @@
 //! gets an nftables table of its own: it drops what comes from these networks by any other interface than
 //! the tunnels', for this host or forwarded, and what would leave to them by any other.
 //!
-//! [`GuardPlan`] says what is protected, [`ranges`] makes addresses of it, [`rules`] the table's content,
-//! [`message`] the kernel's messages, and [`Guard`] sends them and keeps the table there.
+//! [`GuardPlan`] says what is protected, `ranges` makes addresses of it, `rules` the table's content,
+//! `message` the kernel's messages, and [`Guard`] sends them and keeps the table there.
 
 mod kernel;
 mod message;
