@@ -61,6 +61,42 @@ run $ga look >"$work/look.log" 2>&1 || fail "the step \"look\""
 grep -q 'dev convoy0' "$work/look.log" || fail "10.2.0.10 is not routed to convoy0"
 echo "hosts reach each other by IPv4 and IPv6: 21 pings, 4 files; masquerading touches none of it"
 
+# A stranger outside forges answers to a flow of host a's: no address or connection tells them from real ones.
+for address in 10.2.0.10/32 fd00:2::10/128; do ip -n $near addr add $address dev lo; done
+ip -n $near route add 10.1.0.0/24 via 192.0.2.1; ip -n $near route add fd00:1::/64 via 2001:db8:1::1
+cat >"$work/flow.py" <<'PY'
+import socket, sys
+role, own, peer = sys.argv[1:]
+flow = socket.socket(socket.AF_INET6 if ":" in own else socket.AF_INET, socket.SOCK_DGRAM)
+flow.bind((own, 9 if role == "host" else 5))
+if role == "stranger":
+    for _ in range(5):
+        flow.sendto(b"forged", (peer, 9))
+else:
+    flow.sendto(b"asked", (peer, 5))
+    print("asked", flush=True)
+    sys.stdin.readline()
+    flow.settimeout(1)
+    try:
+        while True:
+            print(flow.recv(100).decode(), flush=True)
+    except TimeoutError:
+        pass
+PY
+for ends in "10.1.0.10 10.2.0.10" "fd00:1::10 fd00:2::10"; do
+  read -r here there <<<"$ends"
+  mkfifo "$work/go"
+  in_ns $ha python3 "$work/flow.py" host "$here" "$there" <"$work/go" >"$work/flow.log" & flow=$!
+  exec 7>"$work/go"
+  wait_for "host a does not send" grep -q asked "$work/flow.log"
+  in_ns $near python3 "$work/flow.py" stranger "$there" "$here"
+  echo >&7; exec 7>&-
+  wait $flow; rm "$work/go"
+  [ "$(grep -c forged "$work/flow.log" || true)" = 0 ] || fail "$(grep -c forged "$work/flow.log") of 5 forged answers reach host a, by $there"
+done
+for address in 10.2.0.10/32 fd00:2::10/128; do ip -n $near addr del $address dev lo; done
+echo "of 10 forged answers from outside to flows of host a, none reaches it"
+
 # The LAN's link goes: at its far end, and taken down by hand, which takes IPv6 addresses with it.
 ip -n $ha link set eth0 down; ip -n $ha link set eth0 up
 ip -n $ga link set lan0 down; ip -n $ga link set lan0 up; ip -n $ga addr replace fd00:1::1/64 dev lan0 nodad
