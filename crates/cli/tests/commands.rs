@@ -159,7 +159,13 @@ fn check_says_which_engines_there_will_be_and_what_they_cost() {
     let [good, _] = both_sites(folder.path());
     append(&good, &ports("1", ""));
     let told = text(&convoy(&["check", "-c", as_str(&good)]).stdout);
-    let [first, engines, mtu] = told.lines().collect::<Vec<_>>()[..] else { panic!("three lines: {told}") };
+    let [first, engines, mtu, guard] = told.lines().collect::<Vec<_>>()[..] else {
+        panic!("four lines: {told}")
+    };
+    assert!(
+        guard.starts_with("the guard (nftables table convoy_4500) drops unprotected packets from "),
+        "{guard}"
+    );
     assert!(mtu.starts_with("the inside MTU is 1438 bytes ("), "{mtu}");
     assert!(first.ends_with("a.toml: good: 2 ports, 1 tunnel, 0 warnings"), "{first}");
     assert!(engines.starts_with("engines, chosen for this machine: "), "{engines}");

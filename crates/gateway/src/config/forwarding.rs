@@ -1,4 +1,4 @@
-//! Whether the kernel forwards what a gateway at its interfaces is to encrypt.
+//! Whether the kernel forwards what a gateway is to encrypt.
 
 use convoy_port::{PortConfig, PortEntry, PortKind};
 use convoy_settings::Checker;
@@ -20,6 +20,15 @@ pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], p
             );
             c.warn(&entry.word.as_ref().map_or_else(|| entry.span(), Spanned::span), "port.kind", what);
         }
+    }
+}
+
+/// Warns of a gateway without a guard, whatever its ports: what it protects is then up to others.
+pub(super) fn guard_is_on(c: &mut Checker<'_>, guard: Option<&Spanned<bool>>) {
+    if let Some(guard) = guard.filter(|guard| !*guard.get_ref()) {
+        let what = "without the guard, the kernel forwards unencrypted packets from and to the tunnels' networks past \
+                    the tunnels; have a firewall drop them";
+        c.warn(&guard.span(), "gateway.guard", what);
     }
 }
 
@@ -66,5 +75,15 @@ mod tests {
         }
         let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
         assert!(warnings(&tun, Router(vec!["net.ipv4.ip_forward"])).is_empty(), "it is routed into");
+    }
+
+    #[test]
+    fn a_gateway_without_a_guard_is_warned_of() {
+        let tun = format!("{}device = \"convoy0\"\naddress = [\"10.1.0.1/32\"]\n", port("inside", "tun"));
+        let [told] = &warnings(&format!("[gateway]\nguard = false\n{tun}"), Router(Vec::new()))[..] else {
+            panic!("one warning")
+        };
+        assert!(told.contains("a.toml:2:9: warning: gateway.guard: without the guard"), "{told}");
+        assert!(warnings(&format!("[gateway]\nguard = true\n{tun}"), Router(Vec::new())).is_empty());
     }
 }

@@ -11,7 +11,7 @@ use super::dpdk::dpdk;
 use super::ends::peer_is_not_inside;
 use super::engine::{buses, buses_are_used, engines};
 use super::file::{self, File};
-use super::forwarding::kernel_forwards_nothing;
+use super::forwarding::{guard_is_on, kernel_forwards_nothing};
 use super::host::host_fits;
 use super::keys::{keys_differ, spis_differ};
 use super::overlap::selectors_are_reached;
@@ -76,6 +76,7 @@ fn config(c: &mut Checker<'_>, file: &File) -> Option<Config> {
     buses_are_used(c, file, &buses);
     let (scheduler, classes) = scheduler(c, &file.scheduler);
     let gateway = &file.gateway;
+    guard_is_on(c, gateway.guard.as_ref());
     let workers = c.in_range(gateway.workers.as_ref(), "gateway.workers", 1, (1, MAX_WORKERS));
     others_have_one_queue(c, &file.port, workers);
     let engines = engines(c, &file.engine, workers);
