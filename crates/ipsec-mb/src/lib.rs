@@ -91,7 +91,7 @@ struct Descriptor {
     key: *const u8,
     nonce: *const u8,
     aad: *const u8,
-    /// The packet's own place for an AEAD's tag; else null until the burst is run.
+    /// The packet's own place for the tag; else null until the burst is run.
     tag: *mut u8,
     cipher_start: u32,
     cipher_len: u32,
@@ -170,14 +170,23 @@ impl<'p> Job<'p> {
         is_good.then_some(Self { descriptor, packet_len, bytes: PhantomData })
     }
 
-    /// The same job with a place in the packet for the tag, which is written there or compared with what stands there, as AEADs
-    /// need it.
+    /// The same job with a place in the packet for the tag, which is written there or, by AEADs alone,
+    /// compared with what stands there. AEADs need it.
     #[inline]
     #[must_use]
     pub fn with_tag_at(mut self, start: usize) -> Self {
         // What lies outside is refused when the tag's length is known.
         self.descriptor.tag = self.descriptor.packet.wrapping_add(start.min(self.packet_len));
         self
+    }
+
+    /// Whether it has a place for a tag of so many bytes.
+    #[inline]
+    #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
+    fn has_room_for(&self, tag_len: u8) -> bool {
+        let Descriptor { tag, packet, .. } = self.descriptor;
+        let start = (tag as usize).wrapping_sub(packet as usize);
+        !tag.is_null() && start <= self.packet_len && self.packet_len - start >= usize::from(tag_len)
     }
 }
 
@@ -198,7 +207,14 @@ pub struct Results<'m> {
 }
 
 impl<'m> Results<'m> {
-    /// The tag of a job; `None` if the library refused it, and its packet is as it was.
+    /// Whether a job was done; if not, the library refused it, and its packet is as it was.
+    #[inline]
+    pub fn is_done(&self, job: usize) -> bool {
+        self.jobs.get(job).is_some_and(|job| job.state == 1)
+    }
+
+    /// The tag of a job that was done, and has no place for it in its packet.
+    #[inline]
     pub fn tag(&self, job: usize) -> Option<&'m [u8]> {
         let done = self.jobs.get(job).filter(|job| job.state == 1)?;
         self.tags.get(job)?.get(..usize::from(done.tag_len))

@@ -37,16 +37,32 @@ pub(crate) struct Core {
     keys: Vec<Option<MbKeys>>,
     /// For what the library refuses: hashing nothing at all, which no packet asks for but a test may.
     reference: KeyTable,
-    /// By packet of the multi-packets at work.
-    arranged: Vec<Arranged>,
+    arranged: Arranged,
+}
+
+/// What is known of packets at work that are not of AEADs.
+#[derive(Default)]
+struct Arranged {
+    /// By packet.
+    packets: Vec<Arrangement>,
+    /// The ICVs that had to make room, in the order of their packets: most stay where they are.
+    displaced: Vec<[u8; mb::TAG_BYTES]>,
 }
 
 /// A packet at work.
-struct Arranged {
-    /// What was received where the ICV stands; `None` if the job does not lie inside the frame.
-    received: Option<[u8; mb::TAG_BYTES]>,
+#[derive(Clone, Copy)]
+struct Arrangement {
     /// Whether the library was given it.
     is_given: bool,
+    /// Whether its ICV is among those that had to make room.
+    is_displaced: bool,
+}
+
+impl Arranged {
+    fn clear(&mut self) {
+        self.packets.clear();
+        self.displaced.clear();
+    }
 }
 
 impl Core {
@@ -58,7 +74,7 @@ impl Core {
             manager,
             keys: Vec::new(),
             reference: KeyTable::default(),
-            arranged: Vec::new(),
+            arranged: Arranged::default(),
         })
     }
 
@@ -139,11 +155,12 @@ impl Core {
 fn conclude_all(
     keys: &[Option<MbKeys>],
     reference: &KeyTable,
-    arranged: &[Arranged],
+    arranged: &Arranged,
     results: &mb::Results<'_>,
     work: &mut (impl Work + ?Sized),
 ) {
-    let (mut given, mut arranged) = (0, arranged.iter());
+    let (mut given, mut arrangements, mut displaced) =
+        (0, arranged.packets.iter(), arranged.displaced.iter());
     for Run { sa, direction, packets, .. } in work.runs() {
         let Some(Some(keys)) = keys.get(sa.0 as usize) else { continue };
         if let Transform::Aead(_) = keys.transform {
@@ -151,10 +168,16 @@ fn conclude_all(
         }
         let (icv_len, seal) = (keys.transform.icv_len(), direction == Direction::Seal);
         let mut refused = false;
-        for (packet, arranged) in packets.iter_mut().zip(&mut arranged) {
-            let tag = if arranged.is_given { results.tag(given) } else { None };
-            given += usize::from(arranged.is_given);
-            refused |= !conclude(packet, tag, arranged.received.as_ref(), icv_len, seal);
+        for (packet, arrangement) in packets.iter_mut().zip(&mut arrangements) {
+            let is_done = arrangement.is_given && results.is_done(given);
+            if arrangement.is_displaced
+                && let Some(icv) = displaced.next()
+            {
+                replace(packet, &icv[..icv_len], is_done && seal);
+            }
+            let tag = if is_done && !seal { results.tag(given) } else { None };
+            given += usize::from(arrangement.is_given);
+            refused |= !conclude(packet, is_done, seal, tag);
         }
         if refused {
             do_refused(reference, sa, direction, packets);
@@ -215,23 +238,38 @@ fn auth_end(packet: &Prepared) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }
 
-/// Makes what is authenticated one piece, and keeps the ICV that was received. `None` if the job does not lie inside
-/// the frame.
-fn arrange(packet: &mut Prepared, icv_len: usize, seal: bool) -> Option<[u8; mb::TAG_BYTES]> {
-    let job = packet.job;
+/// Makes what is authenticated one piece; an ICV that is in the way of that is appended to `displaced`.
+/// Whether there was one; `None` if the job does not lie inside the frame.
+#[inline]
+fn arrange(
+    packet: &mut Prepared,
+    icv_len: usize,
+    seal: bool,
+    displaced: &mut Vec<[u8; mb::TAG_BYTES]>,
+) -> Option<bool> {
+    let (job, end, len) = (&packet.job, auth_end(packet), packet.frame.len());
     let icv = usize::from(job.icv_start);
-    let mut received = [0; mb::TAG_BYTES];
-    received[..icv_len].copy_from_slice(packet.frame.get(icv..icv + icv_len)?);
-    let end = auth_end(packet);
-    if end > packet.frame.len() {
+    if icv + icv_len > len || end > len {
         return None;
     }
     let is_inside = icv_len > 0 && (usize::from(job.auth_start)..end).contains(&icv);
-    if is_inside && !seal {
+    let is_displaced = job.esn_high.is_some() || is_inside && !seal;
+    if is_displaced {
+        displaced.push(displace(packet, icv_len, is_inside && !seal)?);
+    }
+    Some(is_displaced)
+}
+
+/// Puts what is authenticated without being sent in the place of the ICV, and returns what stood there.
+fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
+    let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
+    let mut received = [0; mb::TAG_BYTES];
+    received[..icv_len].copy_from_slice(packet.frame.get(icv..icv + icv_len)?);
+    if is_zero {
         // AH's ICV counts as zero under itself (RFC 4302 section 3.4.4).
         packet.frame[icv..icv + icv_len].fill(0);
     }
-    if let Some(high) = job.esn_high {
+    if let Some(high) = packet.job.esn_high {
         if packet.frame.len() < end + ESN_HIGH {
             let missing = end + ESN_HIGH - packet.frame.len();
             packet.frame.append(missing).ok()?;
@@ -241,13 +279,24 @@ fn arrange(packet: &mut Prepared, icv_len: usize, seal: bool) -> Option<[u8; mb:
     Some(received)
 }
 
+/// Undoes what [`displace`] did; an ICV that was written in its place `stays`.
+fn replace(packet: &mut Prepared, icv: &[u8], stays: bool) {
+    let (at, end) = (usize::from(packet.job.icv_start), auth_end(packet));
+    if packet.job.esn_high.is_some() && at < end {
+        packet.frame.truncate(end);
+    }
+    if !stays {
+        packet.frame[at..at + icv.len()].copy_from_slice(icv);
+    }
+}
+
 /// Arranges the packets of a multi-packet, and adds those that could be to the burst.
 fn give<'p>(
     burst: &mut mb::Burst<'_, 'p>,
     keys: &'p MbKeys,
     seal: bool,
     packets: &'p mut [Prepared],
-    arranged: &mut Vec<Arranged>,
+    arranged: &mut Arranged,
 ) {
     let (block, nonce_len) = match keys.transform {
         // Done by `aead`.
@@ -263,61 +312,56 @@ fn give<'p>(
             packet.job.esn_high = None;
         }
         let is_refused = matches!(packet.status, CryptoStatus::Refused(_));
-        let received = if is_refused { None } else { arrange(packet, icv_len, seal) };
-        let is_arranged = received.is_some();
-        arranged.push(Arranged { received, is_given: false });
+        let displaced = &mut arranged.displaced;
+        let is_displaced = if is_refused { None } else { arrange(packet, icv_len, seal, displaced) };
         let job = &packet.job;
-        let is_nonce = nonce_len.is_none_or(|len| len == job.nonce().len());
-        if !is_arranged || !is_nonce || usize::from(job.cipher_len) % block != 0 {
-            continue;
-        }
-        let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
-        let cipher = (job.cipher_start.into(), job.cipher_len.into());
-        let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
-        if let Some(job) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job))
-            && let Some(arranged) = arranged.last_mut()
-        {
-            arranged.is_given = burst.push(job, &keys.key, seal);
-        }
+        let is_good = is_displaced.is_some()
+            && nonce_len.is_none_or(|len| len == job.nonce_len)
+            && job.cipher_len & (block - 1) == 0;
+        let is_given = is_good && push(burst, keys, seal, packet);
+        arranged.packets.push(Arrangement { is_given, is_displaced: is_displaced == Some(true) });
     }
+}
+
+/// Adds a packet that is arranged to the burst; `false` if its job is not a good one.
+#[inline]
+fn push<'p>(burst: &mut mb::Burst<'_, 'p>, keys: &'p MbKeys, seal: bool, packet: &'p mut Prepared) -> bool {
+    let job = &packet.job;
+    let extra = if job.esn_high.is_some() { ESN_HIGH } else { 0 };
+    let cipher = (job.cipher_start.into(), job.cipher_len.into());
+    let auth = (job.auth_start.into(), usize::from(job.auth_len) + extra);
+    let Some(given) = mb::Job::new(&mut packet.frame, cipher, auth, inputs(job)) else { return false };
+    // What is opened has the received ICV there, with which the other is compared.
+    let given = if seal { given.with_tag_at(job.icv_start.into()) } else { given };
+    burst.push(given, &keys.key, seal)
 }
 
 /// Compares ICVs, which are whole words, in constant time: a word at a time, as a byte at a time took 50 cycles.
+#[inline]
 fn is_equal(one: &[u8], other: &[u8]) -> Choice {
-    let words = |bytes: &[u8]| -> [u32; mb::TAG_BYTES / 4] {
-        std::array::from_fn(|at| {
-            bytes
-                .get(4 * at..4 * at + 4)
-                .map_or(0, |word| u32::from_ne_bytes([word[0], word[1], word[2], word[3]]))
-        })
-    };
-    let difference = words(one).iter().zip(words(other)).fold(0, |sum, (one, other)| sum | (one ^ other));
+    let pairs = one.as_chunks::<4>().0.iter().zip(other.as_chunks::<4>().0);
+    let difference =
+        pairs.fold(0, |sum, (one, other)| sum | (u32::from_ne_bytes(*one) ^ u32::from_ne_bytes(*other)));
     difference.ct_eq(&0)
 }
 
-/// Writes or compares the ICV, and undoes what [`arrange`] did. `false` if the library did not do the job; the packet
-/// is then as it came.
-fn conclude(
-    packet: &mut Prepared,
-    tag: Option<&[u8]>,
-    received: Option<&[u8; mb::TAG_BYTES]>,
-    icv_len: usize,
-    seal: bool,
-) -> bool {
+/// Says what became of a packet that is as it was, but for what the library did; `tag` is what its
+/// ICV is to be where it is opened. `false` if the library did not do the job.
+#[inline]
+fn conclude(packet: &mut Prepared, is_done: bool, seal: bool, tag: Option<&[u8]>) -> bool {
     if let CryptoStatus::Refused(_) = packet.status {
         return true;
     }
-    packet.status = CryptoStatus::Pending;
-    let Some(received) = received else { return false };
-    let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
-    let is_inside = icv < end;
-    if packet.job.esn_high.is_some() && is_inside {
-        packet.frame.truncate(end);
-    }
-    let written = tag.filter(|_| seal).unwrap_or(&received[..icv_len]);
-    packet.frame[icv..icv + icv_len].copy_from_slice(written);
-    let Some(tag) = tag else { return false };
-    let is_good = seal || bool::from(is_equal(tag, &received[..icv_len]));
-    packet.status = if is_good { CryptoStatus::Done } else { CryptoStatus::IcvMismatch };
-    true
+    let icv = usize::from(packet.job.icv_start);
+    let is_good = seal
+        || tag.is_some_and(|tag| {
+            let received = packet.frame.get(icv..icv + tag.len());
+            received.is_some_and(|received| is_equal(tag, received).into())
+        });
+    packet.status = match (is_done, is_good) {
+        (false, _) => CryptoStatus::Pending,
+        (true, true) => CryptoStatus::Done,
+        (true, false) => CryptoStatus::IcvMismatch,
+    };
+    is_done
 }

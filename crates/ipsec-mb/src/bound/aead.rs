@@ -72,11 +72,10 @@ impl Burst<'_, '_> {
     /// nothing done, if the tag has no place inside the packet, or if the key is no AEAD's.
     #[inline]
     pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<Ended> {
-        let Job { descriptor, packet_len, .. } = job;
-        let start = (descriptor.tag as usize).wrapping_sub(descriptor.packet as usize);
-        if descriptor.tag.is_null() || start > packet_len || packet_len - start < usize::from(key.tag_len) {
+        if !job.has_room_for(key.tag_len) {
             return None;
         }
+        let Job { descriptor, .. } = job;
         let aeads = &mut self.manager.aeads;
         aeads.is_used = true;
         if key.cipher != Cipher::Gcm {

@@ -113,9 +113,9 @@ fn a_burst_of_many_keys_gives_what_each_key_gives_alone() {
             let body = if at % 3 == 1 { len - 16 } else { len };
             let job =
                 Job::new(packet, (0, body), (0, body), inputs(&[3; 16], nonce_len(at), 0)).expect("inside");
-            let (job, seal) = (job.with_tag_at(body), at % 2 == 0);
+            let seal = at % 2 == 0;
             if at % 3 == 1 {
-                assert!(burst.aead(job, &keys[at], seal).is_some());
+                assert!(burst.aead(job.with_tag_at(body), &keys[at], seal).is_some());
             } else {
                 assert!(burst.push(job, &keys[at], seal));
                 given += 1;
@@ -141,6 +141,26 @@ fn a_job_that_the_library_refuses_has_no_tag_and_does_not_hinder_those_beside_it
     let results = burst.run();
     assert_eq!([0, 1, 2].map(|at| results.tag(at).is_some()), [true, false, true]);
     assert_eq!(packets[1], [2; 17]);
+}
+
+#[test]
+fn a_tag_is_written_to_its_place_in_the_packet_and_one_without_room_there_is_refused() {
+    let mut manager = Manager::new().expect("the library is installed");
+    let key = manager.key(Cipher::Cbc, Hash::Sha1, 12, &[9; 16], &[7; 20]).expect("good lengths");
+    let (mut with_place, mut without) = (vec![0x5c; 64 + 13], vec![0x5c; 64]);
+    let mut short = with_place.clone();
+    fn body(packet: &mut [u8]) -> Job<'_> {
+        Job::new(packet, (0, 64), (0, 64), inputs(&[3; 16], 16, 0)).expect("inside")
+    }
+    let mut burst = manager.burst();
+    assert!(!burst.push(body(&mut short).with_tag_at(66), &key, true), "one byte is missing");
+    assert!(burst.push(body(&mut with_place).with_tag_at(64), &key, true));
+    assert!(burst.push(body(&mut without), &key, true));
+    let results = burst.run();
+    assert!(results.is_done(0) && results.is_done(1) && !results.is_done(2));
+    let tag = results.tag(1).expect("it has no place").to_vec();
+    assert_eq!(with_place[..64], without);
+    assert_eq!(with_place[64..], [&tag[..], &[0x5c]].concat());
 }
 
 #[test]
@@ -194,9 +214,8 @@ fn the_floor_that_benches_measure_seals_as_a_burst_does() {
         let nonce_len = if hash == Hash::None { 12 } else { 16 };
         let job =
             Job::new(&mut packet, (24, 64), (0, 88), inputs(&[0; 16], nonce_len, aad_len)).expect("inside");
-        let job = job.with_tag_at(88);
         if hash == Hash::None {
-            assert_eq!(burst.aead(job, &key, true), Some(Ended::Done));
+            assert_eq!(burst.aead(job.with_tag_at(88), &key, true), Some(Ended::Done));
         } else {
             assert!(burst.push(job, &key, true));
             let tag = burst.run().tag(0).expect("done").to_vec();
