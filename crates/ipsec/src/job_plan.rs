@@ -193,7 +193,12 @@ impl JobPlan {
                 self.add_integrity(&mut job, (esp, body_len), sequence);
             }
             Shape::Chaining => {
-                job.nonce[..self.iv_len()].copy_from_slice(&packet[body - self.iv_len()..body]);
+                let iv = &packet[body - self.iv_len()..body];
+                // AES's in one go, by a vector register.
+                match <[u8; NONCE_BYTES]>::try_from(iv) {
+                    Ok(iv) => job.nonce = iv,
+                    Err(_) => job.nonce[..iv.len()].copy_from_slice(iv),
+                }
                 job.nonce_len = self.iv_len;
                 self.add_integrity(&mut job, (esp, body_len), sequence);
             }

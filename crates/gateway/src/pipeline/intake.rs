@@ -3,7 +3,6 @@
 use convoy_engine::{RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Direction, DropReason, Ipsec, Prepared};
 use convoy_scheduler::Input;
-use rand::RngCore;
 
 use super::{MOST_WAITING, Pipeline};
 
@@ -51,7 +50,7 @@ impl Pipeline {
             begin(&mut self.ipsec, now_ns, prepared, &mut self.templates);
             let is_refused = |packet: &Prepared| matches!(packet.status, CryptoStatus::Refused(_));
             if prepared.iter().any(is_refused) {
-                lay_out(&self.templates, prepared, &mut |iv| self.random.fill_bytes(iv));
+                lay_out(&self.templates, prepared, &mut |iv| self.ivs.fill(iv));
                 self.templates.clear();
                 self.released.of(direction).extend(prepared.extract_if(.., |packet| is_refused(packet)));
             }
@@ -63,7 +62,7 @@ impl Pipeline {
                 return;
             }
         }
-        lay_out(&self.templates, prepared, &mut |iv| self.random.fill_bytes(iv));
+        lay_out(&self.templates, prepared, &mut |iv| self.ivs.fill(iv));
         for packet in prepared.drain(..) {
             if !self.waiting.is_empty() {
                 self.waiting.push_back(packet);

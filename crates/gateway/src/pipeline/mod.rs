@@ -7,6 +7,7 @@ mod acquire;
 mod engine_set;
 mod engine_slot;
 mod intake;
+mod iv_source;
 mod own_cost;
 mod rounds;
 mod stage;
@@ -30,9 +31,10 @@ use convoy_ipsec::{
 };
 use convoy_packet::{Frame, FramePool, Offload};
 use convoy_scheduler::Input;
+use iv_source::IvSource;
 use own_cost::OwnCost;
+use rand::SeedableRng;
 use rand::rngs::StdRng;
-use rand::{RngCore, SeedableRng};
 use rounds::BusyRounds;
 
 use crate::clock::Environment;
@@ -68,7 +70,7 @@ pub struct Pipeline {
     ipsec: Ipsec,
     stage: CryptoStage,
     pool: FramePool,
-    random: StdRng,
+    ivs: IvSource,
     /// Whether there is an engine elsewhere that takes raw packets.
     takes_raw: bool,
     /// Whether the packets of this burst are left raw until it is known who does them.
@@ -110,12 +112,12 @@ impl Pipeline {
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
         let takes_raw = stage.engines().takes_raw();
-        stage.random = StdRng::from_rng(&mut random);
+        stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,
             stage,
             pool,
-            random,
+            ivs: IvSource::new(random),
             takes_raw,
             is_raw: false,
             templates: Vec::new(),
@@ -334,8 +336,8 @@ impl Pipeline {
         self.rounds.took_in();
         let now_ns = self.now_ns();
         self.begin_burst(Direction::Seal);
-        let random = &mut self.random;
-        let mut fill = |bytes: &mut [u8]| random.fill_bytes(bytes);
+        let ivs = &mut self.ivs;
+        let mut fill = |iv: &mut [u8]| ivs.fill(iv);
         self.ipsec.outbound_noting(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound, classified);
         self.take_in(now_ns, Direction::Seal);
         let OutboundBurst { protect: _, bypass, to_inside, for_others, without_sa } = &self.outbound;

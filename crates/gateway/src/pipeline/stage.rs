@@ -17,6 +17,7 @@ use rand::rngs::StdRng;
 use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
 use super::engine_slot::{Deadlines, Timeouts};
+use super::iv_source::IvSource;
 use super::trains::{Algorithms, Place, Retry, Trains, WINDOW_NS};
 
 /// How a stage behaves.
@@ -101,7 +102,7 @@ pub struct CryptoStage {
     pub(super) retry: Retry,
     pub(super) trains: Trains,
     /// Makes the IVs of CBC for raw packets that are laid out here.
-    pub(super) random: StdRng,
+    pub(super) ivs: IvSource,
     /// Done before they came; they only wait for their turn in the order.
     done: Vec<Prepared>,
     /// Those of them that are of one SA; empty between calls.
@@ -158,7 +159,7 @@ impl CryptoStage {
             algorithms: Vec::new(),
             retry: Retry::default(),
             trains: Trains::default(),
-            random: StdRng::from_os_rng(),
+            ivs: IvSource::new(StdRng::from_os_rng()),
             done: Vec::new(),
             done_of_sa: Vec::new(),
             held: None,

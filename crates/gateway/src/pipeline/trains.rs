@@ -11,7 +11,6 @@ use convoy_engine::{MultiPacket, RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex};
 use convoy_packet::FramePool;
 use convoy_scheduler::{GivenTrain, Input, OrderedRelease};
-use rand::RngCore;
 
 use chosen::{Chosen, Given, SeenSas};
 use retry::Failed;
@@ -164,7 +163,7 @@ impl CryptoStage {
         let direction = packets[0].direction;
         self.trains.remember(direction, given.is_here);
         if given.is_here {
-            lay_out(templates, packets, &mut |iv| self.random.fill_bytes(iv));
+            lay_out(templates, packets, &mut |iv| self.ivs.fill(iv));
             templates.clear();
         }
         if given.is_here

@@ -6,11 +6,10 @@ use convoy_engine::{RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::FramePool;
 use convoy_scheduler::Input;
-use rand::RngCore;
-use rand::rngs::StdRng;
 
 use super::Place;
 use super::chosen::Chosen;
+use crate::pipeline::iv_source::IvSource;
 use crate::pipeline::stage::{CryptoStage, Released};
 
 /// A train whose engine has failed.
@@ -21,8 +20,8 @@ pub(super) struct Failed {
 }
 
 impl Failed {
-    fn lay_out(&mut self, random: &mut StdRng) {
-        lay_out(&self.templates, &mut self.packets, &mut |iv| random.fill_bytes(iv));
+    fn lay_out(&mut self, ivs: &mut IvSource) {
+        lay_out(&self.templates, &mut self.packets, &mut |iv| ivs.fill(iv));
         self.templates.clear();
     }
 
@@ -71,7 +70,7 @@ impl CryptoStage {
     ) -> bool {
         let mut moved = false;
         while let Some(mut failed) = self.retry.trains.pop_front() {
-            failed.lay_out(&mut self.random);
+            failed.lay_out(&mut self.ivs);
             let now_ns = self.clock.now_ns();
             match self.choose(now_ns, &failed.packets, Input::Paused, pool) {
                 Chosen::Engine(given) if given.is_here || failed.is_whole() => {
@@ -96,7 +95,7 @@ impl CryptoStage {
     fn leave_trains_to_window(&mut self, now_ns: u64, released: &mut Released) {
         let mut in_order = std::mem::take(&mut self.trains.leaving);
         while let Some(mut failed) = self.retry.trains.pop_front() {
-            failed.lay_out(&mut self.random);
+            failed.lay_out(&mut self.ivs);
             let Some(first) = failed.packets.first() else { continue };
             let (stream, place) = (first.direction as u32, failed.place);
             if self.config.ordered {
