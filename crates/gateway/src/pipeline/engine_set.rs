@@ -220,6 +220,14 @@ impl EngineSet {
         descriptions.any(|engine| engine.takes == Takes::Trains && engine.placement == Placement::Lookaside)
     }
 
+    /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets, and
+    /// by none elsewhere, which would begin later.
+    pub(super) fn gains_by_long_bursts(&self) -> bool {
+        let descriptions = || self.slots.iter().map(EngineSlot::description);
+        let are_here = descriptions().all(|engine| engine.placement == Placement::Inline);
+        are_here && descriptions().any(|engine| engine.gathers > 1 && engine.takes == Takes::Trains)
+    }
+
     /// Counts a burst that an engine did in place, and how long that took, measured or predicted.
     pub(super) fn note_in_place(&mut self, engine: usize, packets: u64, service_ns: u64) {
         let counters = &mut self.slots[engine].counters;

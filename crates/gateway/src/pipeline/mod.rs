@@ -201,6 +201,11 @@ impl Pipeline {
         self.round_ns.unwrap_or_else(|| self.clock.now_ns())
     }
 
+    /// Whether long bursts cost less than short ones.
+    pub(crate) fn gains_by_long_bursts(&self) -> bool {
+        self.stage.engines().gains_by_long_bursts()
+    }
+
     /// Whether there is room for all that is read.
     pub fn has_room(&self) -> bool {
         self.waiting.is_empty()

@@ -333,6 +333,25 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
     assert_eq!(round(0, 0), 0, "long ago");
 }
 
+#[test]
+fn bursts_are_long_where_the_only_engines_gain_by_that() {
+    let config = Config::parse("test.toml", TUNNEL).expect("good");
+    let costs = Costs::new();
+    let most_read = |engines: Vec<Box<dyn Engine>>| {
+        let (time, beginnings) = (VirtualTime::new(), crate::state::Beginnings::Fresh);
+        let made = assemble::pipeline(&config, 0, engines, &costs, time.clock(), &beginnings);
+        Worker::new(made.expect("good").0, Vec::new(), Vec::new()).most_read
+    };
+    let software = || -> Box<dyn Engine> { Box::new(Software::new("software")) };
+    assert_eq!(most_read(vec![software()]), BURST);
+    // Where the library is not installed there is nothing more to look at.
+    let Ok(multibuffer) = Multibuffer::inline("multibuffer") else { return };
+    assert_eq!(most_read(vec![software(), Box::new(multibuffer)]), LONG_BURST);
+    let here = Multibuffer::inline("here").expect("the library is there");
+    let elsewhere = Multibuffer::on_any_core("elsewhere").expect("the library is there");
+    assert_eq!(most_read(vec![Box::new(here), Box::new(elsewhere)]), BURST);
+}
+
 fn another(config: &Config, costs: &mut Costs) -> Pipeline {
     of_software(config, costs, Clock::start())
 }
