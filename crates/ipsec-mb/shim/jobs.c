@@ -66,11 +66,20 @@ static void fill(IMB_JOB *to, struct convoy_mb_job *job)
         to->user_data = job;
 }
 
+/* Whether a job has nothing that the library would refuse, so that it need not look for it. Keys have the lengths of their
+ * algorithms, and pointers are set. The library counts the bytes of a lane in 16 bits, of which it leaves the last ones. */
+static int is_plain_cbc(const struct convoy_mb_job *job)
+{
+        const uint32_t most = UINT16_MAX - 1;
+        return job->key->cipher == C_CBC && job->key->hash != H_NONE && job->nonce_len == 16 && job->cipher_len > 0 &&
+               job->cipher_len % 16 == 0 && job->cipher_len <= most && job->auth_len > 0 && job->auth_len <= most;
+}
+
 static void chained_one(IMB_MGR *mgr, struct convoy_mb_job *job)
 {
         IMB_JOB *done;
         fill(IMB_GET_NEXT_JOB(mgr), job);
-        finish(IMB_SUBMIT_JOB(mgr));
+        finish(is_plain_cbc(job) ? IMB_SUBMIT_JOB_NOCHECK(mgr) : IMB_SUBMIT_JOB(mgr));
         while ((done = IMB_GET_COMPLETED_JOB(mgr)) != NULL)
                 finish(done);
 }
