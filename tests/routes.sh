@@ -113,7 +113,7 @@ start() { # site
   done
   fail "the gateway $1 is not ready"
 }
-stop_a() { kill "$process_a"; wait "$process_a" || fail "the gateway does not stop well"; }
+stop_a() { kill "$process_a" || fail "the gateway has ended by itself"; wait "$process_a" || fail "the gateway does not stop well"; }
 reaches() { in_a ping -q -c 2 -i 0.2 -W 3 "$@" >"$work/ping"; }
 unchanged() { diff <(echo "$before") <(show) >"$work/diff" || { cat "$work/diff" >&2; fail "$1: the host's routes are not as before"; }; }
 # clear WHAT COMMAND...: runs the command, and none of what was sent to the world leaves in clear.

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use convoy_port::{GuardCounts, GuardPlan, RoutePlan};
+use rustix::io::retry_on_intr;
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -110,7 +111,8 @@ pub(super) fn send_answer(
         beside.push(SendAncillaryMessage::ScmRights(&files));
     }
     // The file comes with the first byte.
-    let sent = sendmsg(socket.as_fd(), &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL)?;
+    let parts = [IoSlice::new(&text)];
+    let sent = retry_on_intr(|| sendmsg(socket.as_fd(), &parts, &mut beside, SendFlags::NOSIGNAL))?;
     socket.write_all(&text[sent..])
 }
 
@@ -120,7 +122,10 @@ pub(super) fn receive_answer(mut socket: &UnixStream) -> io::Result<(Answer, Opt
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
     let flags = RecvFlags::WAITALL | RecvFlags::CMSG_CLOEXEC;
-    let came = recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut len)], &mut beside, flags)?.bytes;
+    // A signal ends a wait that has a time limit, as the gateway's has.
+    let came =
+        retry_on_intr(|| recvmsg(socket.as_fd(), &mut [IoSliceMut::new(&mut len)], &mut beside, flags))?
+            .bytes;
     if came < LENGTH {
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
@@ -161,6 +166,26 @@ mod tests {
         assert_eq!((answer, came.is_none()), (Answer::Refused("no".to_owned()), true));
         drop(gateway);
         assert_eq!(receive_request(&helper).expect("an end"), None);
+    }
+
+    #[test]
+    fn signals_do_not_end_the_wait_for_an_answer() {
+        use std::os::unix::thread::JoinHandleExt;
+        use std::sync::Arc;
+        use std::time::Duration;
+
+        let is_heard = Arc::new(std::sync::atomic::AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGUSR1, is_heard).expect("a handler");
+        let (gateway, helper) = UnixStream::pair().expect("a pair");
+        gateway.set_read_timeout(Some(Duration::from_secs(60))).expect("a time limit");
+        let waiting = std::thread::spawn(move || receive_answer(&gateway).map(|(answer, _)| answer));
+        for _ in 0..50 {
+            let thread = waiting.as_pthread_t();
+            nix::sys::pthread::pthread_kill(thread, nix::sys::signal::Signal::SIGUSR1).expect("it waits");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        send_answer(&helper, &Answer::Done, None).expect("room");
+        assert_eq!(waiting.join().expect("no panic").expect("an answer"), Answer::Done);
     }
 
     #[test]
