@@ -187,8 +187,8 @@ pub(crate) struct DemoArgs {
     /// Total duration in seconds, without the six seconds of the simulated card
     #[arg(long, default_value_t = 75.0)]
     pub(crate) seconds: f64,
-    /// An engine of the first gateway that disappears under load and comes back: multibuffer, software, model-a, model-b. It
-    /// is an error if it does not
+    /// An engine of the first gateway that disappears under load and comes back: multibuffer,
+    /// software, model-a, model-b. It is an error if it does not
     #[arg(long, value_name = "ENGINE")]
     pub(crate) fail: Option<String>,
     /// The capture to send instead of demo/traffic.pcap

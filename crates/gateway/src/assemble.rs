@@ -175,8 +175,8 @@ pub(crate) fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming
     (name.clone(), timing)
 }
 
-/// Multi-packets that an engine does before [`make_fail`] lets it vanish. A model may get but a few each second, where the
-/// processor's own core is the faster one.
+/// Multi-packets that an engine does before [`make_fail`] lets it vanish. A model may get but a few
+/// each second, where the processor's own core is the faster one.
 pub(crate) fn fails_after(is_model: bool) -> u32 {
     if is_model { 2 } else { 2_000 }
 }

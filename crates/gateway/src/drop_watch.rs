@@ -142,7 +142,8 @@ fn sum(counts: impl Iterator<Item = (DropReason, u64)>) -> u64 {
     counts.filter(|(reason, _)| meaning(*reason).is_some()).map(|(_, count)| count).sum()
 }
 
-/// What it means if packets are dropped as `replayed` for a minute and more while no other comes by the same tunnel.
+/// What it means if packets are dropped as `replayed` for a minute and more while no other comes by
+/// the same tunnel.
 const PEER_IS_BEHIND: &str = "the peer's sequence numbers lie behind those that this gateway has already received, and none of its packets was accepted in this \
      time. A peer with static keys restarted without a state file, or with one that was lost or restored from a backup or a snapshot: \
      install new keys at both ends. Otherwise someone replays packets of a peer that sends nothing itself";

@@ -1,5 +1,6 @@
-//! What the kernel is kept from: forwarding packets of the tunnels' networks past the gateway, which knows nothing of them then
-//! (RFC 4301 section 5.2). The helper sets an nftables table for it ([`convoy_port::guard`]).
+//! What the kernel is kept from: forwarding packets of the tunnels' networks past the gateway,
+//! which knows nothing of them then (RFC 4301 section 5.2). The helper sets an nftables table for
+//! it ([`convoy_port::guard`]).
 
 mod watch;
 
@@ -17,7 +18,8 @@ pub(crate) use watch::GuardWatch;
 /// Networks that are named to the operator; of more, their number is told.
 const NAMED: usize = 4;
 
-/// Whether an inside port is at an interface of the kernel's, which then forwards beside the gateway.
+/// Whether an inside port is at an interface of the kernel's, which then forwards beside the
+/// gateway.
 pub(crate) fn has_inside_interface(config: &Config) -> bool {
     inside_interfaces(config).next().is_some()
 }
@@ -30,8 +32,9 @@ fn inside_interfaces(config: &Config) -> impl Iterator<Item = InsideInterface> {
     })
 }
 
-/// What the kernel is to be kept from; `None` without an inside port at an interface of its own, and where the configuration
-/// leaves that to others. `blocked` are networks behind tunnels that the configuration does not cover.
+/// What the kernel is to be kept from; `None` without an inside port at an interface of its own,
+/// and where the configuration leaves that to others. `blocked` are networks behind tunnels that
+/// the configuration does not cover.
 pub(crate) fn plan(config: &Config, blocked: &[Prefix]) -> Option<GuardPlan> {
     if !config.guard || !has_inside_interface(config) {
         return None;
@@ -65,7 +68,8 @@ fn bypass(local: &TrafficSelector, remote: &TrafficSelector) -> Option<Bypass> {
     Some(Bypass { local: side(local)?, remote: side(remote)? })
 }
 
-/// What the guard of a gateway with this configuration does, in a sentence; `None` where there is none.
+/// What the guard of a gateway with this configuration does, in a sentence; `None` where there is
+/// none.
 pub fn overview(config: &Config) -> Option<String> {
     let plan = plan(config, &[])?;
     let names: Vec<&str> = plan.inside.iter().map(|inside| inside.name.as_str()).collect();

@@ -116,8 +116,8 @@ pub(crate) fn covered(config: &Config) -> Vec<Prefix> {
     networks(config).into_iter().chain(inside.copied().map(prefix)).collect()
 }
 
-/// The mark of the gateway's own packets; without an interface inside nothing is routed or guarded, and nothing needs
-/// telling apart.
+/// The mark of the gateway's own packets; without an interface inside nothing is routed or guarded,
+/// and nothing needs telling apart.
 fn mark(config: &Config) -> Option<u32> {
     guard::has_inside_interface(config).then_some(config.routing.mark)
 }

@@ -1,4 +1,5 @@
-//! `convoy unblock`: removes what a gateway that has ended left behind to drop packets: routes and the guard.
+//! `convoy unblock`: removes what a gateway that has ended left behind to drop packets: routes and
+//! the guard.
 
 use std::fmt;
 use std::io;

@@ -23,8 +23,8 @@ use unsent::UnsentCounter;
 
 /// Packets read from a port at a time.
 const BURST: usize = 64;
-/// The same where the engine gains by many at once: its lanes run empty at the end of each burst. Others
-/// would only let the other direction wait for longer.
+/// The same where the engine gains by many at once: its lanes run empty at the end of each burst.
+/// Others would only let the other direction wait for longer.
 const LONG_BURST: usize = 256;
 /// How often time alone is looked at, in ns: keep-alives, lifetimes.
 const TICK_NS: u64 = 100_000_000;

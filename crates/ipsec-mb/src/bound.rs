@@ -227,8 +227,8 @@ impl Manager {
 
 impl<'m, 'p> Burst<'m, 'p> {
     /// Adds a job under a key: to seal or to open. Its tag is written where it has its place in the
-    /// packet; without one, the results have it. `false` if it is an AEAD's, or if the place lies outside
-    /// the packet; then it is not added.
+    /// packet; without one, the results have it. `false` if it is an AEAD's, or if the place lies
+    /// outside the packet; then it is not added.
     #[inline]
     pub fn push(&mut self, job: Job<'p>, key: &'p Key, seal: bool) -> bool {
         if key.cipher.is_aead() || !(job.descriptor.tag.is_null() || job.has_room_for(key.tag_len)) {
@@ -250,10 +250,11 @@ impl<'m, 'p> Burst<'m, 'p> {
                     job.tag = tag.as_mut_ptr();
                 }
             }
-            // SAFETY: every job's ranges were checked against the packet that it borrows until here, as it
-            // does its key, nonce and additional data; its tag lies inside that packet or is one of `tags`,
-            // which do not move; `burst` left no older ones; `Descriptor` has the layout of the shim's
-            // structure; the manager is alive, and the call keeps no pointer.
+            // SAFETY: every job's ranges were checked against the packet that it borrows until
+            // here, as it does its key, nonce and additional data; its tag lies inside that packet
+            // or is one of `tags`, which do not move; `burst` left no older ones; `Descriptor` has
+            // the layout of the shim's structure; the manager is alive, and the call keeps no
+            // pointer.
             unsafe { convoy_mb_process(raw.as_ptr(), jobs.as_mut_ptr(), jobs.len()) };
         }
         Results { jobs, tags }

@@ -170,8 +170,8 @@ impl<'p> Job<'p> {
         is_good.then_some(Self { descriptor, packet_len, bytes: PhantomData })
     }
 
-    /// The same job with a place in the packet for the tag, which is written there or, by AEADs alone,
-    /// compared with what stands there. AEADs need it.
+    /// The same job with a place in the packet for the tag, which is written there or, by AEADs
+    /// alone, compared with what stands there. AEADs need it.
     #[inline]
     #[must_use]
     pub fn with_tag_at(mut self, start: usize) -> Self {

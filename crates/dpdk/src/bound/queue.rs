@@ -19,11 +19,12 @@ const LAST_POLLS: usize = 10_000;
 /// Frames that go to a device together. The queue has them until the last is done.
 ///
 /// # Safety
-/// The device reads and writes the frames' bytes from [`Queue::submit`] on until the queue gives the batch back, and the
-/// queue relies on this meanwhile:
+/// The device reads and writes the frames' bytes from [`Queue::submit`] on until the queue gives
+/// the batch back, and the queue relies on this meanwhile:
 /// - `count` stays the same, and `frame` returns the same frame for the same place, at each call.
-/// - A frame that `frame` has returned is not dropped, replaced, resized or handed to anybody else, neither by the batch
-///   itself nor by the closure that `submit` lends it to, which has it while earlier frames already wait for the device.
+/// - A frame that `frame` has returned is not dropped, replaced, resized or handed to anybody else,
+///   neither by the batch itself nor by the closure that `submit` lends it to, which has it while
+///   earlier frames already wait for the device.
 /// - To move the batch moves no byte of its frames.
 pub unsafe trait Batch {
     /// How many frames there are.
@@ -120,7 +121,8 @@ impl<B: Batch> Queue<B> {
     }
 
     /// Takes a batch, and hands over as much as the device takes. `job` says what is to be done to each frame, by which session; for `None`, and
-    /// by a session of another device, it is left as it is. It may change that frame, and none before it ([`Batch`]). Sessions may be mixed; what keeps them alive is counted once where
+    /// by a session of another device, it is left as it is. It may change that frame, and none
+    /// before it ([`Batch`]). Sessions may be mixed; what keeps them alive is counted once where
     /// one follows itself.
     pub fn submit<'s>(
         &mut self,

@@ -26,9 +26,10 @@ pub(super) struct OnItsWay {
     began: Instant,
 }
 
-// SAFETY: the packets, each with its frame, stand in a vector that is private to this module. It is not touched between
-// `Queue::submit` and the batch's return, but for the packet that is next to be described, whose frame stays its own. A
-// frame's bytes stand in packet memory, wherever the vector is.
+// SAFETY: the packets, each with its frame, stand in a vector that is private to this module. It is
+// not touched between `Queue::submit` and the batch's return, but for the packet that is next to be
+// described, whose frame stays its own. A frame's bytes stand in packet memory, wherever the vector
+// is.
 #[allow(unsafe_code)]
 unsafe impl Batch for OnItsWay {
     fn count(&self) -> usize {

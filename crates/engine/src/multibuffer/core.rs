@@ -238,8 +238,8 @@ fn auth_end(packet: &Prepared) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }
 
-/// Makes what is authenticated one piece; an ICV that is in the way of that is appended to `displaced`.
-/// Whether there was one; `None` if the job does not lie inside the frame.
+/// Makes what is authenticated one piece; an ICV that is in the way of that is appended to
+/// `displaced`. Whether there was one; `None` if the job does not lie inside the frame.
 #[inline]
 fn arrange(
     packet: &mut Prepared,
@@ -260,7 +260,8 @@ fn arrange(
     Some(is_displaced)
 }
 
-/// Puts what is authenticated without being sent in the place of the ICV, and returns what stood there.
+/// Puts what is authenticated without being sent in the place of the ICV, and returns what stood
+/// there.
 fn displace(packet: &mut Prepared, icv_len: usize, is_zero: bool) -> Option<[u8; mb::TAG_BYTES]> {
     let (icv, end) = (usize::from(packet.job.icv_start), auth_end(packet));
     let mut received = [0; mb::TAG_BYTES];

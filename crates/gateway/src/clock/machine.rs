@@ -114,8 +114,8 @@ impl Counter {
 fn system_reading() -> (u64, Option<u64>) {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = START.get_or_init(Instant::now);
-    // Looked up by the first reading of the process, which is made before a worker's system calls are filtered: after
-    // that it may not open files.
+    // Looked up by the first reading of the process, which is made before a worker's system calls
+    // are filtered: after that it may not open files.
     let is_timekeeper = is_timekeeper();
     let before = ticks();
     // 584 years fit.

@@ -6,8 +6,8 @@ use super::file::Dpdk;
 
 const KEY: &str = "dpdk.arguments";
 
-/// EAL's arguments; what they mean is DPDK's, which says what is wrong with them at start. Those after which it ends the
-/// process, as if all were well, are refused.
+/// EAL's arguments; what they mean is DPDK's, which says what is wrong with them at start. Those
+/// after which it ends the process, as if all were well, are refused.
 pub(super) fn dpdk(c: &mut Checker<'_>, file: &Dpdk) -> Option<Vec<String>> {
     let written = file.arguments.as_ref()?.get_ref();
     let arguments: Vec<String> = written.iter().map(|argument| argument.get_ref().clone()).collect();
@@ -21,7 +21,8 @@ pub(super) fn dpdk(c: &mut Checker<'_>, file: &Dpdk) -> Option<Vec<String>> {
     Some(arguments)
 }
 
-/// Whether EAL prints a help text for this argument, before the `next` one, and calls exit(3) with status 0.
+/// Whether EAL prints a help text for this argument, before the `next` one, and calls exit(3) with
+/// status 0.
 fn ends_the_process(argument: &str, next: Option<&String>) -> bool {
     // Options with long names may be cut, as getopt_long(3) allows.
     let is_cut = |whole: &str, least: &str, name: &str| name.starts_with(least) && whole.starts_with(name);

@@ -46,7 +46,8 @@ pub struct Config {
     pub user: Option<String>,
     /// What becomes of the tunnels' traffic when the gateway ends.
     pub on_stop: OnStop,
-    /// Whether the kernel is kept from forwarding packets of the tunnels' networks past the gateway.
+    /// Whether the kernel is kept from forwarding packets of the tunnels' networks past the
+    /// gateway.
     pub guard: bool,
     /// The numbers of its routing table, rules and mark.
     pub routing: Routing,

@@ -1,4 +1,5 @@
-//! What the helper keeps in the kernel: routes into the tunnels, and the guard of the tunnels' networks.
+//! What the helper keeps in the kernel: routes into the tunnels, and the guard of the tunnels'
+//! networks.
 
 use std::io;
 
@@ -39,7 +40,8 @@ impl Kept {
         Ok((Self { routes, guard: None }, events))
     }
 
-    /// Follows a plan. The interface and the numbers are those of the first, which came before the gateway read any packet.
+    /// Follows a plan. The interface and the numbers are those of the first, which came before the
+    /// gateway read any packet.
     pub(super) async fn route(&mut self, plan: RoutePlan) -> Result<(), KeepError> {
         if let Some(first) = self.routes.plan()
             && (&first.device, first.routing) != (&plan.device, plan.routing)

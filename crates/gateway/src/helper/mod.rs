@@ -1,9 +1,10 @@
 //! The helper: a process beside the gateway that keeps the few rights which a running gateway still needs.
 //!
-//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a socket pair to set routes and
-//! the guard, to open its configuration for a reload, and to clean up when it stops. The helper does nothing else, for one
-//! interface, one routing table, one nftables table and one file. When the gateway is gone without a word, it leaves the guard
-//! and the routes that drop where they are.
+//! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a
+//! socket pair to set routes and the guard, to open its configuration for a reload, and to clean up
+//! when it stops. The helper does nothing else, for one interface, one routing table, one nftables
+//! table and one file. When the gateway is gone without a word, it leaves the guard and the routes
+//! that drop where they are.
 
 mod kept;
 mod protocol;
@@ -76,8 +77,8 @@ impl Helper {
         self.ask(&Request::Route(Box::new(plan))).map(drop)
     }
 
-    /// Brings the nftables table that guards the tunnels' networks to a plan, and has it kept; without a
-    /// plan, removes it. `number` is the routing table's, which is in the table's name.
+    /// Brings the nftables table that guards the tunnels' networks to a plan, and has it kept;
+    /// without a plan, removes it. `number` is the routing table's, which is in the table's name.
     ///
     /// # Errors
     /// [`HelperError::Refused`] says what the kernel said.

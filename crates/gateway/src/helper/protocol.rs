@@ -25,7 +25,8 @@ const LENGTH: usize = 4;
 pub(super) enum Request {
     /// Bring the kernel's routes to this plan, and keep them there.
     Route(Box<RoutePlan>),
-    /// Bring the table that guards the tunnels' networks to this plan, or remove it; `number` is in its name.
+    /// Bring the table that guards the tunnels' networks to this plan, or remove it; `number` is in
+    /// its name.
     Guard {
         /// The routing table's number.
         number: u32,

@@ -220,8 +220,8 @@ impl EngineSet {
         descriptions.any(|engine| engine.takes == Takes::Trains && engine.placement == Placement::Lookaside)
     }
 
-    /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets, and
-    /// by none elsewhere, which would begin later.
+    /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets,
+    /// and by none elsewhere, which would begin later.
     pub(super) fn gains_by_long_bursts(&self) -> bool {
         let descriptions = || self.slots.iter().map(EngineSlot::description);
         let are_here = descriptions().all(|engine| engine.placement == Placement::Inline);

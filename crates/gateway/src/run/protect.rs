@@ -1,4 +1,5 @@
-//! What a running gateway has its helper do for the tunnels' networks: routes into the tunnels, routes that drop, and the guard.
+//! What a running gateway has its helper do for the tunnels' networks: routes into the tunnels,
+//! routes that drop, and the guard.
 
 use std::time::Instant;
 
@@ -13,8 +14,8 @@ use crate::ports;
 use crate::snapshot::GuardRow;
 
 impl Gateway {
-    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a start that fails changes
-    /// neither.
+    /// Guards what is behind the tunnels and routes it into them. To be called last, so that a
+    /// start that fails changes neither.
     ///
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].

@@ -14,7 +14,8 @@ use super::rules::ruleset;
 use super::{GuardCounts, GuardPlan, guard_table};
 use crate::Prefix;
 
-/// Room for one change, in bytes: the networks of 100,000 tunnels. The kernel takes no more than it uses.
+/// Room for one change, in bytes: the networks of 100,000 tunnels. The kernel takes no more than it
+/// uses.
 const CHANGE_BYTES: usize = 32 << 20;
 /// Room for what the kernel says at once, in bytes.
 const ANSWER_BYTES: usize = 64 << 10;
@@ -89,7 +90,8 @@ impl Guard {
         Ok(Self { socket, table, kept: None, before: GuardCounts::default() })
     }
 
-    /// Brings the table to a plan, in one step. `connected` are the networks on the host's other interfaces.
+    /// Brings the table to a plan, in one step. `connected` are the networks on the host's other
+    /// interfaces.
     ///
     /// # Errors
     /// What the kernel refused; then the table is as it was.
@@ -104,8 +106,8 @@ impl Guard {
         Ok(())
     }
 
-    /// Sets the table again if something else changed it, or if the host's other interfaces have other
-    /// networks (`None`: those are not known); whether something else had changed it.
+    /// Sets the table again if something else changed it, or if the host's other interfaces have
+    /// other networks (`None`: those are not known); whether something else had changed it.
     ///
     /// # Errors
     /// What the kernel refused.
@@ -129,8 +131,8 @@ impl Guard {
         self.change(&message::remove(&self.table)).map_err(self.refused("remove"))
     }
 
-    /// Removes what an earlier gateway with this routing table left; the name of the table, if there was one.
-    /// A kernel without nftables has none.
+    /// Removes what an earlier gateway with this routing table left; the name of the table, if
+    /// there was one. A kernel without nftables has none.
     ///
     /// # Errors
     /// What the kernel refused.

@@ -179,8 +179,8 @@ const fn meta_key(meta: Meta) -> MetaKeys {
     }
 }
 
-/// `NFTA_LOOKUP_SREG`, whose number the specification that the bindings are generated from has wrong: it
-/// counts another attribute before it.
+/// `NFTA_LOOKUP_SREG`, whose number the specification that the bindings are generated from has
+/// wrong: it counts another attribute before it.
 fn source_register() -> Vec<u8> {
     const NFTA_LOOKUP_SREG: u16 = 2;
     [&8_u16.to_ne_bytes()[..], &NFTA_LOOKUP_SREG.to_ne_bytes(), &REGISTER.to_be_bytes()].concat()

@@ -1,13 +1,15 @@
-//! Keeps what the kernel forwards beside the gateway to the same policy as the gateway's own packets.
+//! Keeps what the kernel forwards beside the gateway to the same policy as the gateway's own
+//! packets.
 //!
-//! A packet from a network behind a tunnel is genuine only if it came through that tunnel, and one to such
-//! a network may leave through it alone (RFC 4301 sections 5.1 and 5.2). The gateway holds the packets of
-//! its ports to that; the kernel, which routes between all interfaces, knows nothing of it. So the kernel
-//! gets an nftables table of its own: it drops what comes from these networks by any other interface than
-//! the tunnels', for this host or forwarded, and what would leave to them by any other.
+//! A packet from a network behind a tunnel is genuine only if it came through that tunnel, and one
+//! to such a network may leave through it alone (RFC 4301 sections 5.1 and 5.2). The gateway holds
+//! the packets of its ports to that; the kernel, which routes between all interfaces, knows nothing
+//! of it. So the kernel gets an nftables table of its own: it drops what comes from these networks
+//! by any other interface than the tunnels', for this host or forwarded, and what would leave to
+//! them by any other.
 //!
-//! [`GuardPlan`] says what is protected, `ranges` makes addresses of it, `rules` the table's content,
-//! `message` the kernel's messages, and [`Guard`] sends them and keeps the table there.
+//! [`GuardPlan`] says what is protected, `ranges` makes addresses of it, `rules` the table's
+//! content, `message` the kernel's messages, and [`Guard`] sends them and keeps the table there.
 
 mod kernel;
 mod message;
@@ -48,8 +50,8 @@ pub struct GuardPlan {
 pub struct InsideInterface {
     /// Its name.
     pub name: String,
-    /// Whether the kernel's packets on it are those of the tunnels (a TUN device), and not those of a
-    /// network that the gateway takes packets from.
+    /// Whether the kernel's packets on it are those of the tunnels (a TUN device), and not those of
+    /// a network that the gateway takes packets from.
     pub is_tunnels: bool,
 }
 
@@ -84,8 +86,8 @@ pub struct GuardCounts {
     pub outbound: u64,
 }
 
-/// The name of the table of the gateway with this routing table, so that the gateways of one host have
-/// one each.
+/// The name of the table of the gateway with this routing table, so that the gateways of one host
+/// have one each.
 pub fn guard_table(number: u32) -> String {
     format!("convoy_{number}")
 }

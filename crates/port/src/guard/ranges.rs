@@ -28,8 +28,8 @@ impl Range {
     }
 }
 
-/// The ranges of one family whose addresses are selected: each address is what the longest prefix that
-/// has it says, and of equal prefixes the last one. What no prefix has is not selected.
+/// The ranges of one family whose addresses are selected: each address is what the longest prefix
+/// that has it says, and of equal prefixes the last one. What no prefix has is not selected.
 pub(super) fn select(prefixes: impl IntoIterator<Item = (Prefix, bool)>, is_v6: bool) -> Vec<Range> {
     let of_family = prefixes.into_iter().filter(|(prefix, _)| prefix.address.is_ipv6() == is_v6);
     let mut prefixes: Vec<(Prefix, bool)> = of_family.collect();

@@ -8,7 +8,8 @@ use crate::Prefix;
 
 /// Before the chains of others at the priority `raw`, whatever they accept.
 pub(super) const PRIORITY: i32 = -310;
-/// Networks that never leave a link or a host, which a default route through a tunnel does not mean.
+/// Networks that never leave a link or a host, which a default route through a tunnel does not
+/// mean.
 const LOCAL_USE: [&str; 8] = [
     "0.0.0.0/8",
     "127.0.0.0/8",
@@ -185,8 +186,8 @@ fn of_remote(plan: &GuardPlan, direction: Direction) -> Chain {
     Chain { name: direction.chain(), hook: None, rules }
 }
 
-/// The sets of a family that are needed: the networks behind tunnels; and where one of these is a default
-/// route, the networks that it leaves out, and those of this side that it protects.
+/// The sets of a family that are needed: the networks behind tunnels; and where one of these is a
+/// default route, the networks that it leaves out, and those of this side that it protects.
 fn sets(plan: &GuardPlan, connected: &[Prefix], is_v6: bool) -> Vec<Set> {
     let remote = || plan.remote.iter().copied();
     let is_remote = |prefix: &Prefix| plan.remote.contains(prefix);
@@ -217,8 +218,8 @@ fn prefix(text: &str) -> Prefix {
     Prefix { address: address.parse().expect("a constant is an address"), bits }
 }
 
-/// The rules where the kernel enters: what is the tunnels' own goes on, and what is of networks behind
-/// tunnels goes to the other chain.
+/// The rules where the kernel enters: what is the tunnels' own goes on, and what is of networks
+/// behind tunnels goes to the other chain.
 fn entry(plan: &GuardPlan, sets: &[Set], entrance: Entrance) -> Vec<Vec<Expression>> {
     let direction = entrance.direction();
     let accept = |name| [direction.interface_is(name), vec![Expression::Verdict(Verdict::Accept)]].concat();

@@ -243,7 +243,8 @@ fn socket() -> io::Result<OwnedFd> {
     }
 }
 
-/// Gives the kernel the process's packet memory: this and all sockets of the interface receive into it from now on.
+/// Gives the kernel the process's packet memory: this and all sockets of the interface receive into
+/// it from now on.
 fn register_packet_memory(socket: BorrowedFd<'_>) -> io::Result<()> {
     let region = Region::of_process();
     let memory = libc::xdp_umem_reg {
@@ -254,18 +255,20 @@ fn register_packet_memory(socket: BorrowedFd<'_>) -> io::Result<()> {
         flags: 0,
         tx_metadata_len: 0,
     };
-    // SAFETY: from now on the kernel may write to the Region, which stays mapped until the process ends. It writes only
-    // to chunks that stand in the fill ring, and those are on loan: `to_receive` has their frames, whose bytes nobody can
-    // refer to until the kernel has named them in the receive ring, or the socket is closed.
+    // SAFETY: from now on the kernel may write to the Region, which stays mapped until the process
+    // ends. It writes only to chunks that stand in the fill ring, and those are on loan:
+    // `to_receive` has their frames, whose bytes nobody can refer to until the kernel has named
+    // them in the receive ring, or the socket is closed.
     unsafe { set(socket, libc::XDP_UMEM_REG, &memory) }
 }
 
 /// # Safety
-/// What the option lets the kernel write to from now on must be memory to which nobody has a reference meanwhile.
+/// What the option lets the kernel write to from now on must be memory to which nobody has a
+/// reference meanwhile.
 unsafe fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
     let (from, len) = ((&raw const *value).cast(), size_of::<T>() as libc::socklen_t);
-    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so
-    // open. The caller answers for what the option does.
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the
+    // descriptor is borrowed, so open. The caller answers for what the option does.
     done(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, from, len) })
 }
 
