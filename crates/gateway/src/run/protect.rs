@@ -20,12 +20,30 @@ impl Gateway {
     /// # Errors
     /// [`RunError::Guard`], [`RunError::Routes`].
     pub fn route(&self) -> Result<(), RunError> {
-        let Some(helper) = &self.helper else { return Ok(()) };
-        if guard::has_inside_interface(&self.config) {
-            let plan = guard::plan(&self.config, &self.blocked_networks());
-            helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)?;
-        }
-        self.plan().map_or(Ok(()), |plan| helper.route(plan)).map_err(RunError::Routes)
+        self.set_guard()?;
+        self.set_routes()
+    }
+
+    /// The same for networks that come to a gateway at work: of the guard and the routes, each is set
+    /// even if the other cannot be, as either keeps packets from leaving unencrypted.
+    ///
+    /// # Errors
+    /// [`RunError::Guard`], [`RunError::Routes`].
+    pub(super) fn route_anew(&self) -> Result<(), RunError> {
+        let (guarded, routed) = (self.set_guard(), self.set_routes());
+        guarded.and(routed)
+    }
+
+    fn set_guard(&self) -> Result<(), RunError> {
+        let helper = self.helper.as_ref().filter(|_| guard::has_inside_interface(&self.config));
+        let Some(helper) = helper else { return Ok(()) };
+        let plan = guard::plan(&self.config, &self.blocked_networks());
+        helper.guard(self.config.routing.table, plan).map_err(RunError::Guard)
+    }
+
+    fn set_routes(&self) -> Result<(), RunError> {
+        let plan = self.helper.as_ref().zip(self.plan());
+        plan.map_or(Ok(()), |(helper, plan)| helper.route(plan)).map_err(RunError::Routes)
     }
 
     fn plan(&self) -> Option<RoutePlan> {
@@ -52,7 +70,7 @@ impl Gateway {
     pub(super) fn block(&mut self) {
         self.cover(false);
         if self.blocked.is_due() {
-            let routed = self.route();
+            let routed = self.route_anew();
             self.blocked.asked(routed.is_ok());
             if let Err(error) = routed {
                 (self.tell)(format!("networks outside every [[tunnel]] are not blocked: {error}"));

@@ -110,7 +110,7 @@ impl Gateway {
         notes.extend(self.take_networks());
         self.blocked.cover(ports::covered(&self.config));
         self.cover(true);
-        let routed = self.route();
+        let routed = self.route_anew();
         self.blocked.asked(routed.is_ok());
         notes.extend(routed.err().map(|error| error.to_string()));
         notes.iter().chain(&refused).for_each(|what| (self.tell)(format!("reload: {what}")));
