@@ -33,14 +33,14 @@ fn sas(count: u32) -> Vec<u32> {
 
 /// As large as a packet with its job is in the gateway.
 struct Packet {
-    index: u64,
-    _job: [u64; 11],
+    _job: [u64; 12],
 }
 
 struct Source {
     scheduler: Scheduler<Packet>,
     order: Option<OrderedRelease<Packet>>,
-    working: VecDeque<Dispatch<Packet>>,
+    /// Each with its place in the order.
+    working: VecDeque<(u64, Dispatch<Packet>)>,
     released: Vec<Packet>,
     now: u64,
 }
@@ -60,8 +60,7 @@ impl Source {
             while self.scheduler.room() == 0 {
                 self.step();
             }
-            let index = self.order.as_mut().map_or(0, |order| order.admit(*sa));
-            let payload = Packet { index, _job: [0; 11] };
+            let payload = Packet { _job: [0; 12] };
             let item = Item { sa: *sa, algorithm: 0, class: 0, blocks: 8, bytes: 104, payload };
             let _ = self.scheduler.push(self.now, item);
         }
@@ -69,14 +68,18 @@ impl Source {
 
     fn step(&mut self) {
         if let Some(dispatch) = self.scheduler.dispatch(self.now, Input::More) {
-            return self.working.push_back(dispatch);
+            let admit = |order: &mut OrderedRelease<_>| order.admit(dispatch.sa, dispatch.items.len());
+            let place = self.order.as_mut().map_or(0, admit);
+            return self.working.push_back((place, dispatch));
         }
-        let Some(Dispatch { engine, ticket, sa, mut items, .. }) = self.working.pop_front() else { return };
+        let Some((place, Dispatch { engine, ticket, sa, mut items, .. })) = self.working.pop_front() else {
+            return;
+        };
         self.now += 3_000;
         // As the simulator does: what it predicts is what happens, and corrects nothing.
         black_box(self.scheduler.complete(self.now, engine, ticket, None));
         if let Some(order) = &mut self.order {
-            order.complete_all(sa, &mut items, |packet| packet.index, &mut self.released);
+            order.complete(sa, place, &mut items, &mut self.released);
             self.released.clear();
         }
         self.scheduler.recycle(items);
@@ -110,9 +113,9 @@ fn order(c: &mut Criterion) {
     group.bench_function("in order per SA, 32 at a time from the last", |b| {
         b.iter(|| {
             for burst in sas.chunks(32) {
-                indices.extend(burst.iter().map(|sa| (*sa, order.admit(*sa))));
+                indices.extend(burst.iter().map(|sa| (*sa, order.admit(*sa, 1))));
                 while let Some((sa, index)) = indices.pop() {
-                    order.complete(sa, index, Some(sa), &mut released);
+                    order.complete(sa, index, &mut vec![sa], &mut released);
                 }
                 black_box(&released);
                 released.clear();

@@ -110,5 +110,5 @@ pub use policy::{Policy, PolicyError};
 pub use room::{DepthUnit, FullQueue, NameError};
 pub use scheduler::{Completed, Dispatch, Scheduler};
 pub use snapshot::{EngineSnapshot, Snapshot};
-pub use train::{Burst, GivenTrain, TrainChoice, TrainPart};
+pub use train::{Admission, Burst, Given, Outstanding, Parts, TrainPart};
 pub use window::Item;

@@ -14,15 +14,17 @@ use crate::room::{DepthUnit, FullQueue};
 use crate::snapshot::{EngineMeasures, EngineSnapshot, Snapshot};
 use crate::window::{Group, Item, Window, WindowSize};
 
-/// A multi-packet and where it goes.
+/// A multi-packet or a train, and where it goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispatch<T> {
     /// The engine, by its place in the list that the scheduler was made with.
     pub engine: usize,
     /// The multi-packet's own number; [`Scheduler::complete`] asks for it.
     pub ticket: u64,
-    /// The SA of all its packets.
+    /// The SA of all its packets, unless they [are of many](Self::is_of_many).
     pub sa: u32,
+    /// Whether it is a train: a burst as it came, whatever its SAs.
+    pub is_of_many: bool,
     /// Its packets, in order.
     pub items: Vec<T>,
     /// Their size in blocks of 16 bytes.
@@ -185,6 +187,11 @@ impl<T> Scheduler<T> {
         self.room().saturating_sub(kept_free)
     }
 
+    /// Whether packets of an SA stand in the window; `sa_of` says whose a packet is.
+    pub fn holds(&self, sa: u32, sa_of: impl Fn(&T) -> u32) -> bool {
+        self.window.has(sa, sa_of)
+    }
+
     /// Packets that stand in the window.
     pub fn waiting(&self) -> usize {
         self.window.len()
@@ -210,6 +217,9 @@ impl<T> Scheduler<T> {
     /// The next multi-packet, if it is time for one and the policy finds room for it.
     #[inline]
     pub fn dispatch(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
+        if self.window.has_bursts() {
+            return self.dispatch_burst(now, input);
+        }
         // Full queues first: under load that is the answer to every second call, and the cheapest question.
         if self.engines.open.is_empty() || !self.is_due(now, input) {
             return None;
@@ -231,7 +241,7 @@ impl<T> Scheduler<T> {
 
     /// Where a group goes now; `None` if it has to wait.
     #[inline]
-    fn choose(&mut self, now: u64, input: Input, group: &Group) -> Option<Choice> {
+    pub(crate) fn choose(&mut self, now: u64, input: Input, group: &Group) -> Option<Choice> {
         if self.is_only_idle_time(input) && !self.has_idle(self.costs.capable(group.algorithm)) {
             return None;
         }
@@ -316,6 +326,24 @@ impl<T> Scheduler<T> {
         } else {
             self.window.take(group, now, |_, _| ())
         };
+        let ticket = self.enqueue(now, group, choice);
+        Dispatch {
+            engine,
+            ticket,
+            sa: group.sa,
+            is_of_many: false,
+            items,
+            blocks: group.blocks,
+            bytes: group.bytes,
+            predicted_wait: wait,
+            predicted_processing: processing,
+        }
+    }
+
+    /// Notes a group with its engine; its ticket.
+    #[inline]
+    pub(crate) fn enqueue(&mut self, now: u64, group: &Group, choice: Choice) -> u64 {
+        let Choice { engine, wait, processing, .. } = choice;
         let ticket = self.take_ticket(engine);
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
@@ -323,16 +351,7 @@ impl<T> Scheduler<T> {
         let pending =
             Pending { ticket, algorithm, cost: processing, places, dispatched: now, predicted_finish };
         self.engines.enqueue(now, engine, pending);
-        Dispatch {
-            engine,
-            ticket,
-            sa: group.sa,
-            items,
-            blocks: group.blocks,
-            bytes: group.bytes,
-            predicted_wait: wait,
-            predicted_processing: processing,
-        }
+        ticket
     }
 
     /// The ticket of what this engine is given next.

@@ -2,7 +2,6 @@
 
 use crate::engine::Pending;
 use crate::histogram::Histogram;
-use crate::train::GivenTrain;
 
 /// What one engine has done. Times are in ticks.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,16 +89,6 @@ impl EngineMeasures {
         self.predicted_ticks += u128::from(done.predicted_finish.saturating_sub(done.dispatched));
         self.measured_ticks += u128::from(now.saturating_sub(done.dispatched));
         self.error_ticks += u128::from(now.abs_diff(done.predicted_finish));
-    }
-
-    #[inline]
-    pub(crate) fn done_at_once(&mut self, train: &GivenTrain, measured: Option<u64>) {
-        self.dispatched(train.packets, train.bytes);
-        let Some(measured) = measured else { return };
-        self.completed += 1;
-        self.predicted_ticks += u128::from(train.predicted);
-        self.measured_ticks += u128::from(measured);
-        self.error_ticks += u128::from(measured.abs_diff(train.predicted));
     }
 
     /// Predicted, measured and absolute error, in ticks.

@@ -1,9 +1,9 @@
-//! What needs no window: bursts that an engine takes as they came, whatever their SAs.
+//! Trains of many SAs: bursts that an engine takes as they came.
 //!
 //! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its own. An engine that has all keys at hand gains
 //! nothing by it: it takes a *train*, the packets of a burst in the order in which they came, for `t_init` once, `t_block` a block and
-//! `t_key` a change of SA. One on the caller's core does it at once, where it lies; one elsewhere
-//! while the caller goes on. One on the caller's core that takes packets of one SA at a time has to win by what the window costs.
+//! `t_key` a change of SA. So such a burst stands in the window as it is, and is dispatched as it is. One on the caller's core that takes packets of one SA
+//! at a time has to win by what the window costs.
 
 mod times;
 
@@ -12,10 +12,14 @@ use crate::engine::Pending;
 use crate::engine_mask::EngineMask;
 use crate::handover::is_worth_it;
 use crate::policy::Policy;
-use crate::scheduler::Scheduler;
+use crate::scheduler::{Dispatch, Scheduler};
+use crate::window::Group;
+
+/// Algorithms that a train may have; a burst with more is sorted by SA.
+const PARTS: usize = 4;
 
 /// The part of a train that has one algorithm.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TrainPart {
     /// The algorithm.
     pub algorithm: u16,
@@ -27,57 +31,109 @@ pub struct TrainPart {
     pub sas: u64,
 }
 
-/// A burst that may go as a train.
+/// The parts of a train by algorithm.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Parts {
+    parts: [TrainPart; PARTS],
+    used: u8,
+}
+
+impl Parts {
+    /// The only part of a train whose packets have one algorithm.
+    #[inline]
+    pub fn one(part: TrainPart) -> Self {
+        let mut parts = Self::default();
+        parts.parts[0] = part;
+        parts.used = 1;
+        parts
+    }
+
+    /// The part of an algorithm, a new one if there is none yet; `None` if there are too many.
+    pub fn of(&mut self, algorithm: u16) -> Option<&mut TrainPart> {
+        let used = usize::from(self.used);
+        let at = self.parts[..used].iter().position(|part| part.algorithm == algorithm).unwrap_or(used);
+        let part = self.parts.get_mut(at)?;
+        if at == used {
+            *part = TrainPart { algorithm, ..TrainPart::default() };
+            self.used += 1;
+        }
+        Some(part)
+    }
+
+    #[inline]
+    pub(crate) fn all(&self) -> &[TrainPart] {
+        &self.parts[..self.used.into()]
+    }
+
+    fn blocks(&self) -> u64 {
+        self.all().iter().map(|part| part.blocks).sum()
+    }
+}
+
+/// What the caller has that has not left yet, beside what stands in the window: order is kept either
+/// by SA or over all, never both at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outstanding {
+    /// Nothing.
+    Nothing,
+    /// Trains of many SAs: a multi-packet has to wait for them.
+    Trains,
+    /// Multi-packets: what comes goes by SA, too.
+    MultiPackets,
+}
+
+/// A burst that is to come into the window.
 #[derive(Clone, Copy, Debug)]
-pub struct Burst<'a> {
-    /// Its parts by algorithm.
-    pub parts: &'a [TrainPart],
+pub struct Burst {
+    /// Its parts by algorithm; `None` if it has too many, or packets that only one engine may do.
+    pub parts: Option<Parts>,
     /// How many packets it has.
     pub packets: usize,
-    /// Whether more is at hand.
-    pub input: Input,
-    /// Whether trains are with engines elsewhere: what goes by the window would have to wait until they have left.
-    pub are_trains_out: bool,
-}
-
-/// Where a train goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TrainChoice {
-    /// Nowhere: its packets are to be scheduled by the window.
-    Schedule,
-    /// Nowhere yet: no engine has room.
-    Wait,
-    /// To an engine on the caller's core, which does it at once.
-    Here {
-        /// The engine, by its place in the list that the scheduler was made with.
-        engine: usize,
-        /// How long that is predicted to take, in ticks.
-        processing: u64,
-    },
-    /// To an engine elsewhere.
-    Elsewhere {
-        /// The engine, by its place in the list that the scheduler was made with.
-        engine: usize,
-        /// What it has to do first, as predicted, in ticks.
-        wait: u64,
-        /// The train's own time, as predicted, in ticks.
-        processing: u64,
-    },
-}
-
-/// A train that was given to an engine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct GivenTrain {
-    /// The engine, by its place in the list that the scheduler was made with.
-    pub engine: usize,
-    /// The algorithm of all packets; `None` if they have several, so that nothing can be learned of one.
-    pub algorithm: Option<u16>,
-    /// How many they are.
-    pub packets: u32,
     /// Their size in bytes.
     pub bytes: u64,
-    /// The time that was predicted for it, in ticks.
-    pub predicted: u64,
+    /// What has not left yet.
+    pub outstanding: Outstanding,
+}
+
+impl Burst {
+    /// One without packets.
+    #[inline]
+    pub fn new(parts: Option<Parts>) -> Self {
+        Self { parts, packets: 0, bytes: 0, outstanding: Outstanding::Nothing }
+    }
+}
+
+/// What becomes of a burst.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// It stands in the window as it came.
+    Whole,
+    /// Its packets are to be [pushed](Scheduler::push) one by one, for the window to sort them by SA.
+    BySa,
+    /// It has to wait.
+    Later,
+}
+
+/// The engine that a train goes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Given {
+    /// The engine, by its place in the list that the scheduler was made with.
+    pub engine: usize,
+    /// The train's own number; [`Scheduler::complete`] asks for it.
+    pub ticket: u64,
+    /// What the engine has to do first, as predicted, in ticks.
+    pub predicted_wait: u64,
+    /// The train's own time, as predicted, in ticks.
+    pub predicted_processing: u64,
+}
+
+/// Where a train goes, with the time that it has to wait and its own, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrainChoice {
+    /// Nowhere yet: no engine has room.
+    Wait,
+    /// To this engine.
+    Engine { engine: usize, wait: u64, processing: u64 },
 }
 
 /// An engine elsewhere that a train may go to; times in ticks.
@@ -105,76 +161,172 @@ impl<T> Scheduler<T> {
         self.costs.set_t_key(engine, usize::from(algorithm), t_key);
     }
 
-    /// Sets what a packet costs the caller on its way through the window, in ticks; nothing without.
+    /// Sets what it costs the caller to have the window sort a packet by SA, in ticks; nothing without.
     pub fn set_window_cost(&mut self, ticks_per_packet: f64) {
         self.costs.set_window_cost(ticks_per_packet);
     }
 
-    /// Where a burst goes at `now`.
+    /// How a burst comes into the window: as it came, whatever its SAs, if nothing is gained by sorting it.
     ///
-    /// It is left to the window if an engine elsewhere can do all its parts that takes no trains; if one on the caller's core takes none and is cheaper
-    /// than those that do, with what it costs to [bundle](Self::set_window_cost) packets by SA for it; if its packets are [better
-    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is not the finishing time; or if the window bundles
-    /// nothing, holds packets back or is not empty. A train that would have to queue is left to it as well where there are several classes.
+    /// It is sorted by SA if an engine elsewhere can do all its parts that takes no trains; if one on the caller's core takes none and is cheaper
+    /// than those that do, with what it costs to [sort](Self::set_window_cost) packets for it; if its packets are [better
+    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is not the finishing time; if the window bundles
+    /// nothing, or holds packets back; where there are several classes and an engine elsewhere; and while anything else is sorted.
+    pub fn admission(&self, burst: &Burst) -> Admission {
+        let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
+        let are_trains_out = burst.outstanding == Outstanding::Trains;
+        let may_be_whole = !is_sorted && burst.outstanding != Outstanding::MultiPackets;
+        let is_train = |parts: &Parts| self.is_train(parts, burst.packets, are_trains_out);
+        if may_be_whole && burst.parts.as_ref().is_some_and(is_train) {
+            if self.window.len() < self.size { Admission::Whole } else { Admission::Later }
+        } else if are_trains_out || self.window.has_bursts() {
+            Admission::Later
+        } else {
+            Admission::BySa
+        }
+    }
+
+    /// Puts a burst into the window that is to stand there as it [came](Self::admission), and leaves an empty buffer in `packets`.
+    pub fn push_burst(&mut self, packets: &mut Vec<T>, burst: &Burst) {
+        debug_assert!(burst.parts.is_some(), "it was admitted");
+        self.window.push_burst(packets, burst.parts.unwrap_or_default(), burst.bytes);
+    }
+
+    /// Whether a burst is best given to an engine as it came. `are_trains_out` says that it would have to wait for others if it were sorted.
+    fn is_train(&self, parts: &Parts, packets: usize, are_trains_out: bool) -> bool {
+        if self.size == 1 || self.max_wait > 0 {
+            return false;
+        }
+        if let ([part], [_], false) = (parts.all(), &self.measures[..], self.engines.cpus.is_empty()) {
+            return self.only_takes(part);
+        }
+        let parts = parts.all();
+        let capable = self.capable_of(parts);
+        let elsewhere = capable.without(self.engines.cpus);
+        let takers = capable.and(self.engines.train_takers);
+        let has_choice = !capable.without(capable.first_alone()).is_empty();
+        if takers.is_empty()
+            || !elsewhere.without(takers).is_empty()
+            || has_choice && self.policy != Policy::FinishingTime
+            || !elsewhere.is_empty() && self.classes.count() > 1
+            || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
+        {
+            return false;
+        }
+        let among = self.engines.available.and(capable);
+        let others = among.without(takers);
+        if others.is_empty() || are_trains_out && !among.and(takers).is_empty() {
+            return true;
+        }
+        let own = among.and(takers).and(self.engines.cpus).map(|engine| self.train_cost(engine, parts)).min();
+        own.is_some_and(|own| !{ others }.any(|engine| self.bundled_cost(engine, parts, packets) < own))
+    }
+
+    /// What [`is_train`](Self::is_train) gives where there is one engine: a packet that comes alone is a train as well, and would pay for a
+    /// choice between many.
+    fn only_takes(&self, part: &TrainPart) -> bool {
+        let capable = self.costs.capable(part.algorithm);
+        !capable.and(self.engines.train_takers).is_empty()
+            && !self.costs.is_better_bundled(part.algorithm, capable)
+    }
+
+    /// The engines that can do all of these parts.
+    fn capable_of(&self, parts: &[TrainPart]) -> EngineMask {
+        let all = EngineMask::all();
+        parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)))
+    }
+
+    /// Whether no engine that takes trains is there to do these, and one that does not is.
+    pub fn has_only_others(&self, parts: &Parts) -> bool {
+        let available = self.engines.available.and(self.capable_of(parts.all()));
+        !available.is_empty() && available.and(self.engines.train_takers).is_empty()
+    }
+
+    /// Whether bursts stand in the window as they came.
+    #[inline]
+    pub fn has_bursts(&self) -> bool {
+        self.window.has_bursts()
+    }
+
+    /// Takes back the packets of all bursts that stand in the window if no engine that takes trains is there to do the first, and one that does
+    /// not is.
+    pub fn take_back(&mut self) -> Vec<T> {
+        let mut packets = Vec::new();
+        if self.window.first_burst().is_some_and(|first| self.has_only_others(&first.parts)) {
+            while let Some(mut burst) = self.window.take_burst() {
+                packets.append(&mut burst.items);
+            }
+        }
+        packets
+    }
+
+    /// The first burst of the window as a train, if an engine has room for it.
+    pub(crate) fn dispatch_burst(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
+        let first = self.window.first_burst()?;
+        let choice = self.train_choice(now, input, &first.parts, first.items.len());
+        let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
+        let burst = self.window.take_burst()?;
+        let packets = burst.items.len();
+        let given = self.enqueue_train(now, &burst.parts, (packets, burst.bytes), (engine, wait, processing));
+        Some(Dispatch {
+            engine,
+            ticket: given.ticket,
+            sa: 0,
+            is_of_many: true,
+            blocks: burst.parts.blocks(),
+            bytes: burst.bytes,
+            items: burst.items,
+            predicted_wait: wait,
+            predicted_processing: processing,
+        })
+    }
+
+    /// Finds another engine for packets that were dispatched before: their engine has failed. Of packets of one SA the policy decides, as if they
+    /// stood in a window that is full; others go to an engine that takes trains. `None` while there is no engine with room.
+    pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<Given> {
+        let parts = burst.parts?;
+        let ([part], Some(sa)) = (parts.all(), sa) else {
+            let choice = self.train_choice(now, Input::Paused, &parts, burst.packets);
+            let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
+            let size = (burst.packets, burst.bytes);
+            return Some(self.enqueue_train(now, &parts, size, (engine, wait, processing)));
+        };
+        let group = Group::again(sa, part.algorithm, burst.packets as u32, (part.blocks, burst.bytes));
+        let choice = self.choose(now, Input::Ended, &group)?;
+        if self.keeps_measures {
+            self.measures[choice.engine].dispatched(group.packets, group.bytes);
+        }
+        let ticket = self.enqueue(now, &group, choice);
+        let (engine, predicted_wait, predicted_processing) = (choice.engine, choice.wait, choice.processing);
+        Some(Given { engine, ticket, predicted_wait, predicted_processing })
+    }
+
+    /// Where a train goes at `now`.
     ///
     /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
     /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller
     /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be,
     /// and where the handover would cost its core half as much.
-    pub fn train_choice(&self, now: u64, burst: &Burst<'_>) -> TrainChoice {
-        if self.size == 1 || self.max_wait > 0 || self.window.len() > 0 {
-            return TrainChoice::Schedule;
-        }
-        match (burst.parts, &self.measures[..]) {
+    pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
+        match (parts.all(), &self.measures[..]) {
             ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
-            _ => self.choice_among(now, burst),
+            (parts, _) => self.choice_among(now, input, parts, packets),
         }
     }
 
-    fn choice_among(&self, now: u64, burst: &Burst<'_>) -> TrainChoice {
-        let Burst { parts, packets, input, .. } = *burst;
-        let all = EngineMask::all();
-        let capable = parts.iter().fold(all, |capable, part| capable.and(self.costs.capable(part.algorithm)));
-        let elsewhere = capable.without(self.engines.cpus);
-        let has_choice = !capable.without(capable.first_alone()).is_empty();
-        if capable.and(self.engines.train_takers).is_empty()
-            || !elsewhere.without(self.engines.train_takers).is_empty()
-            || has_choice && self.policy != Policy::FinishingTime
-            || !elsewhere.is_empty() && self.classes.count() > 1
-            || parts.iter().any(|part| self.costs.is_better_bundled(part.algorithm, capable))
-        {
-            return TrainChoice::Schedule;
-        }
-        let among = self.engines.available.and(capable);
-        let here = among.and(self.engines.cpus);
-        let has_others_alone = !among.is_empty() && among.and(self.engines.train_takers).is_empty();
-        if has_others_alone || !{ here }.all(|engine| self.engines.queue(engine).is_idle()) {
-            return TrainChoice::Schedule;
-        }
-        let Some(here) = self.cheapest_here(here, burst) else { return TrainChoice::Schedule };
-        let mut elsewhere = among.and(elsewhere);
+    fn choice_among(&self, now: u64, input: Input, parts: &[TrainPart], packets: usize) -> TrainChoice {
+        let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
+        let idle_here = among.and(self.engines.cpus).filter(|engine| self.engines.queue(*engine).is_idle());
+        let here =
+            idle_here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
+        let mut elsewhere = among.without(self.engines.cpus);
         if let (Input::More, Some((_, own))) = (input, here) {
             for engine in elsewhere {
-                let handover = self.handover(engine, parts, packets);
-                elsewhere.set(engine, is_worth_it(handover, own));
+                elsewhere.set(engine, is_worth_it(self.handover(engine, parts, packets), own));
             }
         }
-        let elsewhere = self.lowest_elsewhere(now, elsewhere, burst);
+        let elsewhere = self.lowest_elsewhere(now, elsewhere, parts, packets);
         self.of_both(here, elsewhere, packets, input)
-    }
-
-    /// The engine of these on the caller's core that does a burst in the least time, with that time. The outer `None`, if it takes no trains.
-    fn cheapest_here(&self, here: EngineMask, burst: &Burst<'_>) -> Option<Option<(usize, u64)>> {
-        let takers = here.and(self.engines.train_takers);
-        let others = here.without(takers);
-        let cheapest =
-            takers.map(|engine| (engine, self.train_cost(engine, burst.parts))).min_by_key(|(_, cost)| *cost);
-        if others.is_empty() || burst.are_trains_out {
-            return Some(cheapest);
-        }
-        let (_, own) = cheapest?;
-        let is_beaten = { others }.any(|engine| self.bundled_cost(engine, burst) < own);
-        (!is_beaten).then_some(cheapest)
     }
 
     /// The better of an engine on the caller's core, with its time, and one elsewhere.
@@ -185,12 +337,11 @@ impl<T> Scheduler<T> {
         packets: usize,
         input: Input,
     ) -> TrainChoice {
+        let to = |engine, wait, processing| TrainChoice::Engine { engine, wait, processing };
         let (own, own_processing, elsewhere) = match (here, elsewhere) {
             (None, None) => return TrainChoice::Wait,
-            (Some((engine, processing)), None) => return TrainChoice::Here { engine, processing },
-            (None, Some(Elsewhere { engine, wait, processing, .. })) => {
-                return TrainChoice::Elsewhere { engine, wait, processing };
-            }
+            (Some((engine, processing)), None) => return to(engine, 0, processing),
+            (None, Some(Elsewhere { engine, wait, processing, .. })) => return to(engine, wait, processing),
             (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
         };
         let Elsewhere { engine, wait, processing, handover } = elsewhere;
@@ -203,36 +354,28 @@ impl<T> Scheduler<T> {
                 own_processing <= wait.saturating_add(processing).saturating_add(handover)
             }
         };
-        if is_kept {
-            TrainChoice::Here { engine: own, processing: own_processing }
-        } else {
-            TrainChoice::Elsewhere { engine, wait, processing }
-        }
+        if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
     }
 
-    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's core: a packet that comes alone is a train as well,
-    /// and would pay for a choice between many.
+    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's core.
     fn only_choice(&self, part: &TrainPart) -> TrainChoice {
         const ENGINE: usize = 0;
-        let capable = self.costs.capable(part.algorithm);
-        if !capable.and(self.engines.train_takers).contains(ENGINE)
-            || self.costs.is_better_bundled(part.algorithm, capable)
-        {
-            return TrainChoice::Schedule;
+        let among = self.engines.available.and(self.costs.capable(part.algorithm));
+        if !among.and(self.engines.train_takers).contains(ENGINE) || !self.engines.queue(ENGINE).is_idle() {
+            return TrainChoice::Wait;
         }
-        match self.engines.available.contains(ENGINE) {
-            true if self.engines.queue(ENGINE).is_idle() => TrainChoice::Here {
-                engine: ENGINE,
-                processing: self.part_cost(ENGINE, self.costs.models(part.algorithm)[ENGINE], part),
-            },
-            true => TrainChoice::Schedule,
-            false => TrainChoice::Wait,
-        }
+        let processing = self.part_cost(ENGINE, self.costs.models(part.algorithm)[ENGINE], part);
+        TrainChoice::Engine { engine: ENGINE, wait: 0, processing }
     }
 
     /// The engine of these with room for which the caller's core and it are done first.
-    fn lowest_elsewhere(&self, now: u64, among: EngineMask, burst: &Burst<'_>) -> Option<Elsewhere> {
-        let Burst { parts, packets, .. } = *burst;
+    fn lowest_elsewhere(
+        &self,
+        now: u64,
+        among: EngineMask,
+        parts: &[TrainPart],
+        packets: usize,
+    ) -> Option<Elsewhere> {
         let in_time = |engine: &usize| {
             self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
         };
@@ -248,32 +391,41 @@ impl<T> Scheduler<T> {
         })
     }
 
-    /// Notes a train with the engine elsewhere that is given it, at `now` and behind what that takes `wait` ticks for; its ticket, which
-    /// [`complete`](Self::complete) asks for.
-    pub fn give_train(&mut self, now: u64, train: &GivenTrain, wait: u64) -> u64 {
+    /// Notes a train of so many packets and bytes with its engine.
+    fn enqueue_train(
+        &mut self,
+        now: u64,
+        parts: &Parts,
+        (packets, bytes): (usize, u64),
+        (engine, wait, processing): (usize, u64, u64),
+    ) -> Given {
         if self.keeps_measures {
-            self.measures[train.engine].dispatched(train.packets, train.bytes);
+            self.measures[engine].dispatched(packets as u32, bytes);
         }
-        let ticket = self.take_ticket(train.engine);
+        let ticket = self.take_ticket(engine);
         let pending = Pending {
             ticket,
-            algorithm: train.algorithm.unwrap_or(SEVERAL),
-            cost: train.predicted,
+            algorithm: if let [one] = parts.all() { one.algorithm } else { SEVERAL },
+            cost: processing,
             places: 1,
             dispatched: now,
-            predicted_finish: now.saturating_add(wait).saturating_add(train.predicted),
+            predicted_finish: now.saturating_add(wait).saturating_add(processing),
         };
-        self.engines.enqueue(now, train.engine, pending);
-        ticket
+        self.engines.enqueue(now, engine, pending);
+        Given { engine, ticket, predicted_wait: wait, predicted_processing: processing }
     }
 
-    /// Counts a train that was done at once, and lets the cost model follow how long that took, in ticks, where it was measured.
-    pub fn note_done_here(&mut self, train: &GivenTrain, measured: Option<u64>) {
+    /// Tells that the caller has done itself, at once, what it was given at `now` for an engine on its core; `measured` is how long that took, in
+    /// ticks, where it was measured.
+    pub fn complete_at_once(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) {
+        let (Some(done), Some(measured)) = (self.engines.complete(now, engine, ticket), measured) else {
+            return;
+        };
         if self.keeps_measures {
-            self.measures[train.engine].done_at_once(train, measured);
+            self.measures[engine].completed(done.dispatched.saturating_add(measured), &done);
         }
-        if let (true, Some(measured), Some(algorithm)) = (self.corrects, measured, train.algorithm) {
-            self.costs.correct(train.engine, algorithm, train.predicted, measured);
+        if self.corrects {
+            self.costs.correct(engine, done.algorithm, done.cost, measured);
         }
     }
 }

@@ -3,8 +3,13 @@
 //! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a pointer, however many packets that is. Where
 //! `byte_limit` closes a batch, the SA's next packet begins another behind it. Each class has a line of the batches that hold packets of it, in the order of the
 //! first of these: the first packet of a class is in the batch at the head of its line.
+//!
+//! Where nothing is gained by sorting packets by SA, whole bursts stand in it instead, as they came.
+
+use std::collections::VecDeque;
 
 use crate::config::CLASSES;
+use crate::train::Parts;
 
 /// One packet, as its owner hands it in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,7 +101,21 @@ pub(crate) struct Group {
     pub(crate) bytes: u64,
 }
 
-/// Packets in the order of their arrival.
+impl Group {
+    /// Packets that were taken out of the window before, of so many blocks and bytes.
+    pub(crate) fn again(sa: u32, algorithm: u16, packets: u32, (blocks, bytes): (u64, u64)) -> Self {
+        Self { reference: NONE, class: 0, sa, algorithm, packets, blocks, bytes }
+    }
+}
+
+/// A burst that stands in the window as it came.
+pub(crate) struct WholeBurst<T> {
+    pub(crate) items: Vec<T>,
+    pub(crate) parts: Parts,
+    pub(crate) bytes: u64,
+}
+
+/// Packets in the order of their arrival: in batches by SA, or in whole bursts.
 pub(crate) struct Window<T> {
     size: WindowSize,
     batches: Vec<Batch<T>>,
@@ -109,6 +128,7 @@ pub(crate) struct Window<T> {
     counts: [usize; CLASSES],
     len: usize,
     bytes: u64,
+    bursts: VecDeque<WholeBurst<T>>,
     spare: Vec<Vec<T>>,
 }
 
@@ -136,8 +156,41 @@ impl<T> Window<T> {
             counts: [0; CLASSES],
             len: 0,
             bytes: 0,
+            bursts: VecDeque::new(),
             spare: Vec::with_capacity(SPARE_BUFFERS),
         }
+    }
+
+    /// Whether what stands here are whole bursts.
+    #[inline]
+    pub(crate) fn has_bursts(&self) -> bool {
+        !self.bursts.is_empty()
+    }
+
+    /// Puts a burst behind those that stand here, and leaves an empty buffer in `items`.
+    #[inline]
+    pub(crate) fn push_burst(&mut self, items: &mut Vec<T>, parts: Parts, bytes: u64) {
+        self.len += items.len();
+        let items = std::mem::replace(items, self.spare.pop().unwrap_or_default());
+        self.bursts.push_back(WholeBurst { items, parts, bytes });
+    }
+
+    #[inline]
+    pub(crate) fn first_burst(&self) -> Option<&WholeBurst<T>> {
+        self.bursts.front()
+    }
+
+    #[inline]
+    pub(crate) fn take_burst(&mut self) -> Option<WholeBurst<T>> {
+        let burst = self.bursts.pop_front()?;
+        self.len -= burst.items.len();
+        Some(burst)
+    }
+
+    /// Whether there are packets of an SA, of which `sa_of` tells in a burst.
+    pub(crate) fn has(&self, sa: u32, sa_of: impl Fn(&T) -> u32) -> bool {
+        let is_in_batch = self.chains.get(sa as usize).is_some_and(|chain| chain.head != NONE);
+        is_in_batch || self.bursts.iter().flat_map(|burst| &burst.items).any(|item| sa_of(item) == sa)
     }
 
     #[inline]

@@ -40,10 +40,10 @@ static ALLOCATOR: Counting = Counting;
 
 /// A loaded gateway: two engines whose queues are kept full, packets of 100 SAs in order.
 struct Loaded {
-    scheduler: Scheduler<(u32, u64)>,
-    order: OrderedRelease<(u32, u64)>,
-    working: VecDeque<Dispatch<(u32, u64)>>,
-    released: Vec<(u32, u64)>,
+    scheduler: Scheduler<u32>,
+    order: OrderedRelease<u32>,
+    working: VecDeque<(u64, Dispatch<u32>)>,
+    released: Vec<u32>,
 }
 
 impl Loaded {
@@ -66,12 +66,12 @@ impl Loaded {
 
     fn run(&mut self, sas: impl Iterator<Item = u32>) {
         for (now, sa) in (0..).zip(sas) {
-            let payload = (sa, self.order.admit(sa));
-            let item = Item { sa, algorithm: 0, class: (sa % 2) as u8, blocks: 4, bytes: 64, payload };
+            let item = Item { sa, algorithm: 0, class: (sa % 2) as u8, blocks: 4, bytes: 64, payload: sa };
             while self.scheduler.room_for(item.class) == 0 {
                 self.complete_oldest(now);
                 while let Some(dispatch) = self.scheduler.dispatch(now, Input::More) {
-                    self.working.push_back(dispatch);
+                    let first = self.order.admit(dispatch.sa, dispatch.items.len());
+                    self.working.push_back((first, dispatch));
                 }
             }
             assert!(self.scheduler.push(now, item).is_ok());
@@ -79,9 +79,9 @@ impl Loaded {
     }
 
     fn complete_oldest(&mut self, now: u64) {
-        let Some(mut dispatch) = self.working.pop_front() else { return };
+        let Some((first, mut dispatch)) = self.working.pop_front() else { return };
         self.scheduler.complete(now, dispatch.engine, dispatch.ticket, Some(40));
-        self.order.complete_all(dispatch.sa, &mut dispatch.items, |item| item.1, &mut self.released);
+        self.order.complete(dispatch.sa, first, &mut dispatch.items, &mut self.released);
         self.released.clear();
         self.scheduler.recycle(dispatch.items);
     }

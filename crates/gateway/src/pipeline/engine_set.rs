@@ -7,14 +7,13 @@
 use std::task::Waker;
 
 use convoy_engine::{
-    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, RunTemplate, Takes,
-    wipe_stack,
+    Binding, Engine, EngineDescription, EngineError, InPlace, MultiPacket, Placement, Takes, wipe_stack,
 };
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::trains::{Place, Retry};
+use super::train::{Again, Place, Train};
 
 /// What the set works with when engines are given work or polled.
 pub(super) struct Context<'a> {
@@ -23,7 +22,7 @@ pub(super) struct Context<'a> {
     /// The frames, for copies of what engines may lose.
     pub(super) pool: &'a mut FramePool,
     /// Gets what is to be done again.
-    pub(super) retry: &'a mut Retry,
+    pub(super) again: &'a mut Again,
     /// Gets what happened.
     pub(super) reports: &'a mut Vec<EngineReport>,
 }
@@ -55,7 +54,6 @@ impl std::fmt::Display for EngineEvent {
 }
 
 /// What the scheduler must hear.
-#[derive(Debug)]
 pub(super) enum EngineReport {
     /// A multi-packet is done.
     Done {
@@ -65,12 +63,8 @@ pub(super) enum EngineReport {
         ticket: u64,
         /// How long the engine worked on it, in ns, if it can tell.
         service_ns: Option<u64>,
-        /// Where its packets stand in the order.
-        place: Place,
-        /// The packets with their results.
-        packets: Vec<Prepared>,
-        /// What laid them out, for its memory alone.
-        templates: Vec<RunTemplate>,
+        /// The packets with their results, and what laid them out, for its memory alone.
+        train: Train,
     },
     /// An engine is out, or late: it is to be given nothing; what it had is to be done again, or part of it.
     Out {
@@ -168,7 +162,7 @@ impl EngineSet {
         now_ns: u64,
         sa: SaIndex,
         keys: &KeyMaterial,
-        retry: &mut Retry,
+        again: &mut Again,
         reports: &mut Vec<EngineReport>,
     ) -> Result<(), EngineError> {
         let transform = keys.transform();
@@ -183,7 +177,7 @@ impl EngineSet {
                 continue; // it gets all keys when it comes back
             }
             if let Err(error) = slot.engine.install_key(sa, keys) {
-                self.quarantine(now_ns, at, error.to_string(), retry);
+                self.quarantine(now_ns, at, error.to_string(), again);
                 reports.push(EngineReport::Out { engine: at });
             }
         }
@@ -214,10 +208,10 @@ impl EngineSet {
         if slot.is_up() { slot.engine.in_place() } else { None }
     }
 
-    /// Whether an engine elsewhere takes trains, and with them raw packets.
-    pub(super) fn takes_raw(&self) -> bool {
-        let mut descriptions = self.slots.iter().map(EngineSlot::description);
-        descriptions.any(|engine| engine.takes == Takes::Trains && engine.placement == Placement::Lookaside)
+    /// Whether an engine takes raw packets and lays them out on its own core.
+    pub(super) fn lays_out(&self, engine: usize) -> bool {
+        let EngineDescription { takes, placement, .. } = *self.description(engine);
+        takes == Takes::Trains && placement == Placement::Lookaside
     }
 
     /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets,
@@ -242,12 +236,12 @@ impl EngineSet {
         now_ns: u64,
         engine: usize,
         packets: &[Prepared],
-        retry: &mut Retry,
+        again: &mut Again,
         reports: &mut Vec<EngineReport>,
     ) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
         self.slots[engine].counters.retried_packets += undone as u64;
-        self.quarantine(now_ns, engine, "it left packets undone".to_owned(), retry);
+        self.quarantine(now_ns, engine, "it left packets undone".to_owned(), again);
         reports.push(EngineReport::Out { engine });
     }
 
@@ -289,7 +283,7 @@ impl EngineSet {
     /// Quarantines an engine that has failed.
     fn heed(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
         if let Err(reason) = result {
-            self.quarantine(context.now_ns, engine, reason, context.retry);
+            self.quarantine(context.now_ns, engine, reason, context.again);
             context.reports.push(EngineReport::Out { engine });
         }
     }
@@ -350,7 +344,7 @@ impl EngineSet {
         let mut result = Ok(());
         while let Some(late) = self.slots[engine].late(context.now_ns) {
             if self.can_others(engine, late) {
-                let given = self.slots[engine].give_to_others(context.now_ns, context.retry);
+                let given = self.slots[engine].give_to_others(context.now_ns, context.again);
                 context.reports.push(EngineReport::Out { engine });
                 result = result.and(given);
             } else {
@@ -394,13 +388,13 @@ impl EngineSet {
         true
     }
 
-    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, retry: &mut Retry) {
+    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, again: &mut Again) {
         let slot = &mut self.slots[engine];
         if !slot.is_up() {
             return;
         }
         let name = slot.description().name.clone();
-        slot.quarantine(now_ns, reason.clone(), retry);
+        slot.quarantine(now_ns, reason.clone(), again);
         self.events.push(EngineEvent::Quarantined { engine: name, reason });
     }
 }

@@ -11,7 +11,7 @@ use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
 use super::engine_set::{Context, EngineReport};
-use super::trains::{Place, Retry};
+use super::train::{Again, Place, Train};
 pub(super) use lateness::Deadlines;
 use lateness::Lateness;
 pub use lateness::Timeouts;
@@ -63,6 +63,19 @@ struct InFlight {
     kept: Vec<Prepared>,
     /// How raw packets among them are laid out.
     templates: Vec<RunTemplate>,
+}
+
+impl InFlight {
+    /// These packets of it as a train that is to be done again.
+    fn again(self, packets: Vec<Prepared>) -> Train {
+        Train { place: self.place, packets, templates: self.templates }
+    }
+
+    /// The same from the copies that were kept.
+    fn again_from_copies(mut self) -> Train {
+        let kept = std::mem::take(&mut self.kept);
+        self.again(kept)
+    }
 }
 
 /// One engine of a set.
@@ -159,7 +172,8 @@ impl EngineSlot {
             for packet in &multi_packet.packets {
                 let Some(copy) = keep_input(packet, context.pool) else {
                     release(context.pool, kept);
-                    context.retry.put(place, multi_packet.packets, multi_packet.templates);
+                    let MultiPacket { packets, templates, .. } = multi_packet;
+                    context.again.push_back(Train { place, packets, templates });
                     return Err("no frame was free to keep its input".to_owned());
                 };
                 kept.push(copy);
@@ -185,9 +199,9 @@ impl EngineSlot {
         }
         // Refused is unchanged, so the packets themselves are done again and their copies let go.
         let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
-        if let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) {
-            release(context.pool, entry.kept);
-            context.retry.put(entry.place, multi_packet.packets, entry.templates);
+        if let Some(mut entry) = at.and_then(|at| self.in_flight.remove(at)) {
+            release(context.pool, std::mem::take(&mut entry.kept));
+            context.again.push_back(entry.again(multi_packet.packets));
         }
         Err(reason.to_string())
     }
@@ -237,53 +251,54 @@ impl EngineSlot {
                 engine: self.at,
                 ticket: multi_packet.ticket,
                 service_ns,
-                place: entry.place,
-                packets: multi_packet.packets,
-                templates: multi_packet.templates,
+                train: Train {
+                    place: entry.place,
+                    packets: multi_packet.packets,
+                    templates: multi_packet.templates,
+                },
             });
             return Ok(());
         }
         self.counters.retried_packets += multi_packet.packets.len() as u64;
-        let again = if self.description().needs_input_kept {
-            release(context.pool, multi_packet.packets);
-            entry.kept
+        let mut packets = multi_packet.packets;
+        if self.description().needs_input_kept {
+            release(context.pool, packets);
+            context.again.push_back(entry.again_from_copies());
         } else {
-            let mut packets = multi_packet.packets;
             for packet in &mut packets {
                 packet.status = CryptoStatus::Pending;
                 packet.frame.set_offload(Offload::None);
             }
-            packets
-        };
-        context.retry.put(entry.place, again, entry.templates);
+            context.again.push_back(entry.again(packets));
+        }
         Err("it reported a failed multi-packet".to_owned())
     }
 
     /// Has what never reached the engine done again. The packets are whole, and the copies go home on drop.
-    fn withdraw_backlog(&mut self, retry: &mut Retry) {
+    fn withdraw_backlog(&mut self, again: &mut Again) {
         for multi_packet in self.backlog.drain(..) {
             let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
             let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else { continue };
             self.counters.retried_packets += multi_packet.packets.len() as u64;
-            retry.put(entry.place, multi_packet.packets, entry.templates);
+            again.push_back(entry.again(multi_packet.packets));
         }
     }
 
     /// Takes the engine out: all that it has is done again elsewhere.
-    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, retry: &mut Retry) {
+    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, again: &mut Again) {
         if !self.is_up() {
             return;
         }
         self.counters.failures += 1;
         self.lateness.clear();
         // The oldest first: the backlog came last.
-        let mut unsent = Retry::default();
+        let mut unsent = Again::new();
         self.withdraw_backlog(&mut unsent);
         for entry in self.in_flight.drain(..) {
             self.counters.retried_packets += entry.kept.len() as u64;
-            retry.put(entry.place, entry.kept, entry.templates);
+            again.push_back(entry.again_from_copies());
         }
-        retry.append(unsent);
+        again.append(&mut unsent);
         self.probe_pause_ns = FIRST_PROBE_NS;
         self.health = Health::Down { reason, next_probe_ns: now_ns + FIRST_PROBE_NS };
     }

@@ -1,7 +1,7 @@
 //! Random bytes for IVs that cannot be foreseen, as AES-CBC needs them.
 
-use rand::RngCore;
 use rand::rngs::StdRng;
+use rand::{RngCore, SeedableRng};
 
 /// Bytes that are generated at a time: as many as the generator makes in one go.
 const BLOCK_BYTES: usize = 256;
@@ -20,6 +20,11 @@ pub(super) struct IvSource {
 impl IvSource {
     pub(super) fn new(random: StdRng) -> Self {
         Self { random, block: [0; BLOCK_BYTES], used: BLOCK_BYTES }
+    }
+
+    /// One that the system has seeded.
+    pub(super) fn from_system() -> Self {
+        Self::new(StdRng::from_os_rng())
     }
 
     /// Fills `iv` with bytes that nothing else gets.

@@ -1,4 +1,4 @@
-//! A packet's way through the gateway, without ports: classify and prepare, window, engine, order, finish.
+//! A packet's way through the gateway, without ports: `way.rs` has it from its burst to its departure.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
 //! [`EngineSet`]. A worker puts ports at both ends, `replay` captures, and the demo a link.
@@ -6,31 +6,28 @@
 mod acquire;
 mod engine_set;
 mod engine_slot;
-mod intake;
 mod iv_source;
 mod own_cost;
 mod rounds;
 mod stage;
 #[cfg(test)]
 mod tests;
-mod trains;
+mod train;
+mod way;
 
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
-pub use stage::{CryptoStage, Released, StageConfig, StageError};
-
-use std::collections::VecDeque;
+pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
 
 use acquire::AcquireQueue;
-use convoy_engine::{AlgorithmCost, Binding, EngineDescription, RunTemplate};
+use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{
-    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
-    SaProtocol, SaView, Transform, WithoutSa,
+    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, SaConfig, SaDirection, SaIndex, SaProtocol,
+    SaView, Transform, WithoutSa,
 };
-use convoy_packet::{Frame, FramePool, Offload};
-use convoy_scheduler::Input;
+use convoy_packet::{Frame, FramePool};
 use iv_source::IvSource;
 use own_cost::OwnCost;
 use rand::SeedableRng;
@@ -71,11 +68,6 @@ pub struct Pipeline {
     stage: CryptoStage,
     pool: FramePool,
     ivs: IvSource,
-    /// Whether there is an engine elsewhere that takes raw packets.
-    takes_raw: bool,
-    /// Whether the packets of this burst are left raw until it is known who does them.
-    is_raw: bool,
-    templates: Vec<RunTemplate>,
     clock: Clock,
     /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
     round_ns: Option<u64>,
@@ -83,21 +75,19 @@ pub struct Pipeline {
     rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
-    /// Prepared, but the window has no room: nothing is read until they are in, or until that has
-    /// taken too long and [`sheds`](Self::shed_excess) says that reading goes on.
-    waiting: VecDeque<Prepared>,
-    /// Since when there have been such packets without a break, in ns.
+    /// Since when packets have waited for room in the window without a break, in ns. Nothing is read until they are in, or until that
+    /// has taken too long and [`sheds`](Self::shed_excess) says that reading goes on.
     behind_since_ns: Option<u64>,
     /// Whether the packets are dropped for which there is no room when reading goes on.
     sheds: bool,
     /// Without an SA so far.
     acquiring: AcquireQueue,
     given_up: Vec<WithoutSa>,
-    /// To be retired once nothing of theirs can be waiting.
-    retiring: Vec<SaIndex>,
     /// SAs of this worker as they were when they were removed.
     departed: Vec<SaView>,
     released: Released,
+    /// The oldest multi-packet that an engine had gathered at the end of the last [`pump`](Self::pump).
+    gathered: Option<u64>,
     /// What is ready to leave; the owner drains it.
     pub departures: Departures,
 }
@@ -105,36 +95,32 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
     pub fn new(
-        ipsec: Ipsec,
+        mut ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
         environment: impl Into<Environment>,
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
-        let takes_raw = stage.engines().takes_raw();
+        ipsec.set_raw(true);
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,
             stage,
             pool,
             ivs: IvSource::new(random),
-            takes_raw,
-            is_raw: false,
-            templates: Vec::new(),
             clock,
             round_ns: None,
             own_cost: OwnCost::default(),
             rounds: BusyRounds::default(),
             outbound: OutboundBurst::default(),
             inbound: InboundBurst::default(),
-            waiting: VecDeque::new(),
             behind_since_ns: None,
             sheds: false,
             acquiring: AcquireQueue::default(),
             given_up: Vec::new(),
-            retiring: Vec::new(),
             departed: Vec::new(),
             released: Released::default(),
+            gathered: None,
             departures: Departures::default(),
         }
     }
@@ -208,7 +194,7 @@ impl Pipeline {
 
     /// Whether there is room for all that is read.
     pub fn has_room(&self) -> bool {
-        self.waiting.is_empty()
+        self.stage.in_line() == 0
     }
 
     /// From now on reading goes on although there is no room, once that has lasted for too long:
@@ -226,7 +212,7 @@ impl Pipeline {
     /// How many packets of `most` may be taken that other workers have handed over. While there is
     /// not room for all, they get half of what there is, and those from the ports the rest.
     pub fn room_for_handed(&self, most: usize) -> usize {
-        let half = || MOST_WAITING.saturating_sub(self.waiting.len()).div_ceil(2).min(most);
+        let half = || MOST_WAITING.saturating_sub(self.stage.in_line()).div_ceil(2).min(most);
         match (self.has_room(), self.is_shedding()) {
             (true, _) => most,
             (false, true) => half(),
@@ -242,13 +228,13 @@ impl Pipeline {
 
     /// Whether no packet is inside.
     pub fn is_empty(&self) -> bool {
-        self.waiting.is_empty() && self.stage.is_empty() && self.released.is_empty()
+        self.stage.is_empty() && self.released.is_empty()
     }
 
     /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or that time brings them on. `None` if there are
     /// others, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
-        if self.waiting.is_empty() && self.released.is_empty() { self.stage.held_until_ns() } else { None }
+        if self.released.is_empty() { self.stage.held_until_ns() } else { None }
     }
 
     /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the costs of engines that can do
@@ -292,33 +278,19 @@ impl Pipeline {
 
     /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.
     pub fn retire(&mut self, sa: SaIndex) {
-        // What was done in place leaves while its SA is still known.
-        if !self.released.is_empty() {
-            self.finish();
-        }
-        // A packet of an SA that the stage has forgotten would wait for ever, and with it all that come later.
+        // A packet of an SA that the stage has forgotten would be lost.
         self.ipsec.withdraw(sa);
-        self.retiring.push(sa);
-        self.bury();
+        self.stage.retire(sa);
+        // What was done leaves while its SA is still known.
+        self.finish();
     }
 
     /// Whether SAs that were let go still have packets inside.
     pub fn is_retiring(&self) -> bool {
-        !self.retiring.is_empty() || self.stage.is_retiring()
+        self.stage.is_retiring()
     }
 
     fn bury(&mut self) {
-        if self.retiring.is_empty() && !self.stage.has_retired() {
-            return;
-        }
-        let (waiting, stage) = (&self.waiting, &mut self.stage);
-        self.retiring.retain(|sa| {
-            let is_waited_for = waiting.iter().any(|packet| packet.sa == *sa);
-            if !is_waited_for {
-                stage.retire(*sa);
-            }
-            is_waited_for
-        });
         for sa in self.stage.take_retired() {
             self.departed.extend(self.ipsec.sa(sa));
             self.ipsec.remove(sa);
@@ -328,28 +300,6 @@ impl Pipeline {
     /// Takes the SAs of this worker that were removed since the last call, as they were then.
     pub fn take_departed(&mut self) -> Vec<SaView> {
         std::mem::take(&mut self.departed)
-    }
-
-    /// Takes plaintext packets in.
-    pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
-        self.outbound_noting(frames, || ());
-    }
-
-    /// The same, with a call of `classified` between the look-up of the packets and their preparation: for those who measure the two.
-    pub fn outbound_noting(&mut self, frames: &mut Vec<Frame>, classified: impl FnOnce()) {
-        self.own_cost.took_in(frames.len());
-        self.rounds.took_in();
-        let now_ns = self.now_ns();
-        self.begin_burst(Direction::Seal);
-        let ivs = &mut self.ivs;
-        let mut fill = |iv: &mut [u8]| ivs.fill(iv);
-        self.ipsec.outbound_noting(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound, classified);
-        self.take_in(now_ns, Direction::Seal);
-        let OutboundBurst { protect: _, bypass, to_inside, for_others, without_sa } = &self.outbound;
-        // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.
-        if !(bypass.is_empty() && to_inside.is_empty() && for_others.is_empty() && without_sa.is_empty()) {
-            self.sort_unprotected(now_ns);
-        }
     }
 
     /// What a burst from the inside has beside packets to protect.
@@ -368,27 +318,6 @@ impl Pipeline {
         }
     }
 
-    /// Takes packets of the protected side in.
-    pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
-        self.own_cost.took_in(frames.len());
-        self.rounds.took_in();
-        let now_ns = self.now_ns();
-        for frame in frames.iter_mut() {
-            if let Offload::Opened { sa } = frame.offload() {
-                // What is bound no more was opened for nobody: the tag matches no SA then.
-                let index = self.stage.engines().bound(sa).unwrap_or(SaIndex(u32::MAX));
-                frame.set_offload(Offload::Opened { sa: index.0 });
-            }
-        }
-        self.begin_burst(Direction::Open);
-        self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
-        self.take_in(now_ns, Direction::Open);
-        let InboundBurst { open: _, bypass, to_outside, ike, for_others } = &self.inbound;
-        if !(bypass.is_empty() && to_outside.is_empty() && ike.is_empty() && for_others.is_empty()) {
-            self.sort_unopened();
-        }
-    }
-
     /// What a burst from the outside has beside packets to open.
     fn sort_unopened(&mut self) {
         self.departures.bypass_in.append(&mut self.inbound.bypass);
@@ -397,47 +326,6 @@ impl Pipeline {
         self.departures
             .for_others
             .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
-    }
-
-    /// Moves packets as far as they go without waiting; returns whether anything moved. `input` says
-    /// whether more is at hand.
-    pub fn pump(&mut self, input: Input) -> bool {
-        let mut moved = false;
-        let gathered = self.stage.engines().oldest_gathered();
-        loop {
-            // A full window must dispatch whatever the ports say, so what waits counts as input.
-            let input = if self.waiting.is_empty() { input } else { Input::More };
-            self.stage.scheduler.set_before_window(self.waiting.len());
-            let step = self.stage.pump(input, &mut self.pool, &mut self.released);
-            self.finish();
-            let before = self.waiting.len();
-            self.admit();
-            moved |= step;
-            if self.waiting.len() == before || self.waiting.is_empty() && !step {
-                break;
-            }
-        }
-        self.behind_since_ns =
-            if self.waiting.is_empty() { None } else { self.behind_since_ns.or(Some(self.now_ns())) };
-        // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
-        if gathered.is_some() && self.stage.engines().oldest_gathered() == gathered {
-            self.stage.begin_gathered(&mut self.pool, &mut self.released);
-            self.finish();
-            moved = true;
-        }
-        moved
-    }
-
-    fn finish(&mut self) {
-        let now_ns = self.now_ns();
-        let Released { outbound, inbound } = &mut self.released;
-        if !outbound.is_empty() {
-            self.ipsec.finish_outbound(&mut self.pool, outbound, &mut self.departures.to_outside);
-        }
-        if !inbound.is_empty() {
-            self.ipsec.finish_inbound(now_ns, &mut self.pool, inbound, &mut self.departures.to_inside);
-        }
-        self.bury();
     }
 
     /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether more

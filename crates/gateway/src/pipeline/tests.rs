@@ -1,12 +1,14 @@
 //! Engines that fail, in every way and at any time, under the real stage.
 
+use std::cell::RefCell;
+
 use convoy_engine::{
     AlgorithmCost, Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue,
     Fault, FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
 };
 use convoy_ipsec::{
-    Aead, CryptoJob, CryptoStatus, Direction, DropReason, FinishContext, KeyBits, KeyMaterial, Prepared,
-    SaIndex, Transform,
+    Aead, CryptoJob, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits, KeyMaterial,
+    Prepared, SaIndex, Transform,
 };
 use convoy_packet::{FramePool, FrameSize, Offload};
 use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
@@ -80,6 +82,32 @@ fn with_sas(
     stage
 }
 
+thread_local! {
+    /// It has no SAs: the packets of these tests are laid out.
+    static IPSEC: RefCell<Ipsec> =
+        RefCell::new(Ipsec::new(IpsecConfig { flow_cache: 1, ..IpsecConfig::default() }));
+}
+
+/// A stage as a pipeline drives it.
+impl CryptoStage {
+    /// Takes a burst in.
+    fn take_in(&mut self, packets: Vec<Prepared>, pool: &mut FramePool, released: &mut Released) {
+        let (mut packets, now_ns) = (packets, self.clock.now_ns());
+        IPSEC.with_borrow_mut(|ipsec| self.enter(now_ns, &mut packets, &mut Bench { ipsec, pool, released }));
+    }
+
+    /// The same, and has engines begin with what can go at once.
+    fn give(&mut self, packets: Vec<Prepared>, input: Input, pool: &mut FramePool, released: &mut Released) {
+        self.take_in(packets, pool, released);
+        let now_ns = self.clock.now_ns();
+        IPSEC.with_borrow_mut(|ipsec| self.advance(now_ns, input, &mut Bench { ipsec, pool, released }));
+    }
+
+    fn pump_with(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
+        IPSEC.with_borrow_mut(|ipsec| self.pump(input, &mut Bench { ipsec, pool, released }))
+    }
+}
+
 /// Packet `number` of an SA, to be sealed; its nonce and content are its own.
 fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
     let len = 20 + (number as usize * 37) % 300;
@@ -112,14 +140,12 @@ fn run(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, V
     let mut left = Vec::new();
     let mut rounds = 0u64;
     while left.len() < count as usize {
-        while next < count && stage.room() > 0 {
+        while next < count && stage.in_line() == 0 {
             let prepared = packet(pool, next % SAS, next);
-            if stage.push(0, prepared).is_err() {
-                break;
-            }
+            stage.take_in(vec![prepared], pool, &mut released);
             next += 1;
         }
-        stage.pump(if next < count { Input::More } else { Input::Ended }, pool, &mut released);
+        stage.pump_with(if next < count { Input::More } else { Input::Ended }, pool, &mut released);
         for done in released.outbound.drain(..) {
             assert_eq!(done.status, CryptoStatus::Done);
             left.push((done.sa.0, done.frame.to_vec()));
@@ -201,14 +227,21 @@ fn an_engine_that_vanished_comes_back_with_its_keys() {
 #[test]
 fn an_sa_goes_only_when_its_last_packet_has_left() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
-    stage.push(0, packet(&mut pool, 1, 7)).expect("room");
+    let mut released = Released::default();
+    // Packets go by SA, and each comes alone.
+    let config = SchedulerConfig { window: 1, ..SchedulerConfig::default() };
+    let mut stage = stage_by(vec![Box::new(Software::new("good"))], config);
+    let first = packet(&mut pool, 1, 7);
+    stage.take_in(vec![first], &mut pool, &mut released);
     stage.retire(SaIndex(1));
     assert!(stage.take_retired().is_empty());
-    let mut released = Released::default();
-    stage.pump(Input::Ended, &mut pool, &mut released);
+    stage.pump_with(Input::Ended, &mut pool, &mut released);
     assert_eq!((released.outbound.len(), stage.take_retired()), (1, vec![SaIndex(1)]));
-    assert!(stage.push(0, packet(&mut pool, 1, 8)).is_err(), "it is not known any more");
+    let late = packet(&mut pool, 1, 8);
+    stage.take_in(vec![late], &mut pool, &mut released);
+    let status = released.outbound.last().map(|packet| packet.status);
+    assert_eq!(status, Some(CryptoStatus::Refused(DropReason::UnknownSpi)), "it is not known any more");
+    assert!(stage.is_empty());
 }
 
 /// The device of a port: it tags what it is given.
@@ -296,13 +329,13 @@ fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
 fn what_comes_opened_needs_no_engine_and_keeps_its_place() {
     let mut pool = FramePool::new(FRAMES, 0);
     let mut stage = stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime);
+    let mut released = Released::default();
     for number in 0..6 {
         let mut packet = packet(&mut pool, 1, number);
         packet.status = if number % 2 == 0 { CryptoStatus::Pending } else { CryptoStatus::Done };
-        stage.push(0, packet).expect("room");
+        stage.take_in(vec![packet], &mut pool, &mut released);
     }
-    let mut released = Released::default();
-    stage.pump(Input::Ended, &mut pool, &mut released);
+    stage.pump_with(Input::Ended, &mut pool, &mut released);
     let numbers: Vec<u8> = released.outbound.iter().map(|packet| packet.frame[3]).collect();
     assert_eq!((numbers, stage.len()), (vec![0, 1, 2, 3, 4, 5], 0));
     assert_eq!(stage.engines().counters(0).packets, 3);
@@ -314,12 +347,11 @@ fn a_multi_packet_with_more_packets_than_frames_for_their_copies_goes_in_parts()
     let mut pool = FramePool::new(10, 0);
     let faulty = Faulty::new(Box::new(Software::new("needs copies")), FaultPlan::none());
     let mut stage = stage(vec![Box::new(faulty)], Policy::FinishingTime);
-    for number in 0..7 {
-        assert!(stage.push(0, packet(&mut pool, 0, number)).is_ok());
-    }
     let mut released = Released::default();
+    let packets = (0..7).map(|number| packet(&mut pool, 0, number)).collect();
+    stage.take_in(packets, &mut pool, &mut released);
     for _ in 0..100 {
-        stage.pump(Input::Ended, &mut pool, &mut released);
+        stage.pump_with(Input::Ended, &mut pool, &mut released);
     }
     let numbers: Vec<u8> = released.outbound.iter().map(|packet| packet.frame[3]).collect();
     assert_eq!(numbers, [0, 1, 2, 3, 4, 5, 6]);
@@ -339,13 +371,12 @@ fn where_packets_that_wait_have_all_frames_the_first_is_given_up_and_the_others_
         t_init: 1.0,
         t_block: 1.0,
     });
-    for number in 0..7 {
-        assert!(stage.push(0, packet(&mut pool, 0, number)).is_ok());
-    }
     let mut released = Released::default();
+    let packets = (0..7).map(|number| packet(&mut pool, 0, number)).collect();
+    stage.take_in(packets, &mut pool, &mut released);
     let mut left = Vec::new();
     for ms in 0..100 {
-        stage.pump(Input::Ended, &mut pool, &mut released);
+        stage.pump_with(Input::Ended, &mut pool, &mut released);
         for packet in released.outbound.drain(..) {
             left.push((packet.frame[3], packet.status));
             pool.give_back(packet.frame);

@@ -32,6 +32,15 @@ impl Ipsec {
         }
     }
 
+    /// TEMPORARY until the rewrite lands.
+    pub fn lay_out(&mut self, now_ns: u64, packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
+        for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
+            if let Some(template) = self.begin_batch(now_ns, run[0].sa, run) {
+                template.lay_out(run, random);
+            }
+        }
+    }
+
     #[inline]
     fn begin_seal(&mut self, id: OutboundId, packets: &mut [Prepared]) -> Option<BatchTemplate> {
         for packet in packets.iter_mut().filter(|packet| packet.is_raw() && packet.context.sequence == 0) {

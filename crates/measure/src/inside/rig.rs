@@ -115,11 +115,13 @@ impl Rig {
         let received = self.inside.receive(self.pipeline.pool_mut(), burst, &mut self.frames)?;
         let taken = Instant::now();
         self.pipeline.begin_round();
-        let mut classified = taken;
-        self.pipeline.outbound_noting(&mut self.frames, || classified = Instant::now());
-        let prepared = Instant::now();
+        let packets = self.pipeline.classify_outbound(&mut self.frames);
+        let classified = Instant::now();
+        self.pipeline.take_in(packets);
+        // What was done at once went on in order from where the engine ended.
+        let prepared = self.taken.last_end().filter(|end| *end > classified);
+        let prepared = prepared.unwrap_or_else(Instant::now);
         let prepared_crypto = self.crypto_ns();
-        let pumping = Instant::now();
         let mut left = Vec::new();
         for _ in 0..PATIENCE {
             self.pipeline.pump(Input::Paused);
@@ -157,7 +159,7 @@ impl Rig {
             classify: ns(taken, classified),
             prepare: ns(classified, prepared) - in_place,
             crypto: in_place + in_pump,
-            pump: ns(pumping, pumped) - in_pump,
+            pump: ns(prepared, pumped) - in_pump,
             transmit: ns(sending, sent),
         }))
     }

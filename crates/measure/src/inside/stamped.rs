@@ -1,7 +1,7 @@
 //! An engine on the caller's core whose work is timed: each call that does cryptography stands between two stamps of the clock.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -19,9 +19,15 @@ pub(super) struct Taken(Arc<Sums>);
 struct Sums {
     ns: AtomicU64,
     calls: AtomicU64,
+    last: Mutex<Option<Instant>>,
 }
 
 impl Taken {
+    /// When the last call ended.
+    pub(super) fn last_end(&self) -> Option<Instant> {
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// So far, in ns, and how many calls that were.
     pub(super) fn read(&self) -> (u64, u64) {
         (self.0.ns.load(Ordering::Relaxed), self.0.calls.load(Ordering::Relaxed))
@@ -30,8 +36,10 @@ impl Taken {
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {
         let began = Instant::now();
         let done = work();
-        self.0.ns.fetch_add(began.elapsed().as_nanos() as u64, Ordering::Relaxed);
+        let ended = Instant::now();
+        self.0.ns.fetch_add((ended - began).as_nanos() as u64, Ordering::Relaxed);
         self.0.calls.fetch_add(1, Ordering::Relaxed);
+        *self.0.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
         done
     }
 }

@@ -26,43 +26,62 @@ fn part(algorithm: u16, blocks: u64) -> TrainPart {
     TrainPart { algorithm, blocks, changes: 0, sas: 1 }
 }
 
-fn burst(parts: &[TrainPart], input: Input) -> Burst<'_> {
-    Burst { parts, packets: 32, input, are_trains_out: false }
+fn parts_of(parts: &[TrainPart]) -> Parts {
+    let mut all = Parts::default();
+    parts.iter().for_each(|part| *all.of(part.algorithm).expect("few enough") = *part);
+    all
 }
 
+/// A burst of 32 packets of these parts, with nothing before it.
+fn burst(parts: &[TrainPart]) -> Burst {
+    Burst { packets: 32, bytes: 1_600, ..Burst::new(Some(parts_of(parts))) }
+}
+
+fn choice(scheduler: &Scheduler<u32>, parts: &[TrainPart], input: Input) -> TrainChoice {
+    scheduler.train_choice(0, input, &parts_of(parts), 32)
+}
+
+fn to(engine: usize, wait: u64, processing: u64) -> TrainChoice {
+    TrainChoice::Engine { engine, wait, processing }
+}
+
+/// Has the scheduler dispatch a burst of 100 blocks; where it went. What stays on the core is done at once.
 fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
-    let choice = scheduler.train_choice(now, &burst(&[part(0, 100)], input));
-    if let TrainChoice::Elsewhere { engine, wait, processing } = choice {
-        let train =
-            GivenTrain { engine, algorithm: Some(0), packets: 32, bytes: 1_600, predicted: processing };
-        scheduler.give_train(now, &train, wait);
+    let burst = burst(&[part(0, 100)]);
+    assert_eq!(scheduler.admission(&burst), Admission::Whole);
+    let mut packets = (0..32).collect();
+    scheduler.push_burst(&mut packets, &burst);
+    let Some(dispatch) = scheduler.dispatch(now, input) else {
+        assert!(scheduler.window.take_burst().is_some(), "it stays in the window");
+        return TrainChoice::Wait;
+    };
+    assert!(dispatch.is_of_many && dispatch.items.iter().copied().eq(0..32));
+    if dispatch.engine == HERE {
+        scheduler.complete_at_once(now, HERE, dispatch.ticket, None);
     }
-    choice
+    to(dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing)
 }
 
 #[test]
 fn with_more_at_hand_the_core_keeps_a_train_once_the_other_is_busy_for_longer_than_it_would_be() {
     let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
     scheduler.set_own_cost(1);
-    let elsewhere = |wait| TrainChoice::Elsewhere { engine: THERE, wait, processing: 100 };
+    let elsewhere = |wait| to(THERE, wait, 100);
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(0));
     // Its own 100 and 32 for the packets that come next are more than the 100 that the other has.
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere(100));
-    assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Here { engine: HERE, processing: 100 });
+    assert_eq!(give(&mut scheduler, 0, Input::More), to(HERE, 0, 100));
 }
 
 #[test]
 fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_on_a_tie() {
     let mut equal = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
-    assert_eq!(give(&mut equal, 0, Input::Paused), TrainChoice::Here { engine: HERE, processing: 100 });
+    assert_eq!(give(&mut equal, 0, Input::Paused), to(HERE, 0, 100));
     let mut faster = scheduler([(0.0, 1.0), (10.0, 0.5)], SchedulerConfig::default());
     for wait in [0, 60] {
         let choice = give(&mut faster, 0, Input::Paused);
-        let expected = TrainChoice::Elsewhere { engine: THERE, wait, processing: 60 };
-        assert_eq!(
-            choice,
-            if wait == 0 { expected } else { TrainChoice::Here { engine: HERE, processing: 100 } }
-        );
+        let expected = to(THERE, wait, 60);
+        assert_eq!(choice, if wait == 0 { expected } else { to(HERE, 0, 100) });
     }
 }
 
@@ -78,20 +97,20 @@ fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
 
 #[test]
 fn with_more_at_hand_a_train_is_given_away_only_where_that_costs_the_core_less_than_to_do_it() {
-    let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 1_000 };
+    let elsewhere = to(THERE, 0, 1_000);
     let choice = |handover| with_handover(handover, 1_000.0, Input::More);
     // Twice 49 ticks and twice 50, against 100.
     assert_eq!([0.0, 49.0 / 32.0].map(choice), [elsewhere; 2]);
-    assert_eq!([50.0 / 32.0, 1e6].map(choice), [TrainChoice::Here { engine: HERE, processing: 100 }; 2]);
+    assert_eq!([50.0 / 32.0, 1e6].map(choice), [to(HERE, 0, 100); 2]);
 }
 
 #[test]
 fn with_nothing_else_at_hand_the_handover_is_part_of_the_finishing_time() {
-    let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 36 };
+    let elsewhere = to(THERE, 0, 36);
     let choice = |handover| with_handover(handover, 36.0, Input::Paused);
     // 63 and 36 are less than 100, 64 and 36 are not.
     assert_eq!([0.0, 63.0 / 32.0].map(choice), [elsewhere; 2]);
-    assert_eq!(choice(2.0), TrainChoice::Here { engine: HERE, processing: 100 });
+    assert_eq!(choice(2.0), to(HERE, 0, 100));
 }
 
 #[test]
@@ -112,21 +131,25 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
             scheduler.set_takes_trains(HERE);
         }
         scheduler.set_t_key(HERE, 0, if bundled { 1e9 } else { 2.0 });
+        let mut admissions = Vec::new();
+        for algorithm in [0, 1, 2] {
+            let parts = [TrainPart { algorithm, blocks: 100, changes: 7, sas: 8 }];
+            admissions.push(scheduler.admission(&burst(&parts)));
+        }
+        let is_train = if takes && !bundled { Admission::Whole } else { Admission::BySa };
+        assert_eq!(admissions, [is_train, Admission::BySa, Admission::BySa]);
         if !idle {
-            let train = GivenTrain { engine: HERE, algorithm: Some(0), packets: 1, bytes: 1, predicted: 1 };
-            scheduler.give_train(0, &train, 0);
+            scheduler.enqueue_train(0, &parts_of(&[part(0, 1)]), (1, 1), (HERE, 0, 1));
         }
         scheduler.set_available(HERE, available);
         for algorithm in [0, 1, 2] {
             let parts = [TrainPart { algorithm, blocks: 100, changes: 7, sas: 8 }];
-            let burst = burst(&parts, Input::More);
-            let choice = scheduler.train_choice(5, &burst);
-            assert_eq!(choice, scheduler.choice_among(5, &burst));
+            let choice = choice(&scheduler, &parts, Input::More);
+            assert_eq!(choice, scheduler.choice_among(0, Input::More, &parts, 32));
             seen.push(choice);
         }
     }
-    let here = TrainChoice::Here { engine: HERE, processing: 124 };
-    assert!([here, TrainChoice::Wait, TrainChoice::Schedule].iter().all(|choice| seen.contains(choice)));
+    assert!([to(HERE, 0, 124), TrainChoice::Wait].iter().all(|choice| seen.contains(choice)));
 }
 
 #[test]
@@ -137,8 +160,8 @@ fn each_change_of_sa_inside_a_train_costs_t_key() {
         scheduler.set_t_key(engine, 0, t_key);
         scheduler.set_t_key(engine, 1, t_key);
     }
-    let processing = |parts: &[TrainPart]| match scheduler.train_choice(0, &burst(parts, Input::More)) {
-        TrainChoice::Elsewhere { engine: THERE, wait: 0, processing } => processing,
+    let processing = |parts: &[TrainPart]| match choice(&scheduler, parts, Input::More) {
+        TrainChoice::Engine { engine: THERE, wait: 0, processing } => processing,
         other => panic!("{other:?}"),
     };
     let part = |algorithm, changes| TrainPart { algorithm, blocks: 100, changes, sas: 0 };
@@ -146,10 +169,7 @@ fn each_change_of_sa_inside_a_train_costs_t_key() {
     // The second algorithm takes twice as long a block.
     assert_eq!(processing(&[part(0, 3), part(1, 4)]), 110 + 3 * 2 + 200 + 4 * 2);
     scheduler.set_available(THERE, false);
-    assert_eq!(
-        scheduler.train_choice(0, &burst(&[part(0, 31)], Input::More)),
-        TrainChoice::Here { engine: HERE, processing: 110 + 31 * 9 }
-    );
+    assert_eq!(choice(&scheduler, &[part(0, 31)], Input::More), to(HERE, 0, 110 + 31 * 9));
 }
 
 #[test]
@@ -158,9 +178,9 @@ fn packets_are_bundled_by_sa_where_a_change_costs_more_than_a_multi_packet_of_it
     scheduler.set_window_cost(20.0);
     let mut is_bundled = |t_key| {
         scheduler.set_t_key(THERE, 1, t_key);
-        let choice = |algorithm| scheduler.train_choice(0, &burst(&[part(algorithm, 100)], Input::More));
-        assert_ne!(choice(0), TrainChoice::Schedule, "that is of the other algorithm");
-        choice(1) == TrainChoice::Schedule
+        let admission = |algorithm| scheduler.admission(&burst(&[part(algorithm, 100)]));
+        assert_eq!(admission(0), Admission::Whole, "that is of the other algorithm");
+        admission(1) == Admission::BySa
     };
     assert_eq!([0.0, 30.0, 31.0, 1e9, 30.0].map(&mut is_bundled), [false, false, true, true, false]);
 }
@@ -183,28 +203,50 @@ fn beside_multi_packets(is_cpu: bool, t_block: f64) -> Scheduler<u32> {
 
 #[test]
 fn an_engine_on_the_core_that_takes_one_sa_at_a_time_gets_a_burst_if_it_gains_more_than_the_window_costs() {
-    let choice = |t_block, sas, are_trains_out| {
+    let admission = |t_block, sas, outstanding| {
         let parts = [TrainPart { algorithm: 0, blocks: 100, changes: 31, sas }];
-        let burst = Burst { are_trains_out, ..burst(&parts, Input::Paused) };
-        beside_multi_packets(true, t_block).train_choice(0, &burst)
+        let scheduler = beside_multi_packets(true, t_block);
+        assert_eq!(choice(&scheduler, &parts, Input::Paused), to(0, 0, 110));
+        scheduler.admission(&Burst { outstanding, ..burst(&parts) })
     };
-    let here = TrainChoice::Here { engine: 0, processing: 110 };
+    let nothing = Outstanding::Nothing;
     // 30 for one SA and 32 for the window leave 48 of 110 for the blocks; 32 SAs take 960.
-    assert_eq!([0.0, 0.47].map(|t_block| choice(t_block, 1, false)), [TrainChoice::Schedule; 2]);
-    assert_eq!([0.48, 1.0].map(|t_block| choice(t_block, 1, false)), [here; 2]);
-    assert_eq!(choice(0.0, 32, false), here);
-    assert_eq!(choice(0.0, 1, true), here, "it would have to wait for trains that are out");
+    assert_eq!([0.0, 0.47].map(|t_block| admission(t_block, 1, nothing)), [Admission::BySa; 2]);
+    assert_eq!([0.48, 1.0].map(|t_block| admission(t_block, 1, nothing)), [Admission::Whole; 2]);
+    assert_eq!(admission(0.0, 32, nothing), Admission::Whole);
+    let out = admission(0.0, 1, Outstanding::Trains);
+    assert_eq!(out, Admission::Whole, "it would have to wait for trains that are out");
+    assert_eq!(admission(1.0, 1, Outstanding::MultiPackets), Admission::BySa, "what is sorted goes first");
 }
 
 #[test]
-fn a_burst_goes_by_the_window_where_what_takes_no_trains_works_elsewhere_or_has_nobody_beside_it() {
-    let parts = [TrainPart { algorithm: 0, blocks: 100, changes: 31, sas: 32 }];
-    let choice = |scheduler: &Scheduler<u32>| scheduler.train_choice(0, &burst(&parts, Input::More));
-    assert_eq!(choice(&beside_multi_packets(false, 9.0)), TrainChoice::Schedule);
+fn a_burst_goes_by_sa_where_what_takes_no_trains_works_elsewhere_or_has_nobody_beside_it() {
+    let burst = burst(&[TrainPart { algorithm: 0, blocks: 100, changes: 31, sas: 32 }]);
+    assert_eq!(beside_multi_packets(false, 9.0).admission(&burst), Admission::BySa);
     let mut alone = beside_multi_packets(true, 9.0);
-    assert_eq!(choice(&alone), TrainChoice::Here { engine: 0, processing: 110 });
+    assert_eq!(alone.admission(&burst), Admission::Whole);
+    let mut packets = vec![1, 2, 3];
+    alone.push_burst(&mut packets, &burst);
+    assert!(alone.take_back().is_empty(), "the engine is there");
     alone.set_available(0, false);
-    assert_eq!(choice(&alone), TrainChoice::Schedule);
+    assert_eq!(alone.dispatch(0, Input::Ended), None);
+    assert_eq!(alone.take_back(), [1, 2, 3]);
+    assert_eq!(alone.admission(&burst), Admission::BySa);
+    let after_trains = Burst { outstanding: Outstanding::Trains, ..burst };
+    assert_eq!(alone.admission(&after_trains), Admission::Later);
+}
+
+#[test]
+fn what_is_done_again_goes_by_the_policy_or_to_an_engine_that_takes_trains() {
+    let mut scheduler = beside_multi_packets(true, 0.1);
+    let burst = burst(&[TrainPart { algorithm: 0, blocks: 100, changes: 0, sas: 1 }]);
+    let by_sa = scheduler.give_again(0, Some(7), &burst).expect("both are idle");
+    assert_eq!((by_sa.engine, by_sa.predicted_processing), (1, 40));
+    let train = scheduler.give_again(0, None, &burst).expect("the other is idle");
+    assert_eq!((train.engine, train.predicted_processing), (0, 110));
+    assert_eq!(scheduler.give_again(0, None, &burst), None, "it has something");
+    scheduler.complete(40, by_sa.engine, by_sa.ticket, Some(40));
+    assert_eq!(scheduler.snapshot().engines[1].completed, 1);
 }
 
 #[test]
@@ -212,7 +254,7 @@ fn a_dear_handover_changes_nothing_where_the_core_has_no_engine() {
     let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
     scheduler.set_handover(THERE, 0, Handover { t_init: 1e9, ..Handover::default() });
     scheduler.set_available(HERE, false);
-    let elsewhere = TrainChoice::Elsewhere { engine: THERE, wait: 0, processing: 100 };
+    let elsewhere = to(THERE, 0, 100);
     assert_eq!(give(&mut scheduler, 0, Input::More), elsewhere);
 }
 
@@ -220,8 +262,8 @@ fn a_dear_handover_changes_nothing_where_the_core_has_no_engine() {
 fn where_no_engine_has_room_it_waits() {
     let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
     scheduler.set_available(HERE, false);
-    for _ in 0..2 {
-        assert!(matches!(give(&mut scheduler, 0, Input::More), TrainChoice::Elsewhere { .. }));
+    for wait in [0, 100] {
+        assert_eq!(give(&mut scheduler, 0, Input::More), to(THERE, wait, 100));
     }
     assert_eq!(give(&mut scheduler, 0, Input::More), TrainChoice::Wait);
 }
@@ -229,27 +271,47 @@ fn where_no_engine_has_room_it_waits() {
 #[test]
 fn parts_of_several_algorithms_begin_once() {
     let scheduler = scheduler([(10.0, 1.0), (1_000.0, 1.0)], SchedulerConfig::default());
-    let choice = scheduler.train_choice(0, &burst(&[part(0, 100), part(1, 5)], Input::Paused));
-    assert_eq!(choice, TrainChoice::Here { engine: HERE, processing: 120 });
+    let choice = choice(&scheduler, &[part(0, 100), part(1, 5)], Input::Paused);
+    assert_eq!(choice, to(HERE, 0, 120));
 }
 
 #[test]
-fn it_is_the_windows_where_bundles_or_classes_count() {
+fn it_is_sorted_where_bundles_or_classes_count() {
     let costs = [(0.0, 1.0); 2];
-    let by = |config| give(&mut scheduler(costs, config), 0, Input::More);
+    let burst = burst(&[part(0, 100)]);
+    let by = |config| scheduler(costs, config).admission(&burst);
     let usual = SchedulerConfig::default();
+    assert_eq!(by(usual.clone()), Admission::Whole);
     for config in [
         SchedulerConfig { window: 1, ..usual.clone() },
         SchedulerConfig { max_wait: 1, ..usual.clone() },
         SchedulerConfig { classes: 2, ..usual.clone() },
         SchedulerConfig { policy: Policy::RoundRobin, ..usual.clone() },
     ] {
-        assert_eq!(by(config), TrainChoice::Schedule);
+        assert_eq!(by(config), Admission::BySa);
     }
     let mut bundling = scheduler(costs, usual);
     bundling.engines.train_takers.set(THERE, false);
-    assert_eq!(give(&mut bundling, 0, Input::More), TrainChoice::Schedule);
+    assert_eq!(bundling.admission(&burst), Admission::BySa);
     // What an engine can do when it comes back decides, too.
     bundling.set_available(THERE, false);
-    assert_eq!(give(&mut bundling, 0, Input::More), TrainChoice::Schedule);
+    assert_eq!(bundling.admission(&burst), Admission::BySa);
+    let many = Burst { parts: None, ..burst };
+    assert_eq!(scheduler(costs, SchedulerConfig::default()).admission(&many), Admission::BySa);
+}
+
+#[test]
+fn a_window_that_is_full_takes_no_more_bursts_and_is_never_in_two_orders() {
+    let mut scheduler = scheduler([(0.0, 1.0); 2], SchedulerConfig::default());
+    let burst = burst(&[part(0, 100)]);
+    scheduler.push_burst(&mut (0..31).collect(), &burst);
+    assert_eq!((scheduler.room(), scheduler.admission(&burst)), (1, Admission::Whole));
+    let sorted = Burst { parts: None, ..burst };
+    assert_eq!(scheduler.admission(&sorted), Admission::Later);
+    scheduler.push_burst(&mut (31..60).collect(), &burst);
+    assert_eq!(
+        (scheduler.room(), scheduler.waiting(), scheduler.admission(&burst)),
+        (0, 60, Admission::Later)
+    );
+    assert!(scheduler.holds(59, |packet| *packet) && !scheduler.holds(60, |packet| *packet));
 }

@@ -1,18 +1,18 @@
 //! What a burst is predicted to take: as a train, as multi-packets, and to hand over.
 
-use super::{Burst, TrainPart};
+use super::TrainPart;
 use crate::cost::CostModel;
 use crate::scheduler::Scheduler;
 
 impl<T> Scheduler<T> {
     /// What a burst takes the caller's core with an engine on it that gets it by the window, a multi-packet an SA.
-    pub(super) fn bundled_cost(&self, engine: usize, burst: &Burst<'_>) -> u64 {
+    pub(super) fn bundled_cost(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let of_part = |part: &TrainPart| {
             let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
             CostModel { t_init: t_init * part.sas as i64 as f64, t_block }.cost(part.blocks)
         };
-        let of_parts: u64 = burst.parts.iter().map(of_part).sum();
-        of_parts.saturating_add(self.costs.window_cost(burst.packets))
+        let of_parts: u64 = parts.iter().map(of_part).sum();
+        of_parts.saturating_add(self.costs.window_cost(packets))
     }
 
     /// What it costs the core to hand a train to an engine elsewhere: whatever its packets' algorithms, they are handed over alike, so that the first

@@ -1,14 +1,13 @@
 //! When an engine is late with a multi-packet, and when it has failed.
 //!
-//! Trains of a direction leave in the order in which they were begun, so one that an engine does not bring holds all up that come after it. A
-//! late one is therefore done again soon, from its kept input, by an engine that can; what the late engine brings then is thrown away. Being
+//! Trains leave in order, so one that an engine does not bring holds up those that come after it. A late one is therefore done again soon, from its kept input, by an engine that can; what the late engine brings then is thrown away. Being
 //! late is no failure: the system may have taken the core from the engine's thread for a moment. The engine only gets nothing new until it
 //! has brought all that it has. It has failed once it is later still, or late again and again.
 
 use convoy_ipsec::Prepared;
 
 use super::EngineSlot;
-use crate::pipeline::trains::Retry;
+use crate::pipeline::train::Again;
 
 /// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that is off is corrected, not punished.
 const LATE_MARGIN: u64 = 4;
@@ -130,17 +129,17 @@ impl EngineSlot {
     pub(in crate::pipeline) fn give_to_others(
         &mut self,
         now_ns: u64,
-        retry: &mut Retry,
+        again: &mut Again,
     ) -> Result<(), String> {
-        let mut unsent = Retry::default();
+        let mut unsent = Again::new();
         self.withdraw_backlog(&mut unsent);
         let oldest = self.in_flight.pop_front();
         if let Some(oldest) = oldest {
             self.counters.retried_packets += oldest.kept.len() as u64;
             self.lateness.awaited.push((oldest.ticket, oldest.deadlines.failed_ns));
-            retry.put(oldest.place, oldest.kept, oldest.templates);
+            again.push_back(oldest.again_from_copies());
         }
-        retry.append(unsent);
+        again.append(&mut unsent);
         if self.lateness.rest(now_ns) { Ok(()) } else { Err("it was late again and again".to_owned()) }
     }
 

@@ -3,8 +3,22 @@
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
 
-use super::{CryptoStage, StageError, StageSa};
-use crate::pipeline::trains::Algorithms;
+use super::{CryptoStage, StageError};
+use crate::pipeline::train::{Algorithms, stream_of};
+
+/// What the stage knows of an SA.
+pub(super) struct StageSa {
+    pub(super) algorithm: u16,
+    /// The engine whose device does it in flight.
+    pub(super) bound_to: Option<usize>,
+}
+
+/// An SA that is let go once none of its packets is inside.
+pub(super) struct Retiring {
+    sa: SaIndex,
+    /// Once none of them waits any more: the places, by direction, behind the last train of many SAs that may have some.
+    behind: Option<[u64; 2]>,
+}
 
 impl CryptoStage {
     /// Makes an SA known. `cost` gives an engine's cost for a transform that it can do, and is asked
@@ -20,13 +34,13 @@ impl CryptoStage {
         cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
-        self.engines.install_key(now_ns, sa, keys, &mut self.retry, &mut self.reports)?;
+        self.engines.install_key(now_ns, sa, keys, &mut self.again, &mut self.reports)?;
         let algorithm = self.algorithm((keys.transform(), direction, None), cost);
         let at = sa.0 as usize;
         if self.sas.len() <= at {
             self.sas.resize_with(at + 1, || None);
         }
-        self.sas[at] = Some(StageSa { algorithm, bound_to: None, outstanding: 0, retiring: false });
+        self.sas[at] = Some(StageSa { algorithm, bound_to: None });
         let common = &mut self.algorithms_of[direction as usize];
         *common = common.with(algorithm, false);
         Ok(())
@@ -107,35 +121,45 @@ impl CryptoStage {
     }
 
     /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.
-    /// Nothing more of it may be pushed.
+    /// Nothing more of it may come.
     pub fn retire(&mut self, sa: SaIndex) {
-        if let Some(Some(entry)) = self.sas.get_mut(sa.0 as usize) {
-            entry.retiring = true;
-            if entry.outstanding == 0 && !self.trains.retire(sa) {
-                self.forget(sa);
-            }
-        }
+        self.retiring.push(Retiring { sa, behind: None });
     }
 
     /// Whether SAs that were let go still have packets inside.
     pub fn is_retiring(&self) -> bool {
-        self.sas.iter().flatten().any(|entry| entry.retiring)
+        !self.retiring.is_empty()
     }
 
     /// Takes the SAs that are gone for good since the last call; their indices may be used again.
     pub fn take_retired(&mut self) -> Vec<SaIndex> {
-        std::mem::take(&mut self.retired)
+        let mut retiring = std::mem::take(&mut self.retiring);
+        let gone = retiring.extract_if(.., |retiring| self.is_gone(retiring)).map(|retiring| retiring.sa);
+        let gone: Vec<SaIndex> = gone.collect();
+        self.retiring = retiring;
+        gone.iter().for_each(|sa| self.forget(*sa));
+        gone
     }
 
-    /// Whether there are such SAs.
-    pub(in crate::pipeline) fn has_retired(&self) -> bool {
-        !self.retired.is_empty()
+    /// Whether no packet of an SA is inside any more: in the line, in the window, or dispatched and not in order yet.
+    fn is_gone(&self, retiring: &mut Retiring) -> bool {
+        let sa = retiring.sa;
+        if retiring.behind.is_none()
+            && (self.line.iter().any(|packet| packet.sa == sa)
+                || self.scheduler.holds(sa.0, |packet| packet.sa.0))
+        {
+            return false;
+        }
+        let behind = retiring.behind.get_or_insert_with(|| [0, 1].map(|way| self.order.next_place(way)));
+        self.order.outstanding(stream_of(sa)) == 0
+            && (0..).zip(*behind).all(|(way, place)| self.order.has_left(way, place))
     }
 
-    pub(in crate::pipeline) fn forget(&mut self, sa: SaIndex) {
-        self.sas[sa.0 as usize] = None;
+    fn forget(&mut self, sa: SaIndex) {
+        if let Some(entry) = self.sas.get_mut(sa.0 as usize) {
+            *entry = None;
+        }
         self.engines.remove_key(sa);
-        self.order.remove(sa.0);
-        self.retired.push(sa);
+        self.order.remove(stream_of(sa));
     }
 }

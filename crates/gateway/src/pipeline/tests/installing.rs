@@ -71,8 +71,9 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     let mut stage = with_keys(StageConfig::new(scheduler), vec![Box::new(engine)], |_| COST);
     let mut released = Released::default();
     for number in 0..PACKETS {
-        stage.push(0, packet(&mut pool, number % SAS, number)).expect("room");
-        stage.pump(Input::Ended, &mut pool, &mut released);
+        let packets = vec![packet(&mut pool, number % SAS, number)];
+        stage.take_in(packets, &mut pool, &mut released);
+        stage.pump_with(Input::Ended, &mut pool, &mut released);
     }
     assert_eq!(
         (released.outbound.len(), taken.load(Ordering::Relaxed)),
@@ -87,7 +88,7 @@ fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
         .expect("software can do it");
     assert_eq!(taken.load(Ordering::Relaxed), PACKETS as usize, "it was measured while it worked");
 
-    stage.pump(Input::Ended, &mut pool, &mut released);
+    stage.pump_with(Input::Ended, &mut pool, &mut released);
     assert_eq!(released.outbound.len(), PACKETS as usize, "all packets leave at the next look");
     assert!(released.outbound.iter().all(|packet| packet.status == CryptoStatus::Done));
     assert_eq!((stage.take_events(), stage.engines().counters(0).failures), (Vec::new(), 0));

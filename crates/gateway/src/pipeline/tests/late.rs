@@ -37,19 +37,21 @@ fn empty_the_window(
 ) -> Result<Vec<(u32, Vec<u8>)>, u32> {
     let (mut released, mut left, mut next) = (Released::default(), Vec::new(), 0);
     for _ in 0..rounds {
-        while next < PACKETS && stage.push(0, packet(pool, next % SAS, next)).is_ok() {
+        while next < PACKETS && stage.in_line() == 0 {
+            let packets = vec![packet(pool, next % SAS, next)];
+            stage.take_in(packets, pool, &mut released);
             next += 1;
         }
-        stage.pump(if next < PACKETS { Input::More } else { Input::Ended }, pool, &mut released);
+        stage.pump_with(if next < PACKETS { Input::More } else { Input::Ended }, pool, &mut released);
         for done in released.outbound.drain(..) {
             left.push((done.sa.0, done.frame.to_vec()));
             pool.give_back(done.frame);
         }
-        if next == PACKETS && stage.scheduler().waiting() == 0 {
+        if next == PACKETS && stage.in_line() + stage.scheduler().waiting() == 0 {
             return Ok(left);
         }
     }
-    Err(PACKETS - next + stage.scheduler().waiting() as u32)
+    Err(PACKETS - next + (stage.in_line() + stage.scheduler().waiting()) as u32)
 }
 
 fn expected(pool: &mut FramePool) -> Vec<(u32, Vec<u8>)> {

@@ -8,6 +8,8 @@ use convoy_packet::IpHeader;
 use super::*;
 
 const WINDOW: u32 = 8;
+/// So few stand in the window until more come or the input ends.
+const WAITING: u32 = WINDOW - 1;
 
 fn outer(end: u8) -> IpAddr {
     Ipv4Addr::new(192, 0, 2, end).into()
@@ -81,30 +83,30 @@ fn assert_idle(pipeline: &mut Pipeline) {
 #[test]
 fn packets_that_a_policy_sends_to_an_outbound_sa_that_leaves_hold_nothing_up() {
     let (mut pipeline, sa) = end(1, SaDirection::Outbound);
-    let mut burst = packets(&mut pipeline, WINDOW);
+    let mut burst = packets(&mut pipeline, WAITING);
     pipeline.outbound(&mut burst);
     pipeline.retire(sa);
     let mut burst = packets(&mut pipeline, 4);
     pipeline.outbound(&mut burst);
     assert_idle(&mut pipeline);
-    assert_eq!(pipeline.departures.to_outside.len(), WINDOW as usize, "what came before it left");
+    assert_eq!(pipeline.departures.to_outside.len(), WAITING as usize, "what came before it left");
     assert_eq!(pipeline.ipsec().drops().get(DropReason::OutboundNoSa), 4);
 }
 
 #[test]
 fn packets_that_come_to_an_inbound_sa_that_leaves_hold_nothing_up() {
     let (mut sender, _) = end(1, SaDirection::Outbound);
-    let mut burst = packets(&mut sender, WINDOW + 4);
+    let mut burst = packets(&mut sender, WAITING + 4);
     sender.outbound(&mut burst);
     sender.pump(Input::Ended);
     let mut sealed = std::mem::take(&mut sender.departures.to_outside);
     let (mut receiver, sa) = end(2, SaDirection::Inbound);
-    let mut late = sealed.split_off(WINDOW as usize);
+    let mut late = sealed.split_off(WAITING as usize);
     receiver.inbound(&mut sealed);
     receiver.retire(sa);
     receiver.inbound(&mut late);
     assert_idle(&mut receiver);
-    assert_eq!(receiver.departures.to_inside.len(), WINDOW as usize, "what came before it left");
+    assert_eq!(receiver.departures.to_inside.len(), WAITING as usize, "what came before it left");
     assert_eq!(receiver.ipsec().drops().get(DropReason::UnknownSpi), 4);
 }
 

@@ -56,13 +56,12 @@ impl Bench {
         for _ in 0..trains {
             let numbers = self.next..self.next + PACKETS_OF_A_TRAIN;
             self.next = numbers.end;
-            let mut train = numbers.map(|number| packet(&mut self.pool, number % SAS, number)).collect();
+            let train = numbers.map(|number| packet(&mut self.pool, number % SAS, number)).collect();
             let now_ns = self.time.now_ns() + 1_000;
             self.time.advance_to(now_ns);
             let (pool, released) = (&mut self.pool, &mut self.released);
-            let is_taken =
-                self.stage.take_train(now_ns, &mut train, &mut Vec::new(), Input::Paused, pool, released);
-            assert!(is_taken);
+            self.stage.give(train, Input::Paused, pool, released);
+            assert_eq!(self.stage.in_line(), 0);
         }
     }
 
@@ -70,7 +69,7 @@ impl Bench {
     fn after(&mut self, ms: u64) -> Vec<(u32, Vec<u8>)> {
         self.time.advance_to(self.time.now_ns() + ms * MS);
         for _ in 0..3 {
-            self.stage.pump(Input::Paused, &mut self.pool, &mut self.released);
+            self.stage.pump_with(Input::Paused, &mut self.pool, &mut self.released);
         }
         let mut left = Vec::new();
         for done in self.released.outbound.drain(..) {

@@ -6,17 +6,16 @@ use convoy_engine::{Placement, Takes};
 
 use super::elsewhere::Elsewhere;
 use super::*;
-use crate::pipeline::trains::WINDOW_NS;
+use crate::pipeline::stage::WINDOW_NS;
+
+const COST: CostModel = CostModel { t_init: 1_000.0, t_block: 1.0 };
 
 /// Gives a burst to a stage as a pipeline does; what comes out, with the SA of each packet.
 fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
-    let mut burst = (0..count).map(|number| packet(pool, number % SAS, number)).collect();
+    let burst = (0..count).map(|number| packet(pool, number % SAS, number)).collect();
     let mut released = Released::default();
-    stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
-    for packet in burst.drain(..) {
-        assert!(stage.push(0, packet).is_ok(), "the window has room for all");
-    }
-    stage.pump(Input::Ended, pool, &mut released);
+    stage.give(burst, Input::Paused, pool, &mut released);
+    stage.pump_with(Input::Ended, pool, &mut released);
     assert!(stage.is_empty());
     let packets = released.outbound.drain(..).map(|packet| {
         assert_eq!(packet.status, CryptoStatus::Done);
@@ -48,11 +47,14 @@ fn a_burst_in_place_is_counted_with_the_time_that_it_took() {
 #[test]
 fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_elsewhere() {
     let mut pool = FramePool::new(FRAMES, 0);
+    // With more at hand what is sorted by SA waits for a full window.
     let is_done_at_once = |stage: &mut CryptoStage, pool: &mut FramePool| {
-        let mut burst = vec![packet(pool, 0, 0)];
+        let burst = vec![packet(pool, 0, 0), packet(pool, 1, 1)];
         let mut released = Released::default();
-        stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
-        !released.is_empty()
+        stage.give(burst, Input::More, pool, &mut released);
+        let is_done = released.outbound.len() == 2 && stage.engines().counters(0).multi_packets == 1;
+        stage.pump_with(Input::Ended, pool, &mut released);
+        is_done
     };
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
     assert!(is_done_at_once(&mut stage(vec![good()], Policy::RoundRobin), &mut pool), "there is one engine");
@@ -85,11 +87,10 @@ fn run_trains(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<
             train.extend((next..count.min(next + 4)).map(|number| packet(pool, number % SAS, number)));
             next += train.len() as u32;
         }
-        stage.take_train(stage.clock.now_ns(), &mut train, &mut Vec::new(), Input::More, pool, &mut released);
-        while !train.is_empty() && stage.room() > 0 {
-            assert!(stage.push(0, train.remove(0)).is_ok(), "it has room");
+        if stage.in_line() == 0 {
+            stage.give(std::mem::take(&mut train), Input::More, pool, &mut released);
         }
-        stage.pump(Input::Paused, pool, &mut released);
+        stage.pump_with(Input::Paused, pool, &mut released);
         for done in released.outbound.drain(..) {
             assert_eq!(done.status, CryptoStatus::Done);
             left.push((done.sa.0, done.frame.to_vec()));
@@ -151,14 +152,11 @@ fn bundled(t_key: f64) -> Option<u64> {
     let config = StageConfig::new(SchedulerConfig { window: 32, ..SchedulerConfig::default() });
     let mut stage =
         with_costs(config, engines, |_| AlgorithmCost { model, handover: Handover::default(), t_key });
-    let mut burst: Vec<Prepared> = (0..30).map(|number| packet(&mut pool, number % SAS, number)).collect();
+    let burst = (0..30).map(|number| packet(&mut pool, number % SAS, number)).collect();
     let mut released = Released::default();
-    let is_train = stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, &mut pool, &mut released);
-    assert_eq!(burst.len(), if is_train { 0 } else { 30 });
-    for packet in burst.drain(..) {
-        assert!(stage.push(0, packet).is_ok(), "the window has room for all");
-    }
-    stage.pump(Input::Ended, &mut pool, &mut released);
+    stage.give(burst, Input::More, &mut pool, &mut released);
+    let is_train = released.outbound.len() == 30;
+    stage.pump_with(Input::Ended, &mut pool, &mut released);
     assert_eq!(released.outbound.len(), 30);
     let counters = stage.engines().counters(0);
     (!is_train).then(|| counters.packets / counters.multi_packets)
@@ -200,16 +198,16 @@ fn an_sa_goes_only_when_the_trains_that_may_have_its_packets_have_left() {
     let mut stage = patient(vec![Box::new(Elsewhere::at_second_poll())]);
     let mut released = Released::default();
     let train = |pool: &mut FramePool, stage: &mut CryptoStage, released: &mut Released, sa| {
-        let mut train = vec![packet(pool, sa, 1)];
-        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::More, pool, released));
+        let train = vec![packet(pool, sa, 1)];
+        stage.give(train, Input::More, pool, released);
     };
     train(&mut pool, &mut stage, &mut released, 1);
     stage.retire(SaIndex(1));
     train(&mut pool, &mut stage, &mut released, 2);
     assert!(stage.take_retired().is_empty() && stage.is_retiring());
-    stage.pump(Input::Paused, &mut pool, &mut released);
+    stage.pump_with(Input::Paused, &mut pool, &mut released);
     assert!(stage.take_retired().is_empty() && stage.is_retiring());
-    stage.pump(Input::Paused, &mut pool, &mut released);
+    stage.pump_with(Input::Paused, &mut pool, &mut released);
     assert_eq!((released.outbound.len(), stage.take_retired()), (2, vec![SaIndex(1)]));
     assert!(!stage.is_retiring());
 }
@@ -225,14 +223,14 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
     let engines: Vec<Box<dyn Engine>> =
         vec![Box::new(Software::new("good")), Box::new(Elsewhere::at_second_poll())];
     let mut stage = with_keys(config, engines, |engine| CostModel {
-        t_init: if engine.placement == Placement::Inline { 2.0 } else { 1.0 },
+        t_init: if engine.placement == Placement::Inline { 1.9e9 } else { 1e9 },
         t_block: 0.0,
     });
     let mut released = Released::default();
     for sa in [1, 2] {
-        let mut train = vec![packet(&mut pool, sa, 1)];
+        let train = vec![packet(&mut pool, sa, 1)];
         // The first goes elsewhere; the second would overtake it.
-        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::Paused, &mut pool, &mut released));
+        stage.give(train, Input::Paused, &mut pool, &mut released);
         if sa == 1 {
             assert!(released.outbound.is_empty());
             stage.retire(SaIndex(1));
@@ -241,25 +239,57 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
     assert_eq!(released.outbound.len(), 1);
     assert!(stage.take_retired().is_empty() && stage.is_retiring());
     for _ in 0..2 {
-        stage.pump(Input::Paused, &mut pool, &mut released);
+        stage.pump_with(Input::Paused, &mut pool, &mut released);
     }
     assert_eq!((released.outbound.len(), stage.take_retired()), (2, vec![SaIndex(1)]));
 }
 
 #[test]
-fn a_train_of_an_sa_that_the_window_holds_packets_of_is_left_to_the_window() {
+fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = patient(vec![Box::new(Elsewhere::at_second_poll())]);
+    let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
+    let config = StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ..StageConfig::new(scheduler) };
+    let mut stage = with_keys(config, vec![Box::new(Elsewhere::at_second_poll())], |_| COST);
     let mut released = Released::default();
-    stage.push(0, packet(&mut pool, 0, 0)).expect("room");
-    let mut burst = vec![packet(&mut pool, 0, 1)];
-    assert!(!stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
-    for _ in 0..4 {
-        stage.pump(Input::Paused, &mut pool, &mut released);
+    let numbers = |released: &mut Released, pool: &mut FramePool| -> Vec<u8> {
+        let left = released.outbound.drain(..).map(|packet| {
+            let number = packet.frame[3];
+            pool.give_back(packet.frame);
+            number
+        });
+        left.collect()
+    };
+    let burst = |pool: &mut FramePool, numbers: std::ops::Range<u32>| -> Vec<Prepared> {
+        numbers.map(|number| packet(pool, number % SAS, number)).collect()
+    };
+    let train = burst(&mut pool, 0..3);
+    stage.give(train, Input::More, &mut pool, &mut released);
+    assert_eq!(stage.engines().in_flight(), 1);
+    // From now on a change of SA is dear.
+    let dear = |_: &EngineDescription| Some(AlgorithmCost { t_key: 1e9, ..COST.into() });
+    stage.set_costs(TRANSFORM, &dear);
+    let sorted = burst(&mut pool, 3..9);
+    stage.give(sorted, Input::Ended, &mut pool, &mut released);
+    assert_eq!((stage.in_line(), stage.engines().in_flight()), (6, 1), "they wait for the train");
+    for _ in 0..2 {
+        stage.pump_with(Input::Ended, &mut pool, &mut released);
     }
-    assert!(stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
-    assert_eq!(stage.room(), 0, "and what is on a train holds up what is for the window");
-    assert!(stage.push(0, packet(&mut pool, 0, 2)).is_err());
+    assert_eq!(numbers(&mut released, &mut pool), [0, 1, 2]);
+    assert_eq!((stage.in_line(), stage.engines().in_flight()), (0, 3), "one for each SA");
+    stage.set_costs(TRANSFORM, &|_| Some(COST.into()));
+    let late = burst(&mut pool, 9..12);
+    stage.give(late, Input::More, &mut pool, &mut released);
+    assert_eq!(stage.engines().in_flight(), 3, "what comes is sorted, too");
+    for _ in 0..8 {
+        stage.pump_with(Input::Ended, &mut pool, &mut released);
+    }
+    let left = numbers(&mut released, &mut pool);
+    assert_eq!(left.len(), 9);
+    for sa in 0..SAS as u8 {
+        let of_sa = left.iter().filter(|number| **number % SAS as u8 == sa);
+        assert!(of_sa.is_sorted(), "{left:?}");
+    }
+    assert!(stage.is_empty());
 }
 
 /// What a pipeline with these engines makes of bursts that come one behind the other, while more is at hand.

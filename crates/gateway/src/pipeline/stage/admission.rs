@@ -1,0 +1,185 @@
+//! How bursts come into the window: as they came, or sorted by SA, or later.
+
+use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
+use convoy_scheduler::{Admission, Burst, Item, Outstanding, Parts, TrainPart};
+
+use super::{Bench, CryptoStage, Released};
+use crate::pipeline::train::{Algorithms, SeenSas, is_pending};
+
+/// Packets that waited come into the window in bursts that are so long at most.
+const LONGEST_BURST: usize = 64;
+
+impl CryptoStage {
+    /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and behind those that wait. `packets` is
+    /// left empty. What its port has opened already, or what was refused, only waits for those before it.
+    pub fn enter(&mut self, now_ns: u64, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
+        if self.inside == 0 {
+            self.pass_done(packets, bench.released);
+        }
+        if packets.is_empty() {
+            return;
+        }
+        if !self.line.is_empty() {
+            self.inside += packets.len() as u64;
+            return self.line.extend(packets.drain(..));
+        }
+        let mut seen = std::mem::take(&mut self.seen);
+        let burst = self.burst_of(packets.iter(), &mut seen);
+        self.seen = seen;
+        self.inside += packets.len() as u64;
+        match self.scheduler.admission(&burst) {
+            Admission::Whole => self.scheduler.push_burst(packets, &burst),
+            Admission::Later => self.line.extend(packets.drain(..)),
+            Admission::BySa => {
+                let mut packets = packets.drain(..);
+                let refused =
+                    packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, bench.released).err());
+                self.line.extend(refused.into_iter().chain(packets));
+            }
+        }
+    }
+
+    /// Lets the first packets go that need no engine: nothing is before them.
+    fn pass_done(&mut self, packets: &mut Vec<Prepared>, released: &mut Released) {
+        let Some(first) = packets.first().filter(|first| !is_pending(first)) else { return };
+        let direction = first.direction;
+        let done = packets.iter().take_while(|packet| !is_pending(packet)).count();
+        released.of(direction).extend(packets.drain(..done));
+    }
+
+    /// Brings packets from the line into the window as far as it has room.
+    pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
+        while let Some(direction) = self.line.front().map(|first| first.direction) {
+            let of_one = self.line.iter().take_while(|packet| packet.direction == direction);
+            let mut seen = std::mem::take(&mut self.seen);
+            let burst = self.burst_of(of_one.take(LONGEST_BURST), &mut seen);
+            self.seen = seen;
+            match self.scheduler.admission(&burst) {
+                Admission::Whole => {
+                    let mut packets = self.spare.pop().unwrap_or_default();
+                    packets.extend(self.line.drain(..burst.packets));
+                    self.scheduler.push_burst(&mut packets, &burst);
+                    self.keep_buffer(packets);
+                }
+                Admission::Later => break,
+                Admission::BySa => {
+                    let Some(packet) = self.line.pop_front() else { break };
+                    if let Err(refused) = self.sort_in(now_ns, packet, released) {
+                        self.line.push_front(refused);
+                        break;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Puts a packet into the window by its SA.
+    ///
+    /// # Errors
+    /// The packet itself, if there is no room for it.
+    fn sort_in(
+        &mut self,
+        now_ns: u64,
+        mut packet: Prepared,
+        released: &mut Released,
+    ) -> Result<(), Prepared> {
+        let Some(Some(sa)) = self.sas.get(packet.sa.0 as usize) else {
+            packet.status = CryptoStatus::Refused(DropReason::UnknownSpi);
+            released.of(packet.direction).push(packet);
+            self.inside -= 1;
+            return Ok(());
+        };
+        let item = Item {
+            sa: packet.sa.0,
+            algorithm: sa.algorithm,
+            class: packet.class,
+            blocks: if is_pending(&packet) { packet.blocks() } else { 0 },
+            bytes: packet.frame.len() as u32,
+            payload: packet,
+        };
+        self.scheduler.push(now_ns, item).map_err(|item| item.payload)
+    }
+
+    /// What the scheduler is to know of a burst.
+    pub(super) fn burst_of<'a>(
+        &self,
+        packets: impl Iterator<Item = &'a Prepared> + Clone,
+        seen: &mut SeenSas,
+    ) -> Burst {
+        let common = packets.clone().next().map(|first| self.algorithms_of[first.direction as usize]);
+        let mut burst = if let Some(Algorithms::One(algorithm)) = common {
+            burst_of_one(algorithm, packets.clone())
+        } else {
+            self.burst_of_several(packets.clone())
+        };
+        burst.outstanding = self.outstanding();
+        if self.counts_sas {
+            self.count_sas(packets, seen, &mut burst);
+        }
+        burst
+    }
+
+    /// What has been dispatched and has not left.
+    fn outstanding(&self) -> Outstanding {
+        if self.inside == 0 {
+            return Outstanding::Nothing;
+        }
+        let in_trains = self.order.outstanding(0) + self.order.outstanding(1);
+        let waiting = (self.line.len() + self.scheduler.waiting()) as u64;
+        match (in_trains, self.inside > in_trains + waiting) {
+            (0, false) => Outstanding::Nothing,
+            (0, true) => Outstanding::MultiPackets,
+            _ => Outstanding::Trains,
+        }
+    }
+
+    /// A burst whose parts are by algorithm; it has none if these are too many, or if a port's device does some of its packets.
+    fn burst_of_several<'a>(&self, packets: impl Iterator<Item = &'a Prepared>) -> Burst {
+        let mut burst = Burst::new(Some(Parts::default()));
+        let mut last = None;
+        for packet in packets {
+            burst.packets += 1;
+            burst.bytes += packet.frame.len() as u64;
+            let sa = self.sas.get(packet.sa.0 as usize).and_then(Option::as_ref);
+            let whole = sa.filter(|sa| sa.bound_to.is_none()).zip(burst.parts.as_mut());
+            let Some(part) = whole.and_then(|(sa, parts)| parts.of(sa.algorithm)) else {
+                burst.parts = None;
+                continue;
+            };
+            part.blocks += u64::from(packet.blocks());
+            part.changes += u64::from(last.is_some_and(|last| last != packet.sa));
+            last = Some(packet.sa);
+        }
+        burst
+    }
+
+    fn count_sas<'a>(
+        &self,
+        packets: impl Iterator<Item = &'a Prepared>,
+        seen: &mut SeenSas,
+        burst: &mut Burst,
+    ) {
+        let Some(parts) = &mut burst.parts else { return };
+        seen.begin();
+        for packet in packets.filter(|packet| seen.is_new(packet.sa)) {
+            let sa = self.sas.get(packet.sa.0 as usize).and_then(Option::as_ref);
+            if let Some(part) = sa.and_then(|sa| parts.of(sa.algorithm)) {
+                part.sas += 1;
+            }
+        }
+    }
+}
+
+/// A burst whose packets have one algorithm.
+fn burst_of_one<'a>(algorithm: u16, packets: impl Iterator<Item = &'a Prepared>) -> Burst {
+    let mut part = TrainPart { algorithm, ..TrainPart::default() };
+    let (mut count, mut bytes, mut last) = (0, 0, None);
+    for packet in packets {
+        count += 1;
+        bytes += packet.frame.len() as u64;
+        part.blocks += u64::from(packet.blocks());
+        part.changes += u64::from(last.is_some_and(|last| last != packet.sa));
+        last = Some(packet.sa);
+    }
+    Burst { packets: count, bytes, ..Burst::new(Some(Parts::one(part))) }
+}

@@ -1,0 +1,47 @@
+//! What failed engines left, and who does it again.
+
+use convoy_scheduler::Given;
+
+use super::{CryptoStage, Released};
+use crate::pipeline::train::{Train, is_pending};
+
+impl CryptoStage {
+    /// The next train that is to be done again, if an engine has room for it. What is done of it leaves; where no engine takes it as it is,
+    /// it goes in parts.
+    pub(super) fn next_again(&mut self, now_ns: u64, released: &mut Released) -> Option<(Train, Given)> {
+        while let Some(mut train) = self.again.pop_front() {
+            train.lay_out(&mut self.ivs);
+            let of_one_kind = train.run_len(is_pending);
+            self.put_back_behind(&mut train, of_one_kind);
+            if !train.packets.first().is_some_and(is_pending) {
+                self.put_in_order(train, released);
+                continue;
+            }
+            let sa = train.sa();
+            let mut seen = std::mem::take(&mut self.seen);
+            let burst = self.burst_of(train.packets.iter(), &mut seen);
+            self.seen = seen;
+            if let Some(given) = self.scheduler.give_again(now_ns, sa.map(|sa| sa.0), &burst) {
+                return Some((train, given));
+            }
+            let is_only_by_sa = burst.parts.is_none_or(|parts| self.scheduler.has_only_others(&parts));
+            if sa.is_none() && is_only_by_sa {
+                let of_one_sa = train.run_len(|packet| packet.sa);
+                self.put_back_behind(&mut train, of_one_sa);
+                self.again.push_front(train);
+                continue;
+            }
+            self.again.push_front(train);
+            return None;
+        }
+        None
+    }
+
+    /// Leaves the first packets of a train, and has the others follow it.
+    fn put_back_behind(&mut self, train: &mut Train, packets: usize) {
+        let rest = train.split_off(packets);
+        if !rest.packets.is_empty() {
+            self.again.push_front(rest);
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! From the window to the engines: the next train, who lays it out, and what is done at once.
+
+use convoy_engine::{MultiPacket, Placement, RunTemplate};
+use convoy_ipsec::{CryptoStatus, DropReason, Ipsec, Prepared};
+use convoy_packet::FramePool;
+use convoy_scheduler::{Dispatch, Given, Input};
+
+use super::{Bench, CryptoStage};
+use crate::pipeline::engine_set::Context;
+use crate::pipeline::engine_slot::Deadlines;
+use crate::pipeline::train::{Place, Train, is_pending, stream_of};
+
+/// Of so many trains done here the time of one is measured: reading the clock twice costs as much as a short packet's look-ups. A prime, so
+/// that engines that take turns are all measured.
+const MEASURED_EVERY: u32 = 17;
+/// How long a train waits for a frame that no engine has, in ns. Ports have sent by then what they hold; what is left is held by packets that
+/// wait behind this one.
+const STARVED_NS: u64 = 10_000_000;
+
+impl CryptoStage {
+    /// Gives engines what the window yields, as far as they have room, and lets what is done leave. Returns whether anything moved.
+    pub fn advance(&mut self, mut now_ns: u64, input: Input, bench: &mut Bench<'_>) -> bool {
+        let mut moved = false;
+        loop {
+            self.admit_line(now_ns, bench.released);
+            // A full window is dispatched whatever the ports say.
+            let input = if self.line.is_empty() { input } else { Input::More };
+            match self.next_train(now_ns, input, bench) {
+                Some((train, given)) => {
+                    if let Some(done) = self.carry_out(now_ns, train, given, bench) {
+                        self.put_in_order(done, bench.released);
+                        moved = true;
+                        continue;
+                    }
+                    if self.held.is_none() && self.engines.has_gathered(given.engine) {
+                        moved = true;
+                        continue;
+                    }
+                    // Frames come back only from engines that are at work.
+                    if self.held.is_some() && !self.begin(now_ns, bench.pool) {
+                        return moved;
+                    }
+                }
+                None if self.take_back() => continue,
+                None => {
+                    let waits = self.scheduler.room() == 0;
+                    // While more is at hand, and there is room for it, engines go on gathering.
+                    if input == Input::More && !waits || !self.begin(now_ns, bench.pool) {
+                        return moved;
+                    }
+                }
+            }
+            now_ns = self.clock.now_ns();
+            self.digest(bench.released);
+            moved = true;
+        }
+    }
+
+    /// Takes bursts back into the line that stand in the window as they came while no engine is left that takes them so; whether there were any.
+    fn take_back(&mut self) -> bool {
+        let bursts = self.scheduler.take_back();
+        let are_any = !bursts.is_empty();
+        bursts.into_iter().rev().for_each(|packet| self.line.push_front(packet));
+        are_any
+    }
+
+    /// The next train for which an engine has room, and that engine: what was held up, what is to be done again, what the window yields.
+    fn next_train(&mut self, now_ns: u64, input: Input, bench: &mut Bench<'_>) -> Option<(Train, Given)> {
+        if let Some(held) = self.held.take() {
+            return Some(held);
+        }
+        if !self.again.is_empty()
+            && let Some(again) = self.next_again(now_ns, bench.released)
+        {
+            return Some(again);
+        }
+        self.scheduler.set_before_window(self.line.len());
+        let dispatch = self.scheduler.dispatch(now_ns, input)?;
+        Some(self.place(dispatch))
+    }
+
+    /// Gives a train its place in the order.
+    fn place(&mut self, dispatch: Dispatch<Prepared>) -> (Train, Given) {
+        let Dispatch { engine, ticket, is_of_many, items, predicted_wait, predicted_processing, .. } =
+            dispatch;
+        let stream = items.first().map_or(0, |first| match is_of_many {
+            true => first.direction as u32,
+            false => stream_of(first.sa),
+        });
+        let place = Place { stream, first: self.order.admit(stream, items.len()) };
+        let train = Train { place, packets: items, templates: Vec::new() };
+        (train, Given { engine, ticket, predicted_wait, predicted_processing })
+    }
+
+    /// Has a train laid out and done. It comes back at once where an engine on this core has done it, and goes by the engine's queue
+    /// otherwise.
+    fn carry_out(
+        &mut self,
+        now_ns: u64,
+        mut train: Train,
+        given: Given,
+        bench: &mut Bench<'_>,
+    ) -> Option<Train> {
+        // An engine that gathers multi-packets does many of them together.
+        let gathers = self.engines.description(given.engine).gathers > 1 && train.place.is_of_sa();
+        if !gathers && self.engines.in_place(given.engine).is_some() {
+            bench.ipsec.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+            return self.process_here(now_ns, given, train);
+        }
+        let mut train = self.cut_to_frames(now_ns, train, given, bench)?;
+        if self.engines.lays_out(given.engine) {
+            train.templates = self.spare_templates.pop().unwrap_or_default();
+            begin(bench.ipsec, now_ns, &mut train.packets, &mut train.templates);
+        } else {
+            bench.ipsec.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+        }
+        if !train.packets.iter().all(is_pending) {
+            // Without those that need no engine it goes again.
+            self.scheduler.complete_at_once(now_ns, given.engine, given.ticket, None);
+            self.again.push_front(train);
+            return None;
+        }
+        self.submit(now_ns, train, given, bench.pool);
+        None
+    }
+
+    /// Has an engine on this core do those packets of a train that are not done. One that leaves some undone has failed.
+    fn process_here(&mut self, now_ns: u64, given: Given, mut train: Train) -> Option<Train> {
+        let Given { engine, ticket, predicted_processing, .. } = given;
+        let is_measured = self.unmeasured == 0;
+        let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
+        let packets = &mut train.packets[..];
+        let pending = packets.iter().filter(|packet| is_pending(packet)).count();
+        if let Some(in_place) = self.engines.in_place(engine) {
+            if pending == packets.len() {
+                in_place.process(packets);
+            } else {
+                let runs = packets.chunk_by_mut(|one, other| is_pending(one) == is_pending(other));
+                runs.filter(|run| is_pending(&run[0])).for_each(|run| in_place.process(run));
+            }
+        }
+        let measured = is_measured.then(|| self.clock.now_ns().saturating_sub(began_ns));
+        if packets.iter().any(is_pending) {
+            self.engines.fail_in_place(now_ns, engine, packets, &mut self.again, &mut self.reports);
+            // Nothing may be given to it before the reports are read.
+            self.scheduler.set_available(engine, false);
+            self.again.push_front(train);
+            return None;
+        }
+        self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
+        self.scheduler.complete_at_once(now_ns, engine, ticket, measured);
+        let service_ns = measured.unwrap_or(predicted_processing);
+        self.inline_ns += service_ns;
+        self.engines.note_in_place(engine, pending as u64, service_ns);
+        Some(train)
+    }
+
+    fn submit(&mut self, now_ns: u64, train: Train, given: Given, pool: &mut FramePool) {
+        let Given { engine, ticket, predicted_wait, predicted_processing } = given;
+        let Train { place, packets, templates } = train;
+        let Some(first) = packets.first() else { return };
+        let (sa, direction) = (first.sa, first.direction);
+        let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
+        let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
+        let Self { engines, again, reports, clock, .. } = self;
+        let context = &mut Context { now_ns, pool, again, reports };
+        engines.submit(engine, multi_packet, place, deadlines, context);
+        // One elsewhere has just begun.
+        if engines.description(engine).placement == Placement::Inline && !engines.has_gathered(engine) {
+            context.now_ns = clock.now_ns();
+            engines.poll_one(engine, context);
+        }
+    }
+
+    /// When an engine is late with what it is predicted to do within so many ns from now, and when it has failed.
+    fn deadlines(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> Deadlines {
+        let slack_ns = self.engines.description(engine).slack_ns;
+        self.config.timeouts.deadlines(now_ns, predicted_ns, slack_ns)
+    }
+
+    /// The part of a train for which there are frames to keep the copies in that its engine needs. While anything is under way, whose end
+    /// would free more of them, a train without is held; else it is cut. Where there is none for long, the first of its packets is given
+    /// up, whose own frame is then free: the others would wait for ever.
+    fn cut_to_frames(
+        &mut self,
+        now_ns: u64,
+        mut train: Train,
+        given: Given,
+        bench: &mut Bench<'_>,
+    ) -> Option<Train> {
+        let fits = self.engines.can_submit(given.engine, bench.pool, &train.packets);
+        if fits == train.packets.len() {
+            self.starved_since_ns = None;
+            return Some(train);
+        }
+        if self.engines.in_flight() > 0 {
+            self.starved_since_ns = None;
+            self.held = Some((train, given));
+            return None;
+        }
+        if fits > 0 {
+            let rest = train.split_off(fits);
+            self.again.push_front(rest);
+            return Some(train);
+        }
+        let since_ns = *self.starved_since_ns.get_or_insert(now_ns);
+        if now_ns.saturating_sub(since_ns) < STARVED_NS {
+            self.held = Some((train, given));
+            return None;
+        }
+        let rest = train.split_off(1);
+        train.packets[0].status = CryptoStatus::Refused(DropReason::NoFrame);
+        if rest.packets.is_empty() {
+            self.scheduler.complete_at_once(now_ns, given.engine, given.ticket, None);
+        } else {
+            self.held = Some((rest, given));
+        }
+        self.put_in_order(train, bench.released);
+        None
+    }
+}
+
+/// Gives packets their numbers, run by run of one SA, and notes what lays them out.
+fn begin(ipsec: &mut Ipsec, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
+    for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
+        let template = ipsec.begin_batch(now_ns, run[0].sa, run);
+        templates.push(RunTemplate { template, packets: run.len() as u32 });
+    }
+}

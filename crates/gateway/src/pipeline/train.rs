@@ -1,0 +1,139 @@
+//! A train: what an engine gets in one submission, and what the stage knows of its packets.
+
+use std::collections::VecDeque;
+
+use convoy_engine::{RunTemplate, lay_out};
+use convoy_ipsec::{CryptoStatus, Prepared, SaIndex};
+
+use super::iv_source::IvSource;
+
+/// Where the packets of a train stand in the order. They have consecutive places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The SA's of a multi-packet, the direction's of a train of many SAs.
+    pub(super) stream: u32,
+    /// The place of its first packet.
+    pub(super) first: u64,
+}
+
+impl Place {
+    /// Whether it is among the packets of an SA.
+    pub(super) fn is_of_sa(self) -> bool {
+        self.stream >= DIRECTIONS
+    }
+}
+
+/// Streams before those of SAs: one for each direction.
+const DIRECTIONS: u32 = 2;
+
+/// The stream of an SA's multi-packets.
+pub(super) fn stream_of(sa: SaIndex) -> u32 {
+    sa.0 + DIRECTIONS
+}
+
+/// Packets of one direction that go to an engine together: a multi-packet of one SA, or a burst of
+/// many SAs.
+pub(super) struct Train {
+    pub(super) place: Place,
+    pub(super) packets: Vec<Prepared>,
+    /// What lays out those that are still raw although they have their numbers; else empty.
+    pub(super) templates: Vec<RunTemplate>,
+}
+
+impl Train {
+    /// The SA of all of its packets; `None` if they are of many.
+    pub(super) fn sa(&self) -> Option<SaIndex> {
+        let first = self.packets.first()?.sa;
+        self.packets.iter().all(|packet| packet.sa == first).then_some(first)
+    }
+
+    /// Lays out what is raw and has its number.
+    pub(super) fn lay_out(&mut self, ivs: &mut IvSource) {
+        if !self.templates.is_empty() {
+            lay_out(&self.templates, &mut self.packets, &mut |iv| ivs.fill(iv));
+            self.templates.clear();
+        }
+    }
+
+    /// Leaves the first packets, and returns the others as a train of their own. All are laid out.
+    pub(super) fn split_off(&mut self, at: usize) -> Self {
+        let place = Place { first: self.place.first + at as u64, ..self.place };
+        let packets = if at < self.packets.len() { self.packets.split_off(at) } else { Vec::new() };
+        Self { place, packets, templates: Vec::new() }
+    }
+
+    /// How many packets from the first on are alike in this.
+    pub(super) fn run_len<K: PartialEq>(&self, key: impl Fn(&Prepared) -> K) -> usize {
+        let first = self.packets.first().map(&key);
+        self.packets.iter().take_while(|packet| Some(key(packet)) == first).count()
+    }
+}
+
+/// Whether nothing was done to a packet yet, so that an engine is to do it.
+pub(super) fn is_pending(packet: &Prepared) -> bool {
+    packet.status == CryptoStatus::Pending
+}
+
+/// Trains that are to be given to an engine again: the first one's engine has failed before the others'.
+pub(super) type Again = VecDeque<Train>;
+
+/// What all SAs of a direction have in common, so that no packet need be looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Algorithms {
+    /// There is no SA.
+    #[default]
+    None,
+    /// All have this one.
+    One(u16),
+    /// They have several, or some are done by the device of a port.
+    Several,
+}
+
+impl Algorithms {
+    /// With one SA more.
+    pub(super) fn with(self, algorithm: u16, is_bound: bool) -> Self {
+        match self {
+            Self::None if !is_bound => Self::One(algorithm),
+            Self::One(one) if one == algorithm && !is_bound => self,
+            _ => Self::Several,
+        }
+    }
+}
+
+/// Which SAs a burst has.
+#[derive(Default)]
+pub(super) struct SeenSas {
+    /// By SA, the latest burst that had it.
+    latest: Vec<u64>,
+    burst: u64,
+}
+
+impl SeenSas {
+    pub(super) fn begin(&mut self) {
+        self.burst += 1;
+    }
+
+    /// Whether the burst had no packet of this SA before.
+    pub(super) fn is_new(&mut self, sa: SaIndex) -> bool {
+        let at = sa.0 as usize;
+        if self.latest.len() <= at {
+            self.latest.resize(at + 1, 0);
+        }
+        std::mem::replace(&mut self.latest[at], self.burst) != self.burst
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sas_have_one_algorithm_until_another_comes_or_a_port_does_one() {
+        let one = Algorithms::None.with(3, false).with(3, false);
+        assert_eq!(one, Algorithms::One(3));
+        assert_eq!(one.with(4, false), Algorithms::Several);
+        assert_eq!(one.with(3, true), Algorithms::Several);
+        assert_eq!(Algorithms::None.with(3, true), Algorithms::Several);
+        assert_eq!(one.with(4, false).with(3, false), Algorithms::Several);
+    }
+}

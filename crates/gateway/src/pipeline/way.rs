@@ -1,0 +1,145 @@
+//! The way of packets through the gateway, from a burst to its departures, out and in alike.
+//!
+//! | step | what it takes | what it gives |
+//! | --- | --- | --- |
+//! | [`classify_outbound`](Pipeline::classify_outbound), [`classify_inbound`](Pipeline::classify_inbound) | a burst of packets | those that an SA protects or opens, and what leaves at once |
+//! | [`take_in`](Pipeline::take_in) | what was classified | trains, as the window yields them |
+//! | [`CryptoStage::advance`](super::CryptoStage::advance) | trains | packets that are done, in order |
+//! | [`pump`](Pipeline::pump) | what engines elsewhere bring | the same |
+//! | `finish` | packets in order | departures |
+
+use convoy_ipsec::{CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, Prepared, SaIndex};
+use convoy_packet::{Frame, Offload};
+use convoy_scheduler::Input;
+
+use super::{Bench, MOST_WAITING, Pipeline, Released};
+
+/// A burst that is so long shows that more is at hand.
+const FULL_BURST: usize = 32;
+
+/// Packets of one direction with their SAs, in the order in which they came.
+#[must_use]
+pub struct Classified {
+    packets: Vec<Prepared>,
+    direction: Direction,
+    now_ns: u64,
+}
+
+impl Pipeline {
+    /// Takes plaintext packets in, and moves them as far as they go at once.
+    pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
+        let classified = self.classify_outbound(frames);
+        self.take_in(classified);
+    }
+
+    /// Takes packets of the protected side in, and moves them as far as they go at once.
+    pub fn inbound(&mut self, frames: &mut Vec<Frame>) {
+        let classified = self.classify_inbound(frames);
+        self.take_in(classified);
+    }
+
+    /// Finds the SAs of plaintext packets. What is not to be protected goes to where it leaves.
+    pub fn classify_outbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
+        let now_ns = self.note_burst(frames.len());
+        let Self { ipsec, pool, ivs, outbound, .. } = self;
+        ipsec.outbound(now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
+        let OutboundBurst { protect, bypass, to_inside, for_others, without_sa } = outbound;
+        let packets = std::mem::take(protect);
+        // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.
+        if !(bypass.is_empty() && to_inside.is_empty() && for_others.is_empty() && without_sa.is_empty()) {
+            self.sort_unprotected(now_ns);
+        }
+        Classified { packets, direction: Direction::Seal, now_ns }
+    }
+
+    /// Finds the SAs of packets of the protected side. What is not to be opened goes to where it leaves.
+    pub fn classify_inbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
+        let now_ns = self.note_burst(frames.len());
+        for frame in frames.iter_mut() {
+            if let Offload::Opened { sa } = frame.offload() {
+                // What is bound no more was opened for nobody: the tag matches no SA then.
+                let index = self.stage.engines().bound(sa).unwrap_or(SaIndex(u32::MAX));
+                frame.set_offload(Offload::Opened { sa: index.0 });
+            }
+        }
+        let Self { ipsec, pool, inbound, .. } = self;
+        ipsec.inbound(now_ns, pool, frames, inbound);
+        let InboundBurst { open, bypass, to_outside, ike, for_others } = inbound;
+        let packets = std::mem::take(open);
+        if !(bypass.is_empty() && to_outside.is_empty() && ike.is_empty() && for_others.is_empty()) {
+            self.sort_unopened();
+        }
+        Classified { packets, direction: Direction::Open, now_ns }
+    }
+
+    fn note_burst(&mut self, packets: usize) -> u64 {
+        self.own_cost.took_in(packets);
+        self.rounds.took_in();
+        self.now_ns()
+    }
+
+    /// Puts packets into the window and has engines do what it yields at once: bursts that go as they came, and multi-packets that are full.
+    pub fn take_in(&mut self, classified: Classified) {
+        let Classified { mut packets, direction, now_ns } = classified;
+        self.shed(&mut packets, direction);
+        let is_long = packets.len() >= FULL_BURST;
+        let Self { stage, ipsec, pool, released, .. } = self;
+        let bench = &mut Bench { ipsec, pool, released };
+        stage.enter(now_ns, &mut packets, bench);
+        let input = match stage.scheduler().has_bursts() {
+            true if !is_long => self.rounds.input(),
+            // Others of the same round may make a multi-packet longer.
+            _ => Input::More,
+        };
+        stage.advance(now_ns, input, bench);
+        match direction {
+            Direction::Seal => self.outbound.protect = packets,
+            Direction::Open => self.inbound.open = packets,
+        }
+        self.finish();
+    }
+
+    /// Drops what there is no room for, where reading goes on all the same.
+    fn shed(&mut self, packets: &mut Vec<Prepared>, direction: Direction) {
+        if !self.sheds || self.has_room() {
+            return;
+        }
+        let room = MOST_WAITING.saturating_sub(self.stage.in_line()).min(packets.len());
+        let status = CryptoStatus::Refused(DropReason::Overloaded);
+        let excess = packets.drain(room..).map(|packet| Prepared { status, ..packet });
+        self.released.of(direction).extend(excess);
+    }
+
+    /// Moves packets as far as they go without waiting; returns whether anything moved. `input` says
+    /// whether more is at hand.
+    pub fn pump(&mut self, input: Input) -> bool {
+        let Self { stage, ipsec, pool, released, gathered, .. } = self;
+        let bench = &mut Bench { ipsec, pool, released };
+        let mut moved = stage.pump(input, bench);
+        // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
+        if gathered.is_some() && stage.engines().oldest_gathered() == *gathered {
+            stage.begin_gathered(bench);
+            moved = true;
+        }
+        *gathered = stage.engines().oldest_gathered();
+        self.finish();
+        let is_behind = !self.has_room();
+        self.behind_since_ns = is_behind.then(|| self.behind_since_ns.unwrap_or_else(|| self.now_ns()));
+        moved
+    }
+
+    /// Makes packets that are done whole, for their departure.
+    pub(super) fn finish(&mut self) {
+        let now_ns = self.now_ns();
+        let Released { outbound, inbound } = &mut self.released;
+        if !outbound.is_empty() {
+            self.ipsec.finish_outbound(&mut self.pool, outbound, &mut self.departures.to_outside);
+        }
+        if !inbound.is_empty() {
+            self.ipsec.finish_inbound(now_ns, &mut self.pool, inbound, &mut self.departures.to_inside);
+        }
+        if self.stage.is_retiring() {
+            self.bury();
+        }
+    }
+}
