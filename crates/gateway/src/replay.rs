@@ -152,7 +152,6 @@ fn finish(pipeline: &Pipeline, source: &Pcap, sink: &Pcap, mut report: ReplayRep
     report.dropped = others.map(|(reason, count)| (reason.name().to_owned(), count)).collect();
     report.engines = pipeline
         .stage()
-        .scheduler()
         .snapshot()
         .engines
         .into_iter()

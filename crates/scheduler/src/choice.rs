@@ -19,8 +19,8 @@ pub(crate) struct Choice {
 
 /// A multi-packet that looks for an engine.
 #[derive(Clone, Copy)]
-pub(crate) struct Search<'a> {
-    pub(crate) engines: &'a Engines,
+pub(crate) struct Search<'a, R = ()> {
+    pub(crate) engines: &'a Engines<R>,
     /// Who can do its algorithm, and how long each takes for it, in ticks.
     pub(crate) capable: EngineMask,
     pub(crate) processing: &'a [u64],
@@ -35,7 +35,7 @@ pub(crate) struct Search<'a> {
     pub(crate) own_work: u64,
 }
 
-impl Search<'_> {
+impl<R> Search<'_, R> {
     /// Chooses by the policy; `last` is the engine of the last choice. `None` if the policy waits for room.
     #[inline]
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
@@ -117,7 +117,7 @@ impl Search<'_> {
     }
 
     #[inline]
-    fn choice_of(&self, engine: usize, queue: &EngineQueue, processing: u64) -> Choice {
+    fn choice_of(&self, engine: usize, queue: &EngineQueue<R>, processing: u64) -> Choice {
         let wait = queue.wait(self.now);
         let finish = wait.saturating_add(processing).saturating_add(self.own_work & queue.if_cpu);
         Choice { engine, wait, processing, finish }
@@ -194,8 +194,15 @@ pub(crate) mod tests {
     }
 
     pub(crate) fn fill(all: &mut All, engine: usize, cost: u64) {
-        let pending =
-            Pending { ticket: 0, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: cost };
+        let pending = Pending {
+            ticket: 0,
+            algorithm: 0,
+            cost,
+            places: 1,
+            dispatched: 0,
+            predicted_finish: cost,
+            record: None,
+        };
         all.engines.enqueue(0, engine, pending);
     }
 
@@ -268,8 +275,7 @@ pub(crate) mod tests {
         fill(&mut all, 1, 110);
         assert_eq!(by(&all, 1_000), Some(0));
         // Now 1 finishes at 81, and is worth waiting for without own work, too.
-        all.engines.set_available(1, false);
-        all.engines.set_available(1, true);
+        drop(all.engines.clear(1));
         fill(&mut all, 1, 70);
         assert_eq!(by(&all, 1_000), None);
     }

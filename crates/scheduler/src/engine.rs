@@ -4,9 +4,8 @@ use std::collections::VecDeque;
 
 use crate::engine_mask::EngineMask;
 
-/// A multi-packet that the engine has.
-#[derive(Clone, Copy)]
-pub(crate) struct Pending {
+/// A multi-packet or a train that the engine has.
+pub(crate) struct Pending<R = ()> {
     pub(crate) ticket: u64,
     pub(crate) algorithm: u16,
     /// `p`, in ticks.
@@ -15,10 +14,12 @@ pub(crate) struct Pending {
     pub(crate) places: u32,
     pub(crate) dispatched: u64,
     pub(crate) predicted_finish: u64,
+    /// What the caller has to know of it.
+    pub(crate) record: Option<R>,
 }
 
 /// The queue of one engine.
-pub(crate) struct EngineQueue {
+pub(crate) struct EngineQueue<R = ()> {
     depth: usize,
     /// All ones for processor 0 of the model, else 0.
     pub(crate) if_cpu: u64,
@@ -27,14 +28,14 @@ pub(crate) struct EngineQueue {
     /// Places of the depth that are taken: those of all but the one in service.
     taken: usize,
     /// The one in service first.
-    pending: VecDeque<Pending>,
+    pending: VecDeque<Pending<R>>,
     /// `q`: the sum of the estimates of those that wait.
     waiting: u64,
     /// When the one in service should be done; in an empty queue, since when it is empty. `r` is what is left of it.
     busy_until: u64,
 }
 
-impl EngineQueue {
+impl<R> EngineQueue<R> {
     pub(crate) fn new(is_cpu: bool, depth: usize) -> Self {
         // The queue may be declared far deeper than it is ever used.
         let pending = VecDeque::with_capacity(depth.min(64) + 1);
@@ -89,7 +90,7 @@ impl EngineQueue {
     }
 
     #[inline]
-    fn enqueue(&mut self, now: u64, pending: Pending) {
+    fn enqueue(&mut self, now: u64, pending: Pending<R>) {
         if self.pending.is_empty() {
             self.busy_until = now.saturating_add(pending.cost);
         } else {
@@ -101,7 +102,7 @@ impl EngineQueue {
 
     /// Takes a multi-packet out; `None` for a ticket that is not here.
     #[inline]
-    fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending> {
+    fn complete(&mut self, now: u64, ticket: u64) -> Option<Pending<R>> {
         // FIFO is the rule: what is done is nearly always the first.
         if self.pending.front()?.ticket != ticket {
             return self.complete_out_of_order(ticket);
@@ -115,7 +116,7 @@ impl EngineQueue {
     }
 
     #[cold]
-    fn complete_out_of_order(&mut self, ticket: u64) -> Option<Pending> {
+    fn complete_out_of_order(&mut self, ticket: u64) -> Option<Pending<R>> {
         let at = self.pending.iter().position(|pending| pending.ticket == ticket)?;
         let done = self.pending.remove(at)?;
         self.waiting -= done.cost;
@@ -123,17 +124,28 @@ impl EngineQueue {
         Some(done)
     }
 
-    fn clear(&mut self) {
-        self.pending.clear();
+    /// All that it has, the one in service first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Pending<R>> {
+        self.pending.iter()
+    }
+
+    fn find(&mut self, ticket: u64) -> Option<&mut Pending<R>> {
+        // What is asked for is nearly always the first or the last.
+        let last = self.pending.back().is_some_and(|last| last.ticket == ticket);
+        if last { self.pending.back_mut() } else { self.pending.iter_mut().find(|it| it.ticket == ticket) }
+    }
+
+    fn clear(&mut self) -> impl Iterator<Item = Pending<R>> + use<R> {
         self.taken = 0;
         self.waiting = 0;
         self.busy_until = 0;
+        std::mem::take(&mut self.pending).into_iter()
     }
 }
 
 /// All engines: their queues, and the sets that a choice starts from.
-pub(crate) struct Engines {
-    queues: Vec<EngineQueue>,
+pub(crate) struct Engines<R = ()> {
+    queues: Vec<EngineQueue<R>>,
     /// Those that are processor 0 of the model.
     pub(crate) cpus: EngineMask,
     pub(crate) available: EngineMask,
@@ -143,7 +155,7 @@ pub(crate) struct Engines {
     pub(crate) train_takers: EngineMask,
 }
 
-impl Engines {
+impl<R> Engines<R> {
     /// Engines, all available, from whether each is a CPU and its depth.
     pub(crate) fn new(engines: impl Iterator<Item = (bool, usize)>) -> Self {
         let (mut cpus, mut available) = (EngineMask::default(), EngineMask::default());
@@ -157,18 +169,18 @@ impl Engines {
     }
 
     #[inline]
-    pub(crate) fn queue(&self, engine: usize) -> &EngineQueue {
+    pub(crate) fn queue(&self, engine: usize) -> &EngineQueue<R> {
         &self.queues[engine]
     }
 
     /// All queues, in the order of the engines.
     #[inline]
-    pub(crate) fn queues(&self) -> std::slice::Iter<'_, EngineQueue> {
+    pub(crate) fn queues(&self) -> std::slice::Iter<'_, EngineQueue<R>> {
         self.queues.iter()
     }
 
     #[inline]
-    pub(crate) fn enqueue(&mut self, now: u64, engine: usize, pending: Pending) {
+    pub(crate) fn enqueue(&mut self, now: u64, engine: usize, pending: Pending<R>) {
         let queue = &mut self.queues[engine];
         queue.enqueue(now, pending);
         self.open.set(engine, queue.has_room(1));
@@ -182,7 +194,7 @@ impl Engines {
 
     /// Takes a multi-packet out; `None` for an engine or a ticket that is not here.
     #[inline]
-    pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending> {
+    pub(crate) fn complete(&mut self, now: u64, engine: usize, ticket: u64) -> Option<Pending<R>> {
         let queue = self.queues.get_mut(engine)?;
         let done = queue.complete(now, ticket);
         self.open.set(engine, self.available.contains(engine) && queue.has_room(1));
@@ -193,14 +205,27 @@ impl Engines {
         self.queues[engine].gathers = multi_packets.max(1);
     }
 
-    /// Puts an engine back, or takes it out and forgets what it had.
+    /// What an engine has by its ticket.
+    pub(crate) fn find(&mut self, engine: usize, ticket: u64) -> Option<&mut Pending<R>> {
+        self.queues.get_mut(engine)?.find(ticket)
+    }
+
+    /// The one that an engine has in service.
+    pub(crate) fn first(&mut self, engine: usize) -> Option<&mut Pending<R>> {
+        self.queues.get_mut(engine)?.pending.front_mut()
+    }
+
+    /// Puts an engine back, or takes it out; it keeps what it has.
     pub(crate) fn set_available(&mut self, engine: usize, is_available: bool) {
-        let queue = &mut self.queues[engine];
-        if !is_available {
-            queue.clear();
-        }
         self.available.set(engine, is_available);
-        self.open.set(engine, is_available && queue.has_room(1));
+        self.open.set(engine, is_available && self.queues[engine].has_room(1));
+    }
+
+    /// Takes all from an engine that it has.
+    pub(crate) fn clear(&mut self, engine: usize) -> impl Iterator<Item = Pending<R>> + use<R> {
+        let all = self.queues[engine].clear();
+        self.set_available(engine, self.available.contains(engine));
+        all
     }
 }
 
@@ -209,7 +234,7 @@ mod tests {
     use super::*;
 
     fn pending(ticket: u64, cost: u64) -> Pending {
-        Pending { ticket, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: 0 }
+        Pending { ticket, algorithm: 0, cost, places: 1, dispatched: 0, predicted_finish: 0, record: None }
     }
 
     fn queue_of(costs: [u64; 3]) -> EngineQueue {
@@ -255,7 +280,7 @@ mod tests {
         assert!(!queue.has_room(1));
         assert!(queue.complete(6, 2).is_some());
         assert!(queue.has_room(8));
-        let mut none = EngineQueue::new(false, 0);
+        let mut none = EngineQueue::<()>::new(false, 0);
         none.enqueue(0, of(0, 1));
         assert!(!none.has_room(1));
     }
@@ -267,7 +292,7 @@ mod tests {
         assert!(queue.is_late(161, 10));
         assert!(queue.complete(170, 0).is_some());
         assert!(!queue.is_late(187, 10) && queue.is_late(188, 10));
-        assert!(!EngineQueue::new(false, 1).is_late(1_000, 0));
+        assert!(!EngineQueue::<()>::new(false, 1).is_late(1_000, 0));
         queue.gathers = 8;
         assert!(!queue.is_late(1_000, 0));
     }
@@ -291,6 +316,7 @@ mod tests {
         assert!(engines.open.eq([1]));
         engines.set_available(1, false);
         assert!(engines.open.is_empty());
+        assert_eq!(engines.clear(1).count(), 1);
         assert!(engines.complete(1, 1, 2).is_none());
         assert!(engines.open.is_empty());
         engines.set_available(1, true);

@@ -7,8 +7,8 @@ use crate::room::FullQueue;
 
 /// A multi-packet that looks for the engine with the lowest finishing time. It is a search of its own, so that one that counts no handover, as in
 /// the simulator and without engines elsewhere, does not pay for it.
-pub(crate) struct HandoverSearch<'a> {
-    pub(crate) search: Search<'a>,
+pub(crate) struct HandoverSearch<'a, R = ()> {
+    pub(crate) search: Search<'a, R>,
     /// What the caller's core pays to hand the multi-packet to each engine.
     pub(crate) handovers: &'a [Handover],
     pub(crate) packets: u64,
@@ -16,7 +16,7 @@ pub(crate) struct HandoverSearch<'a> {
     pub(crate) has_more: bool,
 }
 
-impl HandoverSearch<'_> {
+impl<R> HandoverSearch<'_, R> {
     /// Chooses as [`Search::choose`] does by the finishing time.
     pub(crate) fn choose(&self) -> Option<Choice> {
         let search = &self.search;

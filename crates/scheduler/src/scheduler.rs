@@ -49,8 +49,9 @@ pub enum Completed {
     Unknown,
 }
 
-/// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet.
-pub struct Scheduler<T> {
+/// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet, `R` what the caller
+/// has to know of a multi-packet that an engine has.
+pub struct Scheduler<T, R = ()> {
     pub(crate) policy: Policy,
     full_queue: FullQueue,
     depth_unit: DepthUnit,
@@ -71,7 +72,7 @@ pub struct Scheduler<T> {
     pub(crate) window: Window<T>,
     pub(crate) classes: Classes,
     adaptive: Option<AdaptiveWindow>,
-    pub(crate) engines: Engines,
+    pub(crate) engines: Engines<R>,
     pub(crate) costs: CostTable,
     pub(crate) measures: Vec<EngineMeasures>,
     /// The engine of the last dispatch.
@@ -86,6 +87,16 @@ impl<T> Scheduler<T> {
     /// # Errors
     /// [`ConfigError`] says what is out of range.
     pub fn new(config: SchedulerConfig, engines: Vec<EngineModel>) -> Result<Self, ConfigError> {
+        Self::with_records(config, engines)
+    }
+}
+
+impl<T, R> Scheduler<T, R> {
+    /// The same for a caller that notes [records](Self::note).
+    ///
+    /// # Errors
+    /// [`ConfigError`] says what is out of range.
+    pub fn with_records(config: SchedulerConfig, engines: Vec<EngineModel>) -> Result<Self, ConfigError> {
         config.validate()?;
         if engines.is_empty() {
             return Err(ConfigError::NoEngine);
@@ -262,7 +273,7 @@ impl<T> Scheduler<T> {
     }
 
     #[inline]
-    fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_> {
+    fn search(&self, now: u64, input: Input, group: &Group) -> Search<'_, R> {
         Search {
             engines: &self.engines,
             capable: self.costs.capable(group.algorithm),
@@ -348,8 +359,15 @@ impl<T> Scheduler<T> {
         let predicted_finish = now.saturating_add(wait).saturating_add(processing);
         let algorithm = group.algorithm;
         let places = self.depth_unit.places(group.packets);
-        let pending =
-            Pending { ticket, algorithm, cost: processing, places, dispatched: now, predicted_finish };
+        let pending = Pending {
+            ticket,
+            algorithm,
+            cost: processing,
+            places,
+            dispatched: now,
+            predicted_finish,
+            record: None,
+        };
         self.engines.enqueue(now, engine, pending);
         ticket
     }
@@ -429,6 +447,53 @@ impl<T> Scheduler<T> {
     /// Takes an engine out of the choice, and forgets what it has; or puts it back.
     pub fn set_available(&mut self, engine: usize, is_available: bool) {
         self.engines.set_available(engine, is_available);
+        if !is_available {
+            drop(self.engines.clear(engine));
+        }
+    }
+
+    /// Takes an engine out of the choice until it is [available](Self::set_available) again; it goes on with what it has.
+    pub fn rest(&mut self, engine: usize) {
+        self.engines.set_available(engine, false);
+    }
+
+    /// Whether an engine is in the choice.
+    pub fn is_available(&self, engine: usize) -> bool {
+        self.engines.available.contains(engine)
+    }
+
+    /// Notes what the caller has to know of a multi-packet or train that an engine has.
+    pub fn note(&mut self, engine: usize, ticket: u64, record: R) {
+        if let Some(pending) = self.engines.find(engine, ticket) {
+            pending.record = Some(record);
+        }
+    }
+
+    /// Takes a record back; what it is of goes on. `None` for what the engine does not have any more.
+    pub fn take_record(&mut self, engine: usize, ticket: u64) -> Option<R> {
+        self.engines.find(engine, ticket)?.record.take()
+    }
+
+    /// All that an engine has, with its ticket, the oldest first.
+    pub fn records(&self, engine: usize) -> impl Iterator<Item = (u64, &R)> {
+        let pending = self.engines.queue(engine).pending();
+        pending.filter_map(|pending| Some((pending.ticket, pending.record.as_ref()?)))
+    }
+
+    /// The record of the oldest that an engine has.
+    pub fn oldest_record(&mut self, engine: usize) -> Option<&mut R> {
+        self.engines.first(engine)?.record.as_mut()
+    }
+
+    /// Forgets what an engine has not done and will not do.
+    pub fn forget(&mut self, now: u64, engine: usize, ticket: u64) -> Option<R> {
+        self.engines.complete(now, engine, ticket)?.record
+    }
+
+    /// Takes an engine out of the choice with all that it has, the oldest first.
+    pub fn take_out(&mut self, engine: usize) -> impl Iterator<Item = R> + use<T, R> {
+        self.engines.set_available(engine, false);
+        self.engines.clear(engine).filter_map(|pending| pending.record)
     }
 
     /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.

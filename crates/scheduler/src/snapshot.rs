@@ -84,7 +84,7 @@ impl EngineMeasures {
     }
 
     #[inline]
-    pub(crate) fn completed(&mut self, now: u64, done: &Pending) {
+    pub(crate) fn completed<R>(&mut self, now: u64, done: &Pending<R>) {
         self.completed += 1;
         self.predicted_ticks += u128::from(done.predicted_finish.saturating_sub(done.dispatched));
         self.measured_ticks += u128::from(now.saturating_sub(done.dispatched));

@@ -149,7 +149,7 @@ struct Elsewhere {
 /// No algorithm has this number.
 const SEVERAL: u16 = u16::MAX;
 
-impl<T> Scheduler<T> {
+impl<T, R> Scheduler<T, R> {
     /// Says that an engine takes trains.
     pub fn set_takes_trains(&mut self, engine: usize) {
         self.engines.train_takers.set(engine, true);
@@ -410,6 +410,7 @@ impl<T> Scheduler<T> {
             places: 1,
             dispatched: now,
             predicted_finish: now.saturating_add(wait).saturating_add(processing),
+            record: None,
         };
         self.engines.enqueue(now, engine, pending);
         Given { engine, ticket, predicted_wait: wait, predicted_processing: processing }

@@ -220,8 +220,8 @@ impl Rig {
 
 /// Waits for an engine elsewhere, so that rounds in which nothing can move are not counted.
 fn await_engines(worker: &Worker) {
-    let engines = worker.pipeline().stage().engines();
-    while engines.in_flight() > 0 && !engines.wakes() && !engines.has_completions() {
+    let stage = worker.pipeline().stage();
+    while stage.in_flight() > 0 && !stage.wakes() && !stage.engines().has_completions() {
         std::thread::yield_now();
     }
 }

@@ -209,13 +209,13 @@ impl Pair {
                 prediction_error_ns: measured.error_ticks,
             }
         };
-        stage.scheduler().snapshot().engines.into_iter().enumerate().map(engine).collect()
+        stage.snapshot().engines.into_iter().enumerate().map(engine).collect()
     }
 
     fn report(&self, view: LiveView, elapsed: Duration, events: Vec<String>) -> TrialReport {
         let (sent, arrived) = (self.sent(), self.arrived());
         let good = self.sum(|delivery| delivery.good.load(Ordering::Relaxed));
-        let measured = self.gateways[0].pipeline().stage().scheduler().snapshot().engines;
+        let measured = self.gateways[0].pipeline().stage().snapshot().engines;
         let multi_packets: u64 = measured.iter().map(|engine| engine.multi_packets).sum();
         let packets: u64 = measured.iter().map(|engine| engine.packets).sum();
         TrialReport {

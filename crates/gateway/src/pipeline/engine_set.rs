@@ -13,18 +13,25 @@ use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_packet::FramePool;
 
 use super::engine_slot::{Deadlines, EngineSlot, Health, SlotCounters};
-use super::train::{Again, Place, Train};
+use super::train::{Again, Place, Train, Trains};
+
+/// What is known of the trains that engines have.
+pub(super) struct Records<'a> {
+    /// The time, in ns.
+    pub(super) now_ns: u64,
+    /// Has the record of each.
+    pub(super) trains: &'a mut Trains,
+    /// Gets what is to be done again.
+    pub(super) again: &'a mut Again,
+}
 
 /// What the set works with when engines are given work or polled.
 pub(super) struct Context<'a> {
-    /// The time, in ns.
-    pub(super) now_ns: u64,
+    pub(super) records: Records<'a>,
     /// The frames, for copies of what engines may lose.
     pub(super) pool: &'a mut FramePool,
-    /// Gets what is to be done again.
-    pub(super) again: &'a mut Again,
-    /// Gets what happened.
-    pub(super) reports: &'a mut Vec<EngineReport>,
+    /// Gets what is done.
+    pub(super) done: &'a mut Vec<Train>,
 }
 
 /// What the operator is told.
@@ -51,31 +58,6 @@ impl std::fmt::Display for EngineEvent {
             Self::CameBack { engine } => write!(f, "engine {engine} came back"),
         }
     }
-}
-
-/// What the scheduler must hear.
-pub(super) enum EngineReport {
-    /// A multi-packet is done.
-    Done {
-        /// The engine's place in the set.
-        engine: usize,
-        /// The multi-packet's ticket.
-        ticket: u64,
-        /// How long the engine worked on it, in ns, if it can tell.
-        service_ns: Option<u64>,
-        /// The packets with their results, and what laid them out, for its memory alone.
-        train: Train,
-    },
-    /// An engine is out, or late: it is to be given nothing; what it had is to be done again, or part of it.
-    Out {
-        /// The engine's place in the set.
-        engine: usize,
-    },
-    /// An engine is in use again.
-    Back {
-        /// The engine's place in the set.
-        engine: usize,
-    },
 }
 
 /// The engines of one worker.
@@ -129,8 +111,8 @@ impl EngineSet {
     }
 
     /// Whether every engine that has something wakes the worker when it is done, and none is to be probed.
-    pub fn wakes(&self) -> bool {
-        self.slots.iter().all(|slot| slot.is_up() && (slot.wakes || slot.is_quiet()))
+    pub(super) fn wakes(&self, trains: &Trains) -> bool {
+        self.slots.iter().all(|slot| slot.is_up() && (slot.wakes || slot.is_quiet(trains)))
     }
 
     /// Whether an engine has something to bring now.
@@ -139,13 +121,19 @@ impl EngineSet {
     }
 
     /// When the next engine will be late or have failed unless it brings what it has, in ns.
-    pub fn next_deadline_ns(&self) -> Option<u64> {
-        self.slots.iter().filter_map(EngineSlot::next_deadline_ns).min()
+    pub(super) fn next_deadline_ns(&self, trains: &Trains) -> Option<u64> {
+        self.slots.iter().filter_map(|slot| slot.next_deadline_ns(trains)).min()
     }
 
     /// Multi-packets that all engines have together.
-    pub fn in_flight(&self) -> usize {
-        self.slots.iter().map(EngineSlot::in_flight).sum()
+    pub(super) fn in_flight(&self, trains: &Trains) -> usize {
+        (0..self.slots.len()).map(|engine| trains.records(engine).count()).sum()
+    }
+
+    /// Time that engines on the worker's core have taken so far, in ns.
+    pub(super) fn inline_ns(&self) -> u64 {
+        let inline = self.slots.iter().filter(|slot| slot.description().placement == Placement::Inline);
+        inline.map(|slot| slot.counters.service_ns).sum()
     }
 
     /// Takes the events since the last call.
@@ -159,11 +147,9 @@ impl EngineSet {
     /// [`EngineError::Unsupported`] if no engine at all can do the transform.
     pub(super) fn install_key(
         &mut self,
-        now_ns: u64,
         sa: SaIndex,
         keys: &KeyMaterial,
-        again: &mut Again,
-        reports: &mut Vec<EngineReport>,
+        records: &mut Records<'_>,
     ) -> Result<(), EngineError> {
         let transform = keys.transform();
         let mut capable = false;
@@ -177,8 +163,7 @@ impl EngineSet {
                 continue; // it gets all keys when it comes back
             }
             if let Err(error) = slot.engine.install_key(sa, keys) {
-                self.quarantine(now_ns, at, error.to_string(), again);
-                reports.push(EngineReport::Out { engine: at });
+                self.quarantine(at, error.to_string(), records);
             }
         }
         if !capable {
@@ -231,23 +216,15 @@ impl EngineSet {
     }
 
     /// Quarantines an engine that left some of these packets undone.
-    pub(super) fn fail_in_place(
-        &mut self,
-        now_ns: u64,
-        engine: usize,
-        packets: &[Prepared],
-        again: &mut Again,
-        reports: &mut Vec<EngineReport>,
-    ) {
+    pub(super) fn fail_in_place(&mut self, engine: usize, packets: &[Prepared], records: &mut Records<'_>) {
         let undone = packets.iter().filter(|packet| packet.status == CryptoStatus::Pending).count();
         self.slots[engine].counters.retried_packets += undone as u64;
-        self.quarantine(now_ns, engine, "it left packets undone".to_owned(), again);
-        reports.push(EngineReport::Out { engine });
+        self.quarantine(engine, "it left packets undone".to_owned(), records);
     }
 
     /// Whether all engines are in use and none has anything to bring.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.slots.iter().all(EngineSlot::is_quiet)
+    pub(super) fn is_quiet(&self, trains: &Trains) -> bool {
+        self.slots.iter().all(|slot| slot.is_quiet(trains))
     }
 
     /// Removes an SA's keys everywhere; none of its packets is in flight.
@@ -283,8 +260,7 @@ impl EngineSet {
     /// Quarantines an engine that has failed.
     fn heed(&mut self, engine: usize, result: Result<(), String>, context: &mut Context<'_>) {
         if let Err(reason) = result {
-            self.quarantine(context.now_ns, engine, reason, context.again);
-            context.reports.push(EngineReport::Out { engine });
+            self.quarantine(engine, reason, &mut context.records);
         }
     }
 
@@ -301,8 +277,8 @@ impl EngineSet {
     }
 
     /// The ticket of the oldest multi-packet that an engine has gathered.
-    pub fn oldest_gathered(&self) -> Option<u64> {
-        self.slots.iter().filter_map(EngineSlot::oldest_gathered).min()
+    pub(super) fn oldest_gathered(&self, trains: &Trains) -> Option<u64> {
+        self.slots.iter().filter_map(|slot| slot.oldest_gathered(trains)).min()
     }
 
     /// Has engines begin what they have gathered, and polls them; whether there was any.
@@ -328,27 +304,25 @@ impl EngineSet {
         let result = self.slots[engine].poll(context);
         self.heed(engine, result, context);
         self.have_late_done(engine, context);
-        if self.slots[engine].ends_rest() {
-            context.reports.push(EngineReport::Back { engine });
+        if self.slots[engine].ends_rest(context.records.trains) {
+            context.records.trains.set_available(engine, true);
         }
-        if self.slots[engine].probe(context.now_ns) && self.reinstall(engine) {
+        if self.slots[engine].probe(context.records.now_ns) && self.reinstall(engine) {
             self.slots[engine].bring_back();
             let name = self.slots[engine].description().name.clone();
             self.events.push(EngineEvent::CameBack { engine: name });
-            context.reports.push(EngineReport::Back { engine });
+            context.records.trains.set_available(engine, true);
         }
     }
 
     /// Has others do what an engine is late with, if there are any that can.
     fn have_late_done(&mut self, engine: usize, context: &mut Context<'_>) {
         let mut result = Ok(());
-        while let Some(late) = self.slots[engine].late(context.now_ns) {
+        while let Some(late) = self.slots[engine].late(context.records.now_ns, context.records.trains) {
             if self.can_others(engine, late) {
-                let given = self.slots[engine].give_to_others(context.now_ns, context.again);
-                context.reports.push(EngineReport::Out { engine });
-                result = result.and(given);
+                result = result.and(self.slots[engine].give_to_others(&mut context.records));
             } else {
-                self.slots[engine].wait_for_oldest();
+                self.slots[engine].wait_for_oldest(context.records.trains);
             }
         }
         self.heed(engine, result, context);
@@ -388,13 +362,13 @@ impl EngineSet {
         true
     }
 
-    fn quarantine(&mut self, now_ns: u64, engine: usize, reason: String, again: &mut Again) {
+    fn quarantine(&mut self, engine: usize, reason: String, records: &mut Records<'_>) {
         let slot = &mut self.slots[engine];
         if !slot.is_up() {
             return;
         }
         let name = slot.description().name.clone();
-        slot.quarantine(now_ns, reason.clone(), again);
+        slot.quarantine(reason.clone(), records);
         self.events.push(EngineEvent::Quarantined { engine: name, reason });
     }
 }

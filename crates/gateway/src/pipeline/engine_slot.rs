@@ -10,8 +10,8 @@ use convoy_engine::{
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::{FramePool, FrameSize, Offload};
 
-use super::engine_set::{Context, EngineReport};
-use super::train::{Again, Place, Train};
+use super::engine_set::{Context, Records};
+use super::train::{Place, Train, Trains};
 pub(super) use lateness::Deadlines;
 use lateness::Lateness;
 pub use lateness::Timeouts;
@@ -54,9 +54,8 @@ pub struct SlotCounters {
     pub late: u64,
 }
 
-/// A multi-packet that an engine has, and what is needed to do it again.
-struct InFlight {
-    ticket: u64,
+/// What is known of a train that an engine has, and needed to do it again.
+pub(super) struct InFlight {
     deadlines: Deadlines,
     place: Place,
     /// Copies of the input, where frames may vanish with the engine; else empty.
@@ -85,7 +84,6 @@ pub(super) struct EngineSlot {
     pub(super) engine: Box<dyn Engine>,
     pub(super) health: Health,
     pub(super) counters: SlotCounters,
-    in_flight: VecDeque<InFlight>,
     /// Refused for want of room although the scheduler's count said otherwise; offered again, in order.
     backlog: VecDeque<MultiPacket>,
     completions: Vec<Completion>,
@@ -104,7 +102,6 @@ impl EngineSlot {
             engine,
             health: Health::Up,
             counters: SlotCounters::default(),
-            in_flight: VecDeque::new(),
             backlog: VecDeque::new(),
             completions: Vec::new(),
             spare: Vec::new(),
@@ -129,18 +126,17 @@ impl EngineSlot {
     }
 
     /// Whether it is in use and has nothing to bring.
-    pub(super) fn is_quiet(&self) -> bool {
-        self.takes_work() && self.in_flight.is_empty() && self.engine.in_flight() == 0
-    }
-
-    /// Multi-packets that it has.
-    pub(super) fn in_flight(&self) -> usize {
-        self.in_flight.len()
+    pub(super) fn is_quiet(&self, trains: &Trains) -> bool {
+        self.takes_work() && trains.records(self.at).next().is_none() && self.engine.in_flight() == 0
     }
 
     /// The ticket of the oldest multi-packet that its engine has gathered, if it has any.
-    pub(super) fn oldest_gathered(&self) -> Option<u64> {
-        if self.engine.gathered() > 0 { self.in_flight.front().map(|entry| entry.ticket) } else { None }
+    pub(super) fn oldest_gathered(&self, trains: &Trains) -> Option<u64> {
+        if self.engine.gathered() > 0 {
+            trains.records(self.at).next().map(|(ticket, _)| ticket)
+        } else {
+            None
+        }
     }
 
     /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the engine needs no copies.
@@ -172,8 +168,9 @@ impl EngineSlot {
             for packet in &multi_packet.packets {
                 let Some(copy) = keep_input(packet, context.pool) else {
                     release(context.pool, kept);
-                    let MultiPacket { packets, templates, .. } = multi_packet;
-                    context.again.push_back(Train { place, packets, templates });
+                    let MultiPacket { ticket, packets, templates, .. } = multi_packet;
+                    context.records.trains.forget(context.records.now_ns, self.at, ticket);
+                    context.records.again.push_back(Train { place, packets, templates });
                     return Err("no frame was free to keep its input".to_owned());
                 };
                 kept.push(copy);
@@ -182,7 +179,7 @@ impl EngineSlot {
         let ticket = multi_packet.ticket;
         let mut templates = self.spare_templates.pop().unwrap_or_default();
         templates.clone_from(&multi_packet.templates);
-        self.in_flight.push_back(InFlight { ticket, deadlines, place, kept, templates });
+        context.records.trains.note(self.at, ticket, InFlight { deadlines, place, kept, templates });
         self.offer(multi_packet, context)
     }
 
@@ -198,10 +195,10 @@ impl EngineSlot {
             return Ok(());
         }
         // Refused is unchanged, so the packets themselves are done again and their copies let go.
-        let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
-        if let Some(mut entry) = at.and_then(|at| self.in_flight.remove(at)) {
+        let entry = context.records.trains.forget(context.records.now_ns, self.at, multi_packet.ticket);
+        if let Some(mut entry) = entry {
             release(context.pool, std::mem::take(&mut entry.kept));
-            context.again.push_back(entry.again(multi_packet.packets));
+            context.records.again.push_back(entry.again(multi_packet.packets));
         }
         Err(reason.to_string())
     }
@@ -223,7 +220,7 @@ impl EngineSlot {
                 break;
             }
         }
-        if self.has_failed(context.now_ns) {
+        if self.has_failed(context.records.now_ns, context.records.trains) {
             result = result.and(Err("it did not answer before its deadline".to_owned()));
         }
         result
@@ -231,11 +228,11 @@ impl EngineSlot {
 
     fn complete(&mut self, completion: Completion, context: &mut Context<'_>) -> Result<(), String> {
         let Completion { multi_packet, outcome, service_ns } = completion;
-        let at = self.in_flight.iter().position(|entry| entry.ticket == multi_packet.ticket);
-        let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else {
+        let ticket = multi_packet.ticket;
+        let Some(entry) = context.records.trains.take_record(self.at, ticket) else {
             // Done elsewhere: using it now would send its packets twice.
             self.counters.late += 1;
-            self.lateness.brought(multi_packet.ticket);
+            self.lateness.brought(ticket);
             release(context.pool, multi_packet.packets);
             return Ok(());
         };
@@ -247,60 +244,51 @@ impl EngineSlot {
             let kept = release(context.pool, entry.kept);
             self.spare.push(kept);
             self.spare_templates.push(entry.templates);
-            context.reports.push(EngineReport::Done {
-                engine: self.at,
-                ticket: multi_packet.ticket,
-                service_ns,
-                train: Train {
-                    place: entry.place,
-                    packets: multi_packet.packets,
-                    templates: multi_packet.templates,
-                },
-            });
+            context.records.trains.complete(context.records.now_ns, self.at, ticket, service_ns);
+            let MultiPacket { packets, templates, .. } = multi_packet;
+            context.done.push(Train { place: entry.place, packets, templates });
             return Ok(());
         }
+        context.records.trains.forget(context.records.now_ns, self.at, ticket);
         self.counters.retried_packets += multi_packet.packets.len() as u64;
         let mut packets = multi_packet.packets;
         if self.description().needs_input_kept {
             release(context.pool, packets);
-            context.again.push_back(entry.again_from_copies());
+            context.records.again.push_back(entry.again_from_copies());
         } else {
             for packet in &mut packets {
                 packet.status = CryptoStatus::Pending;
                 packet.frame.set_offload(Offload::None);
             }
-            context.again.push_back(entry.again(packets));
+            context.records.again.push_back(entry.again(packets));
         }
         Err("it reported a failed multi-packet".to_owned())
     }
 
     /// Has what never reached the engine done again. The packets are whole, and the copies go home on drop.
-    fn withdraw_backlog(&mut self, again: &mut Again) {
+    fn withdraw_backlog(&mut self, records: &mut Records<'_>) {
         for multi_packet in self.backlog.drain(..) {
-            let at = self.in_flight.iter().rposition(|entry| entry.ticket == multi_packet.ticket);
-            let Some(entry) = at.and_then(|at| self.in_flight.remove(at)) else { continue };
+            let entry = records.trains.forget(records.now_ns, self.at, multi_packet.ticket);
+            let Some(entry) = entry else { continue };
             self.counters.retried_packets += multi_packet.packets.len() as u64;
-            again.push_back(entry.again(multi_packet.packets));
+            records.again.push_back(entry.again(multi_packet.packets));
         }
     }
 
     /// Takes the engine out: all that it has is done again elsewhere.
-    pub(super) fn quarantine(&mut self, now_ns: u64, reason: String, again: &mut Again) {
+    pub(super) fn quarantine(&mut self, reason: String, records: &mut Records<'_>) {
         if !self.is_up() {
             return;
         }
         self.counters.failures += 1;
         self.lateness.clear();
-        // The oldest first: the backlog came last.
-        let mut unsent = Again::new();
-        self.withdraw_backlog(&mut unsent);
-        for entry in self.in_flight.drain(..) {
+        self.withdraw_backlog(records);
+        for entry in records.trains.take_out(self.at) {
             self.counters.retried_packets += entry.kept.len() as u64;
-            again.push_back(entry.again_from_copies());
+            records.again.push_back(entry.again_from_copies());
         }
-        again.append(&mut unsent);
         self.probe_pause_ns = FIRST_PROBE_NS;
-        self.health = Health::Down { reason, next_probe_ns: now_ns + FIRST_PROBE_NS };
+        self.health = Health::Down { reason, next_probe_ns: records.now_ns + FIRST_PROBE_NS };
     }
 
     /// Probes an engine that is down when its time has come; `true` if it answers again.

@@ -169,7 +169,7 @@ impl Pipeline {
     pub fn begin_round(&mut self) -> u64 {
         let now_ns = self.clock.now_ns();
         self.round_ns = Some(now_ns);
-        let own_work = self.own_cost.begin_round(now_ns, self.stage.inline_ns);
+        let own_work = self.own_cost.begin_round(now_ns, self.stage.engines().inline_ns());
         self.stage.scheduler.set_own_cost(own_work.per_packet_ns);
         self.stage.scheduler.set_own_work_ahead(own_work.ahead_ns);
         self.rounds.begin();

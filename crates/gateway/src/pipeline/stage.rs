@@ -16,13 +16,15 @@ use std::task::Waker;
 use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Takes};
 use convoy_ipsec::{Direction, Ipsec, Prepared, Transform};
 use convoy_packet::FramePool;
-use convoy_scheduler::{ConfigError, EngineModel, Given, Input, OrderedRelease, Scheduler, SchedulerConfig};
+use convoy_scheduler::{
+    ConfigError, EngineModel, Given, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot,
+};
 
 use super::Clock;
-use super::engine_set::{Context, EngineEvent, EngineReport, EngineSet};
+use super::engine_set::{Context, EngineEvent, EngineSet, Records};
 use super::engine_slot::Timeouts;
 use super::iv_source::IvSource;
-use super::train::{Again, Algorithms, SeenSas, Train};
+use super::train::{Again, Algorithms, SeenSas, Train, Trains};
 use crate::append::append;
 use sas::{Retiring, StageSa};
 
@@ -97,7 +99,7 @@ pub struct Bench<'a> {
 /// The scheduler, the engines and the order, tied together. Packets enter by [`enter`](Self::enter) and come
 /// back from [`pump`](Self::pump) with their result, each exactly once.
 pub struct CryptoStage {
-    pub(super) scheduler: Scheduler<Prepared>,
+    pub(super) scheduler: Trains,
     pub(super) engines: EngineSet,
     order: OrderedRelease<Prepared>,
     config: StageConfig,
@@ -117,7 +119,8 @@ pub struct CryptoStage {
     held: Option<(Train, Given)>,
     /// Since when there is none for it, and no engine has any.
     starved_since_ns: Option<u64>,
-    pub(super) reports: Vec<EngineReport>,
+    /// What engines have brought; empty between calls.
+    done: Vec<Train>,
     retiring: Vec<Retiring>,
     inside: u64,
     spare: Vec<Vec<Prepared>>,
@@ -126,8 +129,6 @@ pub struct CryptoStage {
     pub(super) ivs: IvSource,
     /// Trains done in place before the next whose time is measured.
     unmeasured: u32,
-    /// What engines on this core have taken so far, in ns.
-    pub(super) inline_ns: u64,
     pub(super) clock: Clock,
 }
 
@@ -148,7 +149,7 @@ impl CryptoStage {
                 }
             })
             .collect();
-        let mut scheduler = Scheduler::new(config.scheduler.clone(), models)?;
+        let mut scheduler = Scheduler::with_records(config.scheduler.clone(), models)?;
         scheduler.set_window_cost(WINDOW_NS);
         let mut counts_sas = false;
         for engine in 0..engines.len() {
@@ -173,14 +174,13 @@ impl CryptoStage {
             again: Again::new(),
             held: None,
             starved_since_ns: None,
-            reports: Vec::new(),
+            done: Vec::new(),
             retiring: Vec::new(),
             inside: 0,
             spare: Vec::new(),
             spare_templates: Vec::new(),
             ivs: IvSource::from_system(),
             unmeasured: 0,
-            inline_ns: 0,
             clock,
         })
     }
@@ -190,9 +190,34 @@ impl CryptoStage {
         &self.engines
     }
 
-    /// The scheduler, for its measures.
-    pub fn scheduler(&self) -> &Scheduler<Prepared> {
-        &self.scheduler
+    /// What the scheduler has measured.
+    pub fn snapshot(&self) -> Snapshot {
+        self.scheduler.snapshot()
+    }
+
+    /// What the worker's core does for each packet besides the work of engines, in ns.
+    pub fn own_cost(&self) -> u64 {
+        self.scheduler.own_cost()
+    }
+
+    /// Whether the window may hold packets back for a time to grow a multi-packet (`max_wait`).
+    pub fn holds_back(&self) -> bool {
+        self.scheduler.holds_back()
+    }
+
+    /// Trains that all engines have together.
+    pub fn in_flight(&self) -> usize {
+        self.engines.in_flight(&self.scheduler)
+    }
+
+    /// Whether every engine that has something wakes the worker when it is done, and none is to be probed.
+    pub fn wakes(&self) -> bool {
+        self.engines.wakes(&self.scheduler)
+    }
+
+    /// The ticket of the oldest train that an engine has gathered.
+    pub(super) fn oldest_gathered(&self) -> Option<u64> {
+        self.engines.oldest_gathered(&self.scheduler)
     }
 
     /// Has the engines wake their worker when something is done.
@@ -203,17 +228,18 @@ impl CryptoStage {
     /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage knows: until an engine wakes it or the scheduler wants
     /// to look again. `None` if an engine does not wake it.
     pub fn may_sleep_ns(&self, now_ns: u64) -> Option<u64> {
-        let deadlines = [self.scheduler.next_deadline(now_ns), self.engines.next_deadline_ns()];
+        let deadlines =
+            [self.scheduler.next_deadline(now_ns), self.engines.next_deadline_ns(&self.scheduler)];
         let next_ns =
             deadlines.into_iter().flatten().min().map_or(u64::MAX, |at_ns| at_ns.saturating_sub(now_ns));
-        self.engines.wakes().then_some(next_ns)
+        self.engines.wakes(&self.scheduler).then_some(next_ns)
     }
 
     /// Until when the window holds all packets back that are inside (`max_wait`), in ns: no engine has any, so that only input or that time brings them
     /// on. `None` if there are others, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
         let are_all = self.inside > 0 && self.scheduler.waiting() as u64 == self.inside;
-        if are_all && self.engines.is_quiet() { self.scheduler.held_until() } else { None }
+        if are_all && self.engines.is_quiet(&self.scheduler) { self.scheduler.held_until() } else { None }
     }
 
     /// Packets inside: in the line, in the window, at engines, waiting for their turn in the order.
@@ -238,12 +264,11 @@ impl CryptoStage {
 
     /// Moves packets as far as they go without waiting: completions in, trains out. Returns whether anything moved.
     pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
-        if self.inside == 0 && self.engines.is_quiet() {
+        if self.inside == 0 && self.engines.is_quiet(&self.scheduler) {
             return !bench.released.is_empty();
         }
         let now_ns = self.clock.now_ns();
-        let Self { engines, again, reports, .. } = self;
-        engines.poll(&mut Context { now_ns, pool: bench.pool, again, reports });
+        self.with_engines(now_ns, bench.pool, EngineSet::poll);
         let moved = self.digest(bench.released);
         // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
         let now_ns = self.clock.now_ns();
@@ -257,36 +282,29 @@ impl CryptoStage {
     }
 
     fn begin(&mut self, now_ns: u64, pool: &mut FramePool) -> bool {
-        let Self { engines, again, reports, .. } = self;
-        engines.begin(&mut Context { now_ns, pool, again, reports })
+        self.with_engines(now_ns, pool, EngineSet::begin)
     }
 
-    /// Tells the scheduler what the engines reported and lets packets go in order.
+    /// Lends the engines what they work with.
+    fn with_engines<T>(
+        &mut self,
+        now_ns: u64,
+        pool: &mut FramePool,
+        work: impl FnOnce(&mut EngineSet, &mut Context<'_>) -> T,
+    ) -> T {
+        let Self { engines, scheduler, done, again, .. } = self;
+        let records = Records { now_ns, trains: scheduler, again };
+        work(engines, &mut Context { records, pool, done })
+    }
+
+    /// Lets what engines have brought go in order; whether there was any.
     fn digest(&mut self, released: &mut Released) -> bool {
-        if self.reports.is_empty() {
+        if self.done.is_empty() {
             return false;
         }
-        let mut reports = std::mem::take(&mut self.reports);
-        let now_ns = self.clock.now_ns();
-        for report in reports.drain(..) {
-            match report {
-                EngineReport::Done { engine, ticket, service_ns, train } => {
-                    self.scheduler.complete(now_ns, engine, ticket, service_ns);
-                    if self.engines.description(engine).placement == Placement::Inline {
-                        self.inline_ns += service_ns.unwrap_or_default();
-                    }
-                    self.put_in_order(train, released);
-                }
-                EngineReport::Out { engine } => {
-                    self.scheduler.set_available(engine, false);
-                    if let Some((train, _)) = self.held.take_if(|(_, given)| given.engine == engine) {
-                        self.again.push_front(train);
-                    }
-                }
-                EngineReport::Back { engine } => self.scheduler.set_available(engine, true),
-            }
-        }
-        self.reports = reports;
+        let mut done = std::mem::take(&mut self.done);
+        done.drain(..).for_each(|train| self.put_in_order(train, released));
+        self.done = done;
         true
     }
 

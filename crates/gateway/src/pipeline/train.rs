@@ -4,7 +4,9 @@ use std::collections::VecDeque;
 
 use convoy_engine::{RunTemplate, lay_out};
 use convoy_ipsec::{CryptoStatus, Prepared, SaIndex};
+use convoy_scheduler::Scheduler;
 
+use super::engine_slot::InFlight;
 use super::iv_source::IvSource;
 
 /// Where the packets of a train stand in the order. They have consecutive places.
@@ -73,6 +75,9 @@ impl Train {
 pub(super) fn is_pending(packet: &Prepared) -> bool {
     packet.status == CryptoStatus::Pending
 }
+
+/// The window, and the record of each train that an engine has.
+pub(super) type Trains = Scheduler<Prepared, InFlight>;
 
 /// Trains that are to be given to an engine again: the first one's engine has failed before the others'.
 pub(super) type Again = VecDeque<Train>;

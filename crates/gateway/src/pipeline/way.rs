@@ -86,7 +86,7 @@ impl Pipeline {
         let Self { stage, ipsec, pool, released, .. } = self;
         let bench = &mut Bench { ipsec, pool, released };
         stage.enter(now_ns, &mut packets, bench);
-        let input = match stage.scheduler().has_bursts() {
+        let input = match stage.scheduler.has_bursts() {
             true if !is_long => self.rounds.input(),
             // Others of the same round may make a multi-packet longer.
             _ => Input::More,
@@ -117,11 +117,11 @@ impl Pipeline {
         let bench = &mut Bench { ipsec, pool, released };
         let mut moved = stage.pump(input, bench);
         // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
-        if gathered.is_some() && stage.engines().oldest_gathered() == *gathered {
+        if gathered.is_some() && stage.oldest_gathered() == *gathered {
             stage.begin_gathered(bench);
             moved = true;
         }
-        *gathered = stage.engines().oldest_gathered();
+        *gathered = stage.oldest_gathered();
         self.finish();
         let is_behind = !self.has_room();
         self.behind_since_ns = is_behind.then(|| self.behind_since_ns.unwrap_or_else(|| self.now_ns()));

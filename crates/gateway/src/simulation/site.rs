@@ -276,8 +276,8 @@ impl Running {
     /// Holds that every frame is home.
     pub(super) fn check_frames(&mut self) {
         for (number, thread) in self.threads.iter_mut().enumerate() {
-            let engines = thread.worker_mut().pipeline().stage().engines();
-            let engines = format!("{} multi-packets at engines", engines.in_flight());
+            let engines = thread.worker_mut().pipeline().stage().in_flight();
+            let engines = format!("{engines} multi-packets at engines");
             let pool = thread.worker_mut().pipeline_mut().pool_mut();
             for size in FrameSize::ALL {
                 let (free, all) = (pool.available(size), pool.total(size));

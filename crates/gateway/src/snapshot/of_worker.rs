@@ -126,7 +126,7 @@ pub(super) fn policy(view: PolicyView) -> PolicyRow {
 fn engines(worker: &Worker) -> Vec<EngineRow> {
     let stage = worker.pipeline().stage();
     let engines = stage.engines();
-    let snapshot = stage.scheduler().snapshot();
+    let snapshot = stage.snapshot();
     let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
         let (description, counters) = (engines.description(at), engines.counters(at));
         EngineRow {
@@ -152,7 +152,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
 }
 
 fn scheduler(worker: &Worker) -> SchedulerRow {
-    let snapshot = worker.pipeline().stage().scheduler().snapshot();
+    let snapshot = worker.pipeline().stage().snapshot();
     SchedulerRow {
         worker: worker.pipeline().ipsec().worker(),
         window: snapshot.window,

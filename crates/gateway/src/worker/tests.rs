@@ -323,7 +323,7 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
         assert_eq!(internet.receive(&mut pool, BURST, &mut sent).expect("it is there"), packets);
         pool.give_back_burst(&mut sent);
         time.advance_to(time.now_ns() + took_ns);
-        worker.pipeline.stage().scheduler().own_cost()
+        worker.pipeline.stage().own_cost()
     };
     assert_eq!(round(BURST, 64_000), 0, "the round has not ended");
     // The engine took no virtual time in the first burst, which was measured, and is predicted to take a sixteenth less for the second.

@@ -77,7 +77,7 @@ impl Worker {
     /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets or to hold them back in its window: it
     /// lets them last 50 us longer by default.
     pub fn prepare_thread(&self) {
-        if (self.moderation.is_on() || self.pipeline.stage().scheduler().holds_back())
+        if (self.moderation.is_on() || self.pipeline.stage().holds_back())
             && let Err(error) = nix::sys::prctl::set_timerslack(TIMER_SLACK_NS)
         {
             tracing::warn!(

@@ -4,7 +4,7 @@ use super::TrainPart;
 use crate::cost::CostModel;
 use crate::scheduler::Scheduler;
 
-impl<T> Scheduler<T> {
+impl<T, R> Scheduler<T, R> {
     /// What a burst takes the caller's core with an engine on it that gets it by the window, a multi-packet an SA.
     pub(super) fn bundled_cost(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let of_part = |part: &TrainPart| {

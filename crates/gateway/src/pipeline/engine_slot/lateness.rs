@@ -7,7 +7,8 @@
 use convoy_ipsec::Prepared;
 
 use super::EngineSlot;
-use crate::pipeline::train::Again;
+use crate::pipeline::engine_set::Records;
+use crate::pipeline::train::Trains;
 
 /// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that is off is corrected, not punished.
 const LATE_MARGIN: u64 = 4;
@@ -104,55 +105,57 @@ impl Lateness {
 
 impl EngineSlot {
     /// When it will be late or have failed unless it brings what it has, in ns.
-    pub(in crate::pipeline) fn next_deadline_ns(&self) -> Option<u64> {
+    pub(in crate::pipeline) fn next_deadline_ns(&self, trains: &Trains) -> Option<u64> {
         if !self.is_up() {
             return None;
         }
-        let late_ns = self.in_flight.front().map(|entry| entry.deadlines.late_ns);
+        let late_ns = trains.records(self.at).next().map(|(_, oldest)| oldest.deadlines.late_ns);
         late_ns.into_iter().chain(self.lateness.failed_ns()).min()
     }
 
-    pub(super) fn has_failed(&self, now_ns: u64) -> bool {
-        let oldest_ns = self.in_flight.front().map(|entry| entry.deadlines.failed_ns);
+    pub(super) fn has_failed(&self, now_ns: u64, trains: &Trains) -> bool {
+        let oldest_ns = trains.records(self.at).next().map(|(_, oldest)| oldest.deadlines.failed_ns);
         let failed_ns = oldest_ns.into_iter().chain(self.lateness.failed_ns()).min();
         self.is_up() && failed_ns.is_some_and(|failed_ns| failed_ns < now_ns)
     }
 
     /// The packets of the oldest multi-packet, if the engine is late with it and their input was kept.
-    pub(in crate::pipeline) fn late(&self, now_ns: u64) -> Option<&[Prepared]> {
-        let oldest = self.in_flight.front().filter(|entry| entry.deadlines.late_ns < now_ns)?;
+    pub(in crate::pipeline) fn late<'a>(&self, now_ns: u64, trains: &'a Trains) -> Option<&'a [Prepared]> {
+        let (_, oldest) = trains.records(self.at).next()?;
+        let oldest = Some(oldest).filter(|oldest| oldest.deadlines.late_ns < now_ns)?;
         (self.is_up() && !oldest.kept.is_empty()).then_some(&oldest.kept)
     }
 
     /// Has others do the oldest multi-packet, which the engine is late with; what it brings of it then is thrown away, and until it has brought
     /// all that it has, it gets nothing new. `Err` if it was late too often.
-    pub(in crate::pipeline) fn give_to_others(
-        &mut self,
-        now_ns: u64,
-        again: &mut Again,
-    ) -> Result<(), String> {
-        let mut unsent = Again::new();
-        self.withdraw_backlog(&mut unsent);
-        let oldest = self.in_flight.pop_front();
-        if let Some(oldest) = oldest {
-            self.counters.retried_packets += oldest.kept.len() as u64;
-            self.lateness.awaited.push((oldest.ticket, oldest.deadlines.failed_ns));
-            again.push_back(oldest.again_from_copies());
+    pub(in crate::pipeline) fn give_to_others(&mut self, records: &mut Records<'_>) -> Result<(), String> {
+        self.withdraw_backlog(records);
+        records.trains.rest(self.at);
+        let oldest = records.trains.records(self.at).next().map(|(ticket, _)| ticket);
+        let entry = oldest.and_then(|ticket| records.trains.forget(records.now_ns, self.at, ticket));
+        if let (Some(ticket), Some(entry)) = (oldest, entry) {
+            self.counters.retried_packets += entry.kept.len() as u64;
+            self.lateness.awaited.push((ticket, entry.deadlines.failed_ns));
+            records.again.push_back(entry.again_from_copies());
         }
-        again.append(&mut unsent);
-        if self.lateness.rest(now_ns) { Ok(()) } else { Err("it was late again and again".to_owned()) }
+        if self.lateness.rest(records.now_ns) {
+            Ok(())
+        } else {
+            Err("it was late again and again".to_owned())
+        }
     }
 
     /// No other can do the oldest multi-packet: it is waited for until the engine has failed.
-    pub(in crate::pipeline) fn wait_for_oldest(&mut self) {
-        if let Some(oldest) = self.in_flight.front_mut() {
+    pub(in crate::pipeline) fn wait_for_oldest(&self, trains: &mut Trains) {
+        if let Some(oldest) = trains.oldest_record(self.at) {
             oldest.deadlines.late_ns = oldest.deadlines.failed_ns;
         }
     }
 
     /// Whether it was late and has now brought all that it had, so that it may be given something again.
-    pub(in crate::pipeline) fn ends_rest(&mut self) -> bool {
-        let ends = self.lateness.rests && self.lateness.awaited.is_empty() && self.in_flight.is_empty();
+    pub(in crate::pipeline) fn ends_rest(&mut self, trains: &Trains) -> bool {
+        let has_all_back = |slot: &Self| trains.records(slot.at).next().is_none();
+        let ends = self.lateness.rests && self.lateness.awaited.is_empty() && has_all_back(self);
         self.lateness.rests &= !ends;
         ends
     }

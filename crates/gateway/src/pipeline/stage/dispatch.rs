@@ -6,7 +6,7 @@ use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Given, Input};
 
 use super::{Bench, CryptoStage};
-use crate::pipeline::engine_set::Context;
+use crate::pipeline::engine_set::{Context, Records};
 use crate::pipeline::engine_slot::Deadlines;
 use crate::pipeline::train::{Place, Train, is_pending, stream_of};
 
@@ -66,8 +66,12 @@ impl CryptoStage {
 
     /// The next train for which an engine has room, and that engine: what was held up, what is to be done again, what the window yields.
     fn next_train(&mut self, now_ns: u64, input: Input, bench: &mut Bench<'_>) -> Option<(Train, Given)> {
-        if let Some(held) = self.held.take() {
-            return Some(held);
+        if let Some((train, given)) = self.held.take() {
+            if self.scheduler.is_available(given.engine) {
+                return Some((train, given));
+            }
+            self.scheduler.forget(now_ns, given.engine, given.ticket);
+            self.again.push_front(train);
         }
         if !self.again.is_empty()
             && let Some(again) = self.next_again(now_ns, bench.released)
@@ -141,16 +145,14 @@ impl CryptoStage {
         }
         let measured = is_measured.then(|| self.clock.now_ns().saturating_sub(began_ns));
         if packets.iter().any(is_pending) {
-            self.engines.fail_in_place(now_ns, engine, packets, &mut self.again, &mut self.reports);
-            // Nothing may be given to it before the reports are read.
-            self.scheduler.set_available(engine, false);
+            let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
+            self.engines.fail_in_place(engine, packets, records);
             self.again.push_front(train);
             return None;
         }
         self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
         self.scheduler.complete_at_once(now_ns, engine, ticket, measured);
         let service_ns = measured.unwrap_or(predicted_processing);
-        self.inline_ns += service_ns;
         self.engines.note_in_place(engine, pending as u64, service_ns);
         Some(train)
     }
@@ -162,12 +164,13 @@ impl CryptoStage {
         let (sa, direction) = (first.sa, first.direction);
         let multi_packet = MultiPacket { ticket, sa, direction, packets, templates };
         let deadlines = self.deadlines(now_ns, engine, predicted_wait + predicted_processing);
-        let Self { engines, again, reports, clock, .. } = self;
-        let context = &mut Context { now_ns, pool, again, reports };
+        let Self { engines, scheduler, done, again, clock, .. } = self;
+        let records = Records { now_ns, trains: scheduler, again };
+        let context = &mut Context { records, pool, done };
         engines.submit(engine, multi_packet, place, deadlines, context);
         // One elsewhere has just begun.
         if engines.description(engine).placement == Placement::Inline && !engines.has_gathered(engine) {
-            context.now_ns = clock.now_ns();
+            context.records.now_ns = clock.now_ns();
             engines.poll_one(engine, context);
         }
     }
@@ -193,7 +196,7 @@ impl CryptoStage {
             self.starved_since_ns = None;
             return Some(train);
         }
-        if self.engines.in_flight() > 0 {
+        if self.in_flight() > 0 {
             self.starved_since_ns = None;
             self.held = Some((train, given));
             return None;

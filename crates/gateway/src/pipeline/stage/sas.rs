@@ -4,6 +4,7 @@ use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{Direction, KeyMaterial, SaIndex, Transform};
 
 use super::{CryptoStage, StageError};
+use crate::pipeline::engine_set::Records;
 use crate::pipeline::train::{Algorithms, stream_of};
 
 /// What the stage knows of an SA.
@@ -34,7 +35,8 @@ impl CryptoStage {
         cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
     ) -> Result<(), StageError> {
         let now_ns = self.clock.now_ns();
-        self.engines.install_key(now_ns, sa, keys, &mut self.again, &mut self.reports)?;
+        let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
+        self.engines.install_key(sa, keys, records)?;
         let algorithm = self.algorithm((keys.transform(), direction, None), cost);
         let at = sa.0 as usize;
         if self.sas.len() <= at {

@@ -47,11 +47,11 @@ fn empty_the_window(
             left.push((done.sa.0, done.frame.to_vec()));
             pool.give_back(done.frame);
         }
-        if next == PACKETS && stage.in_line() + stage.scheduler().waiting() == 0 {
+        if next == PACKETS && stage.in_line() + stage.scheduler.waiting() == 0 {
             return Ok(left);
         }
     }
-    Err(PACKETS - next + (stage.in_line() + stage.scheduler().waiting()) as u32)
+    Err(PACKETS - next + (stage.in_line() + stage.scheduler.waiting()) as u32)
 }
 
 fn expected(pool: &mut FramePool) -> Vec<(u32, Vec<u8>)> {

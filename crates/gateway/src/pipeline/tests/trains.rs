@@ -41,7 +41,7 @@ fn a_burst_in_place_is_counted_with_the_time_that_it_took() {
         // Nearly all of these are not measured, and count as predicted.
         assert!(counters.service_ns >= bursts * 1_000, "{counters:?}");
     }
-    assert_eq!(stage.scheduler().snapshot().engines[0].packets, 160);
+    assert_eq!(stage.snapshot().engines[0].packets, 160);
 }
 
 #[test]
@@ -264,22 +264,22 @@ fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
     };
     let train = burst(&mut pool, 0..3);
     stage.give(train, Input::More, &mut pool, &mut released);
-    assert_eq!(stage.engines().in_flight(), 1);
+    assert_eq!(stage.in_flight(), 1);
     // From now on a change of SA is dear.
     let dear = |_: &EngineDescription| Some(AlgorithmCost { t_key: 1e9, ..COST.into() });
     stage.set_costs(TRANSFORM, &dear);
     let sorted = burst(&mut pool, 3..9);
     stage.give(sorted, Input::Ended, &mut pool, &mut released);
-    assert_eq!((stage.in_line(), stage.engines().in_flight()), (6, 1), "they wait for the train");
+    assert_eq!((stage.in_line(), stage.in_flight()), (6, 1), "they wait for the train");
     for _ in 0..2 {
         stage.pump_with(Input::Ended, &mut pool, &mut released);
     }
     assert_eq!(numbers(&mut released, &mut pool), [0, 1, 2]);
-    assert_eq!((stage.in_line(), stage.engines().in_flight()), (0, 3), "one for each SA");
+    assert_eq!((stage.in_line(), stage.in_flight()), (0, 3), "one for each SA");
     stage.set_costs(TRANSFORM, &|_| Some(COST.into()));
     let late = burst(&mut pool, 9..12);
     stage.give(late, Input::More, &mut pool, &mut released);
-    assert_eq!(stage.engines().in_flight(), 3, "what comes is sorted, too");
+    assert_eq!(stage.in_flight(), 3, "what comes is sorted, too");
     for _ in 0..8 {
         stage.pump_with(Input::Ended, &mut pool, &mut released);
     }
