@@ -1,7 +1,9 @@
 use super::*;
+use crate::job::CryptoJob;
 use crate::lifetime::Expiry;
 use crate::processor::upkeep::KEEPALIVES_AT_ONCE;
 use crate::sa_config::{Lifetime, Limits, SaEnds};
+use convoy_packet::protocol::NO_NEXT_HEADER;
 
 const SECOND: u64 = 1_000_000_000;
 
@@ -231,12 +233,14 @@ fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
 }
 
 #[test]
-fn dummy_packets_are_sent_and_dropped_by_the_peer() {
+fn a_dummy_packet_is_dropped_as_what_it_is() {
     let link = Link::default();
     let [mut a, mut b] = link.pair();
-    let mut random = |bytes: &mut [u8]| bytes.fill(1);
-    let dummy = a.ipsec.dummy(1, &mut random, &mut a.pool, OUT_ID, 200).expect("ESP in tunnel mode has them");
-    let outer = a.seal(vec![dummy]);
+    let mut prepared = a.prepare(&[link.packet(false, 200)]);
+    let CryptoJob { cipher_start, cipher_len, .. } = prepared[0].job;
+    // ESP's next header is the last byte that is encrypted.
+    prepared[0].frame[usize::from(cipher_start + cipher_len) - 1] = NO_NEXT_HEADER;
+    let outer = a.seal(prepared);
     assert_eq!(outer.len(), 1);
     assert!(b.receive(&outer).is_empty());
     assert_eq!(b.sa_drops(IN, DropReason::Dummy), 1);
