@@ -161,15 +161,6 @@ impl Ipsec {
         });
     }
 
-    /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
-    /// from ICMP is forgotten. Unknown is no error.
-    pub fn set_path_mtu(&mut self, id: OutboundId, mtu: Option<u16>) {
-        if let Some(rest) = self.sad.outbound.rest_mut(id.0) {
-            rest.path.configure(mtu);
-            self.renew(id);
-        }
-    }
-
     /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not arrive. For a time no
     /// outbound SA of this worker sends longer ones there.
     pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
