@@ -72,8 +72,6 @@ pub struct IpsecConfig {
     /// A NAT keep-alive follows this long after a flow's last packet, in ns (RFC 3948 section 4); 0 is
     /// never.
     pub keepalive_ns: u64,
-    /// Whether packets follow a peer whose NAT mapping changed; the change is reported in any case.
-    pub follow_mapping: bool,
     /// Whether TTL and hop limit count down here; not where the kernel forwards and has done it.
     pub decrement_ttl: bool,
     /// ICMP errors a second at most.
@@ -100,7 +98,6 @@ impl Default for IpsecConfig {
             seed: 0,
             reassembly: ReassemblyConfig::default(),
             keepalive_ns: 20_000_000_000,
-            follow_mapping: false,
             decrement_ttl: false,
             icmp_per_second: 100,
             check_icmp: true,

@@ -208,9 +208,10 @@ impl Sad {
         }
     }
 
-    /// Notes that an SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
+    /// Notes that an inbound SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
     /// has the SPI there.
-    pub(crate) fn move_peer(&mut self, index: SaIndex, peer: SocketAddr) {
+    pub(crate) fn move_peer(&mut self, id: InboundId, peer: SocketAddr) {
+        let index = id.into();
         let Some(facts) = self.common(index).map(|common| common.facts) else { return };
         if peer.is_ipv6() == facts.name.remote.is_ipv6() {
             let encap = facts.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });

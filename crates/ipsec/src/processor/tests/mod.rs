@@ -163,7 +163,6 @@ struct Link {
     esn: bool,
     tfc_bytes: u16,
     fragment: FragmentPlace,
-    follow_mapping: bool,
     decrement_ttl: bool,
 }
 
@@ -180,7 +179,6 @@ impl Default for Link {
             esn: false,
             tfc_bytes: 0,
             fragment: FragmentPlace::default(),
-            follow_mapping: false,
             decrement_ttl: false,
         }
     }
@@ -236,7 +234,6 @@ impl Link {
             inside_v6: Some("2001:db8:1::1".parse().expect("an address")),
             outside: vec![self.ends()[end]],
             fragment: self.fragment,
-            follow_mapping: self.follow_mapping,
             decrement_ttl: self.decrement_ttl,
             ..IpsecConfig::default()
         }
