@@ -36,16 +36,6 @@ use crate::timers::Timers;
 use crate::tos::ClassMap;
 use crate::tunnels::Tunnels;
 
-/// Where a packet is cut that is too large when protected, and may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FragmentPlace {
-    /// The inner packet: its receiver reassembles, the peer need not.
-    #[default]
-    BeforeEncapsulation,
-    /// The outer packet, unless its SA always sets DF: the peer reassembles.
-    AfterEncapsulation,
-}
-
 /// Settings of one worker.
 #[derive(Clone, Debug)]
 pub struct IpsecConfig {
@@ -78,8 +68,6 @@ pub struct IpsecConfig {
     pub icmp_per_second: u32,
     /// Whether an ICMP error that came by an SA must quote a packet whose answers that SA may carry (RFC 4301 section 6.2).
     pub check_icmp: bool,
-    /// Where packets are cut.
-    pub fragment: FragmentPlace,
     /// Whether packets whose tunnel has no SA are handed back for a key daemon to be asked, instead of dropped.
     pub acquire: bool,
 }
@@ -101,7 +89,6 @@ impl Default for IpsecConfig {
             decrement_ttl: false,
             icmp_per_second: 100,
             check_icmp: true,
-            fragment: FragmentPlace::default(),
             acquire: false,
         }
     }
