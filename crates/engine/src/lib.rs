@@ -12,6 +12,8 @@ mod on_core;
 mod registry;
 mod software;
 mod stack;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use backend::{
     AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, MakeIdle, Missing,
