@@ -3,6 +3,7 @@
 mod backend;
 mod calibrate;
 mod card;
+mod cpu;
 mod cryptodev;
 mod fault;
 mod interface;
