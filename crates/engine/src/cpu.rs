@@ -2,8 +2,8 @@
 
 use convoy_settings::{Checker, tables};
 
-use crate::backend::{Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing, boxed};
-use crate::{Engine, EngineError, IdleEngine, OnCore, Placement};
+use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
+use crate::{Engine, EngineError, OnCore, Placement};
 
 tables! {
     /// Its own keys.
@@ -78,20 +78,11 @@ impl<L: Library> EngineBackend for CpuSettings<L> {
     fn open(&self, name: &str) -> Result<EngineStart, String> {
         let (core, name) = (self.core, name.to_owned());
         Ok(Box::new(move |_, workers| {
-            let made: Result<Vec<_>, _> = match core {
-                None => (0..workers).map(|_| L::inline(&name).map(boxed)).collect(),
-                Some(_) => {
-                    L::on_thread(&name, core, workers).map(|engines| engines.into_iter().map(boxed).collect())
-                }
-            };
-            let engines = made.map_err(|error| format!("{error}{}", L::ADVICE))?;
-            let measured = move || match core {
-                None => L::inline(&name).map(IdleEngine::new),
-                // On whatever core the system finds, beside the one that works on its own.
-                Some(_) => L::on_thread(&name, None, 1)
-                    .map(|mut engines| IdleEngine::new(engines.pop().expect("one for each worker"))),
-            };
-            Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
+            let other = name.clone();
+            let here = move || L::inline(&name);
+            let on_thread = move |core, workers| L::on_thread(&other, core, workers);
+            let made = Made::here_or_on(core, workers, here, on_thread);
+            made.map_err(|error| format!("{error}{}", L::ADVICE))
         }))
     }
 }
