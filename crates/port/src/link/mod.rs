@@ -27,7 +27,7 @@ pub(crate) use networks::Networks;
 use next_hops::{NextHops, Way};
 pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
-pub(crate) use settings::{LinkKeys, LinkSettings, traits};
+pub(crate) use settings::{By, LinkSettings};
 
 /// Calls of `receive` that bring something between two looks at routes and neighbours. A call that brings nothing looks as well.
 const CALLS: u32 = 64;
