@@ -5,7 +5,7 @@ use convoy_scheduler::CostModel;
 use convoy_settings::{Checker, Table};
 
 use crate::model::Buses;
-use crate::{Engine, EngineError, IdleEngine, Placement};
+use crate::{Engine, EngineError, IdleEngine, OnCore, Placement};
 
 /// What holds for all engines of a kind.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +92,30 @@ pub struct Made {
     pub cost: Cost,
 }
 
-pub(crate) fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
+fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
     Box::new(engine)
+}
+
+impl Made {
+    /// Engines on their workers' cores, or all on one thread pinned to `core` if that is named. One that is
+    /// measured for such a thread works on whatever core the system finds, beside the thread itself.
+    pub(crate) fn here_or_on<E: Engine + 'static>(
+        core: Option<usize>,
+        workers: usize,
+        here: impl Fn() -> Result<E, EngineError> + Send + 'static,
+        on_thread: impl Fn(Option<usize>, usize) -> Result<Vec<OnCore>, EngineError> + Send + 'static,
+    ) -> Result<Self, EngineError> {
+        let engines: Result<Vec<_>, _> = match core {
+            None => (0..workers).map(|_| here().map(boxed)).collect(),
+            Some(_) => on_thread(core, workers).map(|engines| engines.into_iter().map(boxed).collect()),
+        };
+        let measured = move || match core {
+            None => here().map(IdleEngine::new),
+            Some(_) => on_thread(None, 1)
+                .map(|mut engines| IdleEngine::new(engines.pop().expect("as many as workers"))),
+        };
+        Ok(Self { engines: engines?, cost: Cost::Measured(Box::new(measured)) })
+    }
 }
 
 /// Makes an engine for each of so many workers, once privileges are given up; threads are started here, as they inherit what their maker has.

@@ -182,16 +182,7 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
         ..CryptoJob::default()
     };
     let (status, context) = (CryptoStatus::Pending, FinishContext::default());
-    Prepared {
-        frame,
-        job,
-        status,
-        sa: CALIBRATION_SA,
-        direction: Direction::Seal,
-        class: 0,
-        reorder_index: 0,
-        context,
-    }
+    Prepared { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
 }
 
 /// The medians of sealing `packets` again and again, the first time not counted: of the engine's time, and of the caller's.

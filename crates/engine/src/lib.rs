@@ -3,6 +3,7 @@
 mod backend;
 mod calibrate;
 mod card;
+mod cpu;
 mod cryptodev;
 mod fault;
 mod interface;
@@ -12,6 +13,8 @@ mod on_core;
 mod registry;
 mod software;
 mod stack;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use backend::{
     AutoSelect, Cost, EngineContext, EngineStart, EngineTraits, Found, FoundDevice, Made, MakeIdle, Missing,

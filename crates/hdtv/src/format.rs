@@ -152,7 +152,6 @@ pub struct Pgroup {
 /// use convoy_hdtv::Format;
 /// let format: Format = "720p60".parse().expect("a name");
 /// assert_eq!(format.frame_bytes(), 1_843_200);
-/// assert_eq!(format.megabits_per_second().round(), 885.0);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Format {
@@ -287,11 +286,6 @@ impl Format {
         let ns =
             u128::from(frame) * 1_000_000_000 * u128::from(self.rate.seconds) / u128::from(self.rate.frames);
         ns.try_into().unwrap_or(u64::MAX)
-    }
-
-    /// Megabits of video in a second, without any header.
-    pub fn megabits_per_second(&self) -> f64 {
-        self.frame_bytes() as f64 * 8.0 * self.rate.hz() / 1e6
     }
 }
 

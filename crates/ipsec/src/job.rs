@@ -118,8 +118,6 @@ pub struct Prepared {
     pub direction: Direction,
     /// The traffic class, 0 highest, from the DSCP of the inner packet.
     pub class: u8,
-    /// The packet's place in the order of its SA, given by whoever restores that order; 0 until then.
-    pub reorder_index: u64,
     /// For `finish` only.
     pub context: FinishContext,
 }
@@ -135,7 +133,6 @@ impl Prepared {
             sa,
             direction,
             class,
-            reorder_index: 0,
             context: FinishContext::default(),
         }
     }

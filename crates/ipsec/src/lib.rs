@@ -66,8 +66,8 @@ pub use natt::{Carried, KEEPALIVE, classify};
 pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
-    FragmentPlace, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange,
-    OutboundBurst, PolicyView, ReplayView, SaCursor, SaView, WithoutSa,
+    InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange, OutboundBurst, PolicyView,
+    ReplayView, SaCursor, SaView, WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use proposal_list::{ProposalList, in_swanctl_words};

@@ -211,7 +211,7 @@ impl OutboundSa {
         protect: &mut Vec<Prepared>,
     ) -> Option<Frame> {
         let sequence = self.sequence + 1;
-        let Ok(job) = self.template.write_aead(&mut frame, inner, inner.protocol(), sequence) else {
+        let Ok(job) = self.template.write_aead(&mut frame, inner, sequence) else {
             return Some(frame);
         };
         let context = self.template.context(sequence);
@@ -234,7 +234,7 @@ impl OutboundSa {
         protect: &mut Vec<Prepared>,
     ) -> Option<Frame> {
         let sequence = self.sequence + 1;
-        let made = self.template.write_any(&mut frame, inner, inner.protocol(), sequence, random);
+        let made = self.template.write_any(&mut frame, inner, sequence, random);
         let Ok(job) = made else { return Some(frame) };
         let context = self.template.context(sequence);
         protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });

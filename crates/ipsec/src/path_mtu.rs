@@ -12,8 +12,6 @@ const AGE_NS: u64 = 600_000_000_000;
 /// The largest outer packet that the path is believed to carry.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PathMtu {
-    /// Set by the gateway; bounds what is learned.
-    configured: Option<u16>,
     /// Learned from the path, and when it is forgotten.
     learned: Option<(u16, u64)>,
 }
@@ -21,21 +19,15 @@ pub(crate) struct PathMtu {
 impl PathMtu {
     /// The MTU now, in bytes; never more than the port's, `link`.
     pub(crate) fn current(&self, now_ns: u64, link: u16) -> u16 {
-        let configured = self.configured.map_or(link, |mtu| mtu.min(link));
         match self.learned {
-            Some((mtu, forgotten_ns)) if now_ns < forgotten_ns => configured.min(mtu),
-            _ => configured,
+            Some((mtu, forgotten_ns)) if now_ns < forgotten_ns => mtu.min(link),
+            _ => link,
         }
     }
 
     /// When what was learned is forgotten, in ns; `u64::MAX` if nothing was.
     pub(crate) fn forgotten_ns(&self) -> u64 {
         self.learned.map_or(u64::MAX, |(_, forgotten_ns)| forgotten_ns)
-    }
-
-    /// Sets it by hand; what was learned is forgotten.
-    pub(crate) fn configure(&mut self, mtu: Option<u16>) {
-        *self = Self { configured: mtu, learned: None };
     }
 
     /// Takes in what a router said. Values below the family's least are raised to it; values that are no
@@ -116,16 +108,6 @@ mod tests {
         let mut path = PathMtu::default();
         assert!(path.learn(0, 1_500, 1_000, true));
         assert_eq!(path.current(1, 1_500), LEAST_V6);
-    }
-
-    #[test]
-    fn what_is_configured_bounds_what_is_learned() {
-        let mut path = PathMtu::default();
-        path.configure(Some(1_300));
-        assert_eq!(path.current(0, 1_500), 1_300);
-        assert!(!path.learn(0, 1_500, 1_400, false));
-        path.configure(None);
-        assert_eq!(path.current(0, 1_500), 1_500);
     }
 
     #[test]

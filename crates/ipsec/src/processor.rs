@@ -36,16 +36,6 @@ use crate::timers::Timers;
 use crate::tos::ClassMap;
 use crate::tunnels::Tunnels;
 
-/// Where a packet is cut that is too large when protected, and may be.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum FragmentPlace {
-    /// The inner packet: its receiver reassembles, the peer need not.
-    #[default]
-    BeforeEncapsulation,
-    /// The outer packet, unless its SA always sets DF: the peer reassembles.
-    AfterEncapsulation,
-}
-
 /// Settings of one worker.
 #[derive(Clone, Debug)]
 pub struct IpsecConfig {
@@ -72,16 +62,12 @@ pub struct IpsecConfig {
     /// A NAT keep-alive follows this long after a flow's last packet, in ns (RFC 3948 section 4); 0 is
     /// never.
     pub keepalive_ns: u64,
-    /// Whether packets follow a peer whose NAT mapping changed; the change is reported in any case.
-    pub follow_mapping: bool,
     /// Whether TTL and hop limit count down here; not where the kernel forwards and has done it.
     pub decrement_ttl: bool,
     /// ICMP errors a second at most.
     pub icmp_per_second: u32,
     /// Whether an ICMP error that came by an SA must quote a packet whose answers that SA may carry (RFC 4301 section 6.2).
     pub check_icmp: bool,
-    /// Where packets are cut.
-    pub fragment: FragmentPlace,
     /// Whether packets whose tunnel has no SA are handed back for a key daemon to be asked, instead of dropped.
     pub acquire: bool,
 }
@@ -100,11 +86,9 @@ impl Default for IpsecConfig {
             seed: 0,
             reassembly: ReassemblyConfig::default(),
             keepalive_ns: 20_000_000_000,
-            follow_mapping: false,
             decrement_ttl: false,
             icmp_per_second: 100,
             check_icmp: true,
-            fragment: FragmentPlace::default(),
             acquire: false,
         }
     }

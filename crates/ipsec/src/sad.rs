@@ -12,7 +12,7 @@ use crate::job::SaIndex;
 use crate::lifetime::Usage;
 use crate::outbound::{OutboundRest, OutboundSa};
 use crate::sa::{SaError, validate};
-use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, NatKeepalive, SaConfig, SaDirection, SaEnds, SaProtocol, UdpEncap};
 use crate::sa_id::{InboundId, OutboundId, SaId, SaNumber};
 use crate::spi_table::SpiTable;
 use crate::table::Table;
@@ -79,15 +79,14 @@ pub(crate) struct SaFacts {
     pub(crate) nat_keepalive: NatKeepalive,
     pub(crate) transform: Transform,
     pub(crate) esn: bool,
-    pub(crate) df: OuterDf,
     pub(crate) tfc_bytes: u16,
 }
 
 impl SaFacts {
     fn of(config: &SaConfig) -> Self {
-        let SaConfig { mode, encap, nat_keepalive, esn, df, tfc_bytes, .. } = *config;
+        let SaConfig { mode, encap, nat_keepalive, esn, tfc_bytes, .. } = *config;
         let (name, transform) = (SaName::of(config), config.keys.transform());
-        Self { name, mode, encap, nat_keepalive, transform, esn, df, tfc_bytes }
+        Self { name, mode, encap, nat_keepalive, transform, esn, tfc_bytes }
     }
 
     /// The peer's end; port 0 where nothing is encapsulated.
@@ -208,9 +207,10 @@ impl Sad {
         }
     }
 
-    /// Notes that an SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
+    /// Notes that an inbound SA's peer is elsewhere. Nothing happens if that is of another family, or if another SA
     /// has the SPI there.
-    pub(crate) fn move_peer(&mut self, index: SaIndex, peer: SocketAddr) {
+    pub(crate) fn move_peer(&mut self, id: InboundId, peer: SocketAddr) {
+        let index = id.into();
         let Some(facts) = self.common(index).map(|common| common.facts) else { return };
         if peer.is_ipv6() == facts.name.remote.is_ipv6() {
             let encap = facts.encap.map(|encap| UdpEncap { remote_port: peer.port(), ..encap });

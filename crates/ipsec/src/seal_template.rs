@@ -70,10 +70,10 @@ impl SealTemplate {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
         let (inner, sequence) = (packet.context.inner, packet.context.sequence);
-        self.esp_tunnel(packet, inner, inner.protocol(), sequence, random)
+        self.esp_tunnel(packet, inner, sequence, random)
     }
 
-    /// Makes a payload, of which `next` is the protocol, into an ESP packet with its job.
+    /// Makes a payload into an ESP packet with its job.
     ///
     /// # Errors
     /// [`DropReason::NoRoom`] if its frame is too small; it is as it was then.
@@ -82,15 +82,14 @@ impl SealTemplate {
         &self,
         packet: &mut Prepared,
         inner: Inner,
-        next: u8,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
         let Prepared { frame, job, context, .. } = packet;
         if self.plan.is_aead() {
-            *job = self.write_aead(frame, inner, next, sequence)?;
+            *job = self.write_aead(frame, inner, sequence)?;
         } else {
-            *job = self.write_any(frame, inner, next, sequence, random)?;
+            *job = self.write_any(frame, inner, sequence, random)?;
         }
         *context = FinishContext { is_cut: context.is_cut, ..self.context(sequence) };
         Ok(())
@@ -102,7 +101,6 @@ impl SealTemplate {
         &self,
         frame: &mut Frame,
         inner: Inner,
-        next: u8,
         sequence: u64,
     ) -> Result<CryptoJob, DropReason> {
         let Growth { front, body, back } = self.growth(frame.len());
@@ -110,7 +108,7 @@ impl SealTemplate {
         let bytes = frame.grow(front, back).map_err(no_room)?;
         let icv_len = self.plan.icv_len();
         let trailer = bytes.len() - icv_len - padding;
-        write_trailer(&mut bytes[trailer..], padding, next);
+        write_trailer(&mut bytes[trailer..], padding, inner.protocol());
         let iv = self.counted_iv(sequence);
         let header = bytes
             .get_mut(self.outer.len()..)
@@ -129,14 +127,13 @@ impl SealTemplate {
         &self,
         frame: &mut Frame,
         inner: Inner,
-        next: u8,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<CryptoJob, DropReason> {
         let payload_len = frame.len();
         let Growth { front, body, back } = self.growth(payload_len);
         let bytes = frame.grow(front, back).map_err(no_room)?;
-        write_trailer(&mut bytes[front + payload_len..], body - payload_len, next);
+        write_trailer(&mut bytes[front + payload_len..], body - payload_len, inner.protocol());
         self.outer.write(bytes, inner, sequence);
         let esp = self.outer.len();
         self.write_esp(bytes, esp, sequence, random);

@@ -4,7 +4,7 @@
 use std::net::IpAddr;
 
 use crate::field::u16_at;
-use crate::protocol::{ICMP, ICMP_V6, NO_NEXT_HEADER, has_ports};
+use crate::protocol::{ICMP, ICMP_V6, has_ports};
 use crate::{Fragment, HeaderError, Ipv4, Ipv6, ip, ipv4, ipv6};
 
 /// The fields and places of one packet. Places are in bytes from its start.
@@ -43,22 +43,6 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Of `len` bytes that are no IP packet, as a dummy packet's payload is (RFC 4303 section 2.6).
-    pub const fn dummy(len: usize) -> Self {
-        Self {
-            is_v6: false,
-            total_len: len,
-            protocol: NO_NEXT_HEADER,
-            payload: 0,
-            traffic_class: 0,
-            hops: 0,
-            dont_fragment: false,
-            fragment: None,
-            unfragmentable: 0,
-            next_header_at: 0,
-        }
-    }
-
     /// Walks the headers of an IPv4 or IPv6 packet.
     ///
     /// # Errors

@@ -18,6 +18,13 @@ pub struct PortDescription {
     pub mtu: usize,
 }
 
+impl PortDescription {
+    /// The system refused the port something.
+    pub(crate) fn failed(&self, action: &str, source: std::io::Error) -> PortError {
+        PortError::Io { port: self.name.clone(), action: action.to_owned(), source }
+    }
+}
+
 /// What a port has counted since it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PortCounters {
@@ -35,6 +42,20 @@ pub struct PortCounters {
     pub send_dropped: u64,
     /// System calls made, both ways.
     pub system_calls: u64,
+}
+
+impl PortCounters {
+    #[inline]
+    pub(crate) fn count_received(&mut self, bytes: usize) {
+        self.received_packets += 1;
+        self.received_bytes += bytes as u64;
+    }
+
+    #[inline]
+    pub(crate) fn count_sent(&mut self, bytes: usize) {
+        self.sent_packets += 1;
+        self.sent_bytes += bytes as u64;
+    }
 }
 
 /// Why a port failed as a whole. Single packets that fail are counted, not errors.

@@ -24,6 +24,7 @@ mod pcap;
 mod raw;
 mod registry;
 pub mod route;
+mod sockets;
 mod station;
 mod super_packet;
 #[cfg(test)]

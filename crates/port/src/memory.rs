@@ -129,8 +129,7 @@ impl Port for Memory {
                 pool.give_back(frame);
                 continue;
             }
-            self.counters.sent_packets += 1;
-            self.counters.sent_bytes += frame.len() as u64;
+            self.counters.count_sent(frame.len());
             if let Err(rtrb::PushError::Full(frame)) = self.to_peer.push(frame) {
                 // Only this end pushes, so the slots that were counted are still free.
                 pool.give_back(frame);

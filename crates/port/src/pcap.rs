@@ -111,7 +111,7 @@ impl Pcap {
     }
 
     fn not_written(&self, source: std::io::Error) -> PortError {
-        PortError::Io { port: self.description.name.clone(), action: "write the capture".to_owned(), source }
+        self.description.failed("write the capture", source)
     }
 }
 
@@ -158,8 +158,7 @@ impl Port for Pcap {
                 pool.give_back(frame);
                 continue;
             }
-            self.counters.received_packets += 1;
-            self.counters.received_bytes += frame.len() as u64;
+            self.counters.count_received(frame.len());
             burst.push(frame);
             count += 1;
         }
@@ -176,8 +175,7 @@ impl Port for Pcap {
                 let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
                 writer.write(now, &frame).map_err(|source| self.not_written(source))?;
             }
-            self.counters.sent_packets += 1;
-            self.counters.sent_bytes += frame.len() as u64;
+            self.counters.count_sent(frame.len());
             pool.give_back(frame);
         }
         Ok(count)

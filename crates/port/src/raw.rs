@@ -11,9 +11,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use convoy_packet::protocol::{AH, ESP};
 use convoy_packet::{Frame, FramePool};
 
-use crate::fragments::{Ends, FragmentSender};
-use crate::path_mtu::PathMtus;
-use crate::unsent::UnsentPackets;
+use crate::fragments::FragmentSender;
+use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 pub(crate) use receive::RawReceiver;
 use send::{Head, Plan, Way};
@@ -29,12 +28,8 @@ const ASKS_ALL_EVERY: u32 = 8;
 
 /// The `raw` port.
 pub struct Raw {
-    description: PortDescription,
-    counters: PortCounters,
+    out: Outgoing,
     endpoints: Vec<RawSocket>,
-    fragments: FragmentSender,
-    path_mtus: PathMtus,
-    unsent: UnsentPackets,
     /// Whether it is the queue that receives.
     receives: bool,
     receiver: RawReceiver,
@@ -98,13 +93,10 @@ impl Raw {
             action: "open a socket for fragments (run as root, or with CAP_NET_RAW)".to_owned(),
             source,
         })?;
+        let description = PortDescription { name: name.to_owned(), kind: PortKind::Raw, mtu };
         Ok(Self {
-            description: PortDescription { name: name.to_owned(), kind: PortKind::Raw, mtu },
-            counters: PortCounters::default(),
+            out: Outgoing::new(description, fragments),
             endpoints,
-            fragments,
-            path_mtus: PathMtus::default(),
-            unsent: UnsentPackets::default(),
             receives: receives.is_some(),
             receiver: RawReceiver::new(if receives.is_some() { MESSAGES } else { 1 }),
             turn: 0,
@@ -115,16 +107,16 @@ impl Raw {
 
     /// Receives from one socket; whether it may have more.
     fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
-        let filled = self.receiver.fill(&self.endpoints[index], &mut self.counters);
-        filled.map_err(|source| self.failed("receive", source))
+        let filled = self.receiver.fill(&self.endpoints[index], &mut self.out.counters);
+        filled.map_err(|source| self.out.description.failed("receive", source))
     }
 
     /// Sends what is planned of the frames from `at` on; returns the first that is still to be sent, or `None` if there is no room now.
     fn send_planned(&mut self, socket: usize, burst: &[Frame], at: usize) -> Option<usize> {
-        self.counters.system_calls += 1;
+        self.out.counters.system_calls += 1;
         let error = match self.plan.send(&self.endpoints[socket], burst) {
             Ok(sent) => {
-                self.count_sent(&burst[at..at + sent]);
+                burst[at..at + sent].iter().for_each(|frame| self.out.counters.count_sent(frame.len()));
                 return Some(at + sent);
             }
             Err(error) => error,
@@ -136,8 +128,7 @@ impl Raw {
             // No route, forbidden: this packet is lost, the port lives.
             _ => {}
         }
-        self.counters.send_dropped += 1;
-        self.unsent.refused(&burst[at], &error);
+        self.out.count_refused(&burst[at], &error);
         Some(at + 1)
     }
 
@@ -145,50 +136,17 @@ impl Raw {
     fn exceeded(&mut self, socket: usize, burst: &[Frame], at: usize) {
         let (Some(head), socket) = (Head::of(&burst[at]), &self.endpoints[socket]) else { return };
         let plan = &mut self.plan;
-        self.path_mtus.exceeded(head.ends.destination, burst[at].len(), || {
+        self.out.path_mtus.exceeded(head.ends.destination, burst[at].len(), || {
             plan.keep_first();
             let resend = || plan.send(socket, burst).map(drop);
             sys::mtu_of_refusal(socket.as_fd(), &head.ends.source, resend)
         });
     }
-
-    /// Sends an IPv6 fragment; `false` if there is no room now.
-    fn send_fragment(&mut self, packet: &[u8], ends: Ends) -> bool {
-        self.counters.system_calls += 1;
-        let Err(error) = self.fragments.send(packet, ends) else {
-            self.counters.sent_packets += 1;
-            self.counters.sent_bytes += packet.len() as u64;
-            return true;
-        };
-        match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return false,
-            Some(libc::EMSGSIZE) => {
-                let fragments = &self.fragments;
-                self.path_mtus.exceeded(ends.destination, packet.len(), || {
-                    let socket = fragments.socket(ends.source)?;
-                    sys::mtu_of_refusal(socket, &ends.source, || fragments.send(packet, ends))
-                });
-            }
-            _ => {}
-        }
-        self.counters.send_dropped += 1;
-        self.unsent.refused(packet, &error);
-        true
-    }
-
-    fn count_sent(&mut self, frames: &[Frame]) {
-        self.counters.sent_packets += frames.len() as u64;
-        self.counters.sent_bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
-    }
-
-    fn failed(&self, action: &str, source: std::io::Error) -> PortError {
-        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
-    }
 }
 
 impl Port for Raw {
     fn description(&self) -> &PortDescription {
-        &self.description
+        &self.out.description
     }
 
     fn receive(
@@ -202,7 +160,7 @@ impl Port for Raw {
         self.calls = self.calls.wrapping_add(1);
         let asks_all = self.calls.is_multiple_of(ASKS_ALL_EVERY);
         let mut drained = 0;
-        while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
+        while self.receiver.hand_out(&mut self.out.counters, pool, limit, burst)
             && burst.len() < limit
             && drained < self.endpoints.len()
             && self.receives
@@ -227,10 +185,9 @@ impl Port for Raw {
         while at < burst.len() {
             let next = match self.plan.lay_out(&self.endpoints, burst, at) {
                 Way::Socket(socket) => self.send_planned(socket, burst, at),
-                Way::Fragment(ends) => self.send_fragment(&burst[at], ends).then_some(at + 1),
+                Way::Fragment(ends) => self.out.send_fragment(&burst[at], ends)?.then_some(at + 1),
                 Way::None => {
-                    self.counters.send_dropped += 1;
-                    self.unsent.not_from_here(&burst[at]);
+                    self.out.count_not_from_here(&burst[at]);
                     Some(at + 1)
                 }
             };
@@ -244,11 +201,11 @@ impl Port for Raw {
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
-        self.path_mtus.take()
+        self.out.path_mtus.take()
     }
 
     fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
-        self.unsent.take(unsent);
+        self.out.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
@@ -260,7 +217,7 @@ impl Port for Raw {
     }
 
     fn counters(&self) -> PortCounters {
-        self.counters
+        self.out.counters
     }
 }
 

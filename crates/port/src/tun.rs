@@ -147,11 +147,7 @@ impl Tun {
             Err(Errno::EAGAIN) => return Ok(false),
             Err(Errno::EINTR) => return Ok(true),
             Err(error) => {
-                return Err(PortError::Io {
-                    port: self.description.name.clone(),
-                    action: "read from the interface".to_owned(),
-                    source: error.into(),
-                });
+                return Err(self.description.failed("read from the interface", error.into()));
             }
         };
         self.len = len;
@@ -172,8 +168,7 @@ impl Tun {
             }
             match self.cut.next(&self.super_packet[HEADER_BYTES..self.len], pool) {
                 Next::Frame(frame) => {
-                    self.counters.received_packets += 1;
-                    self.counters.received_bytes += frame.len() as u64;
+                    self.counters.count_received(frame.len());
                     burst.push(frame);
                 }
                 Next::TooLong => self.counters.receive_dropped += 1,
@@ -220,8 +215,7 @@ impl Tun {
         let offload = OffloadHeader::default().write();
         match writev(self.fd(), &[IoSlice::new(&offload), IoSlice::new(packet)]) {
             Ok(_) => {
-                self.counters.sent_packets += 1;
-                self.counters.sent_bytes += packet.len() as u64;
+                self.counters.count_sent(packet.len());
             }
             Err(_) => self.counters.send_dropped += 1,
         }

@@ -5,82 +5,40 @@ use std::sync::{Arc, Mutex};
 use convoy_ipsec::{Aead, KeyBits};
 
 use super::*;
-use crate::{
-    Completion, EngineControl, EngineDescription, EngineQueue, InPlace, MultiPacket, Outcome, Refused,
-    Software,
-};
+use crate::testing::ScriptedEngine;
+use crate::{InPlace, MultiPacket};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
-/// Says that it took `ns_per_block`; before each of its answers comes one to a question of long ago.
-struct Scripted {
-    engine: Software,
-    ns_per_block: u64,
-    stale_ticket: u64,
-    taken: Arc<Mutex<Taken>>,
-}
-
-/// What it was given.
+/// What an engine was given.
 #[derive(Default)]
 struct Taken {
     tickets: Vec<u64>,
     largest_blocks: u64,
 }
 
-impl Scripted {
-    fn idle(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
-        let (engine, taken) = (Software::new("scripted"), Arc::default());
-        (IdleEngine::new(Self { engine, ns_per_block, stale_ticket: 0, taken: Arc::clone(&taken) }), taken)
-    }
+/// An engine that says that it took `ns_per_block`, and answers questions of long ago with each of its answers.
+fn scripted(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
+    let taken = Arc::<Mutex<Taken>>::default();
+    let notes = Arc::clone(&taken);
+    let engine = ScriptedEngine::new("scripted")
+        .on_submit(move |multi_packet| {
+            let mut taken = notes.lock().expect("no panic");
+            taken.tickets.push(multi_packet.ticket);
+            taken.largest_blocks = taken.largest_blocks.max(blocks(multi_packet));
+        })
+        .takes_ns(move |multi_packet| ns_per_block * blocks(multi_packet))
+        .repeating_itself();
+    (IdleEngine::new(engine), taken)
 }
 
 fn blocks(multi_packet: &MultiPacket) -> u64 {
     multi_packet.packets.iter().map(|packet| u64::from(packet.job.blocks())).sum()
 }
 
-impl EngineControl for Scripted {
-    fn description(&self) -> &EngineDescription {
-        self.engine.description()
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Scripted {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        let mut taken = self.taken.lock().expect("no panic");
-        self.stale_ticket = taken.tickets.last().copied().unwrap_or(0);
-        taken.tickets.push(multi_packet.ticket);
-        taken.largest_blocks = taken.largest_blocks.max(blocks(&multi_packet));
-        self.engine.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        let mut done = Vec::new();
-        self.engine.poll(&mut done);
-        for mut completion in done {
-            completion.service_ns = Some(self.ns_per_block * blocks(&completion.multi_packet));
-            completions.push(completion);
-            let (ticket, sa, direction) = (self.stale_ticket, CALIBRATION_SA, Direction::Seal);
-            let stale = MultiPacket::new(ticket, sa, direction, Vec::new());
-            completions.push(Completion { multi_packet: stale, outcome: Outcome::Failed, service_ns: None });
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.engine.in_flight()
-    }
-}
-
 #[test]
 fn an_answer_that_comes_late_is_taken_for_no_other() {
-    let (mut engine, taken) = Scripted::idle(100);
+    let (mut engine, taken) = scripted(100);
     for _ in 0..2 {
         let AlgorithmCost { model, .. } = engine.calibrate(GCM).expect("the late answers are not its own");
         assert!((model.t_block - 100.0).abs() < 1e-6 && model.t_init < 1e-3, "{model:?}");
@@ -96,7 +54,7 @@ fn an_answer_that_comes_late_is_taken_for_no_other() {
 
 #[test]
 fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
-    let (mut engine, taken) = Scripted::idle(10_000);
+    let (mut engine, taken) = scripted(10_000);
     let AlgorithmCost { model, .. } = engine.calibrate(GCM).expect("software can do AES-GCM");
     assert!((model.t_block - 10_000.0).abs() < 1e-3, "{model:?}");
     let taken = taken.lock().expect("no panic");
@@ -105,130 +63,46 @@ fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
     assert!(taken.tickets.len() >= least, "{}", taken.tickets.len());
 }
 
-/// How long the caller's core takes to submit to [`Away`] and to poll it with success, each.
+/// How long the caller's core takes to submit to an engine that is away and to poll it with success, each.
 const HANDED_OVER: Duration = Duration::from_micros(200);
 /// How long it waits in vain.
 const AWAY: Duration = Duration::from_millis(20);
 
-/// `software` as if it were elsewhere and took long: the first poll after a submission brings nothing.
-struct Away {
-    engine: Software,
-    description: EngineDescription,
-    has_been_polled: bool,
-}
-
-impl Away {
-    fn idle() -> IdleEngine {
-        let engine = Software::new("away");
-        let description =
-            EngineDescription { placement: Placement::Lookaside, ..engine.description().clone() };
-        IdleEngine::new(Self { engine, description, has_been_polled: false })
-    }
-}
-
-impl EngineControl for Away {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Away {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        std::thread::sleep(HANDED_OVER);
-        self.has_been_polled = false;
-        self.engine.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        if self.has_been_polled {
-            std::thread::sleep(HANDED_OVER);
-            self.engine.poll(completions);
-        } else {
-            std::thread::sleep(AWAY);
-            self.has_been_polled = true;
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.engine.in_flight()
-    }
+/// An engine elsewhere that takes long: the first poll after a submission brings nothing.
+fn away() -> IdleEngine {
+    let is_done = |polls| {
+        std::thread::sleep(if polls == 1 { AWAY } else { HANDED_OVER });
+        polls > 1
+    };
+    let engine = ScriptedEngine::elsewhere("away", 0, is_done);
+    IdleEngine::new(engine.on_submit(|_| std::thread::sleep(HANDED_OVER)))
 }
 
 #[test]
 fn the_handover_is_the_time_of_submission_and_completion_without_the_wait_between_them() {
-    let handover = Away::idle().calibrate(GCM).expect("software can do AES-GCM").handover;
+    let handover = away().calibrate(GCM).expect("software can do AES-GCM").handover;
     let ns = Duration::from_nanos(handover.cost(1, 4));
     // The fit of times that are all about the same may be a little off any one of them.
     assert!(ns > HANDED_OVER && ns < AWAY, "{ns:?}, {handover:?}");
 }
 
-/// What each change of SA takes [`Keyed`].
+/// What each change of SA takes.
 const A_CHANGE: Duration = Duration::from_micros(50);
 
-/// `software` on the caller's core, for which another SA than the last costs time.
-struct Keyed {
-    engine: Software,
-    description: EngineDescription,
-    keys: Arc<Mutex<i32>>,
-}
-
-impl InPlace for Keyed {
-    fn process(&mut self, packets: &mut [Prepared]) {
-        let changes = packets.windows(2).filter(|pair| pair[0].sa != pair[1].sa).count();
-        std::thread::sleep(A_CHANGE * changes as u32);
-        self.engine.in_place().expect("software works in place").process(packets);
-        assert!(packets.iter().all(|packet| packet.status == CryptoStatus::Done), "each SA has its keys");
-    }
-}
-
-impl EngineControl for Keyed {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        *self.keys.lock().expect("no panic") += 1;
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        *self.keys.lock().expect("no panic") -= 1;
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Keyed {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.engine.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.engine.poll(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.engine.in_flight()
-    }
-
-    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
-        Some(self)
-    }
-}
-
-/// What is measured of [`Keyed`] for a change of SA, in ns.
+/// What is measured for a change of SA, in ns, of an engine on the caller's core for which another SA than the last costs time.
 fn t_key_of(takes: Takes) -> f64 {
-    let (engine, keys) = (Software::new("keyed"), Arc::default());
-    let description = EngineDescription { takes, ..engine.description().clone() };
-    let mut engine = IdleEngine::new(Keyed { engine, description, keys: Arc::clone(&keys) });
-    let cost = engine.calibrate(GCM).expect("software can do AES-GCM");
+    let keys = Arc::<Mutex<i32>>::default();
+    let count = Arc::clone(&keys);
+    let engine = ScriptedEngine::new("keyed")
+        .describe(|description| description.takes = takes)
+        .on_keys(move |keys| *count.lock().expect("no panic") += if keys.is_some() { 1 } else { -1 })
+        .processing(|software, packets| {
+            let changes = packets.windows(2).filter(|pair| pair[0].sa != pair[1].sa).count();
+            std::thread::sleep(A_CHANGE * changes as u32);
+            software.process(packets);
+            assert!(packets.iter().all(|packet| packet.status == CryptoStatus::Done), "each SA has its keys");
+        });
+    let cost = IdleEngine::new(engine).calibrate(GCM).expect("software can do AES-GCM");
     assert_eq!(*keys.lock().expect("no panic"), 0, "all keys are gone");
     cost.t_key
 }

@@ -12,12 +12,12 @@ use convoy_packet::FramePool;
 use super::core::{Back, Core};
 use super::settings::CryptodevSettings;
 use super::{keys, suite, trial};
-use crate::backend::{Cost, EngineBackend, EngineStart, Made, boxed};
+use crate::backend::{EngineBackend, EngineStart, Made};
 use crate::interface::{lay_out, open_up, split_time};
 use crate::on_core::{OnCore, Processor, Random};
 use crate::{
-    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, IdleEngine,
-    MultiPacket, Outcome, Placement, Refused, Takes,
+    Completion, EngineControl, EngineDescription, EngineError, EngineKind, EngineQueue, MultiPacket, Outcome,
+    Placement, Refused, Takes,
 };
 
 /// Multi-packets that may wait.
@@ -63,23 +63,11 @@ pub(super) fn open(settings: &CryptodevSettings, name: &str) -> Result<EngineSta
     }
     let (settings, name) = (settings.clone(), name.to_owned());
     Ok(Box::new(move |_, workers| {
-        let over = (device, transforms);
-        let made = match settings.core {
-            None => {
-                (0..workers).map(|_| Cryptodev::over(&name, &settings, over.clone()).map(boxed)).collect()
-            }
-            Some(core) => on_thread(&name, Some(core), workers, over.clone())
-                .map(|engines| engines.into_iter().map(boxed).collect()),
-        };
-        let engines = made.map_err(|error: EngineError| error.to_string())?;
-        let measured = move || match settings.core {
-            None => Cryptodev::over(&name, &settings, over.clone()).map(IdleEngine::new),
-            Some(_) => {
-                let mut engines = on_thread(&name, None, 1, over.clone())?;
-                Ok(IdleEngine::new(engines.pop().expect("as many as workers")))
-            }
-        };
-        Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
+        let core = settings.core;
+        let (over, other) = ((device, transforms.clone()), name.clone());
+        let here = move || Cryptodev::over(&name, &settings, over.clone());
+        let on_thread = move |core, workers| on_thread(&other, core, workers, (device, transforms.clone()));
+        Made::here_or_on(core, workers, here, on_thread).map_err(|error| error.to_string())
     }))
 }
 

@@ -17,7 +17,6 @@ pub fn keep_input(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
         sa: packet.sa,
         direction: packet.direction,
         class: packet.class,
-        reorder_index: packet.reorder_index,
         context: packet.context,
     })
 }

@@ -52,13 +52,6 @@ pub struct BusStatistics {
     pub busy_ns: u64,
 }
 
-impl BusStatistics {
-    /// Conflicts over requests, 0 to 1.
-    pub fn conflict_share(&self) -> f64 {
-        if self.requests == 0 { 0.0 } else { self.conflicts as f64 / self.requests as f64 }
-    }
-}
-
 /// Where the thread writes what is to be seen outside.
 #[derive(Default)]
 pub(super) struct Board {

@@ -57,32 +57,25 @@ impl Multibuffer {
         Ok(Self { description, core: Box::new(core), gathered, packets: 0, done })
     }
 
-    /// One that works on a thread pinned to `core`, fed by a ring.
+    /// One that works on a thread of its own, fed by a ring; it is pinned to `core` if one is named.
     ///
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
-    pub fn on_core(name: &str, core: usize) -> Result<OnCore, EngineError> {
-        Self::on_thread(name, Some(core))
+    pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
+        OnCore::start_one(name, core.into(), Core::new, OnCore::describe(name, EngineKind::Multibuffer))
     }
 
-    /// The same on whatever core the system finds for the thread: to be measured beside one that works on its own.
+    /// An engine for each of so many workers, all on one such thread.
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn on_any_core(name: &str) -> Result<OnCore, EngineError> {
-        Self::on_thread(name, None)
-    }
-
-    /// An engine for each of so many workers, all on one thread pinned to `core`.
-    ///
-    /// # Errors
-    /// Those of [`on_core`](Self::on_core).
-    pub fn shared(name: &str, core: usize, workers: usize) -> Result<Vec<OnCore>, EngineError> {
-        OnCore::start(name, Some(core), workers, Core::new, OnCore::describe(name, EngineKind::Multibuffer))
-    }
-
-    fn on_thread(name: &str, core: Option<usize>) -> Result<OnCore, EngineError> {
-        OnCore::start_one(name, core, Core::new, OnCore::describe(name, EngineKind::Multibuffer))
+    pub fn shared(
+        name: &str,
+        core: impl Into<Option<usize>>,
+        workers: usize,
+    ) -> Result<Vec<OnCore>, EngineError> {
+        let describe = OnCore::describe(name, EngineKind::Multibuffer);
+        OnCore::start(name, core.into(), workers, Core::new, describe)
     }
 
     fn gather(&mut self, multi_packet: MultiPacket) {

@@ -1,32 +1,22 @@
 //! The `multibuffer` engine in the configuration.
 
-use convoy_settings::{Checker, tables};
-
 use super::{Multibuffer, done_well};
-use crate::backend::{
-    AutoSelect, Cost, EngineBackend, EngineStart, EngineTraits, Found, Made, Missing, boxed,
-};
+use crate::backend::{AutoSelect, EngineTraits, Found, Missing};
+use crate::cpu::{CpuSettings, Library};
 use crate::software::transforms;
-use crate::{EngineError, IdleEngine, Placement};
+use crate::{EngineError, OnCore};
 
 const WITHOUT_VECTOR_CODE: &str = "DES and 3DES, for which ipsec-mb has vector code with AVX-512 alone";
 
-tables! {
-    /// Its own keys.
-    pub MultibufferKeys {
-        core: usize => ", which can run on its own thread",
-    }
-}
-
 /// The settings of a `multibuffer` engine.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MultibufferSettings {
-    /// The core of its own thread; `None` is the worker's own.
-    pub core: Option<usize>,
-}
+pub type MultibufferSettings = CpuSettings<IpsecMb>;
 
-impl EngineBackend for MultibufferSettings {
-    type Keys = MultibufferKeys;
+/// What the engine is made from.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct IpsecMb;
+
+impl Library for IpsecMb {
+    type Inline = Multibuffer;
 
     const TRAITS: EngineTraits = EngineTraits {
         summary: "bursts with Intel's ipsec-mb, on the worker's core or a core of its own",
@@ -35,21 +25,7 @@ impl EngineBackend for MultibufferSettings {
         system_calls: &[],
     };
 
-    fn check(keys: &MultibufferKeys, c: &mut Checker<'_>) -> Self {
-        Self { core: c.core(keys.core.as_ref(), "engine.core") }
-    }
-
-    fn on_core(core: usize) -> Option<Self> {
-        Some(Self { core: Some(core) })
-    }
-
-    fn placement(&self) -> Placement {
-        if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
-    }
-
-    fn is_shareable(&self) -> bool {
-        self.core.is_some()
-    }
+    const ADVICE: &'static str = "; `convoy engines` says how to install it";
 
     fn find() -> Result<Found, Missing> {
         let library = convoy_ipsec_mb::Manager::new()
@@ -64,21 +40,11 @@ impl EngineBackend for MultibufferSettings {
         })
     }
 
-    fn open(&self, name: &str) -> Result<EngineStart, String> {
-        let (core, name) = (self.core, name.to_owned());
-        Ok(Box::new(move |_, workers| {
-            let made = match core {
-                None => (0..workers).map(|_| Multibuffer::inline(&name).map(boxed)).collect(),
-                Some(core) => Multibuffer::shared(&name, core, workers)
-                    .map(|engines| engines.into_iter().map(boxed).collect()),
-            };
-            let engines = made
-                .map_err(|error: EngineError| format!("{error}; `convoy engines` says how to install it"))?;
-            let measured = move || match core {
-                None => Multibuffer::inline(&name).map(IdleEngine::new),
-                Some(_) => Multibuffer::on_any_core(&name).map(IdleEngine::new),
-            };
-            Ok(Made { engines, cost: Cost::Measured(Box::new(measured)) })
-        }))
+    fn inline(name: &str) -> Result<Multibuffer, EngineError> {
+        Multibuffer::inline(name)
+    }
+
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
+        Multibuffer::shared(name, core, workers)
     }
 }

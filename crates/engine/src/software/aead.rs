@@ -5,9 +5,9 @@ use std::sync::Arc;
 use aes_gcm::aead::array::typenum::Unsigned;
 use aes_gcm::aead::consts::U12;
 use aes_gcm::aead::{AeadCore, AeadInOut, KeyInit, Nonce, Tag};
-use convoy_ipsec::{CryptoJob, CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoJob, CryptoStatus};
 
-use super::keys::{SaKeys, ciphered, part, part_mut};
+use super::keys::{OneByOne, SaKeys, ciphered, part, part_mut};
 
 /// An AEAD under one key. The ICV's length is part of `C`, so that the library itself cuts the tag and
 /// compares it in constant time.
@@ -20,7 +20,12 @@ where
     pub(super) fn expand(key: &[u8]) -> Option<Arc<dyn SaKeys>> {
         Some(Arc::new(Self(C::new_from_slice(key).ok()?)))
     }
+}
 
+impl<C> OneByOne for AeadKeys<C>
+where
+    C: AeadInOut<NonceSize = U12> + Send + Sync,
+{
     fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
         let nonce = <&Nonce<C>>::try_from(job.nonce()).ok()?;
         let body = ciphered(job, frame)?;
@@ -36,20 +41,5 @@ where
         let body = ciphered(job, frame)?;
         let opened = self.0.decrypt_inout_detached(nonce, job.aad(), body.into(), &tag);
         Some(if opened.is_ok() { CryptoStatus::Done } else { CryptoStatus::IcvMismatch })
-    }
-}
-
-impl<C> SaKeys for AeadKeys<C>
-where
-    C: AeadInOut<NonceSize = U12> + KeyInit + Send + Sync + 'static,
-{
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
-        for packet in packets {
-            let status = match direction {
-                Direction::Seal => self.seal(&packet.job, &mut packet.frame),
-                Direction::Open => self.open(&packet.job, &mut packet.frame),
-            };
-            packet.status = status.unwrap_or(CryptoStatus::Pending);
-        }
     }
 }

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 
-use convoy_ipsec::{CryptoJob, CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoJob, CryptoStatus};
 use ring::aead::{Aad, CHACHA20_POLY1305, LessSafeKey, NONCE_LEN, Nonce, Tag, UnboundKey};
 
-use super::keys::{SaKeys, ciphered, part, part_mut};
+use super::keys::{OneByOne, SaKeys, ciphered, part, part_mut};
 
 /// Bytes of the ICV.
 const ICV: usize = 16;
@@ -17,20 +17,6 @@ pub(super) struct ChaChaKeys(LessSafeKey);
 impl ChaChaKeys {
     pub(super) fn expand(key: &[u8]) -> Option<Arc<dyn SaKeys>> {
         Some(Arc::new(Self(less_safe(key)?)))
-    }
-
-    fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
-        let body = ciphered(job, frame)?;
-        let tag = self.0.seal_in_place_separate_tag(nonce(job)?, Aad::from(job.aad()), body).ok()?;
-        part_mut(frame, job.icv_start, ICV)?.copy_from_slice(tag.as_ref());
-        Some(CryptoStatus::Done)
-    }
-
-    fn open(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
-        let tag = Tag::try_from(part(frame, job.icv_start, ICV)?).ok()?;
-        let body = ciphered(job, frame)?;
-        let opened = self.0.open_in_place_separate_tag(nonce(job)?, Aad::from(job.aad()), tag, body, 0..);
-        Some(if opened.is_ok() { CryptoStatus::Done } else { CryptoStatus::IcvMismatch })
     }
 
     /// ring wipes nothing, so another key is written over this one.
@@ -51,15 +37,19 @@ fn nonce(job: &CryptoJob) -> Option<Nonce> {
     <[u8; NONCE_LEN]>::try_from(job.nonce()).ok().map(Nonce::assume_unique_for_key)
 }
 
-impl SaKeys for ChaChaKeys {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
-        for packet in packets {
-            let status = match direction {
-                Direction::Seal => self.seal(&packet.job, &mut packet.frame),
-                Direction::Open => self.open(&packet.job, &mut packet.frame),
-            };
-            packet.status = status.unwrap_or(CryptoStatus::Pending);
-        }
+impl OneByOne for ChaChaKeys {
+    fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
+        let body = ciphered(job, frame)?;
+        let tag = self.0.seal_in_place_separate_tag(nonce(job)?, Aad::from(job.aad()), body).ok()?;
+        part_mut(frame, job.icv_start, ICV)?.copy_from_slice(tag.as_ref());
+        Some(CryptoStatus::Done)
+    }
+
+    fn open(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
+        let tag = Tag::try_from(part(frame, job.icv_start, ICV)?).ok()?;
+        let body = ciphered(job, frame)?;
+        let opened = self.0.open_in_place_separate_tag(nonce(job)?, Aad::from(job.aad()), tag, body, 0..);
+        Some(if opened.is_ok() { CryptoStatus::Done } else { CryptoStatus::IcvMismatch })
     }
 }
 

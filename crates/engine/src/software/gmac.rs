@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use aes::cipher::consts::U16;
 use aes::cipher::{BlockCipherEncrypt, BlockSizeUser, KeyInit};
-use convoy_ipsec::{CryptoJob, CryptoStatus, Direction, Prepared};
+use convoy_ipsec::{CryptoJob, CryptoStatus};
 use ghash::universal_hash::UniversalHash;
 use ghash::{Block, GHash};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
 
-use super::keys::{SaKeys, authenticated, part, part_mut};
+use super::keys::{OneByOne, SaKeys, authenticated, part, part_mut};
 
 const ICV_BYTES: usize = 16;
 
@@ -62,26 +62,21 @@ where
         icv.iter_mut().zip(mask).for_each(|(byte, mask)| *byte ^= mask);
         Some(icv)
     }
-
-    fn run_one(&self, direction: Direction, packet: &mut Prepared) -> Option<CryptoStatus> {
-        let icv = self.icv(&packet.job, &packet.frame)?;
-        let at = packet.job.icv_start;
-        if direction == Direction::Seal {
-            part_mut(&mut packet.frame, at, ICV_BYTES)?.copy_from_slice(&icv);
-            return Some(CryptoStatus::Done);
-        }
-        let is_same: bool = icv.ct_eq(part(&packet.frame, at, ICV_BYTES)?).into();
-        Some(if is_same { CryptoStatus::Done } else { CryptoStatus::IcvMismatch })
-    }
 }
 
-impl<A> SaKeys for GmacKeys<A>
+impl<A> OneByOne for GmacKeys<A>
 where
     A: BlockCipherEncrypt + BlockSizeUser<BlockSize = U16> + KeyInit + Send + Sync + 'static,
 {
-    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
-        for packet in packets {
-            packet.status = self.run_one(direction, packet).unwrap_or(CryptoStatus::Pending);
-        }
+    fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
+        let icv = self.icv(job, frame)?;
+        part_mut(frame, job.icv_start, ICV_BYTES)?.copy_from_slice(&icv);
+        Some(CryptoStatus::Done)
+    }
+
+    fn open(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus> {
+        let icv = self.icv(job, frame)?;
+        let is_same: bool = icv.ct_eq(part(frame, job.icv_start, ICV_BYTES)?).into();
+        Some(if is_same { CryptoStatus::Done } else { CryptoStatus::IcvMismatch })
     }
 }

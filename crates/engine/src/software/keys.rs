@@ -6,8 +6,8 @@ use aes::{Aes128, Aes192, Aes256};
 use aes_gcm::AesGcm;
 use aes_gcm::aead::consts::{U8, U12, U16};
 use convoy_ipsec::{
-    Aead, Cipher, CryptoJob, Direction, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, KeyBits,
-    KeyMaterial, Prepared, SaIndex, Transform,
+    Aead, Cipher, CryptoJob, CryptoStatus, Direction, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY,
+    KeyBits, KeyMaterial, Prepared, SaIndex, Transform,
 };
 
 use super::aead::AeadKeys;
@@ -22,6 +22,24 @@ pub(crate) trait SaKeys: Send + Sync {
     /// Seals or opens every packet in place and writes its status. One whose job does not lie inside its
     /// frame stays `Pending`.
     fn run(&self, direction: Direction, packets: &mut [Prepared]);
+}
+
+/// Keys that do each packet by itself; `None` is a job that does not lie inside its frame.
+pub(super) trait OneByOne: Send + Sync {
+    fn seal(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus>;
+    fn open(&self, job: &CryptoJob, frame: &mut [u8]) -> Option<CryptoStatus>;
+}
+
+impl<K: OneByOne> SaKeys for K {
+    fn run(&self, direction: Direction, packets: &mut [Prepared]) {
+        for packet in packets {
+            let status = match direction {
+                Direction::Seal => self.seal(&packet.job, &mut packet.frame),
+                Direction::Open => self.open(&packet.job, &mut packet.frame),
+            };
+            packet.status = status.unwrap_or(CryptoStatus::Pending);
+        }
+    }
 }
 
 /// The SAs of one engine, by index.

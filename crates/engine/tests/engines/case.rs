@@ -106,7 +106,6 @@ pub(crate) fn prepared(direction: Direction, job: CryptoJob, frame: Frame) -> Pr
         sa: SA,
         direction,
         class: 0,
-        reorder_index: 0,
         context: FinishContext::default(),
     }
 }

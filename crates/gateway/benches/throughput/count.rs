@@ -54,7 +54,7 @@ fn engine(kind: &str) -> Box<dyn Engine> {
         "multibuffer" => Box::new(Multibuffer::inline("engine").expect("ipsec-mb, see scripts/install.sh")),
         // What the worker alone does for it; how its packets are bundled depends on the thread's pace, so it is in no baseline.
         "elsewhere" => {
-            Box::new(Multibuffer::on_any_core("engine").expect("ipsec-mb, see scripts/install.sh"))
+            Box::new(Multibuffer::on_core("engine", None).expect("ipsec-mb, see scripts/install.sh"))
         }
         other => panic!("{other}: software, multibuffer and elsewhere are counted"),
     }

@@ -2,27 +2,25 @@
 
 use std::cell::RefCell;
 
+use convoy_engine::testing::ScriptedEngine;
 use convoy_engine::{
-    AlgorithmCost, Binding, Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue,
-    Fault, FaultPlan, Faulty, MultiPacket, Outcome, Refused, Software, Takes,
+    AlgorithmCost, Binding, Engine, EngineDescription, Fault, FaultPlan, Faulty, Software, Takes,
 };
 use convoy_ipsec::{
     Aead, CryptoJob, CryptoStatus, Direction, DropReason, FinishContext, IpsecConfig, KeyBits, KeyMaterial,
     Prepared, SaIndex, Transform,
 };
-use convoy_packet::{FramePool, FrameSize, Offload};
+use convoy_packet::{FramePool, FrameSize};
 use convoy_scheduler::{CostModel, DepthUnit, FullQueue, Handover, Input, Policy, SchedulerConfig};
 
 use super::*;
 use crate::clock::VirtualTime;
 
-mod elsewhere;
 mod gathering;
 mod installing;
 mod late;
 mod leaving;
 mod stalled;
-mod stand_in;
 mod trains;
 
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
@@ -108,6 +106,11 @@ impl CryptoStage {
     }
 }
 
+/// An engine off the core, from which what it is given comes back at the second poll.
+fn elsewhere() -> ScriptedEngine {
+    ScriptedEngine::elsewhere("elsewhere", 3, |polls| polls == 2)
+}
+
 /// Packet `number` of an SA, to be sealed; its nonce and content are its own.
 fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
     let len = 20 + (number as usize * 37) % 300;
@@ -129,7 +132,6 @@ fn packet(pool: &mut FramePool, sa: u32, number: u32) -> Prepared {
         sa: SaIndex(sa),
         direction: Direction::Seal,
         class: 0,
-        reorder_index: 0,
         context: FinishContext::default(),
     }
 }
@@ -244,74 +246,13 @@ fn an_sa_goes_only_when_its_last_packet_has_left() {
     assert!(stage.is_empty());
 }
 
-/// The device of a port: it tags what it is given.
-struct Device {
-    description: EngineDescription,
-    has: Vec<SaIndex>,
-    done: Vec<Completion>,
-}
-
-impl Device {
-    fn new() -> Self {
-        let like = Software::new("port");
-        let description = EngineDescription {
-            transforms: Vec::new(),
-            takes: Takes::MultiPackets,
-            ..like.description().clone()
-        };
-        Self { description, has: Vec::new(), done: Vec::new() }
-    }
-}
-
-impl EngineControl for Device {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, _: SaIndex, _: &KeyMaterial) -> Result<(), EngineError> {
-        panic!("it has no transforms")
-    }
-
-    fn bind(&mut self, sa: SaIndex, _: Binding, _: &KeyMaterial) -> bool {
-        self.has.push(sa);
-        true
-    }
-
-    fn bound(&self, number: u32) -> Option<SaIndex> {
-        self.has.get(number as usize).copied()
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.has.retain(|has| *has != sa);
-    }
-}
-
-impl EngineQueue for Device {
-    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        assert!(self.has.contains(&multi_packet.sa), "given to it only what is bound to it");
-        for packet in &mut multi_packet.packets {
-            packet.frame.set_offload(Offload::Seal { sa: 0, esp_start: 0, seq_high: None });
-            packet.status = CryptoStatus::Done;
-        }
-        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(1_000) });
-        Ok(())
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        completions.append(&mut self.done);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.done.len()
-    }
-}
-
 #[test]
 fn a_bound_sa_is_sealed_by_its_device_and_others_never() {
     const PACKETS: u32 = 60;
     for policy in Policy::ALL {
         let mut pool = FramePool::new(FRAMES, 0);
-        let mut stage = stage(vec![Box::new(Software::new("good")), Box::new(Device::new())], policy);
+        let mut stage =
+            stage(vec![Box::new(Software::new("good")), Box::new(ScriptedEngine::device("port"))], policy);
         let binding = Binding { direction: Direction::Seal, spi: 0x1001 };
         stage.bind(SaIndex(1), binding, &keys(1), &|_, _| CostModel { t_init: 1.0, t_block: 1.0 }.into());
         assert_eq!([0, 1, 2].map(|sa| stage.bound_to(SaIndex(sa))), [None, Some(1), None]);

@@ -348,7 +348,7 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
     let Ok(multibuffer) = Multibuffer::inline("multibuffer") else { return };
     assert_eq!(most_read(vec![software(), Box::new(multibuffer)]), LONG_BURST);
     let here = Multibuffer::inline("here").expect("the library is there");
-    let elsewhere = Multibuffer::on_any_core("elsewhere").expect("the library is there");
+    let elsewhere = Multibuffer::on_core("elsewhere", None).expect("the library is there");
     assert_eq!(most_read(vec![Box::new(here), Box::new(elsewhere)]), BURST);
 }
 

@@ -1,6 +1,6 @@
 //! Packets of any protocol and mode, one at a time: AH, transport mode, dummies, and what is padded against traffic analysis.
 
-use convoy_packet::protocol::{ESP, NO_NEXT_HEADER, UDP};
+use convoy_packet::protocol::{ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Layout, ip};
 
@@ -49,7 +49,7 @@ impl OutboundSa {
         match (facts.name.protocol, facts.mode) {
             (SaProtocol::Esp, Mode::Tunnel) => {
                 pad_to(frame, tfc_len)?;
-                return self.template.esp_tunnel(packet, inner, inner.protocol(), sequence, random);
+                return self.template.esp_tunnel(packet, inner, sequence, random);
             }
             (SaProtocol::Esp, Mode::Transport) => {
                 return self.esp_transport(rest, packet, layout, sequence, random);
@@ -71,32 +71,6 @@ impl OutboundSa {
         }
         packet.context.generation = self.template.generation;
         Ok(())
-    }
-
-    /// Makes an empty frame into a dummy packet of `len` bytes of payload (RFC 4303 section 2.6), for traffic
-    /// flow confidentiality. Only ESP in tunnel mode has them. Returns whether a limit was reached.
-    ///
-    /// # Errors
-    /// The reason why none can be sent.
-    pub(crate) fn prepare_dummy(
-        &mut self,
-        rest: &mut OutboundRest,
-        packet: &mut Prepared,
-        len: usize,
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<bool, DropReason> {
-        let facts = &rest.common.facts;
-        if (facts.name.protocol, facts.mode) != (SaProtocol::Esp, Mode::Tunnel) {
-            return Err(DropReason::BadNextHeader);
-        }
-        let sequence = self.take_sequence(rest, now_ns)?;
-        let inner = Inner::of(&Layout::dummy(len));
-        let filled = packet.frame.append(len).map(&mut *random).map_err(no_room);
-        let sealed =
-            filled.and_then(|()| self.template.esp_tunnel(packet, inner, NO_NEXT_HEADER, sequence, random));
-        sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
-        Ok(self.spend(packet.job.lifetime_bytes(SaProtocol::Esp)))
     }
 
     fn esp_transport(

@@ -187,7 +187,7 @@ impl Ipsec {
     /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved the peer (RFC 7296 section 2.23).
     fn note_source(&mut self, id: InboundId, source: SocketAddr) {
         let Some(rest) = self.sad.inbound.rest_mut(id.0) else { return };
-        let (old, number) = (rest.common.facts.peer(), rest.common.tunnel);
+        let old = rest.common.facts.peer();
         if old == source {
             return;
         }
@@ -195,16 +195,7 @@ impl Ipsec {
             self.moved.push(id);
         }
         rest.moved = Some((rest.moved.map_or(old, |(first, _)| first), source));
-        self.sad.move_peer(id.into(), source);
-        if self.config.follow_mapping {
-            for outbound in self.tunnels.outbound(number).to_vec() {
-                let index = SaIndex::from(outbound);
-                if self.sad.common(index).is_some_and(|common| common.facts.peer() == old) {
-                    self.sad.move_peer(index, source);
-                    self.choose_nat_flow(outbound);
-                }
-            }
-        }
+        self.sad.move_peer(id, source);
     }
 }
 

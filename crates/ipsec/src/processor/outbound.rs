@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use convoy_packet::{Frame, FramePool, Layout, udp};
 
 use super::glance::Departing;
-use super::{Decision, FragmentPlace, Ipsec, Verdict};
+use super::{Decision, Ipsec, Verdict};
 use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
@@ -16,7 +16,7 @@ use crate::outbound::OutboundSa;
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
 use crate::reassembly::strip_fragment_header;
-use crate::sa_config::{Mode, OuterDf, SaProtocol};
+use crate::sa_config::{Mode, SaProtocol};
 use crate::sa_id::OutboundId;
 use crate::spd::TunnelId;
 
@@ -316,9 +316,7 @@ impl Ipsec {
         if layout.dont_fragment && frame.len() > told {
             return self.refuse_too_big(frame, layout, id, told, context);
         }
-        let sets_df = self.sad.outbound.rest(id.0).is_some_and(|rest| rest.common.facts.df == OuterDf::Set);
-        let cuts_outer = self.config.fragment == FragmentPlace::AfterEncapsulation && !sets_df;
-        if layout.dont_fragment || cuts_outer {
+        if layout.dont_fragment {
             return self.prepare(frame, layout, id, context);
         }
         let mut pieces = std::mem::take(&mut self.pieces);

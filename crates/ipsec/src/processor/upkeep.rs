@@ -7,9 +7,8 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, FrameSize, IpHeader};
 
 use super::Ipsec;
-use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
-use crate::job::{Direction, Prepared, SaIndex};
+use crate::job::SaIndex;
 use crate::lease::NEVER_NS;
 use crate::lifetime::Expiry;
 use crate::nat_flows::NatFlow;
@@ -162,15 +161,6 @@ impl Ipsec {
         });
     }
 
-    /// Sets the largest outer packet of an SA's path, in bytes; `None` is the port's MTU. What was learned
-    /// from ICMP is forgotten. Unknown is no error.
-    pub fn set_path_mtu(&mut self, id: OutboundId, mtu: Option<u16>) {
-        if let Some(rest) = self.sad.outbound.rest_mut(id.0) {
-            rest.path.configure(mtu);
-            self.renew(id);
-        }
-    }
-
     /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not arrive. For a time no
     /// outbound SA of this worker sends longer ones there.
     pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
@@ -235,34 +225,6 @@ impl Ipsec {
         match index.id() {
             SaId::Outbound(id) => self.sad.outbound.line(id.0).map(OutboundSa::sequence),
             SaId::Inbound(id) => self.sad.inbound.line(id.0).map(|sa| sa.replay().highest()),
-        }
-    }
-
-    /// Prepares a dummy packet of `len` bytes on an outbound SA, which the peer drops (RFC 4303 section
-    /// 2.6); `None` if the SA has none to send or no frame is free.
-    pub fn dummy(
-        &mut self,
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-        pool: &mut FramePool,
-        id: OutboundId,
-        len: usize,
-    ) -> Option<Prepared> {
-        let index = SaIndex::from(id);
-        let (sa, rest) = self.sad.outbound.both_mut(id.0)?;
-        let frame = pool.take(FrameSize::for_packet(len, RAW_TAILROOM_BYTES)?)?;
-        let mut packet = Prepared::new(frame, index, Direction::Seal, self.config.classes.class_of(0));
-        match sa.prepare_dummy(rest, &mut packet, len, now_ns, random) {
-            Ok(is_limit) => {
-                if is_limit {
-                    self.limits_reached.push(index);
-                }
-                Some(packet)
-            }
-            Err(reason) => {
-                self.drop_frame(pool, packet.frame, Some(index), reason);
-                None
-            }
         }
     }
 }

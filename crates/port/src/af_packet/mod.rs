@@ -79,7 +79,7 @@ impl Port for AfPacket {
         while self.receiver.hand_out(&mut self.link, pool, limit, burst) && burst.len() < limit {
             self.link.counters.system_calls += 1;
             let filled = self.receiver.fill(self.socket.as_fd());
-            if !filled.map_err(|source| self.link.failed("receive", source))? {
+            if !filled.map_err(|source| self.link.description.failed("receive", source))? {
                 self.receiver.hand_out(&mut self.link, pool, limit, burst);
                 break;
             }
@@ -93,7 +93,7 @@ impl Port for AfPacket {
         let before = burst.len();
         let Self { link, socket, sending, .. } = self;
         let sent = sending.send(link, socket.as_fd(), pool, burst);
-        sent.map_err(|source| self.link.failed("send", source))?;
+        sent.map_err(|source| self.link.description.failed("send", source))?;
         Ok(before - burst.len())
     }
 

@@ -73,7 +73,7 @@ impl Receiver {
                 };
                 match self.cut.next(&message.bytes[BEFORE_PACKET..self.len], pool) {
                     Next::Frame(frame) => {
-                        link.count_received(frame.len());
+                        link.counters.count_received(frame.len());
                         burst.push(frame);
                     }
                     Next::TooLong => link.counters.receive_dropped += 1,

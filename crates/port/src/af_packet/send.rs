@@ -130,7 +130,7 @@ impl Sending {
             match sender.send_parts(socket, parts) {
                 Ok(messages) => {
                     let sent = groups[at..at + messages].iter().flat_map(|group| coalescer.packets(group));
-                    sent.for_each(|packet| link.count_sent(frames[packet].len()));
+                    sent.for_each(|packet| link.counters.count_sent(frames[packet].len()));
                     at += messages;
                 }
                 Err(error) => match error.raw_os_error() {
@@ -162,7 +162,7 @@ fn send_alone(sender: &mut Sender, link: &mut Link, socket: BorrowedFd<'_>, to: 
     link.counters.system_calls += 1;
     let head = Head::alone(link, to, packet);
     match sender.send_parts(socket, [head.bytes(), packet].map(|part| (0, part)).into_iter()) {
-        Ok(_) => link.count_sent(packet.len()),
+        Ok(_) => link.counters.count_sent(packet.len()),
         Err(error) => link.count_refused(packet, &error),
     }
 }

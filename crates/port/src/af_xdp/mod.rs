@@ -34,7 +34,7 @@ impl AfXdp {
     }
 
     fn flush(&mut self) -> Result<(), PortError> {
-        let calls = self.socket.flush().map_err(|source| self.link.failed("send", source))?;
+        let calls = self.socket.flush().map_err(|source| self.link.description.failed("send", source))?;
         self.link.counters.system_calls += calls;
         Ok(())
     }
@@ -47,7 +47,7 @@ impl AfXdp {
         let header = self.link.header(to, &frame);
         let is_framed = frame.prepend(header.len()).map(|place| place.copy_from_slice(&header)).is_ok();
         match if is_framed { self.socket.send(frame) } else { Err(frame) } {
-            Ok(()) => self.link.count_sent(bytes),
+            Ok(()) => self.link.counters.count_sent(bytes),
             Err(frame) => {
                 self.link.counters.send_dropped += 1;
                 self.link.unsent.no_buffer(&frame[if is_framed { header.len() } else { 0 }..]);
@@ -77,7 +77,7 @@ impl Port for AfXdp {
         self.link.counters.system_calls += self.socket.receive(pool, limit, &mut self.received);
         for mut frame in self.received.drain(..) {
             if strip(&mut frame).is_some() {
-                self.link.count_received(frame.len());
+                self.link.counters.count_received(frame.len());
                 burst.push(frame);
             } else {
                 self.link.counters.receive_dropped += 1;

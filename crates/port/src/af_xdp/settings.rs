@@ -1,38 +1,21 @@
 //! The `af_xdp` port in the configuration.
 
-use convoy_settings::Checker;
-
 use super::AfXdp;
-use crate::backend::{Backend, Context, Entry, Opened, PortTraits};
-use crate::link::{LinkKeys, LinkSettings, traits};
-use crate::{PortConfig, PortError, PortKind};
+use crate::backend::Opened;
+use crate::link::{By, LinkConfig, LinkSettings};
+use crate::{PortError, PortKind};
 
 /// The settings of an `af_xdp` port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AfXdpSettings(LinkSettings);
+pub type AfXdpSettings = LinkSettings<Rings>;
 
-impl Backend for AfXdpSettings {
-    type Keys = LinkKeys;
+/// What carries its frames.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rings;
 
-    const TRAITS: PortTraits = traits();
+impl By for Rings {
+    const KIND: PortKind = PortKind::AfXdp;
 
-    fn check(keys: &LinkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
-        Self(LinkSettings::check(PortKind::AfXdp, keys, entry, c))
-    }
-
-    fn interface(&self) -> Option<&str> {
-        Some(&self.0.interface)
-    }
-
-    fn forwards(&self) -> bool {
-        true
-    }
-
-    fn udp_port(&self) -> Option<u16> {
-        Some(self.0.udp_port)
-    }
-
-    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
-        Ok(Opened::of(AfXdp::open(&self.0.config(port, context))?))
+    fn open(config: &LinkConfig) -> Result<Opened, PortError> {
+        AfXdp::open(config).map(Opened::of)
     }
 }

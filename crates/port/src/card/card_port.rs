@@ -127,8 +127,7 @@ impl CardPort {
             }
             Incoming::Packet(packet, icv_bytes) => match frame_of(pool, arrival.opened, packet, icv_bytes) {
                 Some(frame) => {
-                    self.counters.received_packets += 1;
-                    self.counters.received_bytes += frame.len() as u64;
+                    self.counters.count_received(frame.len());
                     burst.push(frame);
                 }
                 None => self.counters.receive_dropped += 1,
@@ -167,8 +166,7 @@ impl CardPort {
                 Offload::None | Offload::Opened { .. } => None,
             };
             if self.nic.transmit(&[&head, &frame], seal).is_ok() {
-                self.counters.sent_packets += 1;
-                self.counters.sent_bytes += frame.len() as u64;
+                self.counters.count_sent(frame.len());
             } else {
                 self.counters.send_dropped += 1;
             }

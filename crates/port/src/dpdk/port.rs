@@ -87,8 +87,7 @@ impl DpdkPort {
             let sent = queue
                 .send(frames.map(|(to, frame)| (ethernet::header(*to, mac, ethernet::IPV4), &frame[..])));
             for (_, frame) in outbox.drain(..sent) {
-                own.counters.sent_packets += 1;
-                own.counters.sent_bytes += frame.len() as u64;
+                own.counters.count_sent(frame.len());
                 pool.give_back(frame);
             }
             if sent < ETHERNET_BURST {
@@ -113,8 +112,7 @@ impl Own {
         match Incoming::read(bytes, 0, &self.station.identity) {
             Incoming::Packet(packet, _) => match pool.take_filled(packet, TAILROOM) {
                 Some(frame) => {
-                    self.counters.received_packets += 1;
-                    self.counters.received_bytes += frame.len() as u64;
+                    self.counters.count_received(frame.len());
                     burst.push(frame);
                 }
                 None => self.drops.no_frame += 1,

@@ -27,7 +27,7 @@ pub(crate) use networks::Networks;
 use next_hops::{NextHops, Way};
 pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
-pub(crate) use settings::{LinkKeys, LinkSettings, traits};
+pub(crate) use settings::{By, LinkSettings};
 
 /// Calls of `receive` that bring something between two looks at routes and neighbours. A call that brings nothing looks as well.
 const CALLS: u32 = 64;
@@ -151,10 +151,6 @@ impl Link {
         })
     }
 
-    pub(crate) fn failed(&self, action: &str, source: io::Error) -> PortError {
-        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
-    }
-
     /// The interface as the kernel last said it.
     pub(crate) fn interface(&self) -> Interface {
         self.next_hops.interface()
@@ -186,23 +182,12 @@ impl Link {
         self.calls += 1;
         if was_idle || self.calls >= CALLS {
             self.calls = 0;
-            let calls = self.next_hops.follow().map_err(|source| self.failed("follow routes", source))?;
+            let calls =
+                self.next_hops.follow().map_err(|source| self.description.failed("follow routes", source))?;
             self.counters.system_calls += calls;
         }
         let reports = self.reports.receive(was_idle, &mut self.counters, pool, limit, burst);
-        reports.map_err(|source| self.failed("receive ICMP", source))
-    }
-
-    /// Counts a frame that was received, as a packet.
-    pub(crate) fn count_received(&mut self, bytes: usize) {
-        self.counters.received_packets += 1;
-        self.counters.received_bytes += bytes as u64;
-    }
-
-    /// Counts a packet that has left.
-    pub(crate) fn count_sent(&mut self, bytes: usize) {
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += bytes as u64;
+        reports.map_err(|source| self.description.failed("receive ICMP", source))
     }
 
     /// To which address on the link a packet leaves. `None` of one that is done with, and counted: the kernel sent it, or it cannot leave. One
@@ -242,7 +227,7 @@ impl Link {
         match sent {
             Ok(()) => {
                 self.sent_by_kernel += 1;
-                self.count_sent(packet.len());
+                self.counters.count_sent(packet.len());
             }
             Err(error) => self.count_refused(packet, &error),
         }

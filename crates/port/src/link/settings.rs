@@ -3,8 +3,8 @@
 use convoy_settings::{Checker, tables};
 
 use super::{LinkConfig, LinkTakes};
-use crate::backend::{Context, Entry, PortTraits, Queues, Side};
-use crate::{IKE_PORT, NATT_PORT, PortConfig, PortKind};
+use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
+use crate::{IKE_PORT, NATT_PORT, PortConfig, PortError, PortKind};
 
 tables! {
     /// Its own keys.
@@ -14,18 +14,32 @@ tables! {
     }
 }
 
-/// The settings of such a port.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LinkSettings {
-    /// The kernel's name of the interface.
-    pub(crate) interface: String,
-    /// Its UDP port of ESP in UDP, where it is outside.
-    pub(crate) udp_port: u16,
+/// By what the frames of such a port come and go.
+pub(crate) trait By: Default {
+    /// The port's kind.
+    const KIND: PortKind;
+
+    /// Opens the port's queues.
+    ///
+    /// # Errors
+    /// Those of [`Backend::open`].
+    fn open(config: &LinkConfig) -> Result<Opened, PortError>;
 }
 
-/// What holds for all such ports.
-pub(crate) const fn traits() -> PortTraits {
-    PortTraits {
+/// The settings of such a port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkSettings<B> {
+    /// The kernel's name of the interface.
+    interface: String,
+    /// Its UDP port of ESP in UDP, where it is outside.
+    udp_port: u16,
+    by: B,
+}
+
+impl<B: By> Backend for LinkSettings<B> {
+    type Keys = LinkKeys;
+
+    const TRAITS: PortTraits = PortTraits {
         side: Side::AsNamed,
         carries_udp: true,
         carries_native: true,
@@ -37,12 +51,10 @@ pub(crate) const fn traits() -> PortTraits {
         why_alone: None,
         // Networks that a reload adds go into maps of the kernel.
         system_calls: &[libc::SYS_bpf],
-    }
-}
+    };
 
-impl LinkSettings {
-    /// Checks what the file says of a port of this kind.
-    pub(crate) fn check(kind: PortKind, keys: &LinkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+    fn check(keys: &LinkKeys, entry: &Entry<'_>, c: &mut Checker<'_>) -> Self {
+        let kind = B::KIND;
         if entry.lacks("interface", keys.interface.is_some()) {
             let what = format!(
                 "an {kind} port needs interface = \"eth1\", and address = [\"192.0.2.1\"], which the interface has"
@@ -60,11 +72,22 @@ impl LinkSettings {
         }
         c.interface_is_there(keys.interface.as_ref(), "port.interface");
         let interface = c.interface(keys.interface.as_ref(), "port.interface").unwrap_or_default();
-        Self { interface, udp_port }
+        Self { interface, udp_port, by: B::default() }
     }
 
-    /// What a port with these settings is made from.
-    pub(crate) fn config(&self, port: &PortConfig, context: &Context) -> LinkConfig {
+    fn interface(&self) -> Option<&str> {
+        Some(&self.interface)
+    }
+
+    fn forwards(&self) -> bool {
+        true
+    }
+
+    fn udp_port(&self) -> Option<u16> {
+        Some(self.udp_port)
+    }
+
+    fn open(&self, port: &PortConfig, context: &Context) -> Result<Opened, PortError> {
         let takes = if port.is_outside {
             LinkTakes::Protected {
                 addresses: port.plain_addresses(),
@@ -75,7 +98,7 @@ impl LinkSettings {
         } else {
             LinkTakes::Plaintext { networks: context.networks.clone() }
         };
-        LinkConfig {
+        B::open(&LinkConfig {
             name: port.name.clone(),
             kind: port.kind(),
             interface: self.interface.clone(),
@@ -84,6 +107,6 @@ impl LinkSettings {
             queues: context.workers,
             reports: context.reports.clone(),
             mark: context.mark,
-        }
+        })
     }
 }

@@ -81,8 +81,7 @@ impl RawReceiver {
                 Some(size) => {
                     let Some(mut frame) = pool.take(size) else { return false };
                     if copy(&message, &mut frame, self.local, self.protocol).is_some() {
-                        counters.received_packets += 1;
-                        counters.received_bytes += frame.len() as u64;
+                        counters.count_received(frame.len());
                         burst.push(frame);
                     } else {
                         counters.receive_dropped += 1;

@@ -1,21 +1,16 @@
 //! Ancillary data of messages in the kernel's layout: before each value its length, level and type; all aligned to words.
 
+use super::buffer::Buffer;
+
 const WORD_BYTES: usize = size_of::<usize>();
 const HEADER_BYTES: usize = (WORD_BYTES + 8).next_multiple_of(WORD_BYTES);
 /// Room for all that is asked for at once: packet info, traffic class, hop limit, segment size.
 const CONTROL_BYTES: usize = 192;
 
 /// The ancillary data of one message.
-#[derive(Clone, Copy)]
-#[repr(C, align(8))]
-pub(crate) struct Control {
-    bytes: [u8; CONTROL_BYTES],
-    len: usize,
-}
+pub(crate) type Control = Buffer<CONTROL_BYTES>;
 
 impl Control {
-    pub(crate) const EMPTY: Self = Self { bytes: [0; CONTROL_BYTES], len: 0 };
-
     /// Adds a value; one for which there is no room is left out.
     pub(crate) fn push(&mut self, level: i32, kind: i32, value: &[u8]) {
         let start = self.len;
@@ -44,27 +39,6 @@ impl Control {
             rest = rest.get(len.next_multiple_of(WORD_BYTES)..).unwrap_or_default();
             Some((i32::from_ne_bytes(*level), i32::from_ne_bytes(*kind), value))
         })
-    }
-
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.bytes.as_mut_ptr()
-    }
-
-    pub(super) fn as_ptr(&self) -> *const u8 {
-        self.bytes.as_ptr()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Says how many bytes the kernel wrote.
-    pub(super) fn set_len(&mut self, len: usize) {
-        self.len = len.min(CONTROL_BYTES);
-    }
-
-    pub(super) const fn capacity() -> usize {
-        CONTROL_BYTES
     }
 }
 

@@ -5,6 +5,7 @@
 //! [`bpf`], [`xdp`], [`ring`] and [`packet`].
 
 mod bpf;
+mod buffer;
 mod control;
 mod messages;
 mod name;

@@ -2,20 +2,15 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use super::buffer::Buffer;
+
 const V4_BYTES: usize = 16;
 const V6_BYTES: usize = 28;
 
 /// An IPv4 or IPv6 socket address as the kernel reads and writes it (`sockaddr_in`, `sockaddr_in6`).
-#[derive(Clone, Copy)]
-#[repr(C, align(4))]
-pub(crate) struct Name {
-    bytes: [u8; V6_BYTES],
-    len: usize,
-}
+pub(crate) type Name = Buffer<V6_BYTES>;
 
 impl Name {
-    pub(crate) const EMPTY: Self = Self { bytes: [0; V6_BYTES], len: 0 };
-
     /// The address, or `None` if it is of another family or not whole.
     pub(crate) fn address(&self) -> Option<SocketAddr> {
         let bytes = self.bytes.get(..self.len)?;
@@ -27,27 +22,6 @@ impl Name {
             _ => return None,
         };
         Some(SocketAddr::new(ip, u16::from_be_bytes(*port)))
-    }
-
-    pub(super) fn as_mut_ptr(&mut self) -> *mut u8 {
-        self.bytes.as_mut_ptr()
-    }
-
-    pub(super) fn as_ptr(&self) -> *const u8 {
-        self.bytes.as_ptr()
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Says how many bytes the kernel wrote.
-    pub(super) fn set_len(&mut self, len: usize) {
-        self.len = len.min(V6_BYTES);
-    }
-
-    pub(super) const fn capacity() -> usize {
-        V6_BYTES
     }
 }
 

@@ -19,8 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use convoy_packet::{Frame, FramePool};
 
 use crate::fragments::{Ends, FragmentSender};
-use crate::path_mtu::PathMtus;
-use crate::unsent::UnsentPackets;
+use crate::sockets::Outgoing;
 use crate::{Port, PortCounters, PortDescription, PortError, PortKind, Unsent, sys};
 use endpoint::Endpoint;
 use receive::Receiver;
@@ -52,18 +51,14 @@ pub struct UdpConfig {
 
 /// One queue of the `udp` port.
 pub struct Udp {
-    description: PortDescription,
-    counters: PortCounters,
+    out: Outgoing,
     endpoints: Vec<Endpoint>,
     receiver: Receiver,
     reports: Reports,
-    fragments: FragmentSender,
     /// The endpoint to ask first, so that each has its turn.
     turn: usize,
     plan: Plan,
     sorter: Sorter,
-    path_mtus: PathMtus,
-    unsent: UnsentPackets,
 }
 
 impl Udp {
@@ -100,22 +95,16 @@ impl Udp {
             |source| failed("listen for ICMP and send fragments (run as root, or with CAP_NET_RAW)", source);
         let reports = Reports::open(heard).map_err(raw)?;
         let fragments = FragmentSender::open(&config.addresses, config.mark).map_err(raw)?;
+        let (name, mtu) = (config.name.clone(), config.mtu.into());
+        let description = PortDescription { name, kind: PortKind::Udp, mtu };
         Ok(Self {
-            description: PortDescription {
-                name: config.name.clone(),
-                kind: PortKind::Udp,
-                mtu: config.mtu.into(),
-            },
-            counters: PortCounters::default(),
+            out: Outgoing::new(description, fragments),
             endpoints,
             receiver: Receiver::new(),
             reports,
-            fragments,
             turn: 0,
             plan: Plan::new(),
             sorter: Sorter::default(),
-            path_mtus: PathMtus::default(),
-            unsent: UnsentPackets::default(),
         })
     }
 
@@ -126,7 +115,7 @@ impl Udp {
 
     /// The MTU of the interface towards `peer` in bytes, if a packet was ever too long for it.
     pub fn path_mtu(&self, peer: IpAddr) -> Option<u16> {
-        self.path_mtus.get(peer)
+        self.out.path_mtus.get(peer)
     }
 
     /// Decides about the first planned message, which the system refused; returns the first frame that is still to be
@@ -142,7 +131,7 @@ impl Udp {
             Some(libc::EAGAIN | libc::ENOBUFS) => return Ok(None),
             Some(libc::EINTR) => return Ok(Some(frames.start)),
             Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
-                return Err(self.failed("send", error));
+                return Err(self.out.description.failed("send", error));
             }
             // The device cannot segment: one by one from now on.
             Some(libc::EIO) if frames.len() > 1 => {
@@ -158,8 +147,7 @@ impl Udp {
             // No route, forbidden: this packet is lost, the port lives.
             _ => {}
         }
-        self.counters.send_dropped += 1;
-        self.unsent.refused(&burst[frames.start], &error);
+        self.out.count_refused(&burst[frames.start], &error);
         Ok(Some(frames.end))
     }
 
@@ -168,7 +156,7 @@ impl Udp {
         let Some(head) = self.plan.first else { return };
         let endpoint = &self.endpoints[self.plan.endpoint];
         let plan = &mut self.plan;
-        self.path_mtus.exceeded(head.peer.ip(), burst[at].len(), || {
+        self.out.path_mtus.exceeded(head.peer.ip(), burst[at].len(), || {
             plan.keep_first();
             let resend = || plan.send(endpoint, burst).map(drop);
             sys::mtu_of_refusal(endpoint.socket.as_fd(), &head.source, resend)
@@ -179,48 +167,19 @@ impl Udp {
     fn send_fragment(&mut self, frame: &Frame) -> Result<bool, PortError> {
         let is_ours = |ends: &Ends| self.endpoints.iter().any(|endpoint| endpoint.sends_from(ends.source));
         let Some(ends) = Ends::of_fragment(frame).filter(is_ours) else {
-            self.counters.send_dropped += 1;
-            self.unsent.not_from_here(frame);
+            self.out.count_not_from_here(frame);
             return Ok(true);
         };
-        self.counters.system_calls += 1;
-        let Err(error) = self.fragments.send(frame, ends) else {
-            self.count_sent(std::slice::from_ref(frame));
-            return Ok(true);
-        };
-        match error.raw_os_error() {
-            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return Ok(false),
-            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
-                return Err(self.failed("send a fragment", error));
-            }
-            Some(libc::EMSGSIZE) => {
-                let fragments = &self.fragments;
-                self.path_mtus.exceeded(ends.destination, frame.len(), || {
-                    let socket = fragments.socket(ends.source)?;
-                    sys::mtu_of_refusal(socket, &ends.source, || fragments.send(frame, ends))
-                });
-            }
-            _ => {}
-        }
-        self.counters.send_dropped += 1;
-        self.unsent.refused(frame, &error);
-        Ok(true)
-    }
-
-    fn count_sent(&mut self, frames: &[Frame]) {
-        self.counters.sent_packets += frames.len() as u64;
-        self.counters.sent_bytes += frames.iter().map(|frame| frame.len() as u64).sum::<u64>();
-    }
-
-    fn failed(&self, action: &str, source: std::io::Error) -> PortError {
-        PortError::Io { port: self.description.name.clone(), action: action.to_owned(), source }
+        self.out.send_fragment(frame, ends)
     }
 
     /// Receives from one endpoint; whether it may have more.
     fn receive_from(&mut self, index: usize) -> Result<bool, PortError> {
-        self.counters.system_calls += 1;
+        self.out.counters.system_calls += 1;
         self.receiver.fill(&self.endpoints[index]).or_else(|error| match error.raw_os_error() {
-            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => Err(self.failed("receive", error)),
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
+                Err(self.out.description.failed("receive", error))
+            }
             Some(libc::EAGAIN) => Ok(false),
             // Interrupted, or an ICMP error about an earlier packet.
             _ => Ok(true),
@@ -230,7 +189,7 @@ impl Udp {
 
 impl Port for Udp {
     fn description(&self) -> &PortDescription {
-        &self.description
+        &self.out.description
     }
 
     fn receive(
@@ -242,7 +201,7 @@ impl Port for Udp {
         let before = burst.len();
         let limit = before + limit;
         let mut drained = 0;
-        while self.receiver.hand_out(&mut self.counters, pool, limit, burst)
+        while self.receiver.hand_out(&mut self.out.counters, pool, limit, burst)
             && burst.len() < limit
             && drained < self.endpoints.len()
         {
@@ -250,8 +209,8 @@ impl Port for Udp {
             self.turn = (self.turn + 1) % self.endpoints.len();
         }
         let was_idle = burst.len() == before;
-        let reports = self.reports.receive(was_idle, &mut self.counters, pool, limit, burst);
-        reports.map_err(|error| self.failed("receive ICMP", error))?;
+        let reports = self.reports.receive(was_idle, &mut self.out.counters, pool, limit, burst);
+        reports.map_err(|error| self.out.description.failed("receive ICMP", error))?;
         Ok(burst.len() - before)
     }
 
@@ -262,7 +221,7 @@ impl Port for Udp {
         let mut at = 0;
         let mut single_until = 0;
         while at < burst.len() {
-            let bounds = Bounds { mtu: self.description.mtu, single_until };
+            let bounds = Bounds { mtu: self.out.description.mtu, single_until };
             if !self.plan.lay_out(&self.endpoints, burst, at, bounds) {
                 if !self.send_fragment(&burst[at])? {
                     break;
@@ -272,11 +231,11 @@ impl Port for Udp {
             }
             let endpoint = &mut self.endpoints[self.plan.endpoint];
             let dont_fragment = self.plan.first.is_some_and(|head| head.dont_fragment);
-            self.counters.system_calls += 1 + endpoint.set_df(dont_fragment);
+            self.out.counters.system_calls += 1 + endpoint.set_df(dont_fragment);
             let result = self.plan.send(endpoint, burst);
             let next = match result {
                 Ok(next) => {
-                    self.count_sent(&burst[at..next]);
+                    burst[at..next].iter().for_each(|frame| self.out.counters.count_sent(frame.len()));
                     next
                 }
                 Err(error) => match self.refused(error, burst, &mut single_until)? {
@@ -293,11 +252,11 @@ impl Port for Udp {
     }
 
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
-        self.path_mtus.take()
+        self.out.path_mtus.take()
     }
 
     fn take_unsent(&mut self, unsent: &mut Vec<Unsent>) {
-        self.unsent.take(unsent);
+        self.out.unsent.take(unsent);
     }
 
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
@@ -310,7 +269,7 @@ impl Port for Udp {
     }
 
     fn counters(&self) -> PortCounters {
-        self.counters
+        self.out.counters
     }
 }
 

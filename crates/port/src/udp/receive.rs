@@ -110,8 +110,7 @@ fn push(
     burst: &mut Vec<Frame>,
 ) {
     if frame.fill(payload).is_ok() && wrapper.wrap(&mut frame).is_some() {
-        counters.received_packets += 1;
-        counters.received_bytes += frame.len() as u64;
+        counters.count_received(frame.len());
         burst.push(frame);
     } else {
         counters.receive_dropped += 1;

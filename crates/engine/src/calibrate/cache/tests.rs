@@ -1,9 +1,7 @@
 use super::*;
-use crate::{
-    Completion, EngineControl, EngineDescription, EngineQueue, Fault, FaultPlan, Faulty, MultiPacket,
-    Placement, Refused, Software,
-};
-use convoy_ipsec::{Aead, KeyBits, KeyMaterial, SaIndex};
+use crate::testing::ScriptedEngine;
+use crate::{Fault, FaultPlan, Faulty, Software};
+use convoy_ipsec::{Aead, KeyBits};
 
 const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 
@@ -11,37 +9,6 @@ const GCM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 1
 fn broken() -> IdleEngine {
     let plan = FaultPlan { probes: None, ..FaultPlan::once(Fault::Vanish, 0) };
     IdleEngine::new(Faulty::new(Box::new(Software::new("software0")), plan))
-}
-
-/// An engine that says it works elsewhere.
-struct Elsewhere(EngineDescription, Software);
-
-impl EngineControl for Elsewhere {
-    fn description(&self) -> &EngineDescription {
-        &self.0
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.1.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.1.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Elsewhere {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.1.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.1.poll(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.1.in_flight()
-    }
 }
 
 fn kept(folder: &Path) -> PathBuf {
@@ -143,11 +110,8 @@ fn a_file_that_cannot_be_written_is_an_error_that_names_it() {
 fn an_engine_on_another_core_is_measured_for_itself() {
     let (mut cache, _) = CalibrationCache::open(None);
     cache.cost(&mut IdleEngine::new(Software::new("software0")), GCM).expect("software can do AES-GCM");
-    let description =
-        EngineDescription { placement: Placement::Lookaside, ..Software::new("there").description().clone() };
-    cache
-        .cost(&mut IdleEngine::new(Elsewhere(description, Software::new("there"))), GCM)
-        .expect("so can this");
+    let elsewhere = ScriptedEngine::elsewhere("there", 0, |_| true);
+    cache.cost(&mut IdleEngine::new(elsewhere), GCM).expect("so can this");
     assert_eq!(cache.known.0.len(), 2);
 }
 

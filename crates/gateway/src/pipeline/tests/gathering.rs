@@ -1,36 +1,13 @@
 //! Engines that gather multi-packets before they begin.
 
-use super::stand_in::StandIn;
 use super::*;
 
-/// `software`, but it begins only when it is polled.
-struct Gathering(Vec<MultiPacket>);
-
+/// It begins only when it is polled.
 fn gathering() -> Box<dyn Engine> {
-    let describe = |like| EngineDescription { gathers: 32, depth: 32, takes: Takes::MultiPackets, ..like };
-    Box::new(StandIn::new("gathering", Gathering(Vec::new()), describe))
-}
-
-impl EngineQueue for StandIn<Gathering> {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.queue.0.push(multi_packet);
-        Ok(())
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        for multi_packet in self.queue.0.drain(..) {
-            self.engine.submit(multi_packet).expect("its SA has keys");
-        }
-        self.engine.poll(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.queue.0.len() + self.engine.in_flight()
-    }
-
-    fn gathered(&self) -> usize {
-        self.queue.0.len()
-    }
+    Box::new(ScriptedEngine::new("gathering").describe(|description| {
+        (description.gathers, description.depth) = (32, 32);
+        description.takes = Takes::MultiPackets;
+    }))
 }
 
 /// A gateway whose window holds one packet, and its outbound SA.

@@ -1,9 +1,7 @@
 //! SAs that are installed while engines are at work.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-use convoy_engine::Placement;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::*;
 use crate::costs::Costs;
@@ -13,60 +11,22 @@ const COST: CostModel = CostModel { t_init: 2_000.0, t_block: 20.0 };
 /// Packets that are at the engine when the SA comes.
 const PACKETS: u32 = 12;
 
-/// An engine off the worker's core that is done with what it has when the keys of the other transform come, and counts the packets
-/// that it is given.
-struct Elsewhere {
-    description: EngineDescription,
-    engine: Software,
-    taken: Arc<AtomicUsize>,
-    is_done: bool,
-}
-
-impl EngineControl for Elsewhere {
-    fn description(&self) -> &EngineDescription {
-        &self.description
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.is_done |= keys.transform() == OTHER;
-        self.engine.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.engine.remove_key(sa);
-    }
-}
-
-impl EngineQueue for Elsewhere {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.taken.fetch_add(multi_packet.packets.len(), Ordering::Relaxed);
-        self.engine.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        if self.is_done {
-            self.engine.poll(completions);
-        }
-    }
-
-    fn in_flight(&self) -> usize {
-        self.engine.in_flight()
-    }
-}
-
 #[test]
 fn an_sa_of_another_transform_leaves_a_working_engine_alone() {
     let mut pool = FramePool::new(FRAMES, 0);
     let taken = Arc::new(AtomicUsize::new(0));
-    let engine = Software::new("elsewhere");
-    let description = EngineDescription {
-        placement: Placement::Lookaside,
-        depth: 64,
-        takes: Takes::MultiPackets,
-        needs_input_kept: true,
-        ..engine.description().clone()
-    };
-    let engine = Elsewhere { description, engine, taken: Arc::clone(&taken), is_done: false };
+    let (given, has_keys) = (Arc::clone(&taken), Arc::new(AtomicBool::new(false)));
+    let is_done = Arc::clone(&has_keys);
+    // It is done with what it has when the keys of the other transform come.
+    let engine = ScriptedEngine::elsewhere("elsewhere", 64, move |_| is_done.load(Ordering::Relaxed))
+        .describe(|description| description.takes = Takes::MultiPackets)
+        .on_submit(move |multi_packet| {
+            given.fetch_add(multi_packet.packets.len(), Ordering::Relaxed);
+        })
+        .on_keys(move |keys| {
+            let is_other = keys.is_some_and(|keys| keys.transform() == OTHER);
+            has_keys.fetch_or(is_other, Ordering::Relaxed);
+        });
     let scheduler = SchedulerConfig { window: 8, late_margin: None, ..SchedulerConfig::default() };
     let mut stage = with_keys(StageConfig::new(scheduler), vec![Box::new(engine)], |_| COST);
     let mut released = Released::default();

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use convoy_engine::Placement;
 
-use super::elsewhere::Elsewhere;
 use super::*;
 use crate::clock::VirtualTime;
 
@@ -16,9 +15,9 @@ const TRAINS: u32 = 6;
 const PACKETS_OF_A_TRAIN: u32 = 4;
 
 /// `software` as if it were on a core of its own, which it does not always have.
-fn on_core(is_stalled: &Arc<AtomicBool>) -> Elsewhere {
+fn on_core(is_stalled: &Arc<AtomicBool>) -> ScriptedEngine {
     let is_stalled = Arc::clone(is_stalled);
-    Elsewhere::until("on core", 16, move |_| !is_stalled.load(Ordering::Relaxed))
+    ScriptedEngine::elsewhere("on core", 16, move |_| !is_stalled.load(Ordering::Relaxed))
 }
 
 /// A stage with an engine on its core and one elsewhere that is wanted for everything, in virtual time.

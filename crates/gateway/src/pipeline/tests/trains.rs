@@ -4,7 +4,6 @@ mod failing;
 
 use convoy_engine::{Placement, Takes};
 
-use super::elsewhere::Elsewhere;
 use super::*;
 use crate::pipeline::stage::WINDOW_NS;
 
@@ -108,7 +107,7 @@ fn trains_are_shared_by_the_core_and_an_engine_elsewhere_and_leave_in_order() {
     let mut pool = FramePool::new(FRAMES, 0);
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
     let expected = run_trains(&mut stage(vec![good()], Policy::FinishingTime), &mut pool, PACKETS);
-    let mut stage = patient(vec![good(), Box::new(Elsewhere::at_second_poll())]);
+    let mut stage = patient(vec![good(), Box::new(elsewhere())]);
     let left = run_trains(&mut stage, &mut pool, PACKETS);
     assert!(left == expected, "whatever their SAs, they leave as they came");
     let taken = [0, 1].map(|engine| stage.engines().counters(engine).packets);
@@ -124,8 +123,7 @@ fn given_away(handover: f64) -> u64 {
     let mut pool = FramePool::new(FRAMES, 0);
     let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
     let config = StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ..StageConfig::new(scheduler) };
-    let engines: Vec<Box<dyn Engine>> =
-        vec![Box::new(Software::new("good")), Box::new(Elsewhere::at_second_poll())];
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good")), Box::new(elsewhere())];
     let model = CostModel { t_init: 1e6, t_block: 0.0 };
     let mut stage = with_costs(config, engines, |_| AlgorithmCost {
         model,
@@ -195,7 +193,7 @@ fn an_engine_on_the_core_that_takes_one_sa_at_a_time_does_not_keep_bursts_from_a
 #[test]
 fn an_sa_goes_only_when_the_trains_that_may_have_its_packets_have_left() {
     let mut pool = FramePool::new(FRAMES, 0);
-    let mut stage = patient(vec![Box::new(Elsewhere::at_second_poll())]);
+    let mut stage = patient(vec![Box::new(elsewhere())]);
     let mut released = Released::default();
     let train = |pool: &mut FramePool, stage: &mut CryptoStage, released: &mut Released, sa| {
         let train = vec![packet(pool, sa, 1)];
@@ -220,8 +218,7 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
         timeouts: Timeouts::both(3_600_000_000_000),
         ..StageConfig::new(SchedulerConfig { correct: false, ..SchedulerConfig::default() })
     };
-    let engines: Vec<Box<dyn Engine>> =
-        vec![Box::new(Software::new("good")), Box::new(Elsewhere::at_second_poll())];
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("good")), Box::new(elsewhere())];
     let mut stage = with_keys(config, engines, |engine| CostModel {
         t_init: if engine.placement == Placement::Inline { 1.9e9 } else { 1e9 },
         t_block: 0.0,
@@ -249,7 +246,7 @@ fn multi_packets_wait_for_trains_that_are_out_and_trains_for_multi_packets() {
     let mut pool = FramePool::new(FRAMES, 0);
     let scheduler = SchedulerConfig { correct: false, window: 8, ..SchedulerConfig::default() };
     let config = StageConfig { timeouts: Timeouts::both(3_600_000_000_000), ..StageConfig::new(scheduler) };
-    let mut stage = with_keys(config, vec![Box::new(Elsewhere::at_second_poll())], |_| COST);
+    let mut stage = with_keys(config, vec![Box::new(elsewhere())], |_| COST);
     let mut released = Released::default();
     let numbers = |released: &mut Released, pool: &mut FramePool| -> Vec<u8> {
         let left = released.outbound.drain(..).map(|packet| {

@@ -93,7 +93,7 @@ fn a_job_that_no_engine_did_is_dropped() {
 
 #[test]
 fn without_frames_packets_are_dropped_and_nothing_leaks() {
-    let link = Link { fragment: FragmentPlace::AfterEncapsulation, mtu: 576, ..Link::default() };
+    let link = Link { mode: Mode::Transport, mtu: 576, ..Link::default() };
     let mut a = link.gateway(0);
     let prepared = a.prepare(&[link.packet(false, 1_500)]);
     let mut held = Vec::new();

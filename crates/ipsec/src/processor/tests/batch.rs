@@ -62,13 +62,10 @@ impl Gateway {
     }
 }
 
-/// Links of all kinds whose packets may be raw, some with traffic flow confidentiality, and with the outer packet cut.
+/// Links of all kinds whose packets may be raw, some with traffic flow confidentiality.
 fn any_link() -> impl Strategy<Value = Link> {
-    let place =
-        prop_oneof![Just(FragmentPlace::BeforeEncapsulation), Just(FragmentPlace::AfterEncapsulation)];
-    (link(), place, prop_oneof![Just(0u16), Just(300)], any::<bool>()).prop_map(
-        |(link, fragment, tfc_bytes, decrement_ttl)| Link { fragment, tfc_bytes, decrement_ttl, ..link },
-    )
+    (link(), prop_oneof![Just(0u16), Just(300)], any::<bool>())
+        .prop_map(|(link, tfc_bytes, decrement_ttl)| Link { tfc_bytes, decrement_ttl, ..link })
 }
 
 proptest! {
@@ -133,8 +130,8 @@ proptest! {
 /// A copy of a raw packet, as is kept of what an engine may lose.
 fn kept(gateway: &mut Gateway, packet: &Prepared) -> Prepared {
     let frame = gateway.pool.take_filled(&packet.frame, RAW_TAILROOM_BYTES).expect("a frame");
-    let Prepared { job, status, sa, direction, class, reorder_index, context, .. } = *packet;
-    Prepared { frame, job, status, sa, direction, class, reorder_index, context }
+    let Prepared { job, status, sa, direction, class, context, .. } = *packet;
+    Prepared { frame, job, status, sa, direction, class, context }
 }
 
 #[test]

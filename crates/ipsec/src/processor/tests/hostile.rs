@@ -90,10 +90,11 @@ fn fragment(link: &Link, source: [u8; 4], id: u16, offset: u16, len: usize) -> V
 
 #[test]
 fn a_flood_of_overlapping_fragments_leaves_room_for_the_peers_own() {
-    let link = Link { fragment: FragmentPlace::AfterEncapsulation, ..Link::default() };
+    let link = Link { mtu: 9_000, ..Link::default() };
     let [mut a, mut b] = link.pair();
     let packet = link.packet(false, 3_000);
-    let mut genuine = a.send(std::slice::from_ref(&packet));
+    let outer = a.send(std::slice::from_ref(&packet));
+    let mut genuine = a.cut(&outer, 1_500);
     assert_eq!(genuine.len(), 3);
     let jumbo = b.pool.available(FrameSize::Jumbo);
     // Under the peer's own address, so that its share of the memory is what is fought for.

@@ -22,6 +22,7 @@ use convoy_packet::{Frame, FramePool, FrameSize, IpHeader, Layout, checksum, ip,
 use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
+use crate::fragment::split;
 use crate::job::{Direction, Prepared};
 use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaProtocol, UdpEncap};
 use crate::selector::Selector;
@@ -116,6 +117,17 @@ impl Gateway {
         self.copied(&mut out)
     }
 
+    /// Cuts packets as a router or another peer does.
+    fn cut(&mut self, packets: &[Vec<u8>], mtu: usize) -> Vec<Vec<u8>> {
+        let mut pieces = Vec::new();
+        for (number, frame) in (1..).zip(self.frames(packets)) {
+            // IPv4 has an identification of its own, which AH covers.
+            let id = (frame[0] >> 4 == 6).then_some(number);
+            split(frame, mtu, id, &mut self.pool, &mut pieces).expect("it can be cut");
+        }
+        self.copied(&mut pieces)
+    }
+
     fn told_inside(&mut self) -> Vec<Vec<u8>> {
         let mut frames = std::mem::take(&mut self.outbound.to_inside);
         self.copied(&mut frames)
@@ -162,8 +174,6 @@ struct Link {
     df: OuterDf,
     esn: bool,
     tfc_bytes: u16,
-    fragment: FragmentPlace,
-    follow_mapping: bool,
     decrement_ttl: bool,
 }
 
@@ -179,8 +189,6 @@ impl Default for Link {
             df: OuterDf::Copy,
             esn: false,
             tfc_bytes: 0,
-            fragment: FragmentPlace::default(),
-            follow_mapping: false,
             decrement_ttl: false,
         }
     }
@@ -235,8 +243,6 @@ impl Link {
             mtu: self.mtu,
             inside_v6: Some("2001:db8:1::1".parse().expect("an address")),
             outside: vec![self.ends()[end]],
-            fragment: self.fragment,
-            follow_mapping: self.follow_mapping,
             decrement_ttl: self.decrement_ttl,
             ..IpsecConfig::default()
         }

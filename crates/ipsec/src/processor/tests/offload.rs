@@ -74,7 +74,7 @@ fn what_is_sealed_in_flight_is_not_cut() {
     let [mut a, _] = link.pair();
     let mut prepared = a.prepare(&[link.packet(false, 1_200)]);
     let mut packet = prepared.pop().expect("prepared");
-    a.ipsec.set_path_mtu(OUT_ID, Some(600));
+    a.ipsec.learn_path_mtu(0, link.ends()[1], 600);
     packet.status = CryptoStatus::Done;
     packet.frame.set_offload(Offload::Seal { sa: packet.sa.0, esp_start: 20, seq_high: None });
     let mut out = Vec::new();

@@ -13,7 +13,7 @@ fn padding_against_traffic_analysis_goes_no_further_than_the_path() {
         let mut packet = link.packet(false, 100);
         set_dont_fragment(&mut packet);
         for path in [1_500, 1_300] {
-            a.ipsec.set_path_mtu(OUT_ID, Some(path));
+            a.ipsec.learn_path_mtu(0, link.ends()[1], path);
             let outer = a.send(std::slice::from_ref(&packet));
             assert_eq!(outer.len(), 1);
             // A block of the cipher may stay unused.

@@ -58,18 +58,15 @@ proptest! {
         len in 1_000usize..8_000,
         reversed: bool,
     ) {
-        let link = Link {
-            outer_v6, protocol, mode, mtu: 600,
-            transform: NULL_SHA1,
-            fragment: FragmentPlace::AfterEncapsulation,
-            ..Link::default()
-        };
+        // In transport mode we cut what we have protected; another peer may do so in tunnel mode too.
+        let mtu = if mode == Mode::Transport { 600 } else { 9_000 };
+        let link = Link { outer_v6, protocol, mode, mtu, transform: NULL_SHA1, ..Link::default() };
         let inner_v6 = if mode == Mode::Transport { outer_v6 } else { inner_v6 };
-        // IPv6 packets from elsewhere are not cut above 1280.
-        let len = if inner_v6 && mode == Mode::Tunnel { len.min(1_280) } else { len };
         let packet = link.packet(inner_v6, len);
         let [mut a, mut b] = link.pair();
-        let mut pieces = a.send(std::slice::from_ref(&packet));
+        let outer = a.send(std::slice::from_ref(&packet));
+        prop_assert_eq!(outer.len() > 1, mode == Mode::Transport);
+        let mut pieces = a.cut(&outer, 600);
         prop_assert!(pieces.len() > 1 && pieces.iter().all(|piece| piece.len() <= 600));
         if reversed {
             pieces.reverse();
@@ -171,10 +168,9 @@ fn esp_in_udp_is_as_long_as_udp_says_and_what_ip_carries_behind_it_is_nobodys() 
 
 #[test]
 fn a_datagram_over_ipv6_that_is_cut_has_a_checksum() {
-    let fragment = FragmentPlace::AfterEncapsulation;
-    let link = Link { encap: Some(ENCAP), outer_v6: true, fragment, ..Link::default() };
+    let link = Link { encap: Some(ENCAP), outer_v6: true, mtu: 1_300, ..Link::default() };
     let [mut a, mut b] = link.pair();
-    let packet = link.packet(false, 2_000);
+    let packet = link.packet(true, 1_280);
     let mut outer = a.send(std::slice::from_ref(&packet));
     assert_eq!(outer.len(), 2);
     // Behind the IPv6 and the fragment header.

@@ -5,50 +5,11 @@ use convoy_engine::InPlace;
 use super::*;
 
 /// `software`, but of each burst it leaves every packet from the third on.
-struct Lazy(Software);
-
-impl InPlace for Lazy {
-    fn process(&mut self, packets: &mut [Prepared]) {
+fn lazy() -> ScriptedEngine {
+    ScriptedEngine::new("lazy").never_recovering().processing(|software, packets| {
         let done = packets.len().min(2);
-        self.0.in_place().expect("software works in place").process(&mut packets[..done]);
-    }
-}
-
-impl EngineControl for Lazy {
-    fn description(&self) -> &EngineDescription {
-        self.0.description()
-    }
-
-    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
-        self.0.install_key(sa, keys)
-    }
-
-    fn remove_key(&mut self, sa: SaIndex) {
-        self.0.remove_key(sa);
-    }
-
-    fn probe(&mut self) -> Result<(), EngineError> {
-        let reason = "it is as lazy as before".to_owned();
-        Err(EngineError::Device { engine: self.description().name.clone(), reason })
-    }
-}
-
-impl EngineQueue for Lazy {
-    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
-        self.0.submit(multi_packet)
-    }
-
-    fn poll(&mut self, completions: &mut Vec<Completion>) {
-        self.0.poll(completions);
-    }
-
-    fn in_flight(&self) -> usize {
-        self.0.in_flight()
-    }
-
-    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
-        Some(self)
-    }
+        software.process(&mut packets[..done]);
+    })
 }
 
 #[test]
@@ -57,8 +18,7 @@ fn what_an_engine_leaves_undone_in_place_is_done_by_another_and_nothing_overtake
     let expected =
         give(&mut stage(vec![Box::new(Software::new("good"))], Policy::FinishingTime), &mut pool, 8);
     // The same cost, so that the first is chosen.
-    let engines: Vec<Box<dyn Engine>> =
-        vec![Box::new(Lazy(Software::new("lazy"))), Box::new(Software::new("good"))];
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(lazy()), Box::new(Software::new("good"))];
     let mut stage = stage(engines, Policy::FinishingTime);
     let packets = give(&mut stage, &mut pool, 8);
     assert_eq!(packets.len(), 8);
@@ -81,7 +41,7 @@ fn two_thousand_runs_of_trains_with_engines_that_fail_lose_double_and_reorder_no
     let (mut failures, mut retried) = (0, 0);
     for seed in 0..2_000 {
         let plan = FaultPlan { after: 0..=3, ..FaultPlan::random(seed) };
-        let faulty = Faulty::new(Box::new(Elsewhere::at_second_poll()), plan);
+        let faulty = Faulty::new(Box::new(elsewhere()), plan);
         let mut stage = stage(vec![good(), Box::new(faulty)], Policy::FinishingTime);
         let left = run_trains(&mut stage, &mut pool, PACKETS);
         assert!(left == expected, "seed {seed}: lost, doubled, changed or out of order");
@@ -103,8 +63,8 @@ fn trains_that_failed_engines_left_go_by_the_window_where_none_that_takes_them_w
     let mut left_to_window = 0;
     for seed in 0..500 {
         let plan = FaultPlan { after: 0..=6, probes: None, ..FaultPlan::random(seed) };
-        let elsewhere = Box::new(Faulty::new(Box::new(Elsewhere::at_second_poll()), plan));
-        let lazy = Box::new(Lazy(Software::new("lazy")));
+        let elsewhere = Box::new(Faulty::new(Box::new(elsewhere()), plan));
+        let lazy = Box::new(lazy());
         let mut stage = stage(vec![lazy, by_multi_packets("by SA"), elsewhere], Policy::FinishingTime);
         let left = run_trains(&mut stage, &mut pool, PACKETS);
         for sa in 0..SAS {
@@ -122,7 +82,7 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
     let failing = |fault| -> Vec<Box<dyn Engine>> {
         let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
-        vec![Box::new(Faulty::new(Box::new(Elsewhere::at_second_poll()), plan))]
+        vec![Box::new(Faulty::new(Box::new(elsewhere()), plan))]
     };
     let mut plain = vec![0x5c; 100];
     convoy_packet::IpHeader::new(253, [10, 1, 0, 1].into(), [10, 2, 0, 1].into()).write(&mut plain);
@@ -133,8 +93,7 @@ fn packets_that_are_laid_out_elsewhere_are_those_of_the_core_though_the_engine_f
     let opened = through(SaDirection::Inbound, vec![good()], &sealed_bursts);
     assert_eq!(opened, plain.concat());
     for fault in [None, Some(Fault::Error), Some(Fault::Vanish)] {
-        let engines =
-            || fault.map_or_else(|| vec![Box::new(Elsewhere::at_second_poll()) as Box<dyn Engine>], failing);
+        let engines = || fault.map_or_else(|| vec![Box::new(elsewhere()) as Box<dyn Engine>], failing);
         assert!(through(SaDirection::Outbound, engines(), &plain) == sealed, "{fault:?}");
         assert!(through(SaDirection::Inbound, engines(), &sealed_bursts) == opened, "{fault:?}");
     }
@@ -145,8 +104,7 @@ fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_tr
     const NUMBERS_LEFT: u32 = 5;
     for fault in [Fault::Error, Fault::Vanish] {
         let plan = FaultPlan { after: 1..=1, times: 1, faults: vec![fault], ..FaultPlan::random(1) };
-        let engines: Vec<Box<dyn Engine>> =
-            vec![Box::new(Faulty::new(Box::new(Elsewhere::at_second_poll()), plan))];
+        let engines: Vec<Box<dyn Engine>> = vec![Box::new(Faulty::new(Box::new(elsewhere()), plan))];
         let (mut pipeline, sa) = leaving::end_with(1, SaDirection::Outbound, engines, 8);
         let sa = sa.outbound().expect("an outbound SA");
         for packets in [1, 2 * NUMBERS_LEFT] {

@@ -1,0 +1,88 @@
+//! The settings of an engine that is a library: it works on the worker's core, or on one that it has to itself.
+
+use convoy_settings::{Checker, tables};
+
+use crate::backend::{EngineBackend, EngineStart, EngineTraits, Found, Made, Missing};
+use crate::{Engine, EngineError, OnCore, Placement};
+
+tables! {
+    /// Its own keys.
+    pub CpuKeys {
+        core: usize => ", which can run on its own thread",
+    }
+}
+
+/// A library for cryptography, and the engines that it makes.
+pub trait Library: Default {
+    /// On its caller's core.
+    type Inline: Engine + 'static;
+
+    /// What holds for all engines of the library.
+    const TRAITS: EngineTraits;
+
+    /// What follows where there are no engines, and why.
+    const ADVICE: &'static str = "";
+
+    /// What there is of it.
+    ///
+    /// # Errors
+    /// Those of [`EngineBackend::find`].
+    fn find() -> Result<Found, Missing>;
+
+    /// An engine on its caller's core.
+    ///
+    /// # Errors
+    /// [`EngineError::Device`] if the library is not there.
+    fn inline(name: &str) -> Result<Self::Inline, EngineError>;
+
+    /// One for each of so many workers, all on one thread, pinned to `core` if one is named.
+    ///
+    /// # Errors
+    /// The same, and if the thread cannot be made.
+    fn on_thread(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError>;
+}
+
+/// The settings of an engine of the library `L`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CpuSettings<L> {
+    /// The core of its own thread; `None` is the worker's own.
+    pub core: Option<usize>,
+    library: L,
+}
+
+impl<L: Library> EngineBackend for CpuSettings<L> {
+    type Keys = CpuKeys;
+
+    const TRAITS: EngineTraits = L::TRAITS;
+
+    fn check(keys: &CpuKeys, c: &mut Checker<'_>) -> Self {
+        Self { core: c.core(keys.core.as_ref(), "engine.core"), ..Self::default() }
+    }
+
+    fn on_core(core: usize) -> Option<Self> {
+        Some(Self { core: Some(core), ..Self::default() })
+    }
+
+    fn placement(&self) -> Placement {
+        if self.core.is_some() { Placement::Lookaside } else { Placement::Inline }
+    }
+
+    fn is_shareable(&self) -> bool {
+        self.core.is_some()
+    }
+
+    fn find() -> Result<Found, Missing> {
+        L::find()
+    }
+
+    fn open(&self, name: &str) -> Result<EngineStart, String> {
+        let (core, name) = (self.core, name.to_owned());
+        Ok(Box::new(move |_, workers| {
+            let other = name.clone();
+            let here = move || L::inline(&name);
+            let on_thread = move |core, workers| L::on_thread(&other, core, workers);
+            let made = Made::here_or_on(core, workers, here, on_thread);
+            made.map_err(|error| format!("{error}{}", L::ADVICE))
+        }))
+    }
+}

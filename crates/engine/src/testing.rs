@@ -1,0 +1,229 @@
+//! An engine for tests, of this crate and of others.
+
+use std::time::Instant;
+
+use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex};
+use convoy_packet::Offload;
+
+use crate::{
+    Binding, Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
+    Outcome, Placement, Refused, Software, Takes, lay_out, open_up,
+};
+
+type IsDone = dyn FnMut(u32) -> bool + Send;
+type ServiceNs = dyn Fn(&MultiPacket) -> u64 + Send;
+type OnSubmit = dyn FnMut(&MultiPacket) + Send;
+type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
+type Process = dyn FnMut(&mut Software, &mut [Prepared]) + Send;
+
+/// `software` as if it were another engine: under another description, and with what a test has it do
+/// when something comes. What it is given it does when it is polled.
+///
+/// ```
+/// use convoy_engine::testing::ScriptedEngine;
+/// use convoy_engine::{EngineControl, Takes};
+/// let engine = ScriptedEngine::elsewhere("card", 3, |polls| polls == 2)
+///     .describe(|description| description.takes = Takes::MultiPackets);
+/// assert_eq!(engine.description().depth, 3);
+/// ```
+pub struct ScriptedEngine {
+    engine: Software,
+    description: EngineDescription,
+    /// Multi-packets, each with the number of polls since it came.
+    given: Vec<(u32, MultiPacket)>,
+    /// SAs that are bound to it, if it is the device of a port.
+    bound: Option<Vec<SaIndex>>,
+    /// The ticket of the answer before, if each is given again.
+    repeated: Option<u64>,
+    recovers: bool,
+    is_done: Box<IsDone>,
+    service_ns: Option<Box<ServiceNs>>,
+    on_submit: Box<OnSubmit>,
+    on_keys: Box<OnKeys>,
+    process: Box<Process>,
+}
+
+impl ScriptedEngine {
+    /// `software` under this name.
+    pub fn new(name: &str) -> Self {
+        let engine = Software::new(name);
+        Self {
+            description: engine.description().clone(),
+            engine,
+            given: Vec::new(),
+            bound: None,
+            repeated: None,
+            recovers: true,
+            is_done: Box::new(|_| true),
+            service_ns: None,
+            on_submit: Box::new(|_| ()),
+            on_keys: Box::new(|_| ()),
+            process: Box::new(|software, packets| software.process(packets)),
+        }
+    }
+
+    /// One off the caller's core. A multi-packet leaves it at the poll at which `is_done` of the number
+    /// of polls since it came, this one counted.
+    pub fn elsewhere(name: &str, depth: usize, is_done: impl FnMut(u32) -> bool + Send + 'static) -> Self {
+        let like = Self { is_done: Box::new(is_done), ..Self::new(name) };
+        like.takes_ns(|_| 1_000).describe(|description| {
+            description.placement = Placement::Lookaside;
+            description.needs_input_kept = true;
+            description.depth = depth;
+        })
+    }
+
+    /// The device of a port: SAs are bound to it, and what it is given it tags.
+    pub fn device(name: &str) -> Self {
+        let like = Self { bound: Some(Vec::new()), ..Self::new(name) };
+        like.takes_ns(|_| 1_000).describe(|description| {
+            description.transforms.clear();
+            description.takes = Takes::MultiPackets;
+        })
+    }
+
+    /// Changes what it says of itself.
+    #[must_use]
+    pub fn describe(mut self, change: impl FnOnce(&mut EngineDescription)) -> Self {
+        change(&mut self.description);
+        self
+    }
+
+    /// How long it says that it took; what it really took, if nothing is set.
+    #[must_use]
+    pub fn takes_ns(self, service_ns: impl Fn(&MultiPacket) -> u64 + Send + 'static) -> Self {
+        Self { service_ns: Some(Box::new(service_ns)), ..self }
+    }
+
+    /// What happens when a multi-packet comes.
+    #[must_use]
+    pub fn on_submit(self, on_submit: impl FnMut(&MultiPacket) + Send + 'static) -> Self {
+        Self { on_submit: Box::new(on_submit), ..self }
+    }
+
+    /// What happens when keys come, or with `None` when they go.
+    #[must_use]
+    pub fn on_keys(self, on_keys: impl FnMut(Option<&KeyMaterial>) + Send + 'static) -> Self {
+        Self { on_keys: Box::new(on_keys), ..self }
+    }
+
+    /// What it does in place, with `software` at hand.
+    #[must_use]
+    pub fn processing(self, work: impl FnMut(&mut Software, &mut [Prepared]) + Send + 'static) -> Self {
+        Self { process: Box::new(work), ..self }
+    }
+
+    /// After each answer it fails once more, with nothing in its hands, at the question before.
+    #[must_use]
+    pub fn repeating_itself(self) -> Self {
+        Self { repeated: Some(0), ..self }
+    }
+
+    /// Once it has failed, no probe finds it well.
+    #[must_use]
+    pub fn never_recovering(self) -> Self {
+        Self { recovers: false, ..self }
+    }
+
+    fn work(&mut self, mut multi_packet: MultiPacket) -> Completion {
+        let began = Instant::now();
+        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        if self.bound.is_some() {
+            packets.iter_mut().for_each(tag);
+        } else {
+            lay_out(templates, packets, &mut |iv| iv.fill(0x77));
+            self.engine.process(packets);
+            open_up(templates, packets);
+        }
+        let taken_ns = || began.elapsed().as_nanos() as u64;
+        let service_ns = self.service_ns.as_ref().map_or_else(taken_ns, |says| says(&multi_packet));
+        Completion { multi_packet, outcome: Outcome::Done, service_ns: Some(service_ns) }
+    }
+}
+
+fn tag(packet: &mut Prepared) {
+    packet.frame.set_offload(Offload::Seal { sa: 0, esp_start: 0, seq_high: None });
+    packet.status = CryptoStatus::Done;
+}
+
+/// A failure in answer to a ticket, without the packets that came under it.
+fn stale(ticket: u64) -> Completion {
+    let multi_packet = MultiPacket::new(ticket, SaIndex(0), Direction::Seal, Vec::new());
+    Completion { multi_packet, outcome: Outcome::Failed, service_ns: None }
+}
+
+impl InPlace for ScriptedEngine {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        (self.process)(&mut self.engine, packets);
+    }
+}
+
+impl EngineControl for ScriptedEngine {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError> {
+        self.description.check_transform(keys.transform())?;
+        (self.on_keys)(Some(keys));
+        self.engine.install_key(sa, keys)
+    }
+
+    fn remove_key(&mut self, sa: SaIndex) {
+        (self.on_keys)(None);
+        self.engine.remove_key(sa);
+        self.bound.iter_mut().for_each(|bound| bound.retain(|other| *other != sa));
+    }
+
+    fn bind(&mut self, sa: SaIndex, _: Binding, _: &KeyMaterial) -> bool {
+        self.bound.iter_mut().for_each(|bound| bound.push(sa));
+        self.bound.is_some()
+    }
+
+    fn bound(&self, number: u32) -> Option<SaIndex> {
+        self.bound.as_ref()?.get(number as usize).copied()
+    }
+
+    fn probe(&mut self) -> Result<(), EngineError> {
+        if self.recovers {
+            return Ok(());
+        }
+        let reason = "it is as bad as before".to_owned();
+        Err(EngineError::Device { engine: self.description.name.clone(), reason })
+    }
+}
+
+impl EngineQueue for ScriptedEngine {
+    fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        let may_come = self.bound.as_ref().is_none_or(|bound| bound.contains(&multi_packet.sa));
+        assert!(may_come, "a device is given only what is bound to it");
+        (self.on_submit)(&multi_packet);
+        self.given.push((0, multi_packet));
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        self.given.iter_mut().for_each(|(polls, _)| *polls += 1);
+        let due: Vec<_> = self.given.extract_if(.., |(polls, _)| (self.is_done)(*polls)).collect();
+        for (_, multi_packet) in due {
+            let ticket = multi_packet.ticket;
+            completions.push(self.work(multi_packet));
+            if let Some(before) = &mut self.repeated {
+                completions.push(stale(std::mem::replace(before, ticket)));
+            }
+        }
+    }
+
+    fn in_flight(&self) -> usize {
+        self.given.len()
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        let EngineDescription { placement, takes, .. } = self.description;
+        (placement == Placement::Inline && takes == Takes::Trains).then_some(self as &mut dyn InPlace)
+    }
+
+    fn gathered(&self) -> usize {
+        if self.description.gathers > 1 { self.given.len() } else { 0 }
+    }
+}

@@ -1,0 +1,66 @@
+//! What a port over the kernel's sockets has, whatever carries its packets.
+
+use std::io;
+
+use crate::fragments::{Ends, FragmentSender};
+use crate::path_mtu::PathMtus;
+use crate::unsent::UnsentPackets;
+use crate::{PortCounters, PortDescription, PortError, sys};
+
+/// What is known of a port and of what leaves by it.
+pub(crate) struct Outgoing {
+    pub(crate) description: PortDescription,
+    pub(crate) counters: PortCounters,
+    pub(crate) path_mtus: PathMtus,
+    pub(crate) unsent: UnsentPackets,
+    /// For what the port's own sockets do not send.
+    pub(crate) fragments: FragmentSender,
+}
+
+impl Outgoing {
+    /// Of a port that has sent nothing yet.
+    pub(crate) fn new(description: PortDescription, fragments: FragmentSender) -> Self {
+        let (path_mtus, unsent) = (PathMtus::default(), UnsentPackets::default());
+        Self { description, counters: PortCounters::default(), path_mtus, unsent, fragments }
+    }
+
+    /// Counts a packet that the system refused to send.
+    pub(crate) fn count_refused(&mut self, packet: &[u8], error: &io::Error) {
+        self.counters.send_dropped += 1;
+        self.unsent.refused(packet, error);
+    }
+
+    /// Counts a packet that is not from an address of the port's.
+    pub(crate) fn count_not_from_here(&mut self, packet: &[u8]) {
+        self.counters.send_dropped += 1;
+        self.unsent.not_from_here(packet);
+    }
+
+    /// Sends a fragment; `false` if there is no room now.
+    ///
+    /// # Errors
+    /// [`PortError::Io`] if it is the socket that fails.
+    pub(crate) fn send_fragment(&mut self, packet: &[u8], ends: Ends) -> Result<bool, PortError> {
+        self.counters.system_calls += 1;
+        let Err(error) = self.fragments.send(packet, ends) else {
+            self.counters.count_sent(packet.len());
+            return Ok(true);
+        };
+        match error.raw_os_error() {
+            Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR) => return Ok(false),
+            Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => {
+                return Err(self.description.failed("send a fragment", error));
+            }
+            Some(libc::EMSGSIZE) => {
+                let fragments = &self.fragments;
+                self.path_mtus.exceeded(ends.destination, packet.len(), || {
+                    let socket = fragments.socket(ends.source)?;
+                    sys::mtu_of_refusal(socket, &ends.source, || fragments.send(packet, ends))
+                });
+            }
+            _ => {}
+        }
+        self.count_refused(packet, &error);
+        Ok(true)
+    }
+}
