@@ -1,6 +1,6 @@
 //! `convoy engines`.
 
-use convoy_gateway::engines::{EngineOverview, HandoverRow, overview};
+use convoy_gateway::engines::{EngineOverview, HandoverRow, overview, window_ns};
 
 use crate::Failure;
 use crate::args::EnginesArgs;
@@ -16,6 +16,10 @@ pub(crate) fn run(args: &EnginesArgs) -> Result<(), Failure> {
     }
     for engine in &engines {
         print(engine);
+    }
+    if args.calibrate {
+        println!("window: {:.0} ns to sort a packet by its SA", window_ns());
+        println!("  packets are sorted where t_key is more than t_init and this");
     }
     Ok(())
 }

@@ -212,7 +212,11 @@ pub fn pipeline(
     environment: impl Into<Environment>,
     beginnings: &Beginnings,
 ) -> Result<(Pipeline, Vec<Installed>), AssembleError> {
-    let stage_config = StageConfig { ordered: config.ordered, ..StageConfig::new(config.scheduler.clone()) };
+    let stage_config = StageConfig {
+        ordered: config.ordered,
+        window_ns: costs.window_ns(),
+        ..StageConfig::new(config.scheduler.clone())
+    };
     let mut environment = environment.into();
     let stage = CryptoStage::new(stage_config, EngineSet::new(engines), environment.clock.clone())?;
     let settings = ipsec_config(config, worker, environment.random.next_u64());

@@ -9,6 +9,8 @@ use convoy_engine::{
 };
 use convoy_ipsec::Transform;
 
+use crate::pipeline::{WINDOW_NS, window_cost_ns};
+
 /// Costs as far as they are known, without the means to measure. Each worker has its own.
 #[derive(Clone, Default)]
 pub struct CostModels {
@@ -101,6 +103,7 @@ pub struct Costs {
     known: KnownCosts,
     stated: HashMap<String, AlgorithmCost>,
     sources: Vec<Source>,
+    window_ns: f64,
 }
 
 impl Default for Costs {
@@ -116,16 +119,21 @@ impl Costs {
         if let Some(warning) = warning {
             tracing::warn!("{warning}");
         }
-        Self::with(cache)
+        Self::with(cache, window_cost_ns())
     }
 
-    /// Without a cache: what is measured is forgotten with this.
+    /// Without a cache: what is measured is forgotten with this, and nothing is measured unasked.
     pub fn without_cache() -> Self {
-        Self::with(CalibrationCache::open(None).0)
+        Self::with(CalibrationCache::open(None).0, WINDOW_NS)
     }
 
-    fn with(cache: CalibrationCache) -> Self {
-        Self { known: cache.known().clone(), cache, stated: HashMap::new(), sources: Vec::new() }
+    fn with(cache: CalibrationCache, window_ns: f64) -> Self {
+        Self { known: cache.known().clone(), cache, stated: HashMap::new(), sources: Vec::new(), window_ns }
+    }
+
+    /// What it costs to have the window sort a packet by its SA, in ns.
+    pub fn window_ns(&self) -> f64 {
+        self.window_ns
     }
 
     /// Opens the cache's file, so that it can be written once the right to open it is given up.

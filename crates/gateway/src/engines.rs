@@ -6,6 +6,8 @@ use convoy_engine::{
 use convoy_ipsec::Transform;
 use serde::Serialize;
 
+use crate::pipeline::window_cost_ns;
+
 /// One kind of engine.
 #[derive(Clone, Debug, Serialize)]
 pub struct EngineOverview {
@@ -81,6 +83,11 @@ pub struct HandoverRow {
     pub packet_ns: f64,
     /// Per 16 bytes, in ns.
     pub block_ns: f64,
+}
+
+/// What it costs this machine to have the window sort a packet by its SA, in ns.
+pub fn window_ns() -> f64 {
+    window_cost_ns()
 }
 
 /// All kinds of engine. With `calibrate`, what is there is measured anew and the machine's cache renewed.

@@ -14,12 +14,15 @@ mod stage;
 mod tests;
 mod train;
 mod way;
+mod window_cost;
 
 pub use crate::clock::Clock;
 pub use acquire::Acquire;
 pub use engine_set::{EngineEvent, EngineSet};
 pub use engine_slot::{Health, SlotCounters, Timeouts};
+pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
+pub(crate) use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};

@@ -28,9 +28,8 @@ use super::train::{Again, Algorithms, SeenSas, Train, Trains};
 use crate::append::append;
 use sas::{Retiring, StageSa};
 
-/// What a packet costs on its way through the window, in ns: the largest part of what `cargo bench -p convoy-scheduler` measures with a window
-/// of 32. It is what bundling by SA has to win beside `t_init`.
-pub(super) const WINDOW_NS: f64 = 200.0;
+/// What it costs to have the window sort a packet by its SA where that was not measured, in ns.
+pub(crate) const WINDOW_NS: f64 = 50.0;
 /// Buffers that are kept for reuse.
 const SPARE_BUFFERS: usize = 64;
 
@@ -43,12 +42,14 @@ pub struct StageConfig {
     pub ordered: bool,
     /// How long past its predicted finishing time an engine may be.
     pub timeouts: Timeouts,
+    /// What it costs to have the window sort a packet by its SA, in ns: bundling has to win that beside `t_init`.
+    pub window_ns: f64,
 }
 
 impl StageConfig {
     /// A stage with this scheduler, order per SA and the usual timeouts.
     pub fn new(scheduler: SchedulerConfig) -> Self {
-        Self { scheduler, ordered: true, timeouts: Timeouts::default() }
+        Self { scheduler, ordered: true, timeouts: Timeouts::default(), window_ns: WINDOW_NS }
     }
 }
 
@@ -150,7 +151,7 @@ impl CryptoStage {
             })
             .collect();
         let mut scheduler = Scheduler::with_records(config.scheduler.clone(), models)?;
-        scheduler.set_window_cost(WINDOW_NS);
+        scheduler.set_window_cost(config.window_ns);
         let mut counts_sas = false;
         for engine in 0..engines.len() {
             let EngineDescription { gathers, takes, placement, .. } = *engines.description(engine);
