@@ -214,12 +214,6 @@ impl EngineSet {
         if slot.is_up() { slot.engine.in_place() } else { None }
     }
 
-    /// Whether an engine elsewhere takes trains, and with them raw packets.
-    pub(super) fn takes_raw(&self) -> bool {
-        let mut descriptions = self.slots.iter().map(EngineSlot::description);
-        descriptions.any(|engine| engine.takes == Takes::Trains && engine.placement == Placement::Lookaside)
-    }
-
     /// Whether longer bursts are done at less cost: on this core by an engine that gathers packets,
     /// and by none elsewhere, which would begin later.
     pub(super) fn gains_by_long_bursts(&self) -> bool {

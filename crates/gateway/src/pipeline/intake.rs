@@ -1,7 +1,6 @@
 //! How packets that were classified get to the engines: as a train, by the window, or behind those that wait for room.
 
-use convoy_engine::{RunTemplate, lay_out};
-use convoy_ipsec::{CryptoStatus, Direction, DropReason, Ipsec, Prepared};
+use convoy_ipsec::{CryptoStatus, Direction, DropReason, Prepared};
 use convoy_scheduler::Input;
 
 use super::{MOST_WAITING, Pipeline};
@@ -11,26 +10,7 @@ const FULL_BURST: usize = 32;
 /// Packets that waited go as trains that are so long at most.
 const LONGEST_TRAIN: usize = 64;
 
-/// Gives raw packets their numbers, in the order in which they came, and notes what lays them out.
-fn begin(ipsec: &mut Ipsec, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
-    templates.clear();
-    for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
-        let template = ipsec.begin_batch(now_ns, run[0].sa, run);
-        templates.push(RunTemplate { template, packets: run.len() as u32 });
-    }
-}
-
 impl Pipeline {
-    /// Settles whether the next burst is left raw. To lay it out later takes the core longer, and is for nothing where it does the burst itself, so it is
-    /// done only while bursts of this direction are given to an engine elsewhere.
-    pub(super) fn begin_burst(&mut self, direction: Direction) {
-        // What may be dropped for want of room is to spend no sequence number.
-        let may_shed = self.sheds && !self.waiting.is_empty();
-        self.is_raw = may_shed || self.takes_raw && self.stage.trains.go_elsewhere(direction);
-        self.ipsec.set_raw(self.is_raw);
-        self.templates.clear();
-    }
-
     /// Has prepared packets done as a train where engines take trains, puts the others into the window, and those for which it has no
     /// room behind those that wait.
     pub(super) fn take_in(&mut self, now_ns: u64, direction: Direction) {
@@ -46,23 +26,14 @@ impl Pipeline {
             });
             self.released.of(direction).extend(excess);
         }
-        if self.is_raw {
-            begin(&mut self.ipsec, now_ns, prepared, &mut self.templates);
-            let is_refused = |packet: &Prepared| matches!(packet.status, CryptoStatus::Refused(_));
-            if prepared.iter().any(is_refused) {
-                lay_out(&self.templates, prepared, &mut |iv| self.ivs.fill(iv));
-                self.templates.clear();
-                self.released.of(direction).extend(prepared.extract_if(.., |packet| is_refused(packet)));
-            }
-        }
         if self.waiting.is_empty() {
             let input = if prepared.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
-            let (pool, released) = (&mut self.pool, &mut self.released);
-            if self.stage.take_train(now_ns, prepared, &mut self.templates, input, pool, released) {
+            let (ipsec, pool, released) = (&mut self.ipsec, &mut self.pool, &mut self.released);
+            if self.stage.take_train(now_ns, prepared, ipsec, input, pool, released) {
                 return;
             }
         }
-        lay_out(&self.templates, prepared, &mut |iv| self.ivs.fill(iv));
+        self.ipsec.lay_out(now_ns, prepared, &mut |iv| self.ivs.fill(iv));
         for packet in prepared.drain(..) {
             if !self.waiting.is_empty() {
                 self.waiting.push_back(packet);
@@ -99,10 +70,8 @@ impl Pipeline {
             {
                 train.extend(self.waiting.pop_front());
             }
-            // What waits is laid out.
-            let (none, input) = (&mut Vec::new(), Input::More);
-            let (pool, released) = (&mut self.pool, &mut self.released);
-            let is_taken = self.stage.take_train(now_ns, &mut train, none, input, pool, released);
+            let (ipsec, pool, released) = (&mut self.ipsec, &mut self.pool, &mut self.released);
+            let is_taken = self.stage.take_train(now_ns, &mut train, ipsec, Input::More, pool, released);
             if !is_taken {
                 train.drain(..).rev().for_each(|packet| self.waiting.push_front(packet));
                 break;

@@ -24,7 +24,7 @@ pub use stage::{CryptoStage, Released, StageConfig, StageError};
 use std::collections::VecDeque;
 
 use acquire::AcquireQueue;
-use convoy_engine::{AlgorithmCost, Binding, EngineDescription, RunTemplate};
+use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
 use convoy_ipsec::{
     Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, Prepared, SaConfig, SaDirection, SaIndex,
     SaProtocol, SaView, Transform, WithoutSa,
@@ -71,11 +71,6 @@ pub struct Pipeline {
     stage: CryptoStage,
     pool: FramePool,
     ivs: IvSource,
-    /// Whether there is an engine elsewhere that takes raw packets.
-    takes_raw: bool,
-    /// Whether the packets of this burst are left raw until it is known who does them.
-    is_raw: bool,
-    templates: Vec<RunTemplate>,
     clock: Clock,
     /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
     round_ns: Option<u64>,
@@ -111,16 +106,12 @@ impl Pipeline {
         environment: impl Into<Environment>,
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
-        let takes_raw = stage.engines().takes_raw();
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,
             stage,
             pool,
             ivs: IvSource::new(random),
-            takes_raw,
-            is_raw: false,
-            templates: Vec::new(),
             clock,
             round_ns: None,
             own_cost: OwnCost::default(),
@@ -332,18 +323,12 @@ impl Pipeline {
 
     /// Takes plaintext packets in.
     pub fn outbound(&mut self, frames: &mut Vec<Frame>) {
-        self.outbound_noting(frames, || ());
-    }
-
-    /// The same, with a call of `classified` between the look-up of the packets and their preparation: for those who measure the two.
-    pub fn outbound_noting(&mut self, frames: &mut Vec<Frame>, classified: impl FnOnce()) {
         self.own_cost.took_in(frames.len());
         self.rounds.took_in();
         let now_ns = self.now_ns();
-        self.begin_burst(Direction::Seal);
         let ivs = &mut self.ivs;
         let mut fill = |iv: &mut [u8]| ivs.fill(iv);
-        self.ipsec.outbound_noting(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound, classified);
+        self.ipsec.outbound(now_ns, &mut fill, &mut self.pool, frames, &mut self.outbound);
         self.take_in(now_ns, Direction::Seal);
         let OutboundBurst { protect: _, bypass, to_inside, for_others, without_sa } = &self.outbound;
         // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.
@@ -380,7 +365,6 @@ impl Pipeline {
                 frame.set_offload(Offload::Opened { sa: index.0 });
             }
         }
-        self.begin_burst(Direction::Open);
         self.ipsec.inbound(now_ns, &mut self.pool, frames, &mut self.inbound);
         self.take_in(now_ns, Direction::Open);
         let InboundBurst { open: _, bypass, to_outside, ike, for_others } = &self.inbound;

@@ -23,6 +23,11 @@ mod stalled;
 mod stand_in;
 mod trains;
 
+/// What lays nothing out, since all packets are laid out.
+fn no_sas() -> Ipsec {
+    Ipsec::new(convoy_ipsec::IpsecConfig::default())
+}
+
 const TRANSFORM: Transform = Transform::Aead(Aead::AesGcm { key: KeyBits::B128, icv: 16 });
 const SAS: u32 = 3;
 const FRAMES: usize = 256;

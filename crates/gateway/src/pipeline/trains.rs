@@ -7,8 +7,8 @@
 mod chosen;
 mod retry;
 
-use convoy_engine::{MultiPacket, RunTemplate, lay_out};
-use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex};
+use convoy_engine::{MultiPacket, RunTemplate};
+use convoy_ipsec::{CryptoStatus, Direction, Ipsec, Prepared, SaIndex};
 use convoy_packet::FramePool;
 use convoy_scheduler::{GivenTrain, Input, OrderedRelease};
 
@@ -72,28 +72,13 @@ pub(super) struct Trains {
     pub(super) packets: u64,
     /// How many were begun, by direction.
     begun: [u64; 2],
-    /// For how many more trains of a direction one is remembered that went elsewhere.
-    remembered: [u8; 2],
     /// SAs that are let go, and how many trains of each direction must have left before.
     retiring: Vec<(SaIndex, [u64; 2])>,
     /// Those of the burst that is looked at.
     seen: SeenSas,
 }
 
-/// How many trains an engine on this core does in a row until it is believed to do all that come.
-const REMEMBERED: u8 = 16;
-
 impl Trains {
-    /// Whether a train of this direction went elsewhere not long ago.
-    pub(super) fn go_elsewhere(&self, direction: Direction) -> bool {
-        self.remembered[direction as usize] > 0
-    }
-
-    fn remember(&mut self, direction: Direction, is_here: bool) {
-        let left = &mut self.remembered[direction as usize];
-        *left = if is_here { left.saturating_sub(1) } else { REMEMBERED };
-    }
-
     fn begin(&mut self, direction: Direction) -> u64 {
         self.begun[direction as usize] += 1;
         self.order.admit(direction as u32)
@@ -145,13 +130,15 @@ impl Trains {
 }
 
 impl CryptoStage {
-    /// Takes a burst of one direction as a train at `now_ns`, if its engines take trains and nothing that it could overtake is in the window; else
-    /// `packets` are left to [`push`](Self::push). `input` says whether more is at hand.
+    /// Takes a burst of one direction as a train at `now_ns`, if its engines take trains and
+    /// nothing that it could overtake is in the window; else `packets` are left to
+    /// [`push`](Self::push). Those that are raw are laid out by `ipsec` if they are done here.
+    /// `input` says whether more is at hand.
     pub fn take_train(
         &mut self,
         now_ns: u64,
         packets: &mut Vec<Prepared>,
-        templates: &mut Vec<RunTemplate>,
+        ipsec: &mut Ipsec,
         input: Input,
         pool: &mut FramePool,
         released: &mut Released,
@@ -161,10 +148,23 @@ impl CryptoStage {
         }
         let Chosen::Engine(given) = self.choose(now_ns, packets, input, pool) else { return false };
         let direction = packets[0].direction;
-        self.trains.remember(direction, given.is_here);
+        let mut templates = Vec::new();
         if given.is_here {
-            lay_out(templates, packets, &mut |iv| self.ivs.fill(iv));
-            templates.clear();
+            ipsec.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
+        } else {
+            templates = self.trains.spare_templates.pop().unwrap_or_default();
+            ipsec.begin(now_ns, packets, &mut templates);
+            let is_refused = |packet: &Prepared| matches!(packet.status, CryptoStatus::Refused(_));
+            if packets.iter().any(is_refused) {
+                // No engine elsewhere is to see them, and the templates are for the places that
+                // packets had.
+                ipsec.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
+                templates.clear();
+                released.of(direction).extend(packets.extract_if(.., |packet| is_refused(packet)));
+                if packets.is_empty() {
+                    return true;
+                }
+            }
         }
         if given.is_here
             && !self.trains.are_out(direction)
@@ -178,10 +178,6 @@ impl CryptoStage {
         self.inside += packets.len() as u64;
         self.trains.packets += packets.len() as u64;
         let place = self.trains.begin(direction);
-        let templates = match given.is_here {
-            true => Vec::new(),
-            false => std::mem::replace(templates, self.trains.spare_templates.pop().unwrap_or_default()),
-        };
         self.carry_out(now_ns, &given, Failed { place, packets, templates }, pool, released);
         true
     }
@@ -284,19 +280,5 @@ mod tests {
         assert_eq!(one.with(3, true), Algorithms::Several);
         assert_eq!(Algorithms::None.with(3, true), Algorithms::Several);
         assert_eq!(one.with(4, false).with(3, false), Algorithms::Several);
-    }
-
-    #[test]
-    fn bursts_are_left_raw_until_none_has_gone_elsewhere_for_long() {
-        let mut trains = Trains::default();
-        let ways = |trains: &Trains| [Direction::Seal, Direction::Open].map(|way| trains.go_elsewhere(way));
-        assert_eq!(ways(&trains), [false; 2], "nothing is known yet");
-        trains.remember(Direction::Open, false);
-        for _ in 1..REMEMBERED {
-            trains.remember(Direction::Open, true);
-            assert_eq!(ways(&trains), [false, true]);
-        }
-        trains.remember(Direction::Open, true);
-        assert_eq!(ways(&trains), [false; 2]);
     }
 }

@@ -80,6 +80,7 @@ impl Trace {
         let (ipsec, pool) = pipeline.ipsec_and_pool();
         let mut out = OutboundBurst::default();
         ipsec.outbound(now_ns, &mut random, pool, frames, &mut out);
+        ipsec.lay_out(now_ns, &mut out.protect, &mut random);
         for prepared in &mut out.protect {
             let bytes = u32::from(prepared.job.cipher_len.max(prepared.job.auth_len));
             self.packets.push(Packet {
@@ -88,7 +89,9 @@ impl Trace {
                 class: prepared.class,
                 gap_ticks: 0,
             });
-            prepared.status = CryptoStatus::Done;
+            if prepared.status == CryptoStatus::Pending {
+                prepared.status = CryptoStatus::Done;
+            }
             if let Some(view) = ipsec.sa(prepared.sa) {
                 *self.transforms.entry(view.transform).or_default() += u64::from(bytes);
             }

@@ -115,8 +115,9 @@ impl Rig {
         let received = self.inside.receive(self.pipeline.pool_mut(), burst, &mut self.frames)?;
         let taken = Instant::now();
         self.pipeline.begin_round();
-        let mut classified = taken;
-        self.pipeline.outbound_noting(&mut self.frames, || classified = Instant::now());
+        // Packets are classified, laid out and done in one step.
+        let classified = taken;
+        self.pipeline.outbound(&mut self.frames);
         let prepared = Instant::now();
         let prepared_crypto = self.crypto_ns();
         let pumping = Instant::now();

@@ -61,7 +61,7 @@ impl Bench {
             self.time.advance_to(now_ns);
             let (pool, released) = (&mut self.pool, &mut self.released);
             let is_taken =
-                self.stage.take_train(now_ns, &mut train, &mut Vec::new(), Input::Paused, pool, released);
+                self.stage.take_train(now_ns, &mut train, &mut no_sas(), Input::Paused, pool, released);
             assert!(is_taken);
         }
     }

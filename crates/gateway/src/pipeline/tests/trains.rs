@@ -12,7 +12,7 @@ use crate::pipeline::trains::WINDOW_NS;
 fn give(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<(u32, Vec<u8>)> {
     let mut burst = (0..count).map(|number| packet(pool, number % SAS, number)).collect();
     let mut released = Released::default();
-    stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
+    stage.take_train(0, &mut burst, &mut no_sas(), Input::Paused, pool, &mut released);
     for packet in burst.drain(..) {
         assert!(stage.push(0, packet).is_ok(), "the window has room for all");
     }
@@ -51,7 +51,7 @@ fn packets_are_scheduled_where_the_window_is_one_or_holds_back_or_an_engine_is_e
     let is_done_at_once = |stage: &mut CryptoStage, pool: &mut FramePool| {
         let mut burst = vec![packet(pool, 0, 0)];
         let mut released = Released::default();
-        stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, pool, &mut released);
+        stage.take_train(0, &mut burst, &mut no_sas(), Input::Paused, pool, &mut released);
         !released.is_empty()
     };
     let good = || -> Box<dyn Engine> { Box::new(Software::new("good")) };
@@ -85,7 +85,7 @@ fn run_trains(stage: &mut CryptoStage, pool: &mut FramePool, count: u32) -> Vec<
             train.extend((next..count.min(next + 4)).map(|number| packet(pool, number % SAS, number)));
             next += train.len() as u32;
         }
-        stage.take_train(stage.clock.now_ns(), &mut train, &mut Vec::new(), Input::More, pool, &mut released);
+        stage.take_train(stage.clock.now_ns(), &mut train, &mut no_sas(), Input::More, pool, &mut released);
         while !train.is_empty() && stage.room() > 0 {
             assert!(stage.push(0, train.remove(0)).is_ok(), "it has room");
         }
@@ -153,7 +153,7 @@ fn bundled(t_key: f64) -> Option<u64> {
         with_costs(config, engines, |_| AlgorithmCost { model, handover: Handover::default(), t_key });
     let mut burst: Vec<Prepared> = (0..30).map(|number| packet(&mut pool, number % SAS, number)).collect();
     let mut released = Released::default();
-    let is_train = stage.take_train(0, &mut burst, &mut Vec::new(), Input::Paused, &mut pool, &mut released);
+    let is_train = stage.take_train(0, &mut burst, &mut no_sas(), Input::Paused, &mut pool, &mut released);
     assert_eq!(burst.len(), if is_train { 0 } else { 30 });
     for packet in burst.drain(..) {
         assert!(stage.push(0, packet).is_ok(), "the window has room for all");
@@ -201,7 +201,7 @@ fn an_sa_goes_only_when_the_trains_that_may_have_its_packets_have_left() {
     let mut released = Released::default();
     let train = |pool: &mut FramePool, stage: &mut CryptoStage, released: &mut Released, sa| {
         let mut train = vec![packet(pool, sa, 1)];
-        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::More, pool, released));
+        assert!(stage.take_train(0, &mut train, &mut no_sas(), Input::More, pool, released));
     };
     train(&mut pool, &mut stage, &mut released, 1);
     stage.retire(SaIndex(1));
@@ -232,7 +232,7 @@ fn without_order_too_an_sa_stays_until_its_last_packet_has_left() {
     for sa in [1, 2] {
         let mut train = vec![packet(&mut pool, sa, 1)];
         // The first goes elsewhere; the second would overtake it.
-        assert!(stage.take_train(0, &mut train, &mut Vec::new(), Input::Paused, &mut pool, &mut released));
+        assert!(stage.take_train(0, &mut train, &mut no_sas(), Input::Paused, &mut pool, &mut released));
         if sa == 1 {
             assert!(released.outbound.is_empty());
             stage.retire(SaIndex(1));
@@ -253,11 +253,11 @@ fn a_train_of_an_sa_that_the_window_holds_packets_of_is_left_to_the_window() {
     let mut released = Released::default();
     stage.push(0, packet(&mut pool, 0, 0)).expect("room");
     let mut burst = vec![packet(&mut pool, 0, 1)];
-    assert!(!stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
+    assert!(!stage.take_train(0, &mut burst, &mut no_sas(), Input::More, &mut pool, &mut released));
     for _ in 0..4 {
         stage.pump(Input::Paused, &mut pool, &mut released);
     }
-    assert!(stage.take_train(0, &mut burst, &mut Vec::new(), Input::More, &mut pool, &mut released));
+    assert!(stage.take_train(0, &mut burst, &mut no_sas(), Input::More, &mut pool, &mut released));
     assert_eq!(stage.room(), 0, "and what is on a train holds up what is for the window");
     assert!(stage.push(0, packet(&mut pool, 0, 2)).is_err());
 }
