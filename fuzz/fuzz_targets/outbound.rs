@@ -15,7 +15,9 @@ fuzz_target!(|bytes: &[u8]| {
     if let Some(frame) = pool.take_filled(bytes, 320) {
         let mut random = |bytes: &mut [u8]| bytes.fill(5);
         ipsec.outbound(1, &mut random, &mut pool, &mut vec![frame], &mut burst);
-        burst.protect.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+        ipsec.lay_out(1, &mut burst.protect, &mut random);
+        let pending = burst.protect.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending);
+        pending.for_each(|packet| packet.status = CryptoStatus::Done);
         ipsec.finish_outbound(&mut pool, &mut burst.protect, &mut outer);
     }
     pool.give_back_burst(&mut outer);

@@ -87,6 +87,7 @@ struct Outbound {
 impl Path for Outbound {
     fn prepare(&mut self, frames: &mut Vec<Frame>) {
         self.ipsec.outbound(NOW_NS, &mut |_| {}, &mut self.pool, frames, &mut self.burst);
+        self.ipsec.lay_out(NOW_NS, &mut self.burst.protect, &mut |_| {});
     }
 
     fn finish(&mut self, out: &mut Vec<Frame>) {
@@ -108,6 +109,7 @@ struct Inbound {
 impl Path for Inbound {
     fn prepare(&mut self, frames: &mut Vec<Frame>) {
         self.ipsec.inbound(NOW_NS, &mut self.pool, frames, &mut self.burst);
+        self.ipsec.lay_out(NOW_NS, &mut self.burst.open, &mut |_| {});
     }
 
     fn finish(&mut self, out: &mut Vec<Frame>) {

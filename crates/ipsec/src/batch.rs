@@ -1,6 +1,7 @@
 //! A batch of one SA between its dispatch and its end, on whichever core: what lays out the jobs of raw packets and takes opened ones apart.
 
 use crate::Form;
+use crate::drops::DropReason;
 use crate::job::{CryptoStatus, Prepared};
 use crate::open_template::OpenTemplate;
 use crate::seal_template::SealTemplate;
@@ -8,8 +9,9 @@ use crate::seal_template::SealTemplate;
 /// Bytes that are free behind every raw packet: for block padding, trailer and the longest ICV.
 pub const RAW_TAILROOM_BYTES: usize = 16 + 2 + 32;
 
-/// All that it takes of an SA to make raw packets, which have their numbers, into jobs, and opened packets into plain ones. It is copied out of
-/// the SA when a batch is [begun](crate::Ipsec::begin_batch) and shares nothing with it, so that several cores may work for one SA.
+/// All that it takes of an SA to make raw packets, which have their numbers, into jobs, and opened
+/// packets into plain ones. It is copied out of the SA when a batch is [begun](crate::Ipsec::begin)
+/// and shares nothing with it, so that several cores may work for one SA.
 #[derive(Clone, Copy, Debug)]
 pub enum BatchTemplate {
     /// Of an outbound SA.
@@ -25,9 +27,12 @@ impl BatchTemplate {
         let raw =
             packets.iter_mut().filter(|packet| packet.is_raw() && packet.status == CryptoStatus::Pending);
         for packet in raw {
+            let sequence = packet.context.sequence;
             let laid_out = match self {
-                Self::Seal(template) => template.lay_out(packet, random),
-                Self::Open(template) => template.lay_out(packet),
+                // Without a number of its own it would have the nonce of others.
+                Self::Seal(_) if sequence == 0 => Err(DropReason::EngineFailed),
+                Self::Seal(template) => template.lay_out(packet, sequence, random),
+                Self::Open(template) => template.lay_out(packet, |_| Ok(sequence)),
             };
             if let Err(reason) = laid_out {
                 packet.status = CryptoStatus::Refused(reason);
@@ -46,6 +51,15 @@ impl BatchTemplate {
             }
         }
     }
+}
+
+/// What lays out a run of packets of one SA.
+#[derive(Clone, Copy, Debug)]
+pub struct RunTemplate {
+    /// The SA's template; `None` where its packets are never raw.
+    pub template: Option<BatchTemplate>,
+    /// Packets of the run.
+    pub packets: u32,
 }
 
 #[cfg(test)]

@@ -108,36 +108,49 @@ impl<K: Key, D: Copy> Table<K, D> {
         (place.0 >> 32) as usize & (self.0.len() - 1)
     }
 
-    #[inline]
-    fn find(&self, place: FlowPlace, key: &K, generation: u32) -> Option<Option<D>> {
+    #[inline(always)]
+    fn find(&self, place: FlowPlace, key: &K, generation: u32) -> Option<EntryPlace> {
         let first = self.find_in(self.first(place), key, generation);
         first.or_else(|| self.find_in(self.second(place), key, generation))
     }
 
-    #[inline]
-    fn find_in(&self, set: usize, key: &K, generation: u32) -> Option<Option<D>> {
+    #[inline(always)]
+    fn find_in(&self, set: usize, key: &K, generation: u32) -> Option<EntryPlace> {
         let entries = &self.0[set].0;
-        let found = entries.iter().find(|entry| entry.key == *key && entry.generation == generation);
-        found.map(|entry| entry.decision)
+        let way = entries.iter().position(|entry| entry.key == *key && entry.generation == generation)?;
+        Some(EntryPlace { set, way })
     }
 
-    fn keep(&mut self, place: FlowPlace, entry: Entry<K, D>, victim: &mut u8) {
+    /// What was decided there. It is copied from memory to memory: where a value from here and a
+    /// new one meet, they are put together on the stack by parts, and to read the whole at once is
+    /// to wait for them.
+    #[inline(always)]
+    fn decision(&self, at: EntryPlace) -> Option<D> {
+        self.0[at.set].0[at.way].decision
+    }
+
+    fn keep(&mut self, place: FlowPlace, entry: Entry<K, D>, victim: &mut u8) -> EntryPlace {
         let sets = [self.first(place), self.second(place)];
-        for set in sets {
-            let entries = &mut self.0[set].0;
-            if let Some(stale) = entries.iter_mut().find(|present| present.generation != entry.generation) {
-                *stale = entry;
-                return;
-            }
-        }
-        *victim = victim.wrapping_add(1);
-        let (set, way) = (sets[usize::from(*victim) / WAYS % 2], usize::from(*victim) % WAYS);
-        self.0[set].0[way] = entry;
+        let is_stale = |present: &Entry<K, D>| present.generation != entry.generation;
+        let stale = |set: usize| Some(EntryPlace { set, way: self.0[set].0.iter().position(is_stale)? });
+        let at = sets.into_iter().find_map(stale).unwrap_or_else(|| {
+            *victim = victim.wrapping_add(1);
+            EntryPlace { set: sets[usize::from(*victim) / WAYS % 2], way: usize::from(*victim) % WAYS }
+        });
+        self.0[at.set].0[at.way] = entry;
+        at
     }
 
     fn forget(&mut self) {
         self.0.iter_mut().flat_map(|set| &mut set.0).for_each(|entry| entry.generation = 0);
     }
+}
+
+/// Where an entry stands.
+#[derive(Clone, Copy)]
+struct EntryPlace {
+    set: usize,
+    way: usize,
 }
 
 /// Decisions by flow; `None` is one too. All are forgotten at once by [`FlowCache::invalidate`].
@@ -207,7 +220,7 @@ impl<D: Copy> FlowCache<D> {
     }
 
     /// The decision for `flow`, whose [`place`](Self::place) is told; on a miss, `decide` makes it and it is kept.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn get_or_decide(
         &mut self,
         flow: &FlowKey,
@@ -217,14 +230,14 @@ impl<D: Copy> FlowCache<D> {
         if !flow.is_v6() {
             return self.get_or_decide_v4(&V4Key::of(flow), place, decide);
         }
-        if let Some(decision) = self.v6.find(place, flow, self.generation) {
-            self.hits += 1;
-            return decision;
-        }
-        self.misses += 1;
-        let decision = decide(flow);
-        self.v6.keep(place, Entry { key: *flow, generation: self.generation, decision }, &mut self.victim);
-        decision
+        let found = self.v6.find(place, flow, self.generation);
+        self.hits += u64::from(found.is_some());
+        let at = found.unwrap_or_else(|| {
+            let (decision, generation) = (decide(flow), self.generation);
+            self.misses += 1;
+            self.v6.keep(place, Entry { key: *flow, generation, decision }, &mut self.victim)
+        });
+        self.v6.decision(at)
     }
 
     /// The same of a flow of IPv4.
@@ -235,25 +248,29 @@ impl<D: Copy> FlowCache<D> {
         place: FlowPlace,
         decide: impl FnOnce(&FlowKey) -> Option<D>,
     ) -> Option<D> {
-        if let Some(decision) = self.v4.find(place, key, self.generation) {
-            self.hits += 1;
-            return decision;
-        }
-        let decision = decide(&key.flow());
-        self.keep_v4(key, place, decision);
-        decision
+        let at = match self.v4.find(place, key, self.generation) {
+            Some(at) => {
+                self.hits += 1;
+                at
+            }
+            None => {
+                let decision = decide(&key.flow());
+                self.keep_v4(key, place, decision)
+            }
+        };
+        self.v4.decision(at)
     }
 
     #[cold]
-    fn keep_v4(&mut self, key: &V4Key, place: FlowPlace, decision: Option<D>) {
+    fn keep_v4(&mut self, key: &V4Key, place: FlowPlace, decision: Option<D>) -> EntryPlace {
         self.misses += 1;
-        self.v4.keep(place, Entry { key: *key, generation: self.generation, decision }, &mut self.victim);
+        self.v4.keep(place, Entry { key: *key, generation: self.generation, decision }, &mut self.victim)
     }
 
-    /// Counts a packet whose decision was that of the one before it, of the same flow.
+    /// Counts packets whose decision was that of the one before them, of the same flow.
     #[inline]
-    pub(crate) fn note_hit(&mut self) {
-        self.hits += 1;
+    pub(crate) fn note_hits(&mut self, packets: u32) {
+        self.hits += u64::from(packets);
     }
 
     /// Lookups that found a decision, and that did not.

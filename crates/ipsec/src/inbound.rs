@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 
 use convoy_packet::protocol::NO_NEXT_HEADER;
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Ah, Esp, Frame, Layout, PlainV4, ip};
+use convoy_packet::{Ah, Frame, Layout, PlainV4, ip};
 
 use crate::ah;
 use crate::drops::DropReason;
 use crate::flow::address_number;
-use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{CryptoJob, CryptoStatus, Prepared, for_each_raw};
 use crate::job_plan::JobPlan;
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
@@ -144,93 +144,90 @@ impl InboundSa {
         now_ns >= self.lease.until_ns
     }
 
-    /// What opens its packets on whichever core; `None` if they are never raw.
-    pub(crate) fn template(&self) -> Option<OpenTemplate> {
-        let may_be_raw = (self.protocol, self.mode) == (SaProtocol::Esp, Mode::Tunnel);
-        may_be_raw.then_some(self.template)
+    /// Whether its packets are of ESP in tunnel mode, which are raw until they are [laid
+    /// out](Self::lay_out).
+    #[inline]
+    pub(crate) fn is_esp_tunnel(&self) -> bool {
+        self.protocol == SaProtocol::Esp && self.mode == Mode::Tunnel
     }
 
-    /// Checks a packet whose ESP or AH header stands at `header`, and lays out its job unless it may stay raw. The packet is not changed but
-    /// for what AH must hide.
+    /// What opens its packets on whichever core; `None` if they are never raw.
+    pub(crate) fn template(&self) -> Option<OpenTemplate> {
+        self.is_esp_tunnel().then_some(self.template)
+    }
+
+    /// Checks a packet whose ESP or AH header stands at `header`, and lays out its job. The packet
+    /// is not changed but for what AH must hide.
     ///
     /// # Errors
     /// The reason to drop the packet.
-    #[inline]
-    pub(crate) fn prepare(
-        &self,
-        packet: &mut Prepared,
-        header: usize,
-        may_be_raw: bool,
-    ) -> Result<(), DropReason> {
+    pub(crate) fn prepare(&self, packet: &mut Prepared, header: usize) -> Result<(), DropReason> {
         if packet.frame.len() > LONGEST_BYTES {
             return Err(DropReason::MalformedOuter);
         }
-        packet.context.generation = self.generation;
-        match (self.protocol, self.mode) {
-            (SaProtocol::Ah, _) => return self.prepare_ah(packet, header),
-            (SaProtocol::Esp, Mode::Tunnel) if may_be_raw => packet.context.form = Form::Raw,
-            (SaProtocol::Esp, _) => {}
+        if self.protocol == SaProtocol::Ah {
+            return self.prepare_ah(packet, header);
         }
-        self.check_esp(packet, header)?;
-        if packet.is_raw() { Ok(()) } else { self.template.lay_out(packet) }
+        self.template.lay_out_any(packet, |low| self.check_number(low))
     }
 
-    /// Whether its packets may go by [`open_by_aead`](Self::open_by_aead).
+    /// The context of a raw packet whose ESP header stands at `header`.
     #[inline]
-    pub(crate) fn is_aead(&self) -> bool {
-        self.protocol == SaProtocol::Esp && self.template.plan.is_aead()
+    pub(crate) fn raw_context(&self, header: usize) -> FinishContext {
+        let (generation, header) = (self.generation, header as u16);
+        FinishContext { generation, header, form: Form::Raw, ..FinishContext::default() }
     }
 
-    /// As [`prepare`](Self::prepare), of a packet that no port has opened; appends it to `open`.
-    ///
-    /// # Errors
-    /// The frame and the reason to drop it.
+    /// Checks the numbers of the raw packets among these and makes their jobs. One that may not be
+    /// opened is refused.
+    #[inline]
+    pub(crate) fn lay_out(&self, packets: &mut [Prepared]) {
+        if self.template.plan.is_aead() { self.lay_out_aead(packets) } else { self.lay_out_any(packets) }
+    }
+
+    // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
+    // they hold would not stay in registers.
     #[inline(never)]
-    pub(crate) fn open_by_aead(
-        &self,
-        frame: Frame,
-        esp: usize,
-        class: u8,
-        sa: SaIndex,
-        open: &mut Vec<Prepared>,
-    ) -> Result<(), (Frame, DropReason)> {
-        let checked = self.template.aead_header(&frame, esp).ok().filter(|_| frame.len() <= LONGEST_BYTES);
-        let Some((header, body_len)) = checked else { return Err((frame, DropReason::MalformedOuter)) };
-        let Ok(sequence) = self.check_number(header.sequence) else {
-            return Err((frame, DropReason::Replayed));
-        };
-        let job = self.template.aead_job(header, (esp, body_len), sequence);
-        let (header, generation) = (esp as u16, self.generation);
-        let context = FinishContext { sequence, generation, header, ..FinishContext::default() };
-        open.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Open, class) });
-        Ok(())
+    fn lay_out_aead(&self, packets: &mut [Prepared]) {
+        for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
+            let known = packet.context.sequence;
+            self.template.lay_out_aead(packet, |low| self.number(known, low))
+        });
+    }
+
+    #[inline(never)]
+    fn lay_out_any(&self, packets: &mut [Prepared]) {
+        for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
+            let known = packet.context.sequence;
+            self.template.lay_out_any(packet, |low| self.number(known, low))
+        });
+    }
+
+    /// Does as [`lay_out`](Self::lay_out), but for the jobs.
+    pub(crate) fn begin(&self, packets: &mut [Prepared]) {
+        for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
+            let known = packet.context.sequence;
+            self.template.number(packet, |low| self.number(known, low))
+        });
     }
 
     /// The plain packet inside one that was opened by ESP in tunnel mode, if it is one of IPv4 with TCP or UDP that is to be delivered just as it stands.
     #[inline]
     pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
-        if self.mode == Mode::Tunnel && self.protocol == SaProtocol::Esp {
-            plain_inner(packet, job)
-        } else {
-            None
-        }
+        if self.is_esp_tunnel() { plain_inner(packet, job) } else { None }
     }
 
-    #[inline]
+    /// The number of a packet: what is known of it, since an engine failed with it, or else what it
+    /// travels as tells.
+    #[inline(always)]
+    fn number(&self, known: u64, low: u32) -> Result<u64, DropReason> {
+        if known == 0 { self.check_number(low) } else { Ok(known) }
+    }
+
+    #[inline(always)]
     fn check_number(&self, low: u32) -> Result<u64, DropReason> {
         let sequence = self.replay.infer(low);
         if self.replay.may_accept(sequence) { Ok(sequence) } else { Err(DropReason::Replayed) }
-    }
-
-    /// Whether a packet whose ESP header stands at `esp` may be opened, as far as can be known before; notes its number and that place.
-    #[inline]
-    fn check_esp(&self, packet: &mut Prepared, esp: usize) -> Result<(), DropReason> {
-        let Prepared { frame, context, .. } = packet;
-        self.template.body_len(frame.len(), esp)?;
-        let header = Esp::parse(&frame[esp..]).map_err(|_| DropReason::MalformedOuter)?;
-        context.sequence = self.check_number(header.sequence_number())?;
-        context.header = esp as u16;
-        Ok(())
     }
 
     fn prepare_ah(&self, packet: &mut Prepared, at: usize) -> Result<(), DropReason> {

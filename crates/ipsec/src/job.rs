@@ -63,6 +63,21 @@ pub struct CryptoJob {
 }
 
 impl CryptoJob {
+    /// One that is still to be laid out. A constant is written by whole vectors; what `default`
+    /// returns is put together on the stack first.
+    pub(crate) const EMPTY: Self = Self {
+        cipher_start: 0,
+        cipher_len: 0,
+        auth_start: 0,
+        auth_len: 0,
+        icv_start: 0,
+        aad_len: 0,
+        nonce_len: 0,
+        aad: [0; AAD_BYTES],
+        nonce: [0; NONCE_BYTES],
+        esn_high: None,
+    };
+
     /// The additional authenticated data.
     pub fn aad(&self) -> &[u8] {
         &self.aad[..self.aad_len as usize]
@@ -124,21 +139,19 @@ pub struct Prepared {
 
 impl Prepared {
     /// A packet whose job is still to be laid out.
-    #[inline]
-    pub(crate) fn new(frame: Frame, sa: SaIndex, direction: Direction, class: u8) -> Self {
-        Self {
-            frame,
-            job: CryptoJob::default(),
-            status: CryptoStatus::Pending,
-            sa,
-            direction,
-            class,
-            context: FinishContext::default(),
-        }
+    #[inline(always)]
+    pub(crate) fn new(
+        frame: Frame,
+        (sa, direction, class): (SaIndex, Direction, u8),
+        context: FinishContext,
+    ) -> Self {
+        let (job, status) = (CryptoJob::EMPTY, CryptoStatus::Pending);
+        Self { frame, job, status, sa, direction, class, context }
     }
 
-    /// Whether its job is still to be laid out, by a [`BatchTemplate`](crate::BatchTemplate): an outbound packet is the plain one then, an inbound
-    /// one is as it came.
+    /// Whether its job is still to be laid out, by [`lay_out`](crate::Ipsec::lay_out) or by a
+    /// [`BatchTemplate`](crate::BatchTemplate): an outbound packet is the plain one then, an
+    /// inbound one is as it came.
     #[inline]
     pub fn is_raw(&self) -> bool {
         self.context.form == Form::Raw
@@ -153,5 +166,26 @@ impl Prepared {
     /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way out.
     pub fn leaves_in_pieces(&self) -> bool {
         self.context.is_cut
+    }
+}
+
+/// Takes a step with each packet that is raw and was not refused. One that is of another
+/// `generation` of its SA is refused for the reason `gone`, and one with which the step fails for
+/// that reason.
+#[inline(always)]
+pub(crate) fn for_each_raw(
+    packets: &mut [Prepared],
+    generation: u32,
+    gone: DropReason,
+    mut step: impl FnMut(&mut Prepared) -> Result<(), DropReason>,
+) {
+    for packet in packets {
+        if !packet.is_raw() || packet.status != CryptoStatus::Pending {
+            continue;
+        }
+        let taken = if packet.context.generation == generation { step(packet) } else { Err(gone) };
+        if let Err(reason) = taken {
+            packet.status = CryptoStatus::Refused(reason);
+        }
     }
 }

@@ -88,11 +88,17 @@ impl JobPlan {
         ESP_HEADER + self.iv_len()
     }
 
+    /// What payload and trailer are padded to a multiple of. A power of two: the shortest is what
+    /// RFC 4303 asks of all ciphers, the longest AES's block.
+    #[inline]
+    pub(crate) fn alignment(&self) -> usize {
+        self.alignment.into()
+    }
+
     /// `len` bytes of payload and trailer, padded.
     #[inline]
     pub(crate) fn padded(&self, len: usize) -> usize {
-        // A power of two: the shortest is what RFC 4303 asks of all ciphers, the longest AES's block.
-        let mask = usize::from(self.alignment) - 1;
+        let mask = self.alignment() - 1;
         (len + mask) & !mask
     }
 
@@ -114,43 +120,31 @@ impl JobPlan {
         self.shape == Shape::Aead
     }
 
-    /// The job of an ESP packet by an AEAD that encrypts: `body` is where the payload stands, `body_len` the bytes between IV and ICV. Its fields are
-    /// made of words in registers: to read back what was just written in smaller or larger parts is to wait for it.
-    #[inline]
+    /// Writes the job of an ESP packet by an AEAD that encrypts over one that is empty: `body` is
+    /// where the payload stands, `body_len` the bytes between IV and ICV. Its fields are written by
+    /// words that were made in registers: to read back what was just written in smaller or larger
+    /// parts is to wait for it.
+    #[inline(always)]
     pub(crate) fn aead_job(
         &self,
+        job: &mut CryptoJob,
         (body, body_len): (usize, usize),
         (spi, sequence): (u32, u64),
         iv: [u8; COUNTED_IV],
-    ) -> CryptoJob {
+    ) {
         let (salt, counter) = (u64::from(u32::from_le_bytes(self.salt)), u64::from_le_bytes(iv));
-        let mut nonce = [0; NONCE_BYTES];
-        nonce[..8].copy_from_slice(&(salt | counter << 32).to_le_bytes());
-        nonce[8..].copy_from_slice(&(counter >> 32).to_le_bytes());
-        let (aad, aad_len) = self.aad(spi, sequence);
-        CryptoJob {
-            cipher_start: body as u16,
-            cipher_len: body_len as u16,
-            auth_start: 0,
-            auth_len: 0,
-            icv_start: (body + body_len) as u16,
-            aad_len,
-            nonce_len: 12,
-            aad,
-            nonce,
-            esn_high: None,
-        }
-    }
-
-    /// SPI and sequence number, and how many bytes they are (RFC 4106 section 5).
-    #[inline]
-    fn aad(&self, spi: u32, sequence: u64) -> ([u8; AAD_BYTES], u8) {
-        // Without ESN the upper half is 0, and what is behind the lower is not in use.
+        job.nonce[..8].copy_from_slice(&(salt | counter << 32).to_le_bytes());
+        job.nonce[8..].copy_from_slice(&(counter >> 32).to_le_bytes());
+        job.nonce_len = 12;
+        // SPI and sequence number (RFC 4106 section 5). Without ESN the upper half is 0, and what
+        // is behind the lower is not in use.
         let (words, len) = if self.esn { (sequence, AAD_BYTES) } else { (sequence << 32, ESP_HEADER) };
-        let mut bytes = [0; AAD_BYTES];
-        bytes[..8].copy_from_slice(&(u64::from(spi) << 32 | words >> 32).to_be_bytes());
-        bytes[8..].copy_from_slice(&(words as u32).to_be_bytes());
-        (bytes, len as u8)
+        job.aad[..8].copy_from_slice(&(u64::from(spi) << 32 | words >> 32).to_be_bytes());
+        job.aad[8..].copy_from_slice(&(words as u32).to_be_bytes());
+        job.aad_len = len as u8;
+        job.cipher_start = body as u16;
+        job.cipher_len = body_len as u16;
+        job.icv_start = (body + body_len) as u16;
     }
 
     /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len` the bytes between IV and ICV.
@@ -175,10 +169,10 @@ impl JobPlan {
         };
         match self.shape {
             Shape::Aead => {
-                return self.aead_job((body, body_len), (spi, sequence), counted(packet));
+                self.aead_job(&mut job, (body, body_len), (spi, sequence), counted(packet));
             }
             Shape::Gmac => {
-                job = self.aead_job((body, body_len), (spi, sequence), counted(packet));
+                self.aead_job(&mut job, (body, body_len), (spi, sequence), counted(packet));
                 // RFC 4543 section 3.3: the IV is authenticated with the payload.
                 job.cipher_len = 0;
                 job.auth_start = (esp + ESP_HEADER) as u16;

@@ -55,7 +55,7 @@ pub use algorithm::{
     Aead, Cipher, ENCRYPTION, Encryption, EncryptionRow, INTEGRITY, Integrity, IntegrityRow, KeyBits,
     KeyLengthError, KeyMaterial, Transform,
 };
-pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES};
+pub use batch::{BatchTemplate, RAW_TAILROOM_BYTES, RunTemplate};
 pub use directory::Directory;
 pub use drops::{DropCounters, DropReason};
 pub use envelope::Envelope;
@@ -96,7 +96,8 @@ pub(crate) enum Form {
     /// Its job is laid out.
     #[default]
     LaidOut,
-    /// It is as it came, and was found good so far; a [`BatchTemplate`] lays it out.
+    /// It is as it came, and was found good so far; it has no job yet, nor a number unless one is
+    /// in its context.
     Raw,
     /// It was opened and stripped, or is to be dropped although it is authentic.
     Stripped(Result<(), DropReason>),

@@ -6,10 +6,9 @@ use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, Layout};
 
 use crate::ah;
-use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
-use crate::job::{CryptoStatus, Direction, Prepared, SaIndex};
+use crate::job::{CryptoStatus, Prepared, for_each_raw};
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::nat_flows::NatFlow;
@@ -171,12 +170,6 @@ impl OutboundSa {
         now_ns >= self.lease.until_ns
     }
 
-    /// Whether a packet of `len` bytes may go by [`protect_by_aead`](Self::protect_by_aead) or [`protect_by_any`](Self::protect_by_any).
-    #[inline]
-    pub(crate) fn takes_plain(&self, len: usize, now_ns: u64) -> bool {
-        len <= usize::from(self.plain_largest) && !self.is_due(now_ns)
-    }
-
     /// An end moved.
     pub(crate) fn set_ends(&mut self, rest: &mut OutboundRest, ends: &SaEnds) {
         self.template.outer.set_ends(rest.common.facts.name.protocol, ends);
@@ -198,61 +191,11 @@ impl OutboundSa {
         }
     }
 
-    /// As [`prepare`](Self::prepare), of a packet that the SA [takes plain](Self::takes_plain): nothing more is checked but the frame's
-    /// room, without which it is given back as it was. Appends the packet to `protect`. If a limit was reached, the lease is over.
-    // A function of its own, that calls no others: inlined into the loop over a burst, most of what it holds would not stay in registers.
-    #[inline(never)]
-    pub(crate) fn protect_by_aead(
-        &mut self,
-        mut frame: Frame,
-        (inner, class): (Inner, u8),
-        now_ns: u64,
-        sa: SaIndex,
-        protect: &mut Vec<Prepared>,
-    ) -> Option<Frame> {
-        let sequence = self.sequence + 1;
-        let Ok(job) = self.template.write_aead(&mut frame, inner, sequence) else {
-            return Some(frame);
-        };
-        let context = self.template.context(sequence);
-        protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
-        self.sequence = sequence;
-        self.last_used_ns = now_ns;
-        self.spend(job.lifetime_bytes(SaProtocol::Esp));
-        None
-    }
-
-    /// The same by any transform.
-    #[inline(never)]
-    pub(crate) fn protect_by_any(
-        &mut self,
-        mut frame: Frame,
-        (inner, class): (Inner, u8),
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-        sa: SaIndex,
-        protect: &mut Vec<Prepared>,
-    ) -> Option<Frame> {
-        let sequence = self.sequence + 1;
-        let made = self.template.write_any(&mut frame, inner, sequence, random);
-        let Ok(job) = made else { return Some(frame) };
-        let context = self.template.context(sequence);
-        protect.push(Prepared { job, context, ..Prepared::new(frame, sa, Direction::Seal, class) });
-        self.sequence = sequence;
-        self.last_used_ns = now_ns;
-        self.spend(job.lifetime_bytes(SaProtocol::Esp));
-        None
-    }
-
     /// Counts a packet; whether a limit is reached.
     #[inline]
     fn spend(&mut self, bytes: usize) -> bool {
         self.bytes += bytes as u64;
-        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
-        if is_limit {
-            self.end_lease();
-        }
-        is_limit
+        self.is_limit()
     }
 
     /// Which SA it is, of those that stood at its index one after another.
@@ -261,10 +204,11 @@ impl OutboundSa {
         self.template.generation
     }
 
-    /// Whether it takes [`protect_by_aead`](Self::protect_by_aead).
+    /// Whether its packets are of ESP in tunnel mode, which are raw until they are [laid
+    /// out](Self::lay_out).
     #[inline]
-    pub(crate) fn is_aead(&self) -> bool {
-        self.template.plan.is_aead()
+    pub(crate) fn is_esp_tunnel(&self) -> bool {
+        self.is_esp_tunnel
     }
 
     /// What makes its packets on whichever core; `None` if they are never raw.
@@ -273,73 +217,112 @@ impl OutboundSa {
         self.is_esp_tunnel.then_some(self.template)
     }
 
-    /// Whether its packets may wait raw for the [template](Self::template).
+    /// The context of a raw packet.
     #[inline]
-    pub(crate) fn may_be_raw(&self) -> bool {
-        self.is_esp_tunnel
+    pub(crate) fn raw_context(&self, inner: Inner) -> FinishContext {
+        let generation = self.template.generation;
+        FinishContext { generation, form: Form::Raw, inner, ..FinishContext::default() }
     }
 
-    /// Appends a packet to `protect` raw, if its frame has room for what is to come; gives it back otherwise.
+    /// Of what is put before each of its raw packets, in bytes.
+    #[inline(always)]
+    pub(crate) fn front(&self) -> usize {
+        self.template.front()
+    }
+
+    /// The longest packet that is in no need of any special treatment, in bytes.
+    #[inline(always)]
+    pub(crate) fn largest(&self, now_ns: u64) -> usize {
+        if self.is_due(now_ns) { 0 } else { self.plain_largest.into() }
+    }
+
+    /// Whether so many packets may be numbered without a look at limits and path before, between or
+    /// behind them.
+    #[inline(always)]
+    pub(crate) fn covers(&self, packets: usize, now_ns: u64) -> bool {
+        let numbers = self.lease.packets.saturating_sub(self.sequence);
+        let bytes = self.lease.bytes.saturating_sub(self.bytes);
+        !self.is_due(now_ns) && (packets as u64) < numbers && ((packets * LONGEST_BYTES) as u64) < bytes
+    }
+
+    /// Whether a limit is reached; the lease is over then.
+    #[inline]
+    pub(crate) fn is_limit(&mut self) -> bool {
+        let is_limit = self.bytes >= self.lease.bytes || self.sequence >= self.lease.packets;
+        if is_limit {
+            self.end_lease();
+        }
+        is_limit
+    }
+
+    /// Gives the raw packets among these their numbers, counts them, and makes them into ESP
+    /// packets with their jobs; how many were numbered. One that has its number already keeps it
+    /// and is not counted again; one that may not go is refused, and no number is spent for it.
+    /// `random` gives IVs.
+    #[inline(always)]
+    pub(crate) fn lay_out(
+        &mut self,
+        packets: &mut [Prepared],
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> u64 {
+        if self.template.plan.is_aead() {
+            self.lay_out_aead(packets, now_ns)
+        } else {
+            self.lay_out_any(packets, now_ns, random)
+        }
+    }
+
+    // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
+    // they hold would not stay in registers.
+
     #[inline(never)]
-    pub(crate) fn leave_raw(
-        &self,
-        frame: Frame,
-        (inner, class): (Inner, u8),
-        sa: SaIndex,
-        protect: &mut Vec<Prepared>,
-    ) -> Option<Frame> {
-        let Growth { front, .. } = self.template.growth(frame.len());
-        if frame.headroom() < front || frame.tailroom() < RAW_TAILROOM_BYTES {
-            return Some(frame);
-        }
-        let context = FinishContext { form: Form::Raw, inner, ..self.template.context(0) };
-        protect.push(Prepared { context, ..Prepared::new(frame, sa, Direction::Seal, class) });
-        None
+    fn lay_out_aead(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+        self.number(packets, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
     }
 
-    /// The same of any packet with this layout, which is padded to a length first if it is shorter.
-    ///
-    /// # Errors
-    /// The frame and [`DropReason::NoRoom`].
-    pub(crate) fn pad_and_leave_raw(
-        &self,
-        mut frame: Frame,
-        (layout, tfc_len): (&Layout, usize),
-        class: u8,
-        sa: SaIndex,
-        protect: &mut Vec<Prepared>,
-    ) -> Result<(), (Frame, DropReason)> {
-        frame.truncate(layout.total_len);
-        if let Err(reason) = pad_to(&mut frame, tfc_len) {
-            return Err((frame, reason));
-        }
-        match self.leave_raw(frame, (Inner::of(layout), class), sa, protect) {
-            None => Ok(()),
-            Some(frame) => Err((frame, DropReason::NoRoom)),
-        }
+    #[inline(never)]
+    fn lay_out_any(
+        &mut self,
+        packets: &mut [Prepared],
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> u64 {
+        self.number(packets, now_ns, |template, packet, sequence| {
+            template.write_any(packet, sequence, random)
+        })
     }
 
-    /// Gives a raw packet its number and counts it. The lease is not over, or limits were [looked at](Self::check_limits). Returns whether a limit
-    /// was reached.
-    ///
-    /// # Errors
-    /// The reason to drop the packet; it has no number then.
-    #[inline]
-    pub(crate) fn reserve(&mut self, packet: &mut Prepared, now_ns: u64) -> Result<bool, DropReason> {
-        let Prepared { frame, context, .. } = packet;
-        let Growth { front, body, back } = self.template.growth(frame.len());
-        if front > frame.headroom() || back > frame.tailroom() {
-            return Err(DropReason::NoRoom);
+    /// Does as [`lay_out`](Self::lay_out), but for headers and jobs.
+    pub(crate) fn begin(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
+        self.number(packets, now_ns, SealTemplate::number)
+    }
+
+    /// Numbers raw packets and counts them; `write` takes over the number of each.
+    #[inline(always)]
+    fn number(
+        &mut self,
+        packets: &mut [Prepared],
+        now_ns: u64,
+        mut write: impl FnMut(&SealTemplate, &mut Prepared, u64) -> Result<Growth, DropReason>,
+    ) -> u64 {
+        let Self { template, path_mtu, .. } = self;
+        let (before, mut sequence, mut bytes) = (self.sequence, self.sequence, self.bytes);
+        for_each_raw(packets, template.generation, DropReason::OutboundNoSa, |packet| {
+            let known = packet.context.sequence;
+            let growth = write(template, packet, if known == 0 { sequence + 1 } else { known })?;
+            if known == 0 {
+                sequence += 1;
+                bytes += growth.body as u64;
+                packet.context.is_cut = growth.total() > usize::from(*path_mtu);
+            }
+            Ok(())
+        });
+        (self.sequence, self.bytes) = (sequence, bytes);
+        if sequence > before {
+            self.last_used_ns = now_ns;
         }
-        let len = front + frame.len() + back;
-        if len > LONGEST_BYTES {
-            return Err(DropReason::PacketTooBig);
-        }
-        self.sequence += 1;
-        self.last_used_ns = now_ns;
-        context.sequence = self.sequence;
-        context.is_cut = len > usize::from(self.path_mtu);
-        Ok(self.spend(body))
+        sequence - before
     }
 
     fn take_sequence(&mut self, rest: &OutboundRest, now_ns: u64) -> Result<u64, DropReason> {
@@ -370,15 +353,20 @@ impl OutboundSa {
         context: &FinishContext,
         status: CryptoStatus,
     ) -> Result<(), DropReason> {
-        if status == CryptoStatus::Done {
-            return ah::restore(frame, context);
+        match status {
+            // What is raw was sealed by nobody, whatever an engine says.
+            CryptoStatus::Done if context.form != Form::Raw => ah::restore(frame, context),
+            CryptoStatus::Refused(reason) => Err(reason),
+            _ => Err(DropReason::EngineFailed),
         }
-        Err(if let CryptoStatus::Refused(reason) = status { reason } else { DropReason::EngineFailed })
     }
 }
 
 /// Pads against traffic analysis, behind the packet (RFC 4303 section 2.7).
-fn pad_to(frame: &mut Frame, tfc_len: usize) -> Result<(), DropReason> {
+///
+/// # Errors
+/// [`DropReason::NoRoom`] if the frame is too small.
+pub(crate) fn pad_to(frame: &mut Frame, tfc_len: usize) -> Result<(), DropReason> {
     let short = tfc_len.saturating_sub(frame.len());
     if short > 0 {
         frame.append(short).map_err(no_room)?.fill(0);

@@ -8,7 +8,7 @@ use crate::sa_config::{OuterDf, SaConfig, SaEnds, SaProtocol, UdpEncap};
 use crate::tos::encapsulate;
 
 /// What an outer header takes over from the inner packet.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Inner {
     pub(crate) is_v6: bool,
     pub(crate) traffic_class: u8,

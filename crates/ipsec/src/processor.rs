@@ -141,14 +141,12 @@ pub struct Ipsec {
     fragment_id: u32,
     /// The latest time that was told.
     now_ns: u64,
-    /// Whether packets are handed out raw where they may be.
-    is_raw: bool,
     own: OwnAddresses,
     /// Pieces of a packet that was cut; empty between calls.
     pieces: Vec<Frame>,
     /// What is known of the packets of a burst; empty between calls.
     departing: glance::DepartingBurst,
-    arriving: Vec<glance::Arriving>,
+    arriving: Vec<glance::ArrivingRun>,
     /// When limits of time are reached.
     lifetimes: Timers<SaIndex>,
     /// What is kept open through NATs.
@@ -199,7 +197,6 @@ impl Ipsec {
             icmp_heeded: RateLimit::new(config.icmp_per_second, 10),
             fragment_id: (config.seed ^ config.seed >> 32) as u32,
             now_ns: 0,
-            is_raw: false,
             own: OwnAddresses::new(config.outside.iter().copied()),
             pieces: Vec::new(),
             departing: glance::DepartingBurst::default(),
@@ -323,9 +320,13 @@ impl Ipsec {
     }
 
     fn note_use(&mut self, slot: u32, bytes: usize) {
+        self.note_uses(slot, 1, bytes as u64);
+    }
+
+    fn note_uses(&mut self, slot: u32, packets: u64, bytes: u64) {
         let used = &mut self.uses[slot as usize];
-        used.packets += 1;
-        used.bytes += bytes as u64;
+        used.packets += packets;
+        used.bytes += bytes;
     }
 }
 

@@ -3,14 +3,18 @@
 use convoy_packet::Frame;
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
-use crate::FinishContext;
 use crate::drops::DropReason;
-use crate::job::{CryptoJob, Prepared};
+use crate::job::Prepared;
 use crate::job_plan::{COUNTED_IV, JobPlan};
-use crate::outer_header::{Inner, OuterHeader};
+use crate::outer_header::OuterHeader;
 use crate::sa::no_room;
 use crate::sa_config::SaConfig;
 use crate::trailer::{ESP_TRAILER, write_trailer};
+use crate::{FinishContext, Form, LONGEST_BYTES};
+
+/// What payload and trailer are padded to a multiple of by every AEAD, in bytes (RFC 4303 section
+/// 2.4).
+const AEAD_ALIGNMENT: usize = 4;
 
 /// What an outbound SA makes its packets of, beside their numbers. It has no state, so that a copy of it serves any core.
 #[derive(Clone, Copy, Debug)]
@@ -22,26 +26,46 @@ pub struct SealTemplate {
     pub(crate) plan: JobPlan,
 }
 
-/// How long a protected packet is, in bytes.
+/// By how much a packet grows when it is protected, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Growth {
     /// Of all headers before the payload.
     pub(crate) front: usize,
     /// Of payload, padding and trailer: what the lifetime counts.
     pub(crate) body: usize,
+    /// Of padding and trailer.
+    trailer: usize,
+    icv: usize,
+}
+
+impl Growth {
+    /// Of a packet of `len` bytes, whose payload and trailer are padded to a multiple of
+    /// `alignment`.
+    #[inline(always)]
+    fn new(len: usize, front: usize, alignment: usize, icv: usize) -> Self {
+        // A power of two, so that the compiler sees how little padding there may be.
+        let trailer = ESP_TRAILER + ((len + ESP_TRAILER).wrapping_neg() & (alignment - 1));
+        Self { front, body: len + trailer, trailer, icv }
+    }
+
     /// Of padding, trailer and ICV.
-    pub(crate) back: usize,
+    #[inline(always)]
+    fn back(&self) -> usize {
+        self.trailer + self.icv
+    }
+
+    /// Of the packet when it has grown.
+    #[inline(always)]
+    pub(crate) fn total(&self) -> usize {
+        self.front + self.body + self.icv
+    }
 }
 
 impl SealTemplate {
     pub(crate) fn new(config: &SaConfig, generation: u32) -> Self {
-        Self {
-            iv_start: config.iv_start,
-            outer: OuterHeader::new(config),
-            spi: config.spi,
-            generation,
-            plan: JobPlan::new(&config.keys, config.esn),
-        }
+        let plan = JobPlan::new(&config.keys, config.esn);
+        debug_assert!(!plan.is_aead() || plan.alignment() == AEAD_ALIGNMENT);
+        Self { iv_start: config.iv_start, outer: OuterHeader::new(config), spi: config.spi, generation, plan }
     }
 
     /// What `finish` will need of its packet with this number.
@@ -51,64 +75,30 @@ impl SealTemplate {
         FinishContext { sequence, generation, header, ..FinishContext::default() }
     }
 
-    /// By how much a payload of `len` bytes grows.
+    /// By how much a packet of `len` bytes grows.
     #[inline]
     pub(crate) fn growth(&self, len: usize) -> Growth {
-        let body = self.plan.padded(len + ESP_TRAILER);
-        let front = self.outer.len() + self.plan.esp_header_len();
-        Growth { front, body, back: body - len + self.plan.icv_len() }
+        Growth::new(len, self.front(), self.plan.alignment(), self.plan.icv_len())
     }
 
-    /// Makes a raw packet, which has its number, into an ESP packet with its job.
+    /// Of all headers before the payload, in bytes.
+    #[inline]
+    pub(crate) fn front(&self) -> usize {
+        self.outer.len() + self.plan.esp_header_len()
+    }
+
+    /// Makes a raw packet into an ESP packet with its job, by an AEAD that encrypts.
     ///
     /// # Errors
-    /// [`DropReason::NoRoom`] if its frame is too small; it is as it was then.
-    #[inline]
-    pub(crate) fn lay_out(
-        &self,
-        packet: &mut Prepared,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), DropReason> {
-        let (inner, sequence) = (packet.context.inner, packet.context.sequence);
-        self.esp_tunnel(packet, inner, sequence, random)
-    }
-
-    /// Makes a payload into an ESP packet with its job.
-    ///
-    /// # Errors
-    /// [`DropReason::NoRoom`] if its frame is too small; it is as it was then.
-    #[inline]
-    pub(crate) fn esp_tunnel(
-        &self,
-        packet: &mut Prepared,
-        inner: Inner,
-        sequence: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<(), DropReason> {
-        let Prepared { frame, job, context, .. } = packet;
-        if self.plan.is_aead() {
-            *job = self.write_aead(frame, inner, sequence)?;
-        } else {
-            *job = self.write_any(frame, inner, sequence, random)?;
-        }
-        *context = FinishContext { is_cut: context.is_cut, ..self.context(sequence) };
-        Ok(())
-    }
-
-    /// Writes what stands around a payload in a packet of an AEAD that encrypts, and makes its job.
+    /// The reason to drop it; the packet is as it was then.
     #[inline(always)]
-    pub(crate) fn write_aead(
-        &self,
-        frame: &mut Frame,
-        inner: Inner,
-        sequence: u64,
-    ) -> Result<CryptoJob, DropReason> {
-        let Growth { front, body, back } = self.growth(frame.len());
-        let padding = body - frame.len();
-        let bytes = frame.grow(front, back).map_err(no_room)?;
-        let icv_len = self.plan.icv_len();
-        let trailer = bytes.len() - icv_len - padding;
-        write_trailer(&mut bytes[trailer..], padding, inner.protocol());
+    pub(crate) fn write_aead(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let front = self.outer.len() + ESP_HEADER + COUNTED_IV;
+        let growth = Growth::new(frame.len(), front, AEAD_ALIGNMENT, self.plan.icv_len());
+        let bytes = grow(frame, &growth)?;
+        let behind = bytes.len() - growth.back();
+        write_trailer(&mut bytes[behind..], growth.trailer, context.inner.protocol());
         let iv = self.counted_iv(sequence);
         let header = bytes
             .get_mut(self.outer.len()..)
@@ -117,27 +107,78 @@ impl SealTemplate {
         let number = u64::from(self.spi) << 32 | u64::from(sequence as u32);
         header[..ESP_HEADER].copy_from_slice(&number.to_be_bytes());
         header[ESP_HEADER..].copy_from_slice(&iv);
-        self.outer.write(bytes, inner, sequence);
-        Ok(self.plan.aead_job((front, body), (self.spi, sequence), iv))
+        self.outer.write(bytes, context.inner, sequence);
+        self.plan.aead_job(job, (front, growth.body), (self.spi, sequence), iv);
+        self.note_laid_out(context, sequence);
+        Ok(growth)
     }
 
-    /// The same in a packet of any transform.
-    #[inline]
+    /// The same by any transform; `random` gives the IV of a chaining cipher.
+    ///
+    /// # Errors
+    /// The reason to drop the packet; it is as it was then.
+    #[inline(always)]
     pub(crate) fn write_any(
         &self,
-        frame: &mut Frame,
-        inner: Inner,
+        packet: &mut Prepared,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
-    ) -> Result<CryptoJob, DropReason> {
-        let payload_len = frame.len();
-        let Growth { front, body, back } = self.growth(payload_len);
-        let bytes = frame.grow(front, back).map_err(no_room)?;
-        write_trailer(&mut bytes[front + payload_len..], body - payload_len, inner.protocol());
-        self.outer.write(bytes, inner, sequence);
+    ) -> Result<Growth, DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let growth = self.growth(frame.len());
+        let bytes = grow(frame, &growth)?;
+        let behind = bytes.len() - growth.back();
+        write_trailer(&mut bytes[behind..], growth.trailer, context.inner.protocol());
+        self.outer.write(bytes, context.inner, sequence);
         let esp = self.outer.len();
         self.write_esp(bytes, esp, sequence, random);
-        Ok(self.plan.esp_job(bytes, (esp, body), (self.spi, sequence)))
+        *job = self.plan.esp_job(bytes, (esp, growth.body), (self.spi, sequence));
+        self.note_laid_out(context, sequence);
+        Ok(growth)
+    }
+
+    /// Makes a raw packet into an ESP packet with its job, by whichever transform.
+    ///
+    /// # Errors
+    /// The reason to drop it; the packet is as it was then.
+    #[inline]
+    pub(crate) fn lay_out(
+        &self,
+        packet: &mut Prepared,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<(), DropReason> {
+        let grown = if self.plan.is_aead() {
+            self.write_aead(packet, sequence)
+        } else {
+            self.write_any(packet, sequence, random)
+        };
+        grown.map(|_| ())
+    }
+
+    /// Notes the number of a raw packet that is laid out later.
+    ///
+    /// # Errors
+    /// The reason to drop it; the packet is as it was then.
+    #[inline(always)]
+    pub(crate) fn number(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
+        let Prepared { frame, context, .. } = packet;
+        let growth = self.growth(frame.len());
+        if growth.front > frame.headroom() || growth.back() > frame.tailroom() {
+            return Err(DropReason::NoRoom);
+        }
+        if growth.total() > LONGEST_BYTES {
+            return Err(DropReason::PacketTooBig);
+        }
+        context.sequence = sequence;
+        Ok(growth)
+    }
+
+    #[inline(always)]
+    fn note_laid_out(&self, context: &mut FinishContext, sequence: u64) {
+        context.sequence = sequence;
+        context.header = self.outer.len() as u16;
+        context.form = Form::LaidOut;
     }
 
     /// An IV that never repeats, as the sequence number does not.
@@ -164,4 +205,17 @@ impl SealTemplate {
             rest[..COUNTED_IV].copy_from_slice(&self.counted_iv(sequence));
         }
     }
+}
+
+/// Has a frame's packet grow.
+///
+/// # Errors
+/// [`DropReason::NoRoom`] if its frame is too small, [`DropReason::PacketTooBig`] if no packet may
+/// be so long; it is as it was then.
+#[inline(always)]
+fn grow<'a>(frame: &'a mut Frame, growth: &Growth) -> Result<&'a mut [u8], DropReason> {
+    if growth.total() > LONGEST_BYTES {
+        return Err(DropReason::PacketTooBig);
+    }
+    frame.grow(growth.front, growth.back()).map_err(no_room)
 }

@@ -39,6 +39,37 @@ fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
     tail[pad_len + 1] = next;
 }
 
+/// Padding in bytes that no cipher's blocks need more of, and that one word holds.
+const SHORT_PADDING: usize = 16;
+
+/// By length: what padding is at the end of a word, and the bits of it.
+const PADDED: [(u128, u128); SHORT_PADDING + 1] = {
+    const COUNT: u128 = 0x0102_0304_0506_0708_090a_0b0c_0d0e_0f10;
+    let mut padded = [(0, 0); SHORT_PADDING + 1];
+    let mut len = 1;
+    while len <= SHORT_PADDING {
+        let before = 8 * (SHORT_PADDING - len);
+        padded[len] = (COUNT >> before, u128::MAX >> before);
+        len += 1;
+    }
+    padded
+};
+
+/// How much of what stands between IV and ICV is payload, in bytes, and the next header; `None` if
+/// the padding is not a count from one.
+#[inline]
+pub(crate) fn unpadded(body: &[u8]) -> Option<(usize, u8)> {
+    let (padded, [pad_len, next]) = body.split_last_chunk::<ESP_TRAILER>()?;
+    let pad_len = usize::from(*pad_len);
+    let len = padded.len().checked_sub(pad_len)?;
+    // A comparison of memory takes several times as long.
+    let is_good = match (padded.last_chunk(), PADDED.get(pad_len)) {
+        (Some(last), Some((expected, bits))) => (u128::from_be_bytes(*last) ^ expected) & bits == 0,
+        _ => padded[len..] == PADDING[..pad_len],
+    };
+    is_good.then_some((len, *next))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,5 +85,27 @@ mod tests {
                 assert_eq!(tail[pad_len..pad_len + ESP_TRAILER], [pad_len as u8, IPV4]);
             }
         }
+    }
+
+    #[test]
+    fn padding_is_a_count_from_one_and_any_other_byte_in_it_is_seen() {
+        for (payload_len, pad_len) in
+            (0..40).flat_map(|payload| (0..=40).chain([255]).map(move |pad| (payload, pad)))
+        {
+            let mut body = vec![0x5c; payload_len];
+            body.extend_from_slice(&PADDING[..pad_len]);
+            body.extend([pad_len as u8, IPV4]);
+            assert_eq!(unpadded(&body), Some((payload_len, IPV4)), "{payload_len}, {pad_len}");
+            for at in 0..payload_len + pad_len {
+                let mut changed = body.clone();
+                changed[at] ^= 0x80;
+                assert_eq!(unpadded(&changed).is_some(), at < payload_len, "{payload_len}, {pad_len}: {at}");
+            }
+            if let Ok(more) = u8::try_from(payload_len + pad_len + 1) {
+                body[payload_len + pad_len] = more;
+                assert_eq!(unpadded(&body), None, "more than there is");
+            }
+        }
+        assert_eq!((unpadded(&[]), unpadded(&[0])), (None, None));
     }
 }

@@ -1,5 +1,6 @@
 //! Packets that go to an engine together, and how they come back.
 
+pub use convoy_ipsec::RunTemplate;
 use convoy_ipsec::{BatchTemplate, Direction, Prepared, SaIndex};
 
 use super::EngineError;
@@ -33,15 +34,6 @@ impl MultiPacket {
     fn work(&self) -> usize {
         self.packets.iter().map(|packet| packet.frame.len() + BYTES_OF_A_START).sum()
     }
-}
-
-/// What lays out a run of packets of one SA.
-#[derive(Clone, Copy, Debug)]
-pub struct RunTemplate {
-    /// The SA's template; `None` where its packets are never raw.
-    pub template: Option<BatchTemplate>,
-    /// Packets of the run.
-    pub packets: u32,
 }
 
 /// Lays raw packets out, each run by its template; `random` gives the IVs of CBC.

@@ -98,13 +98,12 @@ pub struct Pipeline {
 impl Pipeline {
     /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
     pub fn new(
-        mut ipsec: Ipsec,
+        ipsec: Ipsec,
         mut stage: CryptoStage,
         pool: FramePool,
         environment: impl Into<Environment>,
     ) -> Self {
         let Environment { clock, mut random, .. } = environment.into();
-        ipsec.set_raw(true);
         stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
         Self {
             ipsec,

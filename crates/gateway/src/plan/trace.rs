@@ -89,7 +89,9 @@ impl Trace {
                 class: prepared.class,
                 gap_ticks: 0,
             });
-            prepared.status = CryptoStatus::Done;
+            if prepared.status == CryptoStatus::Pending {
+                prepared.status = CryptoStatus::Done;
+            }
             if let Some(view) = ipsec.sa(prepared.sa) {
                 *self.transforms.entry(view.transform).or_default() += u64::from(bytes);
             }

@@ -1,10 +1,10 @@
-//! Packets of any protocol and mode, one at a time: AH, transport mode, dummies, and what is padded against traffic analysis.
+//! Packets that are never raw, one at a time: AH, and ESP in transport mode.
 
 use convoy_packet::protocol::{ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Layout, ip};
 
-use super::{OutboundRest, OutboundSa, pad_to};
+use super::{OutboundRest, OutboundSa};
 use crate::ah;
 use crate::drops::DropReason;
 use crate::job::Prepared;
@@ -15,8 +15,8 @@ use crate::trailer::{ESP_TRAILER, write_trailer};
 use crate::{FinishContext, LONGEST_BYTES};
 
 impl OutboundSa {
-    /// Makes a plain packet with this layout into an IPsec packet with its job. In ESP tunnel mode one shorter than `tfc_len` is padded to
-    /// it. On an error the frame's content is undefined. Returns whether a limit was reached.
+    /// Makes a plain packet with this layout into an IPsec packet with its job. On an error the
+    /// frame's content is undefined. Returns whether a limit was reached.
     ///
     /// # Errors
     /// The reason to drop the packet.
@@ -24,13 +24,13 @@ impl OutboundSa {
         &mut self,
         rest: &mut OutboundRest,
         packet: &mut Prepared,
-        (inner, tfc_len): (&Layout, usize),
+        inner: &Layout,
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<bool, DropReason> {
         packet.frame.truncate(inner.total_len);
         let sequence = self.take_sequence(rest, now_ns)?;
-        let sealed = self.seal(rest, packet, (inner, tfc_len), sequence, random);
+        let sealed = self.seal(rest, packet, inner, sequence, random);
         sealed.and_then(|()| check_length(packet)).inspect_err(|_| rest.skipped += 1)?;
         self.last_used_ns = now_ns;
         Ok(self.spend(packet.job.lifetime_bytes(rest.common.facts.name.protocol)))
@@ -40,20 +40,14 @@ impl OutboundSa {
         &mut self,
         rest: &OutboundRest,
         packet: &mut Prepared,
-        (layout, tfc_len): (&Layout, usize),
+        layout: &Layout,
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
         let (facts, inner) = (&rest.common.facts, Inner::of(layout));
         let frame = &mut packet.frame;
         match (facts.name.protocol, facts.mode) {
-            (SaProtocol::Esp, Mode::Tunnel) => {
-                pad_to(frame, tfc_len)?;
-                return self.template.esp_tunnel(packet, inner, sequence, random);
-            }
-            (SaProtocol::Esp, Mode::Transport) => {
-                return self.esp_transport(rest, packet, layout, sequence, random);
-            }
+            (SaProtocol::Esp, _) => return self.esp_transport(rest, packet, layout, sequence, random),
             (SaProtocol::Ah, Mode::Tunnel) => {
                 let before = self.template.outer.len();
                 let header = ah::header_len(self.template.plan.icv_len(), self.template.outer.is_v6());

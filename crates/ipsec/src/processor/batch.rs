@@ -1,91 +1,119 @@
-//! The dispatch of a batch: its sequence numbers and what it uses of its SA's life, and the template that works without the SA from then on.
+//! From raw packets to those with a number and a job, run by run of one SA: here at once, or by the
+//! templates on whichever core.
 
 use super::Ipsec;
-use crate::batch::BatchTemplate;
+use crate::batch::{BatchTemplate, RunTemplate};
 use crate::drops::DropReason;
-use crate::job::{CryptoStatus, Prepared, SaIndex};
-use crate::sa_id::{InboundId, OutboundId, SaId};
+use crate::job::{CryptoStatus, Prepared};
+use crate::outbound::OutboundSa;
+use crate::sa_id::{OutboundId, SaId};
 
 impl Ipsec {
-    /// Whether [`outbound`](Self::outbound) and [`inbound`](Self::inbound) hand packets out [raw](Prepared::is_raw), to be laid out later and on
-    /// whichever core. It is so for ESP in tunnel mode; AH, transport mode and what a port's device has opened are laid out at once in any case.
-    pub fn set_raw(&mut self, is_raw: bool) {
-        self.is_raw = is_raw;
-    }
-
-    /// Begins a batch: gives the raw packets of one outbound SA their sequence numbers, in the order of `packets`, counts them towards its limits,
-    /// and returns what lays them out. A packet that has its number already, since an engine failed with it, keeps it and is not counted
-    /// again. Packets of inbound SAs bring their numbers with them.
+    /// Lays the [raw](Prepared::is_raw) packets among these out, where they lie: gives them their
+    /// numbers in the order of `packets`, counts them towards their SAs' limits, and makes their
+    /// jobs. Packets that are not raw or not pending stay as they are. `random` gives the IVs of
+    /// chaining ciphers.
     ///
-    /// A packet that may not go is [`Refused`](CryptoStatus::Refused). It stays among the others, no number is spent for it, and it is dropped and counted when it is
-    /// finished. `None` if the SA is gone, or if its packets are never raw.
-    pub fn begin_batch(
-        &mut self,
-        now_ns: u64,
-        sa: SaIndex,
-        packets: &mut [Prepared],
-    ) -> Option<BatchTemplate> {
-        self.now_ns = self.now_ns.max(now_ns);
-        match sa.id() {
-            SaId::Outbound(id) => self.begin_seal(id, packets),
-            SaId::Inbound(id) => self.begin_open(id, packets),
-        }
-    }
-
-    /// TEMPORARY until the rewrite lands.
+    /// A packet that may not go on is [`Refused`](CryptoStatus::Refused). It stays among the
+    /// others, no number is spent for it, and it is dropped and counted when it is finished. A
+    /// packet that has its number already, since an engine failed with it, keeps it and is not
+    /// counted again.
     pub fn lay_out(&mut self, now_ns: u64, packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
-        for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
-            if let Some(template) = self.begin_batch(now_ns, run[0].sa, run) {
-                template.lay_out(run, random);
-            }
-        }
-    }
-
-    #[inline]
-    fn begin_seal(&mut self, id: OutboundId, packets: &mut [Prepared]) -> Option<BatchTemplate> {
-        for packet in packets.iter_mut().filter(|packet| packet.is_raw() && packet.context.sequence == 0) {
-            match self.reserve(id, packet) {
-                Ok(is_limit) => {
-                    packet.status = CryptoStatus::Pending;
-                    self.totals.protected += 1;
-                    if is_limit {
-                        self.limits_reached.push(id.into());
-                    }
-                }
-                Err(reason) => packet.status = CryptoStatus::Refused(reason),
-            }
-        }
-        self.sad.outbound.line(id.0)?.template().map(BatchTemplate::Seal)
-    }
-
-    #[inline]
-    fn reserve(&mut self, id: OutboundId, packet: &mut Prepared) -> Result<bool, DropReason> {
+        self.now_ns = self.now_ns.max(now_ns);
         let now_ns = self.now_ns;
-        let Some(sa) = self.sad.outbound.line_mut(id.0) else { return Err(DropReason::OutboundNoSa) };
-        if sa.generation() != packet.context.generation {
-            return Err(DropReason::OutboundNoSa);
-        }
-        if !sa.is_due(now_ns) {
-            return sa.reserve(packet, now_ns);
-        }
-        let mtu = self.config.mtu;
-        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
-            return Err(DropReason::OutboundNoSa);
-        };
-        sa.renew(rest, now_ns, mtu);
-        sa.check_limits(rest, now_ns)?;
-        sa.reserve(packet, now_ns)
-    }
-
-    #[inline]
-    fn begin_open(&mut self, id: InboundId, packets: &mut [Prepared]) -> Option<BatchTemplate> {
-        let sa = self.sad.inbound.line(id.0);
-        let generation = sa.map(|sa| sa.generation);
-        for packet in packets.iter_mut().filter(|packet| packet.is_raw()) {
-            if generation != Some(packet.context.generation) {
-                packet.status = CryptoStatus::Refused(DropReason::UnknownSpi);
+        for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
+            match run[0].sa.id() {
+                SaId::Outbound(id) => self.seal_run(id, run, |sa, these| sa.lay_out(these, now_ns, random)),
+                SaId::Inbound(id) => match self.sad.inbound.line(id.0) {
+                    Some(sa) => sa.lay_out(run),
+                    None => refuse(run, DropReason::UnknownSpi),
+                },
             }
         }
-        sa?.template().map(BatchTemplate::Open)
+    }
+
+    /// Does as [`lay_out`](Self::lay_out) up to the numbers, and appends to `templates` what lays
+    /// each run of one SA out, for an engine that does it on a core of its own.
+    pub fn begin(&mut self, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
+        self.now_ns = self.now_ns.max(now_ns);
+        let now_ns = self.now_ns;
+        for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
+            let packets = run.len() as u32;
+            let template = match run[0].sa.id() {
+                SaId::Outbound(id) => {
+                    self.seal_run(id, run, |sa, these| sa.begin(these, now_ns));
+                    let template = self.sad.outbound.line(id.0).and_then(OutboundSa::template);
+                    template.map(BatchTemplate::Seal)
+                }
+                SaId::Inbound(id) => match self.sad.inbound.line(id.0) {
+                    Some(sa) => {
+                        sa.begin(run);
+                        sa.template().map(BatchTemplate::Open)
+                    }
+                    None => {
+                        refuse(run, DropReason::UnknownSpi);
+                        None
+                    }
+                },
+            };
+            templates.push(RunTemplate { template, packets });
+        }
+    }
+
+    /// Has `work` number a run of packets of one SA; it returns how many it has numbered.
+    #[inline(always)]
+    fn seal_run(
+        &mut self,
+        id: OutboundId,
+        run: &mut [Prepared],
+        mut work: impl FnMut(&mut OutboundSa, &mut [Prepared]) -> u64,
+    ) {
+        match self.sad.outbound.line_mut(id.0) {
+            Some(sa) if sa.covers(run.len(), self.now_ns) => self.totals.protected += work(sa, run),
+            _ => run.iter_mut().for_each(|packet| self.seal_one(id, packet, &mut work)),
+        }
+    }
+
+    /// The same of a packet by which a limit may be reached, or that comes behind one.
+    #[cold]
+    fn seal_one(
+        &mut self,
+        id: OutboundId,
+        packet: &mut Prepared,
+        work: &mut dyn FnMut(&mut OutboundSa, &mut [Prepared]) -> u64,
+    ) {
+        let (now_ns, mtu) = (self.now_ns, self.config.mtu);
+        let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
+            return packet.refuse(DropReason::OutboundNoSa);
+        };
+        if sa.is_due(now_ns) {
+            sa.renew(rest, now_ns, mtu);
+            let is_of_sa = packet.context.generation == sa.generation();
+            if let Err(reason) = sa.check_limits(rest, now_ns)
+                && is_of_sa
+                && packet.context.sequence == 0
+            {
+                return packet.refuse(reason);
+            }
+        }
+        let numbered = work(sa, std::slice::from_mut(packet));
+        self.totals.protected += numbered;
+        if numbered > 0 && sa.is_limit() {
+            self.limits_reached.push(id.into());
+        }
+    }
+}
+
+/// Refuses what is raw and pending.
+#[cold]
+fn refuse(packets: &mut [Prepared], reason: DropReason) {
+    packets.iter_mut().for_each(|packet| packet.refuse(reason));
+}
+
+impl Prepared {
+    fn refuse(&mut self, reason: DropReason) {
+        if self.is_raw() && self.status == CryptoStatus::Pending {
+            self.status = CryptoStatus::Refused(reason);
+        }
     }
 }

@@ -36,7 +36,7 @@ impl Ipsec {
 
     /// Leaves the inner packet of what nearly all packets are: authentic, new, with a plain packet of IPv4 inside that its tunnel admits at once and
     /// that is delivered just as it stands. `false` if it is none of these; nothing has changed then.
-    // A function of its own, as `protect_by_aead` is.
+    // A function of its own, since inlined most of what it holds would not stay in registers.
     #[inline(never)]
     fn finish_plain(&mut self, packet: &mut Prepared, now_ns: u64) -> bool {
         let Prepared { frame, job, status, sa: index, context, .. } = packet;
@@ -84,6 +84,11 @@ impl Ipsec {
         let found = index.inbound().and_then(|id| Some((id, self.sad.inbound.line_mut(id.0)?)));
         let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
             return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        };
+        // What is raw was opened by nobody, whatever an engine says.
+        let status = match status {
+            CryptoStatus::Done if context.form == Form::Raw => CryptoStatus::Pending,
+            told => told,
         };
         // Higher, not the highest: without a window the newest packet may come again, from anywhere.
         let is_newest = context.sequence > sa.replay().highest();

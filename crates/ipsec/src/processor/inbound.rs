@@ -1,12 +1,13 @@
 //! The way in: reassembly, the SA behind the SPI, and after the crypto job the check against policy.
 
 use std::net::IpAddr;
+use std::vec::Drain;
 
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
-use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp, ip};
+use convoy_packet::{Ah, Esp, Frame, FramePool, Layout, Offload, Udp};
 
-use super::glance::Protected;
+use super::glance::{ArrivingRun, Protected};
 use super::{Decision, Ipsec, Verdict};
 use crate::drops::DropReason;
 use crate::flow::{FlowKey, number_address};
@@ -95,8 +96,12 @@ impl Kind {
 }
 
 impl Ipsec {
-    /// Takes whole IP packets from the outside, puts fragments together, and prepares what is protected.
-    /// `frames` is left empty; dropped frames are back in `pool` and counted.
+    /// Takes whole IP packets from the outside, puts fragments together, and finds the SAs of what
+    /// is protected. `frames` is left empty; dropped frames are back in `pool` and counted.
+    ///
+    /// What came by ESP in tunnel mode is handed out [raw](Prepared::is_raw), for
+    /// [`lay_out`](Self::lay_out) or [`begin`](Self::begin). Other packets, and what a port's
+    /// device has opened, are checked and have their jobs.
     pub fn inbound(
         &mut self,
         now_ns: u64,
@@ -108,41 +113,58 @@ impl Ipsec {
         self.reassembly.expire(now_ns, pool, &mut self.drops);
         let mut arriving = std::mem::take(&mut self.arriving);
         self.glance_inbound(frames, &mut arriving);
-        for (frame, known) in frames.drain(..).zip(&arriving) {
-            match known.sa {
-                Some(id) => self.open_ordinary(frame, &known.packet, id, pool, out),
-                None => self.inbound_one(frame, pool, out),
-            }
+        let mut frames = frames.drain(..);
+        for run in &arriving {
+            self.inbound_run(&mut frames, run, pool, out);
         }
+        drop(frames);
         self.arriving = arriving;
     }
 
-    /// What nearly all packets are: whole, to the very address of an SA of ours.
-    #[inline]
-    fn open_ordinary(
+    /// The next frames, which are the run's. Nearly all are whole, to the very address of an SA of
+    /// ours.
+    #[inline(always)]
+    fn inbound_run(
         &mut self,
-        mut frame: Frame,
-        packet: &Protected,
-        id: InboundId,
+        frames: &mut Drain<'_, Frame>,
+        run: &ArrivingRun,
         pool: &mut FramePool,
         out: &mut InboundBurst,
     ) {
-        let is_at =
-            |sa: &&InboundSa| sa.is_at(packet.is_v6, destination(&frame, packet.is_v6), packet.in_udp);
-        let Some(sa) = self.sad.inbound.line(id.0).filter(is_at) else {
-            return self.inbound_one(frame, pool, out);
+        let (Some(packet), Some(id)) = (&run.packet, run.sa) else {
+            return self.inbound_any_run(frames, run, pool, out);
         };
-        if self.is_raw || !sa.is_aead() {
-            return self.open(frame, packet, id, pool, out);
+        let is_at = |sa: &&InboundSa| sa.is_at(packet.is_v6, packet.to, packet.in_udp);
+        let Some(sa) = self.sad.inbound.line(id.0).filter(is_at) else {
+            return self.inbound_any_run(frames, run, pool, out);
+        };
+        if !sa.is_esp_tunnel() {
+            return frames
+                .take(run.packets as usize)
+                .for_each(|frame| self.open(frame, packet, id, pool, out));
         }
-        frame.truncate(packet.end);
         let class = self.config.classes.class_of(packet.traffic_class);
-        if let Err((frame, reason)) = sa.open_by_aead(frame, packet.at, class, id.into(), &mut out.open) {
-            self.drop_frame(pool, frame, Some(id.into()), reason);
+        let context = sa.raw_context(packet.at);
+        for _ in 0..run.packets {
+            let Some(mut frame) = frames.next() else { break };
+            frame.truncate(packet.end);
+            out.open.push(Prepared::new(frame, (id.into(), Direction::Open, class), context));
         }
     }
 
+    #[inline(never)]
+    fn inbound_any_run(
+        &mut self,
+        frames: &mut Drain<'_, Frame>,
+        run: &ArrivingRun,
+        pool: &mut FramePool,
+        out: &mut InboundBurst,
+    ) {
+        frames.take(run.packets as usize).for_each(|frame| self.inbound_one(frame, pool, out));
+    }
+
     /// Any packet.
+    #[inline(never)]
     fn inbound_one(&mut self, mut frame: Frame, pool: &mut FramePool, out: &mut InboundBurst) {
         if frame.offload() != Offload::None {
             return self.inbound_opened(frame, pool, out);
@@ -166,8 +188,8 @@ impl Ipsec {
         }
         match Kind::of(&frame, &layout, self.config.natt_port) {
             Kind::Protected { protocol, spi, at, end, in_udp } => {
-                let packet = Protected::new(&layout, (protocol, spi), (at, end), in_udp);
-                match self.inbound_sa(&frame, &packet) {
+                let packet = Protected::new(&frame, &layout, (protocol, spi), (at, end), in_udp);
+                match self.inbound_sa(&packet) {
                     Ok(id) => self.open(frame, &packet, id, pool, out),
                     Err((None, reason)) => match self.other_owner(spi, protocol) {
                         Some(owner) => out.for_others.push((owner, frame)),
@@ -214,8 +236,8 @@ impl Ipsec {
         else {
             return Err((None, DropReason::DecryptedElsewhere));
         };
-        let packet = Protected::new(layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
-        let id = self.inbound_sa(frame, &packet)?;
+        let packet = Protected::new(frame, layout, (SaProtocol::Esp, spi), (at, layout.total_len), in_udp);
+        let id = self.inbound_sa(&packet)?;
         let index = SaIndex::from(id);
         if frame.offload() != (Offload::Opened { sa: index.0 }) {
             return Err((Some(index), DropReason::DecryptedElsewhere));
@@ -224,24 +246,16 @@ impl Ipsec {
     }
 
     /// The SA of this worker that a protected packet came by.
-    fn inbound_sa(
-        &self,
-        frame: &[u8],
-        packet: &Protected,
-    ) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
+    fn inbound_sa(&self, packet: &Protected) -> Result<InboundId, (Option<SaIndex>, DropReason)> {
         let id = self.sad.find_inbound(packet.spi, packet.protocol);
         let found = id.and_then(|id| Some((id, self.sad.inbound.line(id.0)?)));
         let Some((id, sa)) = found else { return Err((None, DropReason::UnknownSpi)) };
         let is_at = |address| sa.is_at(packet.is_v6, address, packet.in_udp);
         // An unspecified address admits any.
-        if is_at(destination(frame, packet.is_v6)) || is_at(0) {
-            Ok(id)
-        } else {
-            Err((Some(id.into()), DropReason::SaMismatch))
-        }
+        if is_at(packet.to) || is_at(0) { Ok(id) } else { Err((Some(id.into()), DropReason::SaMismatch)) }
     }
 
-    #[inline]
+    #[inline(never)]
     fn open(
         &mut self,
         mut frame: Frame,
@@ -258,15 +272,16 @@ impl Ipsec {
         let is_opened = frame.offload() != Offload::None;
         // From here on it is an inner packet like any other.
         frame.set_offload(Offload::None);
-        out.open.push(Prepared::new(frame, id.into(), Direction::Open, class));
-        let Some(prepared) = out.open.last_mut() else { return };
+        let context = sa.raw_context(packet.at);
+        let mut prepared = Prepared::new(frame, (id.into(), Direction::Open, class), context);
+        let checked =
+            if sa.is_esp_tunnel() && !is_opened { Ok(()) } else { sa.prepare(&mut prepared, packet.at) };
         if is_opened {
             prepared.status = CryptoStatus::Done;
         }
-        if let Err(reason) = sa.prepare(prepared, packet.at, self.is_raw && !is_opened)
-            && let Some(refused) = out.open.pop()
-        {
-            self.drop_frame(pool, refused.frame, Some(id.into()), reason);
+        match checked {
+            Ok(()) => out.open.push(prepared),
+            Err(reason) => self.drop_frame(pool, prepared.frame, Some(id.into()), reason),
         }
     }
 
@@ -339,11 +354,4 @@ impl Ipsec {
         }
         DropReason::IcmpError
     }
-}
-
-/// The destination of a packet, whose family is known, as a number.
-#[inline]
-fn destination(packet: &[u8], is_v6: bool) -> u128 {
-    let (_, destination) = ip::address_numbers(packet, is_v6);
-    destination
 }

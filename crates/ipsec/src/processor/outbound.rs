@@ -1,10 +1,11 @@
 //! The way out: policy, size, ESP or AH, and after the crypto job the outer fragments.
 
 use std::net::IpAddr;
+use std::vec::Drain;
 
 use convoy_packet::{Frame, FramePool, Layout, udp};
 
-use super::glance::Departing;
+use super::glance::DepartingRun;
 use super::{Decision, Ipsec, Verdict};
 use crate::batch::RAW_TAILROOM_BYTES;
 use crate::drops::DropReason;
@@ -12,7 +13,8 @@ use crate::flow::FlowKey;
 use crate::fragment::split;
 use crate::icmp::IcmpError;
 use crate::job::{Direction, Prepared, SaIndex};
-use crate::outbound::OutboundSa;
+use crate::outbound::{OutboundSa, pad_to};
+use crate::outer_header::Inner;
 use crate::path_mtu::LEAST_V6;
 use crate::quote::Quote;
 use crate::reassembly::strip_fragment_header;
@@ -57,8 +59,13 @@ struct Context<'a, 'b> {
 }
 
 impl Ipsec {
-    /// Takes whole IP packets from the inside, decides for each, and prepares those that are protected.
-    /// `frames` is left empty; dropped frames are back in `pool` and counted.
+    /// Takes whole IP packets from the inside and decides for each: which SA protects it, if any,
+    /// and whether it is cut or padded before. `frames` is left empty; dropped frames are back in
+    /// `pool` and counted.
+    ///
+    /// What ESP in tunnel mode is to protect is handed out [raw](Prepared::is_raw), for
+    /// [`lay_out`](Self::lay_out) or [`begin`](Self::begin): it has no number yet and is not
+    /// counted towards its SA's limits. Other packets have their jobs.
     pub fn outbound(
         &mut self,
         now_ns: u64,
@@ -67,46 +74,63 @@ impl Ipsec {
         frames: &mut Vec<Frame>,
         out: &mut OutboundBurst,
     ) {
-        self.outbound_noting(now_ns, random, pool, frames, out, || ());
-    }
-
-    /// The same, with a call of `classified` when all packets have been looked up and none is prepared yet: for those who measure the two.
-    pub fn outbound_noting(
-        &mut self,
-        now_ns: u64,
-        random: &mut dyn FnMut(&mut [u8]),
-        pool: &mut FramePool,
-        frames: &mut Vec<Frame>,
-        out: &mut OutboundBurst,
-        classified: impl FnOnce(),
-    ) {
         self.now_ns = now_ns;
         let mut departing = std::mem::take(&mut self.departing);
         self.glance_outbound(frames, &mut departing);
-        classified();
         let mut context = Context { random, pool, out };
-        // Where hops are counted, every packet changes before it is protected.
-        let may_be_plain = !self.config.decrement_ttl;
-        let mut unprotected = 0;
-        let all = frames.len();
-        for (frame, known) in frames.drain(..).zip(departing.packets()) {
-            let frame = match (known.decision, known.sa) {
-                (Some(Decision { slot, .. }), Some(id)) if may_be_plain => {
-                    self.protect_plain(frame, known, slot, id, &mut context)
-                }
-                _ => Some(frame),
-            };
-            if let Some(frame) = frame {
-                unprotected += 1;
-                self.outbound_any(frame, known, &mut context);
-            }
+        let mut frames = frames.drain(..);
+        for run in departing.runs() {
+            self.outbound_run(&mut frames, run, &mut context);
         }
-        // The others are counted by themselves, and raw packets when they have their numbers.
-        self.totals.protected += if self.is_raw { 0 } else { (all - unprotected) as u64 };
+        drop(frames);
         self.departing = departing;
     }
 
-    fn outbound_any(&mut self, frame: Frame, known: &Departing, context: &mut Context<'_, '_>) {
+    /// The next frames, which are the run's. Nearly all are protected by ESP in tunnel mode, in one
+    /// packet that fits the path and in the frame that they came in.
+    #[inline(always)]
+    fn outbound_run(
+        &mut self,
+        frames: &mut Drain<'_, Frame>,
+        run: &DepartingRun,
+        context: &mut Context<'_, '_>,
+    ) {
+        let (Some(Decision { slot, .. }), Some(id)) = (run.decision, run.sa) else {
+            return self.outbound_any_run(frames, run, context);
+        };
+        // Where hops are counted, every packet changes before it is protected.
+        let Some(sa) = self.sad.outbound.line(id.0).filter(|_| !self.config.decrement_ttl) else {
+            return self.outbound_any_run(frames, run, context);
+        };
+        let class = self.config.classes.class_of(run.inner.traffic_class);
+        let (form, largest, front) = (sa.raw_context(run.inner), sa.largest(self.now_ns), sa.front());
+        let (mut packets, mut bytes) = (0, 0);
+        for _ in 0..run.packets {
+            let Some(frame) = frames.next() else { break };
+            let (len, head, tail) = (frame.len(), frame.headroom(), frame.tailroom());
+            if len <= largest && head >= front && tail >= RAW_TAILROOM_BYTES {
+                packets += 1;
+                bytes += len as u64;
+                context.out.protect.push(Prepared::new(frame, (id.into(), Direction::Seal, class), form));
+            } else {
+                self.outbound_any(frame, run, context);
+            }
+        }
+        self.note_uses(slot, packets, bytes);
+    }
+
+    #[inline(never)]
+    fn outbound_any_run(
+        &mut self,
+        frames: &mut Drain<'_, Frame>,
+        run: &DepartingRun,
+        context: &mut Context<'_, '_>,
+    ) {
+        frames.take(run.packets as usize).for_each(|frame| self.outbound_any(frame, run, context));
+    }
+
+    #[inline(never)]
+    fn outbound_any(&mut self, frame: Frame, known: &DepartingRun, context: &mut Context<'_, '_>) {
         let Ok(layout) = Layout::parse(&frame) else {
             return self.drop_frame(context.pool, frame, None, DropReason::MalformedInner);
         };
@@ -133,40 +157,6 @@ impl Ipsec {
                 }
             }
         }
-    }
-
-    /// What nearly all packets take: by an SA of ours for ESP in tunnel mode, into one packet that fits the path, in the frame that they
-    /// came in. Others are given back as they are.
-    #[inline]
-    fn protect_plain(
-        &mut self,
-        frame: Frame,
-        known: &Departing,
-        slot: u32,
-        id: OutboundId,
-        context: &mut Context<'_, '_>,
-    ) -> Option<Frame> {
-        let len = frame.len();
-        let Some(sa) = self.sad.outbound.line_mut(id.0).filter(|sa| sa.takes_plain(len, self.now_ns)) else {
-            return Some(frame);
-        };
-        let (index, protect) = (SaIndex::from(id), &mut context.out.protect);
-        let of_packet = (known.inner, self.config.classes.class_of(known.inner.traffic_class));
-        let unprotected = if self.is_raw {
-            sa.leave_raw(frame, of_packet, index, protect)
-        } else if sa.is_aead() {
-            sa.protect_by_aead(frame, of_packet, self.now_ns, index, protect)
-        } else {
-            sa.protect_by_any(frame, of_packet, self.now_ns, context.random, index, protect)
-        };
-        if unprotected.is_some() {
-            return unprotected;
-        }
-        if sa.is_due(self.now_ns) {
-            self.limits_reached.push(index);
-        }
-        self.note_use(slot, len);
-        None
     }
 
     /// A packet whose tunnel has no SA.
@@ -343,25 +333,22 @@ impl Ipsec {
         let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) else {
             return self.drop_frame(context.pool, frame, None, DropReason::OutboundNoSa);
         };
-        if self.is_raw && sa.may_be_raw() {
-            let protect = &mut context.out.protect;
-            if let Err((frame, reason)) =
-                sa.pad_and_leave_raw(frame, (layout, tfc_len), class, id.into(), protect)
-            {
-                self.drop_frame(context.pool, frame, Some(id.into()), reason);
-            }
-            return;
-        }
-        let mut packet = Prepared::new(frame, id.into(), Direction::Seal, class);
-        match sa.prepare(rest, &mut packet, (layout, tfc_len), now_ns, context.random) {
-            Ok(is_limit) => {
+        let context_of_raw = sa.raw_context(Inner::of(layout));
+        let mut packet = Prepared::new(frame, (id.into(), Direction::Seal, class), context_of_raw);
+        let prepared = if sa.is_esp_tunnel() {
+            packet.frame.truncate(layout.total_len);
+            pad_to(&mut packet.frame, tfc_len)
+        } else {
+            sa.prepare(rest, &mut packet, layout, now_ns, context.random).map(|is_limit| {
                 packet.context.is_cut = packet.frame.len() > usize::from(sa.path_mtu);
                 if is_limit {
                     self.limits_reached.push(id.into());
                 }
                 self.totals.protected += 1;
-                context.out.protect.push(packet);
-            }
+            })
+        };
+        match prepared {
+            Ok(()) => context.out.protect.push(packet),
             Err(reason) => self.drop_frame(context.pool, packet.frame, Some(id.into()), reason),
         }
     }

@@ -37,8 +37,12 @@ fn icv(keys: &KeyMaterial, job: &CryptoJob, packet: &[u8]) -> Vec<u8> {
     (0..transform.icv_len()).map(|place| (mix(state, place as u8) >> 24) as u8).collect()
 }
 
-/// Does the job.
+/// Does the job, if the packet was not refused.
 pub(super) fn run(keys: &KeyMaterial, direction: Direction, packet: &mut Prepared) {
+    if let CryptoStatus::Refused(_) = packet.status {
+        return;
+    }
+    assert!(!packet.is_raw(), "an engine gets packets that are laid out");
     let job = packet.job;
     let place = usize::from(job.icv_start)..usize::from(job.icv_start) + keys.transform().icv_len();
     packet.status = CryptoStatus::Done;

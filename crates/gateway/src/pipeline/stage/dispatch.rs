@@ -1,7 +1,7 @@
 //! From the window to the engines: the next train, who lays it out, and what is done at once.
 
-use convoy_engine::{MultiPacket, Placement, RunTemplate};
-use convoy_ipsec::{CryptoStatus, DropReason, Ipsec, Prepared};
+use convoy_engine::{MultiPacket, Placement};
+use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
 use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Given, Input};
 
@@ -114,7 +114,7 @@ impl CryptoStage {
         let mut train = self.cut_to_frames(now_ns, train, given, bench)?;
         if self.engines.lays_out(given.engine) {
             train.templates = self.spare_templates.pop().unwrap_or_default();
-            begin(bench.ipsec, now_ns, &mut train.packets, &mut train.templates);
+            bench.ipsec.begin(now_ns, &mut train.packets, &mut train.templates);
         } else {
             bench.ipsec.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
         }
@@ -220,13 +220,5 @@ impl CryptoStage {
         }
         self.put_in_order(train, bench.released);
         None
-    }
-}
-
-/// Gives packets their numbers, run by run of one SA, and notes what lays them out.
-fn begin(ipsec: &mut Ipsec, now_ns: u64, packets: &mut [Prepared], templates: &mut Vec<RunTemplate>) {
-    for run in packets.chunk_by_mut(|one, other| one.sa == other.sa) {
-        let template = ipsec.begin_batch(now_ns, run[0].sa, run);
-        templates.push(RunTemplate { template, packets: run.len() as u32 });
     }
 }

@@ -1,5 +1,4 @@
 use super::*;
-use crate::job::CryptoStatus;
 use proptest::prelude::*;
 
 fn links() -> [Link; 4] {
@@ -158,6 +157,7 @@ proptest! {
     fn no_packet_makes_either_end_panic_or_leak(
         link in 0usize..4,
         packets in proptest::collection::vec(any_packet(), 1..12),
+        is_laid_out: bool,
         seal_status in prop_oneof![Just(None), Just(Some(CryptoStatus::Done)), Just(Some(CryptoStatus::Pending))],
     ) {
         let mut gateway = links()[link].gateway(1);
@@ -165,8 +165,12 @@ proptest! {
         let mut frames = gateway.frames(&packets);
         gateway.ipsec.inbound(5_000, &mut gateway.pool, &mut frames, &mut gateway.inbound);
         let mut out = Vec::new();
-        for mut packet in std::mem::take(&mut gateway.inbound.open) {
-            match seal_status {
+        let mut open = std::mem::take(&mut gateway.inbound.open);
+        if is_laid_out {
+            gateway.ipsec.lay_out(5_000, &mut open, &mut |_| {});
+        }
+        for mut packet in open {
+            match seal_status.or((!is_laid_out).then_some(CryptoStatus::Done)) {
                 // An authentic peer may send garbage too.
                 Some(status) => packet.status = status,
                 None => run(&gateway.keys[&packet.sa], Direction::Open, &mut packet),

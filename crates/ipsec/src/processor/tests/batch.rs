@@ -5,21 +5,21 @@ use proptest::prelude::*;
 use super::plain::{link, packet};
 use super::*;
 use crate::batch::{BatchTemplate, RAW_TAILROOM_BYTES};
-use crate::job::CryptoStatus;
 use crate::sa_config::{Lifetime, Limits, SaEnds};
-
-/// A gateway that hands packets out raw.
-fn raw_gateway(link: &Link, end: usize) -> Gateway {
-    let mut gateway = link.gateway(end);
-    gateway.ipsec.set_raw(true);
-    gateway
-}
 
 fn random(bytes: &mut [u8]) {
     bytes.fill(0x5a);
 }
 
 impl Gateway {
+    /// Begins a batch of one SA.
+    fn begin(&mut self, batch: &mut [Prepared]) -> Option<BatchTemplate> {
+        let mut templates = Vec::new();
+        self.ipsec.begin(self.now_ns, batch, &mut templates);
+        assert!(templates.len() == 1 && templates[0].packets as usize == batch.len());
+        templates[0].template
+    }
+
     /// What a crypto core does with a batch that was begun.
     fn work(&self, template: Option<BatchTemplate>, batch: &mut [Prepared]) {
         if let Some(template) = template {
@@ -36,11 +36,11 @@ impl Gateway {
 
     /// As [`send`](Self::send), in batches of `size`.
     fn send_batches(&mut self, packets: &[Vec<u8>], size: usize) -> Vec<Vec<u8>> {
-        let mut raw = self.prepare(packets);
+        let mut raw = self.classify(packets);
         let mut out = Vec::new();
         while !raw.is_empty() {
             let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
-            let template = self.ipsec.begin_batch(self.now_ns, OUT, &mut batch);
+            let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.ipsec.finish_outbound(&mut self.pool, &mut batch, &mut out);
         }
@@ -54,7 +54,7 @@ impl Gateway {
         let (mut raw, mut out) = (std::mem::take(&mut self.inbound.open), Vec::new());
         while !raw.is_empty() {
             let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
-            let template = self.ipsec.begin_batch(self.now_ns, IN, &mut batch);
+            let template = self.begin(&mut batch);
             self.work(template, &mut batch);
             self.ipsec.finish_inbound(self.now_ns, &mut self.pool, &mut batch, &mut out);
         }
@@ -85,7 +85,7 @@ proptest! {
             let lifetime = Lifetime { hard, ..Lifetime::default() };
             gateway.install(SaConfig { lifetime, sequence_reserved: 9, ..link.sa(0, SaDirection::Outbound) });
         };
-        let [mut single, mut batched] = [link.gateway(0), raw_gateway(&link, 0)];
+        let [mut single, mut batched] = [link.gateway(0), link.gateway(0)];
         limited(&mut single);
         limited(&mut batched);
         // A packet at a time, since a limit is for the next one.
@@ -116,7 +116,7 @@ proptest! {
         }
         let replayed = again.and_then(|at| outer.get(at)).cloned();
         outer.extend(replayed);
-        let [mut single, mut batched] = [link.gateway(1), raw_gateway(&link, 1)];
+        let [mut single, mut batched] = [link.gateway(1), link.gateway(1)];
         prop_assert_eq!(batched.receive_batches(&outer, size), single.receive(&outer));
         let [a, b] = [&single, &batched].map(|gateway| gateway.ipsec.sa(IN).expect("installed"));
         prop_assert_eq!((a.sequence, a.usage, a.replay), (b.sequence, b.usage, b.replay));
@@ -137,10 +137,10 @@ fn kept(gateway: &mut Gateway, packet: &Prepared) -> Prepared {
 #[test]
 fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
     let link = Link { transform: CBC_SHA256, ..Link::default() };
-    let mut a = raw_gateway(&link, 0);
+    let mut a = link.gateway(0);
     let packets = [100, 200, 300].map(|len| link.packet(false, len));
-    let mut first = a.prepare(&packets);
-    let template = a.ipsec.begin_batch(1_000, OUT, &mut first);
+    let mut first = a.classify(&packets);
+    let template = a.begin(&mut first);
     let mut again: Vec<Prepared> = first.iter().map(|packet| kept(&mut a, packet)).collect();
     a.work(template, &mut first);
     // The engine is gone with it; in the meantime another packet leaves, and the peer moves.
@@ -149,7 +149,7 @@ fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
     let moved = SaEnds { remote: "192.0.2.77".parse().expect("an address"), ..ends };
     assert!(a.ipsec.move_sa(OUT, &moved));
     let before = a.ipsec.sa(OUT).expect("installed");
-    let template = a.ipsec.begin_batch(1_000, OUT, &mut again);
+    let template = a.begin(&mut again);
     a.work(template, &mut again);
     let after = a.ipsec.sa(OUT).expect("installed");
     assert_eq!((before.sequence, before.usage), (after.sequence, after.usage));
@@ -164,9 +164,9 @@ fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
 #[test]
 fn packets_that_wait_raw_do_not_go_by_the_sa_that_follows_theirs_at_its_place() {
     let link = Link::default();
-    let [mut a, mut b] = [raw_gateway(&link, 0), raw_gateway(&link, 1)];
+    let [mut a, mut b] = [link.gateway(0), link.gateway(1)];
     let sealed = a.send_batches(&[link.packet(false, 100)], 1);
-    let mut out = a.prepare(&[link.packet(false, 100)]);
+    let mut out = a.classify(&[link.packet(false, 100)]);
     let mut frames = b.frames(&sealed);
     b.ipsec.inbound(1_000, &mut b.pool, &mut frames, &mut b.inbound);
     let mut open = std::mem::take(&mut b.inbound.open);
@@ -175,9 +175,9 @@ fn packets_that_wait_raw_do_not_go_by_the_sa_that_follows_theirs_at_its_place() 
     {
         gateway.ipsec.remove(index);
         let batch = if end == 0 { &mut out } else { &mut open };
-        assert!(gateway.ipsec.begin_batch(1_000, index, batch).is_none(), "gone");
+        assert!(gateway.begin(batch).is_none(), "gone");
         assert_eq!(gateway.install(link.sa(end, direction)), index);
-        let template = gateway.ipsec.begin_batch(1_000, index, batch);
+        let template = gateway.begin(batch);
         assert!(template.is_some() && matches!(batch[0].status, CryptoStatus::Refused(_)));
         gateway.work(template, batch);
         assert_eq!(gateway.ipsec.sequence(index), Some(0));
@@ -195,11 +195,11 @@ fn packets_that_wait_raw_do_not_go_by_the_sa_that_follows_theirs_at_its_place() 
 fn what_is_never_raw_is_laid_out_at_once() {
     for (mode, protocol) in [(Mode::Transport, SaProtocol::Esp), (Mode::Tunnel, SaProtocol::Ah)] {
         let link = Link { mode, protocol, transform: NULL_SHA1, ..Link::default() };
-        let [mut a, mut b] = [raw_gateway(&link, 0), raw_gateway(&link, 1)];
+        let [mut a, mut b] = [link.gateway(0), link.gateway(1)];
         let packet = link.packet(false, 100);
-        let mut prepared = a.prepare(std::slice::from_ref(&packet));
+        let mut prepared = a.classify(std::slice::from_ref(&packet));
         assert!(!prepared[0].is_raw());
-        assert!(a.ipsec.begin_batch(1_000, OUT, &mut prepared).is_none());
+        assert!(a.begin(&mut prepared).is_none());
         assert_eq!(prepared[0].status, CryptoStatus::Pending);
         let sealed = a.seal(prepared);
         assert_eq!(b.receive_batches(&sealed, 1), [packet]);
@@ -211,7 +211,7 @@ fn what_is_never_raw_is_laid_out_at_once() {
 #[test]
 fn a_peer_that_moved_is_noticed_by_a_batch_too() {
     let link = Link { encap: Some(ENCAP), tfc_bytes: 300, ..Link::default() };
-    let [mut a, mut b] = [link.gateway(0), raw_gateway(&link, 1)];
+    let [mut a, mut b] = [link.gateway(0), link.gateway(1)];
     let mut outer = a.send(&[link.packet(false, 100)]);
     // A NAT has given the peer another port.
     outer[0][20..22].copy_from_slice(&9_000u16.to_be_bytes());

@@ -9,6 +9,7 @@ mod plain;
 mod policy;
 mod room;
 mod round_trip;
+mod runs;
 mod size;
 mod upkeep;
 mod walk;
@@ -23,7 +24,7 @@ use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
 use crate::fragment::split;
-use crate::job::{Direction, Prepared};
+use crate::job::{CryptoStatus, Direction, Prepared};
 use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaProtocol, UdpEncap};
 use crate::selector::Selector;
 use crate::spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank, TunnelId};
@@ -82,11 +83,28 @@ impl Gateway {
 
     /// From the inside up to the engine.
     fn prepare(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
+        let mut packets = self.classify(packets);
+        let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
+        self.ipsec.lay_out(self.now_ns, &mut packets, &mut random);
+        self.drop_refused(packets)
+    }
+
+    /// From the inside up to what lays packets out.
+    fn classify(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
         let mut frames = self.frames(packets);
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
         self.ipsec.outbound(self.now_ns, &mut random, &mut self.pool, &mut frames, &mut self.outbound);
         assert!(frames.is_empty());
         std::mem::take(&mut self.outbound.protect)
+    }
+
+    /// Finishes what may not go on, and leaves the rest.
+    fn drop_refused(&mut self, mut packets: Vec<Prepared>) -> Vec<Prepared> {
+        let is_refused = |packet: &mut Prepared| matches!(packet.status, CryptoStatus::Refused(_));
+        let (mut refused, mut none) = (packets.extract_if(.., is_refused).collect(), Vec::new());
+        self.ipsec.finish_outbound(&mut self.pool, &mut refused, &mut none);
+        assert!(none.is_empty());
+        packets
     }
 
     /// From the engine to the outside.
@@ -110,7 +128,9 @@ impl Gateway {
         self.ipsec.inbound(self.now_ns, &mut self.pool, &mut frames, &mut self.inbound);
         assert!(frames.is_empty());
         let mut out = Vec::new();
-        for mut packet in std::mem::take(&mut self.inbound.open) {
+        let mut open = std::mem::take(&mut self.inbound.open);
+        self.ipsec.lay_out(self.now_ns, &mut open, &mut |_| {});
+        for mut packet in open {
             run(&self.keys[&packet.sa], Direction::Open, &mut packet);
             self.ipsec.finish_inbound(self.now_ns, &mut self.pool, &mut vec![packet], &mut out);
         }

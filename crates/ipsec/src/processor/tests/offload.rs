@@ -3,7 +3,6 @@
 use convoy_packet::Offload;
 
 use super::*;
-use crate::job::CryptoStatus;
 
 /// What a device hands up that has opened `packets` of a sender: as on the wire, but for the payload in clear.
 fn opened(sender: &mut Gateway, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
@@ -20,6 +19,7 @@ fn take_in(gateway: &mut Gateway, packets: &[Vec<u8>], tag: Offload) -> (usize, 
     let mut pending = 0;
     for packet in std::mem::take(&mut gateway.inbound.open) {
         assert_eq!(packet.frame.offload(), Offload::None);
+        assert!(!packet.is_raw(), "it is checked at once");
         pending += usize::from(packet.status == CryptoStatus::Pending);
         gateway.ipsec.finish_inbound(gateway.now_ns, &mut gateway.pool, &mut vec![packet], &mut out);
     }

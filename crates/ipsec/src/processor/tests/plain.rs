@@ -124,7 +124,6 @@ fn the_plain_way_is_taken() {
     let mut a = link.gateway(0);
     a.prepare(&[link.packet(false, 100)]).into_iter().for_each(|packet| a.pool.give_back(packet.frame));
     let sa = a.ipsec.sad.outbound.line(0).expect("installed");
-    let takes = [100, 1_446, 1_447].map(|len| sa.takes_plain(len, a.now_ns));
-    assert_eq!(takes, [true, true, false], "up to what fits 1,500 bytes");
-    assert!(!sa.takes_plain(100, a.now_ns + 4_000_000_000), "with the next mark of what was sent lately");
+    assert_eq!(sa.largest(a.now_ns), 1_446, "what fits 1,500 bytes");
+    assert_eq!(sa.largest(a.now_ns + 4_000_000_000), 0, "with the next mark of what was sent lately");
 }

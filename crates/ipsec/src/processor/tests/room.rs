@@ -40,7 +40,8 @@ fn a_frame_with_too_little_headroom_is_left_for_a_larger_one() {
             let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
             let mut frames = vec![frame];
             a.ipsec.outbound(a.now_ns, &mut random, &mut a.pool, &mut frames, &mut a.outbound);
-            let prepared = std::mem::take(&mut a.outbound.protect);
+            let mut prepared = std::mem::take(&mut a.outbound.protect);
+            a.ipsec.lay_out(a.now_ns, &mut prepared, &mut random);
             let outer = a.seal(prepared);
             assert_eq!(b.receive(&outer), std::slice::from_ref(&packet), "{headroom} bytes of headroom");
         }
