@@ -91,18 +91,24 @@ impl CryptoStage {
     /// Takes a burst in.
     fn take_in(&mut self, packets: Vec<Prepared>, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
-        IPSEC.with_borrow_mut(|ipsec| self.enter(now_ns, &mut packets, &mut Bench { ipsec, pool, released }));
+        IPSEC.with_borrow_mut(|ipsec| {
+            self.enter(now_ns, &mut packets, &mut Bench { tables: &mut ipsec.tables, pool, released })
+        });
     }
 
     /// The same, and has engines begin with what can go at once.
     fn give(&mut self, packets: Vec<Prepared>, input: Input, pool: &mut FramePool, released: &mut Released) {
         self.take_in(packets, pool, released);
         let now_ns = self.clock.now_ns();
-        IPSEC.with_borrow_mut(|ipsec| self.advance(now_ns, input, &mut Bench { ipsec, pool, released }));
+        IPSEC.with_borrow_mut(|ipsec| {
+            self.advance(now_ns, input, &mut Bench { tables: &mut ipsec.tables, pool, released })
+        });
     }
 
     fn pump_with(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
-        IPSEC.with_borrow_mut(|ipsec| self.pump(input, &mut Bench { ipsec, pool, released }))
+        IPSEC.with_borrow_mut(|ipsec| {
+            self.pump(input, &mut Bench { tables: &mut ipsec.tables, pool, released })
+        })
     }
 }
 
