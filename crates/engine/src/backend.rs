@@ -97,8 +97,8 @@ fn boxed(engine: impl Engine + 'static) -> Box<dyn Engine> {
 }
 
 impl Made {
-    /// Engines on their workers' cores, or all on one thread pinned to `core` if that is named. One that is
-    /// measured for such a thread works on whatever core the system finds, beside the thread itself.
+    /// Engines on their workers' cores, or all on one thread pinned to `core` if that is named. One
+    /// that is measured for such a thread works on whatever core the system finds, beside it.
     pub(crate) fn here_or_on<E: Engine + 'static>(
         core: Option<usize>,
         workers: usize,

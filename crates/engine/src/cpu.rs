@@ -1,4 +1,4 @@
-//! The settings of an engine that is a library: it works on the worker's core, or on one that it has to itself.
+//! The settings of an engine that is a library, on the worker's core or on one of its own.
 
 use convoy_settings::{Checker, tables};
 

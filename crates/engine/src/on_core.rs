@@ -58,17 +58,6 @@ impl OnCore {
         Ok(ends.into_iter().map(end).collect())
     }
 
-    /// The same for one worker.
-    pub(crate) fn start_one<P: Processor>(
-        name: &str,
-        core: Option<usize>,
-        make: impl FnMut(&str) -> Result<P, EngineError> + Send + 'static,
-        describe: impl FnOnce(Vec<Transform>) -> EngineDescription,
-    ) -> Result<Self, EngineError> {
-        let mut ends = Self::start(name, core, 1, make, describe)?;
-        Ok(ends.pop().expect("as many ends as workers"))
-    }
-
     /// What an engine of this kind on a thread of its own says of itself, whatever it can do.
     pub(crate) fn describe(name: &str, kind: EngineKind) -> impl FnOnce(Vec<Transform>) -> EngineDescription {
         let name = name.to_owned();

@@ -16,8 +16,8 @@ type OnSubmit = dyn FnMut(&MultiPacket) + Send;
 type OnKeys = dyn FnMut(Option<&KeyMaterial>) + Send;
 type Process = dyn FnMut(&mut Software, &mut [Prepared]) + Send;
 
-/// `software` as if it were another engine: under another description, and with what a test has it do
-/// when something comes. What it is given it does when it is polled.
+/// `software` as if it were another engine: under another description, and with what a test has it
+/// do when something comes. What it is given it does when it is polled.
 ///
 /// ```
 /// use convoy_engine::testing::ScriptedEngine;
@@ -62,8 +62,8 @@ impl ScriptedEngine {
         }
     }
 
-    /// One off the caller's core. A multi-packet leaves it at the poll at which `is_done` of the number
-    /// of polls since it came, this one counted.
+    /// One off the caller's core. A multi-packet leaves it at the poll at which `is_done` holds for
+    /// the number of polls since it came, this one counted.
     pub fn elsewhere(name: &str, depth: usize, is_done: impl FnMut(u32) -> bool + Send + 'static) -> Self {
         let like = Self { is_done: Box::new(is_done), ..Self::new(name) };
         like.takes_ns(|_| 1_000).describe(|description| {

@@ -153,6 +153,8 @@ pub(crate) struct Engines<R = ()> {
     pub(crate) open: EngineMask,
     /// Those that take trains.
     pub(crate) train_takers: EngineMask,
+    /// Those of which the caller does all trains at once.
+    pub(crate) at_once: EngineMask,
 }
 
 impl<R> Engines<R> {
@@ -165,7 +167,8 @@ impl<R> Engines<R> {
             EngineQueue::new(is_cpu, depth)
         };
         let queues = engines.enumerate().map(queue).collect();
-        Self { queues, cpus, available, open: available, train_takers: EngineMask::default() }
+        let (train_takers, at_once) = (EngineMask::default(), EngineMask::default());
+        Self { queues, cpus, available, open: available, train_takers, at_once }
     }
 
     #[inline]

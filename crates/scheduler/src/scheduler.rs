@@ -23,6 +23,8 @@ pub struct Dispatch<T> {
     pub ticket: u64,
     /// The SA of all its packets, unless they [are of many](Self::is_of_many).
     pub sa: u32,
+    /// The algorithm of all packets, or a number that none has if they have several.
+    pub algorithm: u16,
     /// Whether it is a train: a burst as it came, whatever its SAs.
     pub is_of_many: bool,
     /// Its packets, in order.
@@ -342,6 +344,7 @@ impl<T, R> Scheduler<T, R> {
             engine,
             ticket,
             sa: group.sa,
+            algorithm: group.algorithm,
             is_of_many: false,
             items,
             blocks: group.blocks,

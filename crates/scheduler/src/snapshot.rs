@@ -91,6 +91,14 @@ impl EngineMeasures {
         self.error_ticks += u128::from(now.abs_diff(done.predicted_finish));
     }
 
+    /// The same of what never waited in a queue.
+    pub(crate) fn done(&mut self, predicted: u64, measured: u64) {
+        self.completed += 1;
+        self.predicted_ticks += u128::from(predicted);
+        self.measured_ticks += u128::from(measured);
+        self.error_ticks += u128::from(measured.abs_diff(predicted));
+    }
+
     /// Predicted, measured and absolute error, in ticks.
     pub(crate) fn means(&self) -> [f64; 3] {
         let mean = |sum: u128| if self.completed == 0 { 0.0 } else { sum as f64 / self.completed as f64 };

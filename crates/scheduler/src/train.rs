@@ -24,11 +24,11 @@ pub struct TrainPart {
     /// The algorithm.
     pub algorithm: u16,
     /// Its packets' size in blocks of 16 bytes.
-    pub blocks: u64,
+    pub blocks: u32,
     /// How many of its packets have another SA than the packet before them in the train.
-    pub changes: u64,
+    pub changes: u32,
     /// How many SAs its packets have: the multi-packets that the window would make of them. Looked at only where an engine on the caller's core takes no trains.
-    pub sas: u64,
+    pub sas: u32,
 }
 
 /// The parts of a train by algorithm.
@@ -66,7 +66,7 @@ impl Parts {
     }
 
     fn blocks(&self) -> u64 {
-        self.all().iter().map(|part| part.blocks).sum()
+        self.all().iter().map(|part| u64::from(part.blocks)).sum()
     }
 }
 
@@ -121,6 +121,8 @@ pub struct Given {
     pub engine: usize,
     /// The train's own number; [`Scheduler::complete`] asks for it.
     pub ticket: u64,
+    /// The algorithm of all packets, or a number that none has if they have several.
+    algorithm: u16,
     /// What the engine has to do first, as predicted, in ticks.
     pub predicted_wait: u64,
     /// The train's own time, as predicted, in ticks.
@@ -153,6 +155,11 @@ impl<T, R> Scheduler<T, R> {
     /// Says that an engine takes trains.
     pub fn set_takes_trains(&mut self, engine: usize) {
         self.engines.train_takers.set(engine, true);
+    }
+
+    /// Says that the caller does at once what this engine on its core is given, and then says so: it never has anything.
+    pub fn set_at_once(&mut self, engine: usize) {
+        self.engines.at_once.set(engine, true);
     }
 
     /// Sets what a change of SA inside a train costs an engine for an algorithm, `t_key`, in ticks; nothing without. Where that is more than a
@@ -260,6 +267,14 @@ impl<T, R> Scheduler<T, R> {
         packets
     }
 
+    /// Has a burst that is to stand in the window as it came go through it at once, if it is empty and an engine has room.
+    pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
+        let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
+        let choice = self.train_choice(now, input, parts, burst.packets);
+        let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
+        Some(self.give_train(now, parts, (burst.packets, burst.bytes), (engine, wait, processing)))
+    }
+
     /// The first burst of the window as a train, if an engine has room for it.
     pub(crate) fn dispatch_burst(&mut self, now: u64, input: Input) -> Option<Dispatch<T>> {
         let first = self.window.first_burst()?;
@@ -267,11 +282,12 @@ impl<T, R> Scheduler<T, R> {
         let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
         let burst = self.window.take_burst()?;
         let packets = burst.items.len();
-        let given = self.enqueue_train(now, &burst.parts, (packets, burst.bytes), (engine, wait, processing));
+        let given = self.give_train(now, &burst.parts, (packets, burst.bytes), (engine, wait, processing));
         Some(Dispatch {
             engine,
             ticket: given.ticket,
             sa: 0,
+            algorithm: given.algorithm,
             is_of_many: true,
             blocks: burst.parts.blocks(),
             bytes: burst.bytes,
@@ -289,16 +305,16 @@ impl<T, R> Scheduler<T, R> {
             let choice = self.train_choice(now, Input::Paused, &parts, burst.packets);
             let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
             let size = (burst.packets, burst.bytes);
-            return Some(self.enqueue_train(now, &parts, size, (engine, wait, processing)));
+            return Some(self.give_train(now, &parts, size, (engine, wait, processing)));
         };
-        let group = Group::again(sa, part.algorithm, burst.packets as u32, (part.blocks, burst.bytes));
+        let group = Group::again(sa, part.algorithm, burst.packets as u32, (part.blocks.into(), burst.bytes));
         let choice = self.choose(now, Input::Ended, &group)?;
         if self.keeps_measures {
             self.measures[choice.engine].dispatched(group.packets, group.bytes);
         }
         let ticket = self.enqueue(now, &group, choice);
         let (engine, predicted_wait, predicted_processing) = (choice.engine, choice.wait, choice.processing);
-        Some(Given { engine, ticket, predicted_wait, predicted_processing })
+        Some(Given { engine, ticket, algorithm: group.algorithm, predicted_wait, predicted_processing })
     }
 
     /// Where a train goes at `now`.
@@ -391,8 +407,8 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Notes a train of so many packets and bytes with its engine.
-    fn enqueue_train(
+    /// Notes a train of so many packets and bytes with its engine, unless that does it at once.
+    fn give_train(
         &mut self,
         now: u64,
         parts: &Parts,
@@ -403,31 +419,44 @@ impl<T, R> Scheduler<T, R> {
             self.measures[engine].dispatched(packets as u32, bytes);
         }
         let ticket = self.take_ticket(engine);
-        let pending = Pending {
-            ticket,
-            algorithm: if let [one] = parts.all() { one.algorithm } else { SEVERAL },
-            cost: processing,
-            places: 1,
-            dispatched: now,
-            predicted_finish: now.saturating_add(wait).saturating_add(processing),
-            record: None,
-        };
-        self.engines.enqueue(now, engine, pending);
-        Given { engine, ticket, predicted_wait: wait, predicted_processing: processing }
+        let algorithm = if let [one] = parts.all() { one.algorithm } else { SEVERAL };
+        if !self.engines.at_once.contains(engine) {
+            let pending = Pending {
+                ticket,
+                algorithm,
+                cost: processing,
+                places: 1,
+                dispatched: now,
+                predicted_finish: now.saturating_add(wait).saturating_add(processing),
+                record: None,
+            };
+            self.engines.enqueue(now, engine, pending);
+        }
+        Given { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
     }
 
-    /// Tells that the caller has done itself, at once, what it was given at `now` for an engine on its core; `measured` is how long that took, in
+    /// Tells that the caller has done itself, at once, what an engine on its core was given at `now`; `measured` is how long that took, in
     /// ticks, where it was measured.
-    pub fn complete_at_once(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) {
-        let (Some(done), Some(measured)) = (self.engines.complete(now, engine, ticket), measured) else {
-            return;
-        };
+    pub fn complete_at_once(&mut self, now: u64, given: &Given, measured: Option<u64>) {
+        let Given { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
+        if !self.engines.queue(engine).is_idle() {
+            self.engines.complete(now, engine, ticket);
+        }
+        let Some(measured) = measured else { return };
         if self.keeps_measures {
-            self.measures[engine].completed(done.dispatched.saturating_add(measured), &done);
+            self.measures[engine].done(predicted_wait.saturating_add(predicted_processing), measured);
         }
         if self.corrects {
-            self.costs.correct(engine, done.algorithm, done.cost, measured);
+            self.costs.correct(engine, algorithm, predicted_processing, measured);
         }
+    }
+}
+
+impl<T> Dispatch<T> {
+    /// Where it goes.
+    pub fn given(&self) -> Given {
+        let Self { engine, ticket, algorithm, predicted_wait, predicted_processing, .. } = *self;
+        Given { engine, ticket, algorithm, predicted_wait, predicted_processing }
     }
 }
 

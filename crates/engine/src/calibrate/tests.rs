@@ -17,7 +17,8 @@ struct Taken {
     largest_blocks: u64,
 }
 
-/// An engine that says that it took `ns_per_block`, and answers questions of long ago with each of its answers.
+/// An engine that says that it took `ns_per_block`; with each of its answers comes one to a
+/// question of long ago.
 fn scripted(ns_per_block: u64) -> (IdleEngine, Arc<Mutex<Taken>>) {
     let taken = Arc::<Mutex<Taken>>::default();
     let notes = Arc::clone(&taken);
@@ -63,7 +64,8 @@ fn a_slow_engine_is_measured_by_small_multi_packets_alone() {
     assert!(taken.tickets.len() >= least, "{}", taken.tickets.len());
 }
 
-/// How long the caller's core takes to submit to an engine that is away and to poll it with success, each.
+/// How long the caller's core takes to submit to an engine that is away and to poll it with
+/// success, each.
 const HANDED_OVER: Duration = Duration::from_micros(200);
 /// How long it waits in vain.
 const AWAY: Duration = Duration::from_millis(20);
@@ -89,7 +91,8 @@ fn the_handover_is_the_time_of_submission_and_completion_without_the_wait_betwee
 /// What each change of SA takes.
 const A_CHANGE: Duration = Duration::from_micros(50);
 
-/// What is measured for a change of SA, in ns, of an engine on the caller's core for which another SA than the last costs time.
+/// What is measured for a change of SA, in ns, of an engine on the caller's core for which another
+/// SA than the last costs time.
 fn t_key_of(takes: Takes) -> f64 {
     let keys = Arc::<Mutex<i32>>::default();
     let count = Arc::clone(&keys);

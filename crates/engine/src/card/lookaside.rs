@@ -43,7 +43,7 @@ impl Card {
             ..like(transforms)
         };
         let make = move |name: &str| Core::new(name, Arc::clone(&counter));
-        let engine = OnCore::start_one(&name, None, make, describe)?;
+        let engine = OnCore::start(&name, None, 1, make, describe)?.pop().expect("as many as workers");
         Ok(Self { engine, left_to_software })
     }
 

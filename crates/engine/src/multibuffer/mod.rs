@@ -57,25 +57,22 @@ impl Multibuffer {
         Ok(Self { description, core: Box::new(core), gathered, packets: 0, done })
     }
 
-    /// One that works on a thread of its own, fed by a ring; it is pinned to `core` if one is named.
+    /// One that works on a thread of its own, fed by a ring and pinned to `core` if one is named.
     ///
     /// # Errors
     /// [`EngineError::Device`] if the library is not there or the thread cannot be made.
     pub fn on_core(name: &str, core: impl Into<Option<usize>>) -> Result<OnCore, EngineError> {
-        OnCore::start_one(name, core.into(), Core::new, OnCore::describe(name, EngineKind::Multibuffer))
+        let mut engines = Self::shared(name, core.into(), 1)?;
+        Ok(engines.pop().expect("as many as workers"))
     }
 
     /// An engine for each of so many workers, all on one such thread.
     ///
     /// # Errors
     /// Those of [`on_core`](Self::on_core).
-    pub fn shared(
-        name: &str,
-        core: impl Into<Option<usize>>,
-        workers: usize,
-    ) -> Result<Vec<OnCore>, EngineError> {
+    pub fn shared(name: &str, core: Option<usize>, workers: usize) -> Result<Vec<OnCore>, EngineError> {
         let describe = OnCore::describe(name, EngineKind::Multibuffer);
-        OnCore::start(name, core.into(), workers, Core::new, describe)
+        OnCore::start(name, core, workers, Core::new, describe)
     }
 
     fn gather(&mut self, multi_packet: MultiPacket) {

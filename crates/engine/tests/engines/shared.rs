@@ -17,9 +17,11 @@ const PACKETS: usize = 4;
 
 /// Engines for so many workers, of each kind that works so.
 fn shared(workers: usize) -> Vec<Vec<OnCore>> {
-    let mut all = vec![Software::shared("software", 0, workers).expect("a thread can be had")];
+    let mut all = vec![Software::shared("software", Some(0), workers).expect("a thread can be had")];
     if has_multibuffer() {
-        all.push(Multibuffer::shared("multibuffer", 0, workers).expect("make test installs libipsec-mb-dev"));
+        all.push(
+            Multibuffer::shared("multibuffer", Some(0), workers).expect("make test installs libipsec-mb-dev"),
+        );
     }
     all
 }
@@ -120,7 +122,7 @@ fn the_thread_lives_as_long_as_one_of_its_workers() {
 fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     let mut pool = FramePool::new(1_024, 0);
     let case = gcm(1);
-    let mut engines = Software::shared("software", 0, 2).expect("a thread can be had");
+    let mut engines = Software::shared("software", Some(0), 2).expect("a thread can be had");
     engines.iter_mut().for_each(|engine| engine.install_key(SA, &case.keys()).expect("AES-GCM"));
     let mut give = |engine: &mut OnCore, ticket, packets: usize| {
         let packets = (0..packets).map(|_| case.to_seal(&mut pool)).collect();

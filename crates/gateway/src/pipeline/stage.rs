@@ -10,6 +10,7 @@ mod again;
 mod dispatch;
 mod sas;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::task::Waker;
 
@@ -111,7 +112,7 @@ pub struct CryptoStage {
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a time.
     counts_sas: bool,
-    seen: SeenSas,
+    seen: RefCell<SeenSas>,
     /// Packets for which the window has no room yet.
     line: VecDeque<Prepared>,
     /// What failed engines left.
@@ -138,7 +139,7 @@ impl CryptoStage {
     ///
     /// # Errors
     /// [`StageError::Scheduler`] for a configuration out of range.
-    pub fn new(config: StageConfig, engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
+    pub fn new(config: StageConfig, mut engines: EngineSet, clock: Clock) -> Result<Self, StageError> {
         let models = (0..engines.len())
             .map(|engine| {
                 let description = engines.description(engine);
@@ -157,7 +158,12 @@ impl CryptoStage {
             let EngineDescription { gathers, takes, placement, .. } = *engines.description(engine);
             scheduler.set_gathers(engine, gathers);
             match takes {
-                Takes::Trains => scheduler.set_takes_trains(engine),
+                Takes::Trains => {
+                    scheduler.set_takes_trains(engine);
+                    if engines.in_place(engine).is_some() {
+                        scheduler.set_at_once(engine);
+                    }
+                }
                 Takes::MultiPackets => counts_sas |= placement == Placement::Inline,
             }
         }
@@ -170,7 +176,7 @@ impl CryptoStage {
             algorithms_of: Default::default(),
             algorithms: Vec::new(),
             counts_sas,
-            seen: SeenSas::default(),
+            seen: RefCell::default(),
             line: VecDeque::new(),
             again: Again::new(),
             held: None,
@@ -322,7 +328,11 @@ impl CryptoStage {
             append(&mut packets, released);
         }
         self.inside -= (released.len() - before) as u64;
-        self.scheduler.recycle(packets);
+        if place.is_of_sa() {
+            self.scheduler.recycle(packets);
+        } else {
+            self.keep_buffer(packets);
+        }
         self.keep_templates(templates);
     }
 

@@ -92,16 +92,18 @@ impl CryptoStage {
     fn take_in(&mut self, packets: Vec<Prepared>, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            self.enter(now_ns, &mut packets, &mut Bench { tables: &mut ipsec.tables, pool, released })
+            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
+            self.enter(now_ns, Input::Paused, &mut packets, bench);
         });
     }
 
     /// The same, and has engines begin with what can go at once.
     fn give(&mut self, packets: Vec<Prepared>, input: Input, pool: &mut FramePool, released: &mut Released) {
-        self.take_in(packets, pool, released);
-        let now_ns = self.clock.now_ns();
+        let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            self.advance(now_ns, input, &mut Bench { tables: &mut ipsec.tables, pool, released })
+            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
+            self.enter(now_ns, input, &mut packets, bench);
+            self.advance(now_ns, input, bench);
         });
     }
 

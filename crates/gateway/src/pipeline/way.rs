@@ -82,16 +82,15 @@ impl Pipeline {
     pub fn take_in(&mut self, classified: Classified) {
         let Classified { mut packets, direction, now_ns } = classified;
         self.shed(&mut packets, direction);
-        let is_long = packets.len() >= FULL_BURST;
+        let input = if packets.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
         let Self { stage, ipsec, pool, released, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
-        stage.enter(now_ns, &mut packets, bench);
-        let input = match stage.scheduler.has_bursts() {
-            true if !is_long => self.rounds.input(),
+        stage.enter(now_ns, input, &mut packets, bench);
+        if !stage.is_empty() {
             // Others of the same round may make a multi-packet longer.
-            _ => Input::More,
-        };
-        stage.advance(now_ns, input, bench);
+            let input = if stage.scheduler.has_bursts() { input } else { Input::More };
+            stage.advance(now_ns, input, bench);
+        }
         match direction {
             Direction::Seal => self.outbound.protect = packets,
             Direction::Open => self.inbound.open = packets,

@@ -32,16 +32,23 @@ impl Key {
     pub fn prefetch(&self, len: usize) {
         let key = self.raw.as_ptr().cast::<i8>();
         let end = usize::from(self.end);
-        let (first, last_lines) = match self.cipher {
-            Cipher::Gcm | Cipher::Gmac => (FIRST_LINES * LINE, 1 + (len / 16 / POWERS).min(MOST_LINES - 1)),
-            Cipher::ChaCha20Poly1305 => (0, 1),
-            _ => (end, 0),
-        };
-        for at in (0..first).step_by(LINE) {
-            fetch(key.wrapping_add(at));
-        }
-        for line in 0..last_lines {
-            fetch(key.wrapping_add(end).wrapping_sub(1 + LINE * line));
+        let mut last = key.wrapping_add(end).wrapping_sub(1);
+        match self.cipher {
+            Cipher::Gcm | Cipher::Gmac => {
+                for line in 0..FIRST_LINES {
+                    fetch(key.wrapping_add(line * LINE));
+                }
+                for _ in 0..1 + (len / 16 / POWERS).min(MOST_LINES - 1) {
+                    fetch(last);
+                    last = last.wrapping_sub(LINE);
+                }
+            }
+            Cipher::ChaCha20Poly1305 => fetch(last),
+            _ => {
+                for line in 0..end.div_ceil(LINE) {
+                    fetch(key.wrapping_add(line * LINE));
+                }
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ fn scheduler(costs: [(f64, f64); 2], config: SchedulerConfig) -> Scheduler<u32> 
     scheduler
 }
 
-fn part(algorithm: u16, blocks: u64) -> TrainPart {
+fn part(algorithm: u16, blocks: u32) -> TrainPart {
     TrainPart { algorithm, blocks, changes: 0, sas: 1 }
 }
 
@@ -57,7 +57,7 @@ fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     };
     assert!(dispatch.is_of_many && dispatch.items.iter().copied().eq(0..32));
     if dispatch.engine == HERE {
-        scheduler.complete_at_once(now, HERE, dispatch.ticket, None);
+        scheduler.complete_at_once(now, &dispatch.given(), None);
     }
     to(dispatch.engine, dispatch.predicted_wait, dispatch.predicted_processing)
 }
@@ -139,7 +139,7 @@ fn the_only_engine_gets_what_a_choice_among_many_would_give_it() {
         let is_train = if takes && !bundled { Admission::Whole } else { Admission::BySa };
         assert_eq!(admissions, [is_train, Admission::BySa, Admission::BySa]);
         if !idle {
-            scheduler.enqueue_train(0, &parts_of(&[part(0, 1)]), (1, 1), (HERE, 0, 1));
+            scheduler.give_train(0, &parts_of(&[part(0, 1)]), (1, 1), (HERE, 0, 1));
         }
         scheduler.set_available(HERE, available);
         for algorithm in [0, 1, 2] {

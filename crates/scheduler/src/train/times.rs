@@ -9,7 +9,7 @@ impl<T, R> Scheduler<T, R> {
     pub(super) fn bundled_cost(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let of_part = |part: &TrainPart| {
             let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
-            CostModel { t_init: t_init * part.sas as i64 as f64, t_block }.cost(part.blocks)
+            CostModel { t_init: t_init * f64::from(part.sas), t_block }.cost(part.blocks.into())
         };
         let of_parts: u64 = parts.iter().map(of_part).sum();
         of_parts.saturating_add(self.costs.window_cost(packets))
@@ -19,7 +19,7 @@ impl<T, R> Scheduler<T, R> {
     /// part's stands for all.
     pub(super) fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
-        let blocks = parts.iter().map(|part| part.blocks).sum();
+        let blocks = parts.iter().map(|part| u64::from(part.blocks)).sum();
         handovers.get(engine).map_or(0, |handover| handover.cost(packets as u64, blocks))
     }
 
@@ -38,7 +38,7 @@ impl<T, R> Scheduler<T, R> {
     /// The time for a part of a train that has it alone.
     #[inline]
     pub(super) fn part_cost(&self, engine: usize, model: CostModel, part: &TrainPart) -> u64 {
-        let changes = self.costs.t_key(engine, part.algorithm) * part.changes as i64 as f64;
-        CostModel { t_init: model.t_init + changes, ..model }.cost(part.blocks)
+        let changes = self.costs.t_key(engine, part.algorithm) * f64::from(part.changes);
+        CostModel { t_init: model.t_init + changes, ..model }.cost(part.blocks.into())
     }
 }

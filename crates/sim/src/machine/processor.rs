@@ -228,6 +228,7 @@ mod tests {
                 engine: 0,
                 ticket,
                 sa: 0,
+                algorithm: 0,
                 is_of_many: false,
                 items: Vec::new(),
                 blocks: 1,

@@ -1,18 +1,19 @@
 //! How bursts come into the window: as they came, or sorted by SA, or later.
 
 use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
-use convoy_scheduler::{Admission, Burst, Item, Outstanding, Parts, TrainPart};
+use convoy_scheduler::{Admission, Burst, Given, Input, Item, Outstanding, Parts, TrainPart};
 
 use super::{Bench, CryptoStage, Released};
-use crate::pipeline::train::{Algorithms, SeenSas, is_pending};
+use crate::pipeline::train::{Algorithms, is_pending};
 
 /// Packets that waited come into the window in bursts that are so long at most.
 const LONGEST_BURST: usize = 64;
 
 impl CryptoStage {
     /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and behind those that wait. `packets` is
-    /// left empty. What its port has opened already, or what was refused, only waits for those before it.
-    pub fn enter(&mut self, now_ns: u64, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
+    /// left empty. What its port has opened already, or what was refused, only waits for those before it. A burst that goes as it came and
+    /// finds nothing before it is a train at once; `input` says whether more is at hand.
+    pub fn enter(&mut self, now_ns: u64, input: Input, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
         if self.inside == 0 {
             self.pass_done(packets, bench.released);
         }
@@ -23,11 +24,15 @@ impl CryptoStage {
             self.inside += packets.len() as u64;
             return self.line.extend(packets.drain(..));
         }
-        let mut seen = std::mem::take(&mut self.seen);
-        let burst = self.burst_of(packets.iter(), &mut seen);
-        self.seen = seen;
+        let burst = self.burst_of(packets.iter());
         self.inside += packets.len() as u64;
         match self.scheduler.admission(&burst) {
+            Admission::Whole if self.again.is_empty() && self.held.is_none() => {
+                match self.scheduler.pass(now_ns, input, &burst) {
+                    Some(given) => self.go(now_ns, given, packets, bench),
+                    None => self.scheduler.push_burst(packets, &burst),
+                }
+            }
             Admission::Whole => self.scheduler.push_burst(packets, &burst),
             Admission::Later => self.line.extend(packets.drain(..)),
             Admission::BySa => {
@@ -36,6 +41,16 @@ impl CryptoStage {
                     packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, bench.released).err());
                 self.line.extend(refused.into_iter().chain(packets));
             }
+        }
+    }
+
+    /// Makes a train of a burst that was given to an engine, and leaves an empty buffer in `packets`.
+    fn go(&mut self, now_ns: u64, given: Given, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
+        let stream = packets.first().map_or(0, |first| first.direction as u32);
+        let packets = std::mem::replace(packets, self.spare.pop().unwrap_or_default());
+        let train = self.train(stream, packets);
+        if let Some(done) = self.carry_out(now_ns, train, given, bench) {
+            self.put_in_order(done, bench.released);
         }
     }
 
@@ -51,9 +66,7 @@ impl CryptoStage {
     pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
         while let Some(direction) = self.line.front().map(|first| first.direction) {
             let of_one = self.line.iter().take_while(|packet| packet.direction == direction);
-            let mut seen = std::mem::take(&mut self.seen);
-            let burst = self.burst_of(of_one.take(LONGEST_BURST), &mut seen);
-            self.seen = seen;
+            let burst = self.burst_of(of_one.take(LONGEST_BURST));
             match self.scheduler.admission(&burst) {
                 Admission::Whole => {
                     let mut packets = self.spare.pop().unwrap_or_default();
@@ -101,11 +114,7 @@ impl CryptoStage {
     }
 
     /// What the scheduler is to know of a burst.
-    pub(super) fn burst_of<'a>(
-        &self,
-        packets: impl Iterator<Item = &'a Prepared> + Clone,
-        seen: &mut SeenSas,
-    ) -> Burst {
+    pub(super) fn burst_of<'a>(&self, packets: impl Iterator<Item = &'a Prepared> + Clone) -> Burst {
         let common = packets.clone().next().map(|first| self.algorithms_of[first.direction as usize]);
         let mut burst = if let Some(Algorithms::One(algorithm)) = common {
             burst_of_one(algorithm, packets.clone())
@@ -114,7 +123,7 @@ impl CryptoStage {
         };
         burst.outstanding = self.outstanding();
         if self.counts_sas {
-            self.count_sas(packets, seen, &mut burst);
+            self.count_sas(packets, &mut burst);
         }
         burst
     }
@@ -146,20 +155,16 @@ impl CryptoStage {
                 burst.parts = None;
                 continue;
             };
-            part.blocks += u64::from(packet.blocks());
-            part.changes += u64::from(last.is_some_and(|last| last != packet.sa));
+            part.blocks += packet.blocks();
+            part.changes += u32::from(last.is_some_and(|last| last != packet.sa));
             last = Some(packet.sa);
         }
         burst
     }
 
-    fn count_sas<'a>(
-        &self,
-        packets: impl Iterator<Item = &'a Prepared>,
-        seen: &mut SeenSas,
-        burst: &mut Burst,
-    ) {
+    fn count_sas<'a>(&self, packets: impl Iterator<Item = &'a Prepared>, burst: &mut Burst) {
         let Some(parts) = &mut burst.parts else { return };
+        let mut seen = self.seen.borrow_mut();
         seen.begin();
         for packet in packets.filter(|packet| seen.is_new(packet.sa)) {
             let sa = self.sas.get(packet.sa.0 as usize).and_then(Option::as_ref);
@@ -177,8 +182,8 @@ fn burst_of_one<'a>(algorithm: u16, packets: impl Iterator<Item = &'a Prepared>)
     for packet in packets {
         count += 1;
         bytes += packet.frame.len() as u64;
-        part.blocks += u64::from(packet.blocks());
-        part.changes += u64::from(last.is_some_and(|last| last != packet.sa));
+        part.blocks += packet.blocks();
+        part.changes += u32::from(last.is_some_and(|last| last != packet.sa));
         last = Some(packet.sa);
     }
     Burst { packets: count, bytes, ..Burst::new(Some(Parts::one(part))) }

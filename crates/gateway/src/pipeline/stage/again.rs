@@ -18,9 +18,7 @@ impl CryptoStage {
                 continue;
             }
             let sa = train.sa();
-            let mut seen = std::mem::take(&mut self.seen);
-            let burst = self.burst_of(train.packets.iter(), &mut seen);
-            self.seen = seen;
+            let burst = self.burst_of(train.packets.iter());
             if let Some(given) = self.scheduler.give_again(now_ns, sa.map(|sa| sa.0), &burst) {
                 return Some((train, given));
             }

@@ -30,6 +30,9 @@ impl CryptoStage {
                     if let Some(done) = self.carry_out(now_ns, train, given, bench) {
                         self.put_in_order(done, bench.released);
                         moved = true;
+                        if self.is_idle() {
+                            return true;
+                        }
                         continue;
                     }
                     if self.held.is_none() && self.engines.has_gathered(given.engine) {
@@ -54,6 +57,11 @@ impl CryptoStage {
             self.digest(bench.released);
             moved = true;
         }
+    }
+
+    /// Whether nothing waits for an engine, and no engine for more.
+    fn is_idle(&self) -> bool {
+        self.inside == 0 && self.oldest_gathered().is_none()
     }
 
     /// Takes bursts back into the line that stand in the window as they came while no engine is left that takes them so; whether there were any.
@@ -83,22 +91,26 @@ impl CryptoStage {
         Some(self.place(dispatch))
     }
 
-    /// Gives a train its place in the order.
+    /// Makes a train of what the window yields.
     fn place(&mut self, dispatch: Dispatch<Prepared>) -> (Train, Given) {
-        let Dispatch { engine, ticket, is_of_many, items, predicted_wait, predicted_processing, .. } =
-            dispatch;
+        let given = dispatch.given();
+        let Dispatch { is_of_many, items, .. } = dispatch;
         let stream = items.first().map_or(0, |first| match is_of_many {
             true => first.direction as u32,
             false => stream_of(first.sa),
         });
-        let place = Place { stream, first: self.order.admit(stream, items.len()) };
-        let train = Train { place, packets: items, templates: Vec::new() };
-        (train, Given { engine, ticket, predicted_wait, predicted_processing })
+        (self.train(stream, items), given)
+    }
+
+    /// A train of these packets, with places behind all of its stream.
+    pub(super) fn train(&mut self, stream: u32, packets: Vec<Prepared>) -> Train {
+        let place = Place { stream, first: self.order.admit(stream, packets.len()) };
+        Train { place, packets, templates: Vec::new() }
     }
 
     /// Has a train laid out and done. It comes back at once where an engine on this core has done it, and goes by the engine's queue
     /// otherwise.
-    fn carry_out(
+    pub(super) fn carry_out(
         &mut self,
         now_ns: u64,
         mut train: Train,
@@ -120,7 +132,7 @@ impl CryptoStage {
         }
         if !train.packets.iter().all(is_pending) {
             // Without those that need no engine it goes again.
-            self.scheduler.complete_at_once(now_ns, given.engine, given.ticket, None);
+            self.scheduler.complete_at_once(now_ns, &given, None);
             self.again.push_front(train);
             return None;
         }
@@ -130,7 +142,7 @@ impl CryptoStage {
 
     /// Has an engine on this core do those packets of a train that are not done. One that leaves some undone has failed.
     fn process_here(&mut self, now_ns: u64, given: Given, mut train: Train) -> Option<Train> {
-        let Given { engine, ticket, predicted_processing, .. } = given;
+        let Given { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
         let packets = &mut train.packets[..];
@@ -151,14 +163,14 @@ impl CryptoStage {
             return None;
         }
         self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
-        self.scheduler.complete_at_once(now_ns, engine, ticket, measured);
+        self.scheduler.complete_at_once(now_ns, &given, measured);
         let service_ns = measured.unwrap_or(predicted_processing);
         self.engines.note_in_place(engine, pending as u64, service_ns);
         Some(train)
     }
 
     fn submit(&mut self, now_ns: u64, train: Train, given: Given, pool: &mut FramePool) {
-        let Given { engine, ticket, predicted_wait, predicted_processing } = given;
+        let Given { engine, ticket, predicted_wait, predicted_processing, .. } = given;
         let Train { place, packets, templates } = train;
         let Some(first) = packets.first() else { return };
         let (sa, direction) = (first.sa, first.direction);
@@ -214,7 +226,7 @@ impl CryptoStage {
         let rest = train.split_off(1);
         train.packets[0].status = CryptoStatus::Refused(DropReason::NoFrame);
         if rest.packets.is_empty() {
-            self.scheduler.complete_at_once(now_ns, given.engine, given.ticket, None);
+            self.scheduler.complete_at_once(now_ns, &given, None);
         } else {
             self.held = Some((rest, given));
         }

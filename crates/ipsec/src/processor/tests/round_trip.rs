@@ -58,7 +58,7 @@ proptest! {
         len in 1_000usize..8_000,
         reversed: bool,
     ) {
-        // In transport mode we cut what we have protected; another peer may do so in tunnel mode too.
+        // In transport mode we cut what we have protected; another peer may in tunnel mode too.
         let mtu = if mode == Mode::Transport { 600 } else { 9_000 };
         let link = Link { outer_v6, protocol, mode, mtu, transform: NULL_SHA1, ..Link::default() };
         let inner_v6 = if mode == Mode::Transport { outer_v6 } else { inner_v6 };
