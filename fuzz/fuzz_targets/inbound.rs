@@ -15,12 +15,12 @@ fuzz_target!(|bytes: &[u8]| {
     // Two packets, so that fragments can meet.
     for part in bytes.chunks(bytes.len() / 2 + 1) {
         let Some(frame) = pool.take_filled(part, 64) else { continue };
-        ipsec.inbound(1, &mut pool, &mut vec![frame], &mut burst);
+        ipsec.inbound.classify(&mut ipsec.tables, 1, &mut pool, &mut vec![frame], &mut burst);
         // As if an engine had found every ICV good: what is inside is then believed.
-        ipsec.lay_out(1, &mut burst.open, &mut |_| {});
+        ipsec.tables.lay_out(1, &mut burst.open, &mut |_| {});
         let pending = burst.open.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending);
         pending.for_each(|packet| packet.status = CryptoStatus::Done);
-        ipsec.finish_inbound(2, &mut pool, &mut burst.open, &mut inner);
+        ipsec.inbound.finish(&mut ipsec.tables, 2, &mut pool, &mut burst.open, &mut inner);
     }
     pool.give_back_burst(&mut inner);
     for frames in [&mut burst.bypass, &mut burst.ike, &mut burst.to_outside] {

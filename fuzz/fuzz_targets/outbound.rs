@@ -14,11 +14,11 @@ fuzz_target!(|bytes: &[u8]| {
     let mut outer = Vec::new();
     if let Some(frame) = pool.take_filled(bytes, 320) {
         let mut random = |bytes: &mut [u8]| bytes.fill(5);
-        ipsec.outbound(1, &mut random, &mut pool, &mut vec![frame], &mut burst);
-        ipsec.lay_out(1, &mut burst.protect, &mut random);
+        ipsec.outbound.classify(&mut ipsec.tables, 1, &mut random, &mut pool, &mut vec![frame], &mut burst);
+        ipsec.tables.lay_out(1, &mut burst.protect, &mut random);
         let pending = burst.protect.iter_mut().filter(|packet| packet.status == CryptoStatus::Pending);
         pending.for_each(|packet| packet.status = CryptoStatus::Done);
-        ipsec.finish_outbound(&mut pool, &mut burst.protect, &mut outer);
+        ipsec.outbound.finish(&mut ipsec.tables, &mut pool, &mut burst.protect, &mut outer);
     }
     pool.give_back_burst(&mut outer);
     for frames in [&mut burst.bypass, &mut burst.to_inside] {

@@ -106,7 +106,8 @@ impl Side {
                 remote: outer(1 - self.number, choice >> 6),
                 encap: None,
             };
-            self.pipeline.ipsec_mut().move_sa(sa, &ends);
+            let ipsec = self.pipeline.ipsec_mut();
+            ipsec.upkeep.move_sa(&mut ipsec.tables, sa, &ends);
         }
     }
 
@@ -199,7 +200,7 @@ impl Side {
         self.pipeline.tick(&mut Vec::new());
         self.leave(0);
         self.deliver(sent);
-        assert_eq!(self.pipeline.ipsec().sas().count(), 0);
+        assert_eq!(self.pipeline.ipsec().tables.sas().count(), 0);
         let pool = self.pipeline.pool_mut();
         assert_eq!((pool.available(FrameSize::Small), pool.available(FrameSize::Jumbo)), FRAMES);
     }

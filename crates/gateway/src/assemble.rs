@@ -273,7 +273,7 @@ pub fn install(
     beginning: Option<Beginning>,
 ) -> Result<Installed, AssembleError> {
     let mut sas = Vec::new();
-    let beginning = beginning.filter(|_| pipeline.ipsec().serves(id));
+    let beginning = beginning.filter(|_| pipeline.ipsec().tables.serves(id));
     if let Some((manual, beginning)) = tunnel.manual.as_ref().zip(beginning) {
         // Inbound first, so that the peer's first packet finds its SA.
         let ways = [

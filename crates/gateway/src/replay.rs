@@ -143,7 +143,7 @@ fn write(
 }
 
 fn finish(pipeline: &Pipeline, source: &Pcap, sink: &Pcap, mut report: ReplayReport) -> ReplayReport {
-    let drops = pipeline.ipsec().drops();
+    let drops = pipeline.ipsec().tables.drops();
     let without_policy = [DropReason::OutboundNoPolicy, DropReason::InboundNoPolicy];
     report.read = source.counters().received_packets;
     report.written = sink.counters().sent_packets;

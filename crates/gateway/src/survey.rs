@@ -7,7 +7,7 @@
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
 
-use convoy_ipsec::{DropCounters, Ipsec, PolicyPlace, PolicyView, SaCursor, SaView};
+use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tables};
 
 use crate::ledger::Ledger;
 use crate::snapshot::{Snapshot, TunnelRow};
@@ -76,8 +76,8 @@ pub(crate) struct Survey {
 
 /// What a survey needs of the thread that it is made on.
 pub(crate) trait Surveyed {
-    /// The worker's IPsec.
-    fn ipsec(&self) -> &Ipsec;
+    /// The worker's SAs, policies and counters.
+    fn tables(&self) -> &Tables;
     /// Its totals by tunnel.
     fn ledger(&self) -> &Ledger;
     /// Adds to the totals what SAs had counted that are gone.
@@ -144,12 +144,12 @@ impl Survey {
 
     /// Whether it was heard.
     fn tell(&self, thread: &impl Surveyed, part: Part) -> bool {
-        self.listener.as_ref().is_some_and(|to| to.send((thread.ipsec().worker(), part)).is_ok())
+        self.listener.as_ref().is_some_and(|to| to.send((thread.tables().worker(), part)).is_ok())
     }
 
     fn sas(&self, thread: &mut impl Surveyed, cursor: SaCursor) -> Stage {
         let mut views = Vec::with_capacity(STEP);
-        let next = thread.ipsec().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
+        let next = thread.tables().walk_sas(cursor, STEP as u32, &mut |view| views.push(view));
         views.iter().for_each(|view| thread.note(view));
         if self.is_told() {
             // One that is leaving may have its successor's SPI already.
@@ -165,7 +165,7 @@ impl Survey {
     fn tunnels(&self, thread: &impl Surveyed, last: Option<String>) -> Stage {
         let behind = last.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
         let (rows, last) = Snapshot::tunnel_rows(thread.ledger().totals_behind(behind).take(STEP));
-        let first = Stage::Policies { last: None, changes: thread.ipsec().policy_changes(), anew: 0 };
+        let first = Stage::Policies { last: None, changes: thread.tables().policy_changes(), anew: 0 };
         match (last, self.tell(thread, Part::Tunnels(rows))) {
             (_, false) => Stage::Done,
             (None, true) => first,
@@ -174,14 +174,14 @@ impl Survey {
     }
 
     fn policies(&self, thread: &impl Surveyed, last: Option<PolicyPlace>, changes: u64, anew: u32) -> Stage {
-        let ipsec = thread.ipsec();
-        let now = ipsec.policy_changes();
+        let tables = thread.tables();
+        let now = tables.policy_changes();
         if now != changes && last.is_some() && anew < ANEW {
             let is_heard = self.tell(thread, Part::PoliciesAnew);
             let first = Stage::Policies { last: None, changes: now, anew: anew + 1 };
             return if is_heard { first } else { Stage::Done };
         }
-        let (places, views): (Vec<_>, Vec<PolicyView>) = ipsec.policies_behind(last).take(STEP).unzip();
+        let (places, views): (Vec<_>, Vec<PolicyView>) = tables.policies_behind(last).take(STEP).unzip();
         let is_end = views.len() < STEP;
         if !self.tell(thread, Part::Policies(views)) {
             Stage::Done

@@ -341,10 +341,10 @@ impl Worker {
             }
         }
         if unencrypted + unheard + given.dropped > 0 {
-            let ipsec = self.pipeline.ipsec_mut();
-            ipsec.count_dropped(DropReason::Unencrypted, unencrypted);
-            ipsec.count_dropped(DropReason::IkeQueueFull, unheard);
-            ipsec.count_dropped(DropReason::HandoffFull, given.dropped);
+            let tables = &mut self.pipeline.ipsec_mut().tables;
+            tables.count_dropped(DropReason::Unencrypted, unencrypted);
+            tables.count_dropped(DropReason::IkeQueueFull, unheard);
+            tables.count_dropped(DropReason::HandoffFull, given.dropped);
         }
         Ok(sent > 0)
     }
@@ -366,10 +366,10 @@ impl Worker {
         }
         for port in &mut self.outside {
             while let Some((peer, mtu)) = port.take_path_mtu() {
-                self.pipeline.ipsec_mut().learn_path_mtu(now_ns, peer, mtu);
+                self.pipeline.ipsec_mut().tables.learn_path_mtu(now_ns, peer, mtu);
             }
         }
-        self.unsent.count(now_ns, &mut self.outside, self.pipeline.ipsec_mut());
+        self.unsent.count(now_ns, &mut self.outside, &mut self.pipeline.ipsec_mut().tables);
         self.is_behind = self.pipeline.tick(&mut self.lifetimes);
         if self.is_behind {
             self.next_tick_ns = now_ns + BEHIND_NS;
@@ -378,8 +378,8 @@ impl Worker {
             let ipsec = self.pipeline.ipsec_mut();
             self.untold.extend_from_slice(&self.lifetimes);
             // An SA that was removed meanwhile is known to have ended.
-            self.untold.retain(|event| ipsec.place(event.sa).is_some() && !daemon.expire(event));
-            ipsec.mapping_changes(&mut |change| daemon.mapping(&change));
+            self.untold.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
+            ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| daemon.mapping(&change));
         }
         self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
         let engines = self.pipeline.stage_mut().take_events();

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
-    DropCounters, Expiry, Ipsec, LifetimeEvent, PolicyChange, SaConfig, SaCursor, SaEnds, SaNumber, SaView,
+    DropCounters, Expiry, LifetimeEvent, PolicyChange, SaConfig, SaCursor, SaEnds, SaNumber, SaView, Tables,
     TunnelId,
 };
 use convoy_port::{PortError, Prefix};
@@ -194,26 +194,26 @@ impl WorkerThread {
     /// Tells the keeper of the state file that it sends nothing more.
     pub(crate) fn report_end(&self) {
         if let Some(reporter) = &self.reporter {
-            reporter.end(&self.installed, self.worker.pipeline().ipsec());
+            reporter.end(&self.installed, self.tables());
         }
     }
 
     fn report_numbers(&mut self) {
         if let Some(reporter) = &mut self.reporter {
             let pipeline = self.worker.pipeline();
-            reporter.look(pipeline.clock().now_ns(), &mut self.installed, pipeline.ipsec());
+            reporter.look(pipeline.clock().now_ns(), &mut self.installed, &pipeline.ipsec().tables);
         }
     }
 
     /// How far its SAs with static keys have come.
     pub(crate) fn numbers(&self) -> Report {
-        state::report(&self.installed, self.worker.pipeline().ipsec())
+        state::report(&self.installed, self.tables())
     }
 
     /// Lets an SA with static keys send the numbers up to `reserved`.
     pub(crate) fn extend_numbers(&mut self, generation: u64, reserved: u64) {
-        let ipsec = self.worker.pipeline_mut().ipsec_mut();
-        state::extend(&mut self.installed, ipsec, generation, reserved);
+        let tables = &mut self.worker.pipeline_mut().ipsec_mut().tables;
+        state::extend(&mut self.installed, tables, generation, reserved);
     }
 
     /// The tunnels of a configuration that a reload would install, by name.
@@ -260,8 +260,8 @@ impl WorkerThread {
     fn watch_drops(&mut self) {
         let pipeline = self.worker.pipeline();
         let now_ns = pipeline.clock().now_ns();
-        if self.survey.is_none() && self.drop_watch.is_due(now_ns, pipeline.ipsec().drops().met()) {
-            self.survey = Some(Survey::of_totals(pipeline.ipsec().drops().clone()));
+        if self.survey.is_none() && self.drop_watch.is_due(now_ns, pipeline.ipsec().tables.drops().met()) {
+            self.survey = Some(Survey::of_totals(pipeline.ipsec().tables.drops().clone()));
         }
     }
 
@@ -296,7 +296,7 @@ impl WorkerThread {
         let mut cursor = Some(SaCursor::default());
         while let Some(at) = cursor {
             let mut views = Vec::new();
-            cursor = self.ipsec().walk_sas(at, STEP as u32, &mut |view| views.push(view));
+            cursor = self.tables().walk_sas(at, STEP as u32, &mut |view| views.push(view));
             views.iter().for_each(|view| self.note(view));
         }
         self.note_without_sa(0, usize::MAX);
@@ -363,7 +363,7 @@ impl WorkerThread {
             match assemble::install(pipeline, &tunnel, id, config, &self.costs, beginning) {
                 Ok(installed) => {
                     self.installed.push(installed);
-                    done.came += usize::from(pipeline.ipsec().serves(id));
+                    done.came += usize::from(pipeline.ipsec().tables.serves(id));
                 }
                 Err(error) => done.refused.push((tunnel.name, error.to_string())),
             }
@@ -404,9 +404,9 @@ impl WorkerThread {
     /// the name that it had.
     pub(crate) fn name_tunnel(&mut self, tunnel: TunnelId, name: Option<&ChildName>) {
         self.close_departed();
-        let views: Vec<SaView> = self.ipsec().sas_of(tunnel).collect();
+        let views: Vec<SaView> = self.tables().sas_of(tunnel).collect();
         views.iter().for_each(|view| self.note(view));
-        let lost = self.ipsec().dropped_without_sa_by(tunnel);
+        let lost = self.tables().dropped_without_sa_by(tunnel);
         if lost > 0 {
             let known = self.name_of(tunnel).map(Cow::into_owned);
             self.ledger.note_without_sa(known.as_deref(), tunnel, lost);
@@ -432,7 +432,7 @@ impl WorkerThread {
     fn install_sa(&mut self, sa: &SaConfig) -> Result<SaNumber, InstallError> {
         let pipeline = self.worker.pipeline_mut();
         let index = pipeline.install(sa, &|engine, transform| self.costs.of(engine, transform))?;
-        Ok(pipeline.ipsec().number(index).expect("it was installed"))
+        Ok(pipeline.ipsec().tables.number(index).expect("it was installed"))
     }
 
     /// Takes in what an engine was measured to cost, which was estimated so far.
@@ -455,7 +455,7 @@ impl WorkerThread {
     /// Lets an SA go once its last packet has left. One that has gone already is no error.
     pub(crate) fn retire(&mut self, sa: SaNumber) {
         let pipeline = self.worker.pipeline_mut();
-        if let Some(sa) = pipeline.ipsec().place(sa) {
+        if let Some(sa) = pipeline.ipsec().tables.place(sa) {
             pipeline.retire(sa);
         }
     }
@@ -463,15 +463,14 @@ impl WorkerThread {
     /// Gives an SA other ends; the ones that it had, or `None` if it cannot go there.
     pub(crate) fn move_sa(&mut self, sa: SaNumber, ends: &SaEnds) -> Option<SaEnds> {
         let ipsec = self.worker.pipeline_mut().ipsec_mut();
-        let sa = ipsec.place(sa)?;
-        let old = ipsec.ends(sa)?;
-        ipsec.move_sa(sa, ends).then_some(old)
+        let sa = ipsec.tables.place(sa)?;
+        let old = ipsec.tables.ends(sa)?;
+        ipsec.upkeep.move_sa(&mut ipsec.tables, sa, ends).then_some(old)
     }
 
     /// What an SA has done and where it is.
     pub(crate) fn view(&self, sa: SaNumber) -> Option<SaView> {
-        let ipsec = self.worker.pipeline().ipsec();
-        ipsec.sa(ipsec.place(sa)?)
+        self.tables().sa(self.tables().place(sa)?)
     }
 
     /// The worker.
@@ -481,8 +480,8 @@ impl WorkerThread {
 }
 
 impl Surveyed for WorkerThread {
-    fn ipsec(&self) -> &Ipsec {
-        self.worker.pipeline().ipsec()
+    fn tables(&self) -> &Tables {
+        &self.worker.pipeline().ipsec().tables
     }
 
     fn ledger(&self) -> &Ledger {
@@ -502,7 +501,7 @@ impl Surveyed for WorkerThread {
     }
 
     fn note_without_sa(&mut self, first: usize, most: usize) -> bool {
-        let Some(losers) = self.ipsec().dropped_without_sa_of(first, most) else { return false };
+        let Some(losers) = self.tables().dropped_without_sa_of(first, most) else { return false };
         let losers: Vec<_> = losers.collect();
         for (tunnel, packets) in losers {
             let name = self.name_of(tunnel).map(Cow::into_owned);

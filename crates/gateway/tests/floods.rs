@@ -194,7 +194,7 @@ fn a_peer_gets_through_whatever_else_comes() {
         println!("| {name} | {rate:.0} | {sent} | {} | {delivered} |", sent - entered);
         assert_eq!(delivered, entered, "{name}: what the port had room for is lost");
         assert!(delivered > sent / 10, "{name}: {delivered} of {sent}");
-        let dropped: Vec<_> = worker.pipeline().ipsec().drops().met().collect();
+        let dropped: Vec<_> = worker.pipeline().ipsec().tables.drops().met().collect();
         assert_eq!(dropped, [(reason, flooded)], "{name}");
     }
 }

@@ -54,7 +54,14 @@ fn classify(criterion: &mut Criterion) {
                     |packets| {
                         let take = |packet: &Vec<u8>| pool.take_filled(packet, 0).expect("a frame");
                         let mut frames: Vec<Frame> = packets.iter().map(take).collect();
-                        ipsec.outbound(1, &mut |_| {}, &mut pool, &mut frames, &mut out);
+                        ipsec.outbound.classify(
+                            &mut ipsec.tables,
+                            1,
+                            &mut |_| {},
+                            &mut pool,
+                            &mut frames,
+                            &mut out,
+                        );
                         assert_eq!(out.bypass.len(), BURST as usize);
                         pool.give_back_burst(&mut out.bypass);
                     },

@@ -70,7 +70,7 @@ fn directory(criterion: &mut Criterion) {
                         next = (next + 7_919) % sas;
                         pool.take_filled(&packet(first + next), 0).expect("a frame")
                     }));
-                    other.inbound(1, &mut pool, &mut frames, &mut burst);
+                    other.inbound.classify(&mut other.tables, 1, &mut pool, &mut frames, &mut burst);
                     burst.for_others.drain(..).for_each(|(_, frame)| pool.give_back(frame));
                 });
             });

@@ -65,14 +65,21 @@ fn tunnel(criterion: &mut Criterion) {
         group.bench_function(name, |bencher| {
             bencher.iter(|| {
                 frames.extend((0..BURST).map(|_| pool.take_filled(&packet, 64).expect("a frame")));
-                sender.outbound(1, &mut |_| {}, &mut pool, &mut frames, &mut sealed);
-                sender.lay_out(1, &mut sealed.protect, &mut |_| {});
+                sender.outbound.classify(
+                    &mut sender.tables,
+                    1,
+                    &mut |_| {},
+                    &mut pool,
+                    &mut frames,
+                    &mut sealed,
+                );
+                sender.tables.lay_out(1, &mut sealed.protect, &mut |_| {});
                 sealed.protect.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
-                sender.finish_outbound(&mut pool, &mut sealed.protect, &mut frames);
-                receiver.inbound(1, &mut pool, &mut frames, &mut opened);
-                receiver.lay_out(1, &mut opened.open, &mut |_| {});
+                sender.outbound.finish(&mut sender.tables, &mut pool, &mut sealed.protect, &mut frames);
+                receiver.inbound.classify(&mut receiver.tables, 1, &mut pool, &mut frames, &mut opened);
+                receiver.tables.lay_out(1, &mut opened.open, &mut |_| {});
                 opened.open.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
-                receiver.finish_inbound(1, &mut pool, &mut opened.open, &mut arrived);
+                receiver.inbound.finish(&mut receiver.tables, 1, &mut pool, &mut opened.open, &mut arrived);
                 assert_eq!(arrived.len(), BURST as usize);
                 pool.give_back_burst(&mut arrived);
             });

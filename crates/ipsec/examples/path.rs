@@ -86,13 +86,15 @@ struct Outbound {
 
 impl Path for Outbound {
     fn prepare(&mut self, frames: &mut Vec<Frame>) {
-        self.ipsec.outbound(NOW_NS, &mut |_| {}, &mut self.pool, frames, &mut self.burst);
-        self.ipsec.lay_out(NOW_NS, &mut self.burst.protect, &mut |_| {});
+        let Self { ipsec, pool, burst } = self;
+        ipsec.outbound.classify(&mut ipsec.tables, NOW_NS, &mut |_| {}, pool, frames, burst);
+        ipsec.tables.lay_out(NOW_NS, &mut burst.protect, &mut |_| {});
     }
 
     fn finish(&mut self, out: &mut Vec<Frame>) {
-        self.burst.protect.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
-        self.ipsec.finish_outbound(&mut self.pool, &mut self.burst.protect, out);
+        let Self { ipsec, pool, burst } = self;
+        burst.protect.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+        ipsec.outbound.finish(&mut ipsec.tables, pool, &mut burst.protect, out);
     }
 
     fn pool(&mut self) -> &mut FramePool {
@@ -108,13 +110,15 @@ struct Inbound {
 
 impl Path for Inbound {
     fn prepare(&mut self, frames: &mut Vec<Frame>) {
-        self.ipsec.inbound(NOW_NS, &mut self.pool, frames, &mut self.burst);
-        self.ipsec.lay_out(NOW_NS, &mut self.burst.open, &mut |_| {});
+        let Self { ipsec, pool, burst } = self;
+        ipsec.inbound.classify(&mut ipsec.tables, NOW_NS, pool, frames, burst);
+        ipsec.tables.lay_out(NOW_NS, &mut burst.open, &mut |_| {});
     }
 
     fn finish(&mut self, out: &mut Vec<Frame>) {
-        self.burst.open.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
-        self.ipsec.finish_inbound(NOW_NS, &mut self.pool, &mut self.burst.open, out);
+        let Self { ipsec, pool, burst } = self;
+        burst.open.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+        ipsec.inbound.finish(&mut ipsec.tables, NOW_NS, pool, &mut burst.open, out);
     }
 
     fn pool(&mut self) -> &mut FramePool {

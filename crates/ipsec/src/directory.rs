@@ -38,7 +38,7 @@ pub(crate) struct Entry {
 /// let directory = Arc::new(Directory::new(2));
 /// let worker = |worker| Ipsec::among(IpsecConfig { worker, ..IpsecConfig::default() }, Arc::clone(&directory));
 /// let workers = [worker(0), worker(1)];
-/// assert_eq!(workers[1].directory().owner_of(TunnelId(5)), workers[1].worker());
+/// assert_eq!(workers[1].tables.directory().owner_of(TunnelId(5)), workers[1].tables.worker());
 /// ```
 #[derive(Debug)]
 pub struct Directory {

@@ -149,7 +149,7 @@ impl Prepared {
         Self { frame, job, status, sa, direction, class, context }
     }
 
-    /// Whether its job is still to be laid out, by [`lay_out`](crate::Ipsec::lay_out) or by a
+    /// Whether its job is still to be laid out, by [`lay_out`](crate::Tables::lay_out) or by a
     /// [`BatchTemplate`](crate::BatchTemplate): an outbound packet is the plain one then, an
     /// inbound one is as it came.
     #[inline]

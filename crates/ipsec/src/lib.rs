@@ -1,10 +1,15 @@
 //! SAD, SPD, ESP and AH as pure state machines.
 //!
-//! [`Ipsec`] is one worker's SAD and SPD, and a [`Directory`] tells all workers whose each SA is: bursts of packets go in, and come out prepared for an engine
-//! ([`Prepared`], with its [`CryptoJob`]), to bypass, or dropped and counted by [`DropReason`]. When the
-//! job is done, elsewhere, `finish` makes the packet whole. An SA is made from an [`SaConfig`]; a
-//! [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket, thread, clock or random
-//! source; time and randomness are arguments.
+//! [`Ipsec`] is one worker's, in four parts. [`Tables`] are its SAs, policies and counters, on which
+//! the others work: [`Outbound`] has the way of packets from the inside, [`Inbound`] of those from
+//! the outside, and [`Upkeep`] does what time alone brings about. A [`Directory`] tells all workers
+//! whose each SA is.
+//!
+//! Bursts of packets are classified: they come out for an SA ([`Prepared`]), to bypass, or dropped
+//! and counted by [`DropReason`]. [`Tables::lay_out`] gives them their numbers and a [`CryptoJob`].
+//! When the job is done, elsewhere, `finish` makes the packet whole. An SA is made from an
+//! [`SaConfig`]; a [`Policy`] names a [`TunnelId`], so that it outlives its SAs. Pure: no socket,
+//! thread, clock or random source; time and randomness are arguments.
 
 mod ah;
 mod algorithm;
@@ -66,8 +71,8 @@ pub use natt::{Carried, KEEPALIVE, classify};
 pub use open_template::OpenTemplate;
 pub use ordered_selectors::OrderedSelectors;
 pub use processor::{
-    InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange, OutboundBurst, PolicyView,
-    ReplayView, SaCursor, SaView, WithoutSa,
+    Inbound, InboundBurst, Ipsec, IpsecConfig, IpsecCounters, LifetimeEvent, MappingChange, Outbound,
+    OutboundBurst, PolicyView, ReplayView, SaCursor, SaView, Tables, Upkeep, WithoutSa,
 };
 pub use proposal::{Proposal, ProposalError, proposal_words};
 pub use proposal_list::{ProposalList, in_swanctl_words};

@@ -127,12 +127,12 @@ impl Pipeline {
         }
     }
 
-    /// SAD, SPD and their counters.
+    /// IPsec, to look at its tables.
     pub fn ipsec(&self) -> &Ipsec {
         &self.ipsec
     }
 
-    /// SAD and SPD, to change policies.
+    /// IPsec, to change policies.
     pub fn ipsec_mut(&mut self) -> &mut Ipsec {
         &mut self.ipsec
     }
@@ -152,7 +152,7 @@ impl Pipeline {
         &mut self.pool
     }
 
-    /// SAD, SPD and the frames, for who does without the rest.
+    /// IPsec and the frames, for who does without the rest.
     pub fn ipsec_and_pool(&mut self) -> (&mut Ipsec, &mut FramePool) {
         (&mut self.ipsec, &mut self.pool)
     }
@@ -294,7 +294,7 @@ impl Pipeline {
 
     fn bury(&mut self) {
         for sa in self.stage.take_retired() {
-            self.departed.extend(self.ipsec.sa(sa));
+            self.departed.extend(self.ipsec.tables.sa(sa));
             self.ipsec.remove(sa);
         }
     }
@@ -315,7 +315,7 @@ impl Pipeline {
             let (lost, acquire) = self.acquiring.keep(now_ns, packet);
             self.departures.acquires.extend(acquire);
             if let Some(lost) = lost {
-                self.ipsec.give_up(&mut self.pool, lost);
+                self.ipsec.tables.give_up(&mut self.pool, lost);
             }
         }
     }
@@ -334,12 +334,12 @@ impl Pipeline {
     /// keep-alives are due.
     pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
         let now_ns = self.now_ns();
-        let more = self.ipsec.keepalives(now_ns, &mut self.pool, &mut self.departures.to_outside);
-        self.ipsec.expire(now_ns, events);
-        self.acquiring.expire(now_ns, &mut self.given_up);
-        for packet in self.given_up.drain(..) {
-            self.ipsec.give_up(&mut self.pool, packet);
-        }
+        let Self { ipsec, pool, departures, acquiring, given_up, .. } = self;
+        ipsec.inbound.expire_fragments(&mut ipsec.tables, now_ns, pool);
+        let more = ipsec.upkeep.keepalives(&mut ipsec.tables, now_ns, pool, &mut departures.to_outside);
+        ipsec.upkeep.expire(&mut ipsec.tables, now_ns, events);
+        acquiring.expire(now_ns, given_up);
+        given_up.drain(..).for_each(|packet| ipsec.tables.give_up(pool, packet));
         more
     }
 

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::task::Waker;
 
 use convoy_engine::{EngineDescription, EngineError, Placement, RunTemplate, Takes};
-use convoy_ipsec::{Direction, Ipsec, Prepared, Transform};
+use convoy_ipsec::{Direction, Prepared, Tables, Transform};
 use convoy_packet::FramePool;
 use convoy_scheduler::{
     ConfigError, EngineModel, Given, Input, OrderedRelease, Scheduler, SchedulerConfig, Snapshot,
@@ -91,7 +91,7 @@ impl Released {
 /// What the stage works with, and where what is done goes; the caller lends it.
 pub struct Bench<'a> {
     /// The SAs, which give packets their numbers and lay them out.
-    pub ipsec: &'a mut Ipsec,
+    pub tables: &'a mut Tables,
     /// The frames, for copies of what engines may lose.
     pub pool: &'a mut FramePool,
     /// Gets what leaves.

@@ -92,7 +92,8 @@ impl CryptoStage {
     fn take_in(&mut self, packets: Vec<Prepared>, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            self.enter(now_ns, Input::Paused, &mut packets, &mut Bench { ipsec, pool, released });
+            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
+            self.enter(now_ns, Input::Paused, &mut packets, bench);
         });
     }
 
@@ -100,14 +101,16 @@ impl CryptoStage {
     fn give(&mut self, packets: Vec<Prepared>, input: Input, pool: &mut FramePool, released: &mut Released) {
         let (mut packets, now_ns) = (packets, self.clock.now_ns());
         IPSEC.with_borrow_mut(|ipsec| {
-            let bench = &mut Bench { ipsec, pool, released };
+            let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
             self.enter(now_ns, input, &mut packets, bench);
             self.advance(now_ns, input, bench);
         });
     }
 
     fn pump_with(&mut self, input: Input, pool: &mut FramePool, released: &mut Released) -> bool {
-        IPSEC.with_borrow_mut(|ipsec| self.pump(input, &mut Bench { ipsec, pool, released }))
+        IPSEC.with_borrow_mut(|ipsec| {
+            self.pump(input, &mut Bench { tables: &mut ipsec.tables, pool, released })
+        })
     }
 }
 

@@ -42,7 +42,7 @@ impl Pipeline {
     pub fn classify_outbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
         let now_ns = self.note_burst(frames.len());
         let Self { ipsec, pool, ivs, outbound, .. } = self;
-        ipsec.outbound(now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
+        ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
         let OutboundBurst { protect, bypass, to_inside, for_others, without_sa } = outbound;
         let packets = std::mem::take(protect);
         // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.
@@ -63,7 +63,7 @@ impl Pipeline {
             }
         }
         let Self { ipsec, pool, inbound, .. } = self;
-        ipsec.inbound(now_ns, pool, frames, inbound);
+        ipsec.inbound.classify(&mut ipsec.tables, now_ns, pool, frames, inbound);
         let InboundBurst { open, bypass, to_outside, ike, for_others } = inbound;
         let packets = std::mem::take(open);
         if !(bypass.is_empty() && to_outside.is_empty() && ike.is_empty() && for_others.is_empty()) {
@@ -84,7 +84,7 @@ impl Pipeline {
         self.shed(&mut packets, direction);
         let input = if packets.len() >= FULL_BURST { Input::More } else { self.rounds.input() };
         let Self { stage, ipsec, pool, released, .. } = self;
-        let bench = &mut Bench { ipsec, pool, released };
+        let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         stage.enter(now_ns, input, &mut packets, bench);
         if !stage.is_empty() {
             // Others of the same round may make a multi-packet longer.
@@ -113,7 +113,7 @@ impl Pipeline {
     /// whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
-        let bench = &mut Bench { ipsec, pool, released };
+        let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         let mut moved = stage.pump(input, bench);
         // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
         if gathered.is_some() && stage.oldest_gathered() == *gathered {
@@ -130,12 +130,12 @@ impl Pipeline {
     /// Makes packets that are done whole, for their departure.
     pub(super) fn finish(&mut self) {
         let now_ns = self.now_ns();
-        let Released { outbound, inbound } = &mut self.released;
+        let Self { ipsec, pool, released: Released { outbound, inbound }, departures, .. } = self;
         if !outbound.is_empty() {
-            self.ipsec.finish_outbound(&mut self.pool, outbound, &mut self.departures.to_outside);
+            ipsec.outbound.finish(&mut ipsec.tables, pool, outbound, &mut departures.to_outside);
         }
         if !inbound.is_empty() {
-            self.ipsec.finish_inbound(now_ns, &mut self.pool, inbound, &mut self.departures.to_inside);
+            ipsec.inbound.finish(&mut ipsec.tables, now_ns, pool, inbound, &mut departures.to_inside);
         }
         if self.stage.is_retiring() {
             self.bury();

@@ -79,8 +79,8 @@ impl Trace {
         let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
         let (ipsec, pool) = pipeline.ipsec_and_pool();
         let mut out = OutboundBurst::default();
-        ipsec.outbound(now_ns, &mut random, pool, frames, &mut out);
-        ipsec.lay_out(now_ns, &mut out.protect, &mut random);
+        ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut random, pool, frames, &mut out);
+        ipsec.tables.lay_out(now_ns, &mut out.protect, &mut random);
         for prepared in &mut out.protect {
             let bytes = u32::from(prepared.job.cipher_len.max(prepared.job.auth_len));
             self.packets.push(Packet {
@@ -92,12 +92,12 @@ impl Trace {
             if prepared.status == CryptoStatus::Pending {
                 prepared.status = CryptoStatus::Done;
             }
-            if let Some(view) = ipsec.sa(prepared.sa) {
+            if let Some(view) = ipsec.tables.sa(prepared.sa) {
                 *self.transforms.entry(view.transform).or_default() += u64::from(bytes);
             }
         }
         let mut leaving = Vec::with_capacity(BURST);
-        ipsec.finish_outbound(pool, &mut out.protect, &mut leaving);
+        ipsec.outbound.finish(&mut ipsec.tables, pool, &mut out.protect, &mut leaving);
         for mut burst in [leaving, out.bypass, out.to_inside] {
             pool.give_back_burst(&mut burst);
         }

@@ -158,7 +158,7 @@ impl Bench {
 
     /// How many SAs each worker has.
     fn sas(&self) -> Vec<usize> {
-        let count = |thread: &mut WorkerThread| thread.worker_mut().pipeline().ipsec().sas().count();
+        let count = |thread: &mut WorkerThread| thread.worker_mut().pipeline().ipsec().tables.sas().count();
         self.gateway.handles.ask(count).into_iter().map(|count| count.expect("it works")).collect()
     }
 }
@@ -370,7 +370,7 @@ fn a_tunnel_that_its_worker_could_not_install_is_in_no_workers_policies() {
     assert_eq!((report.stayed, report.came), (2, 0), "{report:?}");
     assert_eq!(report.refused.len(), 2, "{report:?}");
     let policies = |bench: &Bench| {
-        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().policies().count())
+        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().tables.policies().count())
     };
     assert_eq!(policies(&bench), [Some(2), Some(2)]);
     workers.remove(number);
@@ -399,6 +399,6 @@ fn policies_reach_a_worker_however_late_it_is() {
     workers.change_policies(PolicyUpdate { names: Vec::new(), steps: vec![step] });
     drop(hung);
     let counts =
-        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().policies().count());
+        bench.gateway.handles.ask(|thread| thread.worker_mut().pipeline().ipsec().tables.policies().count());
     assert_eq!(counts, [Some(3), Some(3)]);
 }

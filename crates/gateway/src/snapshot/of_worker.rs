@@ -130,7 +130,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
     let row = |(at, engine): (usize, convoy_scheduler::EngineSnapshot)| {
         let (description, counters) = (engines.description(at), engines.counters(at));
         EngineRow {
-            worker: worker.pipeline().ipsec().worker(),
+            worker: worker.pipeline().ipsec().tables.worker(),
             name: engine.name,
             kind: description.kind.to_string(),
             is_model: description.is_model,
@@ -154,7 +154,7 @@ fn engines(worker: &Worker) -> Vec<EngineRow> {
 fn scheduler(worker: &Worker) -> SchedulerRow {
     let snapshot = worker.pipeline().stage().snapshot();
     SchedulerRow {
-        worker: worker.pipeline().ipsec().worker(),
+        worker: worker.pipeline().ipsec().tables.worker(),
         window: snapshot.window,
         waiting: snapshot.waiting,
         wait_ns: (&snapshot.wait).into(),

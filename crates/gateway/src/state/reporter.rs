@@ -2,7 +2,7 @@
 
 use std::sync::mpsc::Sender;
 
-use convoy_ipsec::{Ipsec, SaDirection};
+use convoy_ipsec::{SaDirection, Tables};
 
 use super::marks::{Beginning, Kept, is_short};
 use crate::assemble::Installed;
@@ -57,10 +57,10 @@ impl Numbers {
         Some(Self { kept, base: sent, reserved, told, has_asked: false })
     }
 
-    fn progress(&self, tunnel: &Installed, ipsec: &Ipsec) -> Progress {
+    fn progress(&self, tunnel: &Installed, tables: &Tables) -> Progress {
         let of = |way| tunnel.sas.iter().find(|sa| sa.direction() == way);
         let [received, sent] = [SaDirection::Inbound, SaDirection::Outbound]
-            .map(|way| of(way).and_then(|sa| ipsec.sequence(*sa)));
+            .map(|way| of(way).and_then(|sa| tables.sequence(*sa)));
         Progress {
             kept: self.kept,
             sent: sent.unwrap_or(self.told.sent),
@@ -83,7 +83,7 @@ impl Reporter {
     }
 
     /// Reports what is due: reserves that are half used at once, all other changes once a second.
-    pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], ipsec: &Ipsec) {
+    pub(crate) fn look(&mut self, now_ns: u64, installed: &mut [Installed], tables: &Tables) {
         if now_ns < self.next_look_ns {
             return;
         }
@@ -95,7 +95,7 @@ impl Reporter {
         let mut all = Vec::new();
         for tunnel in installed {
             let Some(mut numbers) = tunnel.numbers else { continue };
-            let progress = numbers.progress(tunnel, ipsec);
+            let progress = numbers.progress(tunnel, tables);
             let asks = !numbers.has_asked && is_short(numbers.base, numbers.reserved, progress.sent);
             if asks || is_due && progress != numbers.told {
                 numbers.has_asked |= asks;
@@ -105,13 +105,13 @@ impl Reporter {
             }
         }
         if !all.is_empty() {
-            self.send(Report { worker: ipsec.worker().into(), progress: all, is_last: false });
+            self.send(Report { worker: tables.worker().into(), progress: all, is_last: false });
         }
     }
 
     /// Reports that nothing more will be sent, so that the next start goes on right behind it.
-    pub(crate) fn end(&self, installed: &[Installed], ipsec: &Ipsec) {
-        self.send(Report { is_last: true, ..report(installed, ipsec) });
+    pub(crate) fn end(&self, installed: &[Installed], tables: &Tables) {
+        self.send(Report { is_last: true, ..report(installed, tables) });
     }
 
     fn send(&self, report: Report) {
@@ -121,22 +121,22 @@ impl Reporter {
 }
 
 /// How far all SAs have come.
-pub(crate) fn report(installed: &[Installed], ipsec: &Ipsec) -> Report {
+pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
     let kept = installed.iter().filter_map(|tunnel| Some((tunnel, tunnel.numbers?)));
-    let progress = kept.map(|(tunnel, numbers)| numbers.progress(tunnel, ipsec)).collect();
-    Report { worker: ipsec.worker().into(), progress, is_last: false }
+    let progress = kept.map(|(tunnel, numbers)| numbers.progress(tunnel, tables)).collect();
+    Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
 /// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does nothing any more.
-pub(crate) fn extend(installed: &mut [Installed], ipsec: &mut Ipsec, generation: u64, reserved: u64) {
+pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, generation: u64, reserved: u64) {
     for tunnel in installed {
         let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)
         else {
             continue;
         };
         if let Some(sa) = tunnel.sas.iter().find_map(|sa| sa.outbound()) {
-            ipsec.reserve_sequence(sa, reserved);
-            numbers.base = ipsec.sequence(sa.into()).unwrap_or(numbers.base);
+            tables.reserve_sequence(sa, reserved);
+            numbers.base = tables.sequence(sa.into()).unwrap_or(numbers.base);
         }
         (numbers.reserved, numbers.has_asked) = (reserved, false);
     }

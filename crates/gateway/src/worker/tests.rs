@@ -191,9 +191,9 @@ fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone
             .expect("good");
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
-    let views: Vec<_> = worker.pipeline.ipsec().sas().collect();
+    let views: Vec<_> = worker.pipeline.ipsec().tables.sas().collect();
     let numbers: Vec<_> =
-        views.iter().filter_map(|view| worker.pipeline.ipsec().number(view.index)).collect();
+        views.iter().filter_map(|view| worker.pipeline.ipsec().tables.number(view.index)).collect();
     let event = |at: usize| LifetimeEvent {
         sa: numbers[at],
         name: views[at].name,

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use convoy_ipsec::{DropReason, Ipsec, SaProtocol};
+use convoy_ipsec::{DropReason, SaProtocol, Tables};
 use convoy_port::{Port, Unsent, UnsentSa};
 
 /// How long nothing more is said of errors that have no reason of their own, in ns: a minute.
@@ -20,12 +20,12 @@ pub(super) struct UnsentCounter {
 
 impl UnsentCounter {
     /// Counts what the system refused since the last call.
-    pub(super) fn count(&mut self, now_ns: u64, ports: &mut [Box<dyn Port>], ipsec: &mut Ipsec) {
+    pub(super) fn count(&mut self, now_ns: u64, ports: &mut [Box<dyn Port>], tables: &mut Tables) {
         for port in ports {
             port.take_unsent(&mut self.unsent);
             for unsent in self.unsent.drain(..) {
                 let reason = reason(unsent.errno);
-                ipsec.count_unsent(reason, unsent.packets, unsent.sa.map(name));
+                tables.count_unsent(reason, unsent.packets, unsent.sa.map(name));
                 if reason == DropReason::SendFailed && now_ns >= self.next_word_ns {
                     self.next_word_ns = now_ns + SILENCE_NS;
                     let error = io::Error::from_raw_os_error(unsent.errno);

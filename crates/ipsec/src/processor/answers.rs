@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use convoy_packet::{Frame, FramePool, Layout, ip};
 
-use super::Ipsec;
+use super::Tables;
 use crate::drops::DropReason;
 use crate::icmp::{self, IcmpError};
 use crate::job::SaIndex;
@@ -12,7 +12,7 @@ use crate::job::SaIndex;
 /// Source of "time exceeded" of a gateway without an IPv4 address inside (RFC 7600 section 4.8).
 const DUMMY_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 0, 8);
 
-impl Ipsec {
+impl Tables {
     /// Appends an ICMP error about `packet` to `to_sender`, if the rate limit admits one.
     pub(super) fn tell_sender(
         &mut self,
@@ -34,10 +34,11 @@ impl Ipsec {
 
     /// The source of an ICMP error about `packet`.
     ///
-    /// "Too big" comes from where the packet was going. It may reach its receiver by a kernel that has our inside address as its own, and
-    /// Linux drops what comes in from an address of its own as a martian; the packet's destination, however, is
-    /// routed to us, so that a reverse path filter admits it too. "Time exceeded" names the router that it comes from, or
-    /// traceroute would take us for its destination.
+    /// "Too big" comes from where the packet was going. It may reach its receiver by a kernel that
+    /// has our inside address as its own, and Linux drops what comes in from an address of its own
+    /// as a martian; the packet's destination, however, is routed to us, so that a reverse path
+    /// filter admits it too. "Time exceeded" names the router that it comes from, or traceroute
+    /// would take us for its destination.
     fn error_source(&self, error: IcmpError, packet: &[u8], layout: &Layout) -> Option<IpAddr> {
         match error {
             IcmpError::TooBig(_) => Some(layout.addresses(packet).1),
@@ -46,8 +47,8 @@ impl Ipsec {
         }
     }
 
-    /// Counts TTL or hop limit down where the configuration asks for it; a packet at its end is dropped
-    /// and its sender told.
+    /// Counts TTL or hop limit down where the configuration asks for it; a packet at its end is
+    /// dropped and its sender told.
     pub(super) fn count_hop_down(
         &mut self,
         mut frame: Frame,

@@ -1,14 +1,14 @@
 //! From raw packets to those with a number and a job, run by run of one SA: here at once, or by the
 //! templates on whichever core.
 
-use super::Ipsec;
+use super::Tables;
 use crate::batch::{BatchTemplate, RunTemplate};
 use crate::drops::DropReason;
 use crate::job::{CryptoStatus, Prepared};
 use crate::outbound::OutboundSa;
 use crate::sa_id::{OutboundId, SaId};
 
-impl Ipsec {
+impl Tables {
     /// Lays the [raw](Prepared::is_raw) packets among these out, where they lie: gives them their
     /// numbers in the order of `packets`, counts them towards their SAs' limits, and makes their
     /// jobs. Packets that are not raw or not pending stay as they are. `random` gives the IVs of

@@ -1,54 +1,72 @@
-//! The end of the way in: the engine's result is believed, the replay window moved, and the inner packet checked against the policies and delivered.
+//! The end of the way in: the engine's result is believed, the replay window moved, and the inner
+//! packet checked against the policies and delivered.
 
 use std::net::SocketAddr;
 
 use convoy_packet::udp::HEADER_BYTES as UDP_HEADER;
 use convoy_packet::{Frame, FramePool, Layout, Udp, ip};
 
-use super::Ipsec;
+use super::inbound::Inbound;
+use super::tables::Tables;
 use crate::Form;
 use crate::drops::DropReason;
 use crate::flow::FlowKey;
 use crate::job::{CryptoJob, CryptoStatus, Prepared, SaIndex};
 use crate::quote::{self, Quote};
 use crate::sa_config::Mode;
-use crate::sa_id::InboundId;
+use crate::sa_id::{InboundId, SaNumber};
+use crate::spd::TunnelId;
 
-impl Ipsec {
-    /// Takes packets back from the engines, checks them, and appends the inner packets to `out`. They come in order per
-    /// SA; `done` is left empty.
-    pub fn finish_inbound(
+/// A peer behind a NAT sends from elsewhere, as an authenticated packet shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MappingChange {
+    /// The inbound SA that the packet came by.
+    pub sa: SaNumber,
+    /// Its tunnel.
+    pub tunnel: TunnelId,
+    /// Where its packets came from before.
+    pub old: SocketAddr,
+    /// Where this one came from.
+    pub new: SocketAddr,
+}
+
+impl Inbound {
+    /// Takes packets back from the engines, checks them, and appends the inner packets to `out`.
+    /// They come in order per SA; `done` is left empty.
+    pub fn finish(
         &mut self,
+        tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
         done: &mut Vec<Prepared>,
         out: &mut Vec<Frame>,
     ) {
-        self.now_ns = self.now_ns.max(now_ns);
+        tables.now_ns = tables.now_ns.max(now_ns);
         for mut packet in done.drain(..) {
-            if self.finish_plain(&mut packet, now_ns) {
+            if self.finish_plain(tables, &mut packet, now_ns) {
                 out.push(packet.frame);
             } else {
-                self.finish_inbound_any(now_ns, pool, packet, out);
+                self.finish_any(tables, now_ns, pool, packet, out);
             }
         }
     }
 
-    /// Leaves the inner packet of what nearly all packets are: authentic, new, with a plain packet of IPv4 inside that its tunnel admits at once and
-    /// that is delivered just as it stands. `false` if it is none of these; nothing has changed then.
+    /// Leaves the inner packet of what nearly all packets are: authentic, new, with a plain packet
+    /// of IPv4 inside that its tunnel admits at once and that is delivered just as it stands.
+    /// `false` if it is none of these; nothing has changed then.
     // A function of its own, since inlined most of what it holds would not stay in registers.
     #[inline(never)]
-    fn finish_plain(&mut self, packet: &mut Prepared, now_ns: u64) -> bool {
+    fn finish_plain(&mut self, tables: &mut Tables, packet: &mut Prepared, now_ns: u64) -> bool {
         let Prepared { frame, job, status, sa: index, context, .. } = packet;
         let Some(id) = index.inbound() else { return false };
-        let Some(sa) = self.sad.inbound.line_mut(id.0) else { return false };
+        let Some(sa) = tables.sad.inbound.line_mut(id.0) else { return false };
         let is_ready = *status == CryptoStatus::Done
             && sa.generation == context.generation
             && !sa.is_due(now_ns)
             && context.form == Form::LaidOut
-            && !self.config.decrement_ttl;
+            && !tables.config.decrement_ttl;
         let Some(inner) = sa.plain_inner(frame, job).filter(|_| is_ready) else { return false };
-        if !self.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol) {
+        if !tables.tunnels.admits_v4(sa.tunnel, inner.addresses, inner.protocol) {
             return false;
         }
         let asks_source = sa.in_udp() && context.sequence > sa.replay().highest();
@@ -62,47 +80,49 @@ impl Ipsec {
         let trimmed = frame.trim_front(start);
         debug_assert!(trimmed.is_ok(), "the inner packet was found behind it");
         sa.last_used_ns = now_ns;
-        self.totals.opened += 1;
+        tables.totals.opened += 1;
         if sa.spend(job) {
-            self.limits_reached.push(*index);
+            tables.limits_reached.push(*index);
         }
         if let Some(source) = source {
-            self.note_source(id, source);
+            self.note_source(tables, id, source);
         }
         true
     }
 
     /// Any packet.
-    fn finish_inbound_any(
+    fn finish_any(
         &mut self,
+        tables: &mut Tables,
         now_ns: u64,
         pool: &mut FramePool,
         done: Prepared,
         out: &mut Vec<Frame>,
     ) {
         let Prepared { mut frame, job, status, sa: index, context, .. } = done;
-        let found = index.inbound().and_then(|id| Some((id, self.sad.inbound.line_mut(id.0)?)));
+        let found = index.inbound().and_then(|id| Some((id, tables.sad.inbound.line_mut(id.0)?)));
         let Some((id, sa)) = found.filter(|(_, sa)| sa.generation == context.generation) else {
-            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+            return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         // What is raw was opened by nobody, whatever an engine says.
         let status = match status {
             CryptoStatus::Done if context.form == Form::Raw => CryptoStatus::Pending,
             told => told,
         };
-        // Higher, not the highest: without a window the newest packet may come again, from anywhere.
+        // Higher, not the highest: without a window the newest packet may come again, from
+        // anywhere.
         let is_newest = context.sequence > sa.replay().highest();
         if let Err(reason) = sa.accept(status, context.sequence) {
-            return self.drop_frame(pool, frame, Some(index), reason);
+            return tables.drop_frame(pool, frame, Some(index), reason);
         }
-        if sa.is_due(now_ns) && self.is_over(id, now_ns) {
-            return self.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
+        if sa.is_due(now_ns) && is_over(tables, id, now_ns) {
+            return tables.drop_frame(pool, frame, Some(index), DropReason::SaExpired);
         }
-        let Some(sa) = self.sad.inbound.line_mut(id.0) else {
-            return self.drop_frame(pool, frame, None, DropReason::UnknownSpi);
+        let Some(sa) = tables.sad.inbound.line_mut(id.0) else {
+            return tables.drop_frame(pool, frame, None, DropReason::UnknownSpi);
         };
         if sa.spend(&job) {
-            self.limits_reached.push(index);
+            tables.limits_reached.push(index);
         }
         let (tunnel, mode) = (sa.tunnel, sa.mode());
         let asks_source = sa.in_udp() && is_newest;
@@ -123,75 +143,19 @@ impl Ipsec {
         };
         let inner = match inner {
             Ok(inner) => inner,
-            Err(reason) => return self.drop_frame(pool, frame, Some(index), reason),
+            Err(reason) => return tables.drop_frame(pool, frame, Some(index), reason),
         };
         sa.last_used_ns = now_ns;
         if let Some(source) = source {
-            self.note_source(id, source);
+            self.note_source(tables, id, source);
         }
-        self.deliver(frame, &inner, index, (tunnel, mode), pool, out);
+        deliver(tables, frame, &inner, index, (tunnel, mode), pool, out);
     }
 
-    /// Looks at an SA's limits anew; whether it is past a hard one.
-    fn is_over(&mut self, id: InboundId, now_ns: u64) -> bool {
-        self.sad.inbound.both_mut(id.0).is_some_and(|(sa, rest)| sa.renew(rest, now_ns))
-    }
-
-    #[inline]
-    fn deliver(
-        &mut self,
-        mut frame: Frame,
-        layout: &Layout,
-        index: SaIndex,
-        (tunnel, mode): (u32, Mode),
-        pool: &mut FramePool,
-        out: &mut Vec<Frame>,
-    ) {
-        if let Err(reason) = self.admit(&frame, layout, tunnel) {
-            return self.drop_frame(pool, frame, Some(index), reason);
-        }
-        self.totals.opened += 1;
-        if mode == Mode::Transport || !self.config.decrement_ttl {
-            return out.push(frame);
-        }
-        if layout.hops <= 1 {
-            // An answer would have to go back through the tunnel: the sender learns nothing.
-            return self.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
-        }
-        ip::decrement_hop_limit(&mut frame);
-        out.push(frame);
-    }
-
-    /// Whether an inner packet may come by this tunnel: by its header (RFC 4301 section 5.2 step 4) and, if it is an ICMP error,
-    /// by the packet that it quotes (section 6.2).
-    #[inline]
-    fn admit(&self, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
-        if !quote::is_icmp(layout) && self.tunnels.admits_at_once(tunnel, packet, layout) {
-            return Ok(());
-        }
-        self.admit_any(packet, layout, tunnel)
-    }
-
-    fn admit_any(&self, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
-        let is_selected = self.tunnels.admits_inbound(tunnel, &FlowKey::of(packet, layout));
-        if is_selected && !quote::is_icmp(layout) {
-            return Ok(());
-        }
-        let quote = Quote::of(packet, layout);
-        let (answered, reason) = match (&quote, is_selected) {
-            (None, false) => return Err(DropReason::PolicyMismatch),
-            (None, true) => return Ok(()),
-            (Some(_), true) if !self.config.check_icmp => return Ok(()),
-            (Some(quote), true) => (quote.flow(), DropReason::IcmpMismatch),
-            (Some(quote), false) => (quote.followed(), DropReason::PolicyMismatch),
-        };
-        let Some(flow) = answered else { return Err(reason) };
-        if self.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
-    }
-
-    /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved the peer (RFC 7296 section 2.23).
-    fn note_source(&mut self, id: InboundId, source: SocketAddr) {
-        let Some(rest) = self.sad.inbound.rest_mut(id.0) else { return };
+    /// An authentic packet came from `source`: if that is not where its peer is, a NAT has moved
+    /// the peer (RFC 7296 section 2.23).
+    fn note_source(&mut self, tables: &mut Tables, id: InboundId, source: SocketAddr) {
+        let Some(rest) = tables.sad.inbound.rest_mut(id.0) else { return };
         let old = rest.common.facts.peer();
         if old == source {
             return;
@@ -200,17 +164,93 @@ impl Ipsec {
             self.moved.push(id);
         }
         rest.moved = Some((rest.moved.map_or(old, |(first, _)| first), source));
-        self.sad.move_peer(id, source);
+        tables.sad.move_peer(id, source);
+    }
+
+    /// Tells of every inbound SA whose peer has moved since `tell` last took its move, which it
+    /// says by `true`. What it does not take it is told again, with where the peer is by then. To
+    /// be called about once a second.
+    pub fn mapping_changes(&mut self, tables: &mut Tables, tell: &mut dyn FnMut(MappingChange) -> bool) {
+        let (sad, tunnels) = (&mut tables.sad, &tables.tunnels);
+        self.moved.retain(|id| {
+            let Some(sa) = sad.number((*id).into()) else { return false };
+            let Some(rest) = sad.inbound.rest_mut(id.0) else { return false };
+            let Some((old, new)) = rest.moved else { return false };
+            let tunnel = tunnels.id(rest.common.tunnel);
+            if old == new || tell(MappingChange { sa, tunnel, old, new }) {
+                rest.moved = None;
+            }
+            rest.moved.is_some()
+        });
     }
 }
 
-/// Source address and port of a packet in UDP that `inbound` has accepted; its ESP header stands at `esp_at`.
+/// Looks at an SA's limits anew; whether it is past a hard one.
+fn is_over(tables: &mut Tables, id: InboundId, now_ns: u64) -> bool {
+    tables.sad.inbound.both_mut(id.0).is_some_and(|(sa, rest)| sa.renew(rest, now_ns))
+}
+
+#[inline]
+fn deliver(
+    tables: &mut Tables,
+    mut frame: Frame,
+    layout: &Layout,
+    index: SaIndex,
+    (tunnel, mode): (u32, Mode),
+    pool: &mut FramePool,
+    out: &mut Vec<Frame>,
+) {
+    if let Err(reason) = admit(tables, &frame, layout, tunnel) {
+        return tables.drop_frame(pool, frame, Some(index), reason);
+    }
+    tables.totals.opened += 1;
+    if mode == Mode::Transport || !tables.config.decrement_ttl {
+        return out.push(frame);
+    }
+    if layout.hops <= 1 {
+        // An answer would have to go back through the tunnel: the sender learns nothing.
+        return tables.drop_frame(pool, frame, Some(index), DropReason::TtlExpired);
+    }
+    ip::decrement_hop_limit(&mut frame);
+    out.push(frame);
+}
+
+/// Whether an inner packet may come by this tunnel: by its header (RFC 4301 section 5.2 step 4)
+/// and, if it is an ICMP error, by the packet that it quotes (section 6.2).
+#[inline]
+fn admit(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
+    if !quote::is_icmp(layout) && tables.tunnels.admits_at_once(tunnel, packet, layout) {
+        return Ok(());
+    }
+    admit_any(tables, packet, layout, tunnel)
+}
+
+fn admit_any(tables: &Tables, packet: &[u8], layout: &Layout, tunnel: u32) -> Result<(), DropReason> {
+    let is_selected = tables.tunnels.admits_inbound(tunnel, &FlowKey::of(packet, layout));
+    if is_selected && !quote::is_icmp(layout) {
+        return Ok(());
+    }
+    let quote = Quote::of(packet, layout);
+    let (answered, reason) = match (&quote, is_selected) {
+        (None, false) => return Err(DropReason::PolicyMismatch),
+        (None, true) => return Ok(()),
+        (Some(_), true) if !tables.config.check_icmp => return Ok(()),
+        (Some(quote), true) => (quote.flow(), DropReason::IcmpMismatch),
+        (Some(quote), false) => (quote.followed(), DropReason::PolicyMismatch),
+    };
+    let Some(flow) = answered else { return Err(reason) };
+    if tables.tunnels.answers(tunnel, flow) { Ok(()) } else { Err(DropReason::IcmpMismatch) }
+}
+
+/// Source address and port of a packet in UDP that was accepted on its way in; its ESP header
+/// stands at `esp_at`.
 fn outer_source(packet: &[u8], esp_at: usize) -> Option<SocketAddr> {
     let datagram = Udp::parse(packet.get(esp_at.checked_sub(UDP_HEADER)?..)?).ok()?;
     Some(SocketAddr::new(ip::source(packet), datagram.source_port()))
 }
 
-/// The same of a packet that was stripped on another core: what was cut off still stands before and behind it.
+/// The same of a packet that was stripped on another core: what was cut off still stands before and
+/// behind it.
 fn stripped_source(frame: &mut Frame, job: &CryptoJob, esp_at: usize, icv_len: usize) -> Option<SocketAddr> {
     let (front, len) = (usize::from(job.cipher_start), frame.len());
     let back = (usize::from(job.icv_start) + icv_len).checked_sub(front + len)?;

@@ -7,8 +7,11 @@ use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::ipv4::HEADER_BYTES as IPV4_HEADER;
 use convoy_packet::{Frame, Layout, Offload, PlainV4, prefetch};
 
-use super::inbound::Kind;
-use super::{Decision, Ipsec, Verdict};
+use super::inbound::Inbound;
+use super::kind::Kind;
+use super::outbound::Outbound;
+use super::policies::{Decision, Verdict};
+use super::tables::Tables;
 use crate::flow::FlowKey;
 use crate::flow_cache::{FlowPlace, V4Key};
 use crate::outer_header::Inner;
@@ -114,9 +117,9 @@ impl Protected {
     }
 }
 
-impl Ipsec {
+impl Outbound {
     /// Finds the packets' policies and SAs.
-    pub(super) fn glance_outbound(&mut self, frames: &mut [Frame], burst: &mut DepartingBurst) {
+    pub(super) fn glance(&mut self, tables: &Tables, frames: &mut [Frame], burst: &mut DepartingBurst) {
         burst.runs.clear();
         burst.v6_flows.clear();
         let mut last = (V4Key::NONE, Inner::default());
@@ -132,11 +135,11 @@ impl Ipsec {
             let key = V4Key::new(plain.addresses, plain.protocol, plain.upper);
             match burst.runs.last_mut().filter(|_| (key, inner) == last) {
                 Some(run) => run.packets += 1,
-                None => burst.push(Flow::V4(key), self.outbound_flows.place_v4(&key), inner),
+                None => burst.push(Flow::V4(key), self.flows.place_v4(&key), inner),
             }
             last = (key, inner);
         }
-        self.decide_outbound(burst);
+        self.decide(tables, burst);
     }
 
     /// The same of a packet of any kind.
@@ -146,7 +149,7 @@ impl Ipsec {
         };
         frame.truncate(layout.total_len);
         let (inner, flow) = (Inner::of(&layout), FlowKey::of(frame, &layout));
-        let place = self.outbound_flows.place(&flow);
+        let place = self.flows.place(&flow);
         if layout.is_v6 {
             burst.v6_flows.push(flow);
             burst.push(Flow::V6(burst.v6_flows.len() as u32 - 1), place, inner);
@@ -156,34 +159,31 @@ impl Ipsec {
     }
 
     /// Decides on each run.
-    fn decide_outbound(&mut self, burst: &mut DepartingBurst) {
-        let (spd, verdicts) = (&self.spd, &self.verdicts);
-        let decide = |flow: &FlowKey| {
-            spd.find_outbound(flow).map(|slot| Decision { slot, verdict: verdicts[slot as usize] })
-        };
+    fn decide(&mut self, tables: &Tables, burst: &mut DepartingBurst) {
+        let decide = |flow: &FlowKey| tables.decide_outbound(flow);
         for run in &mut burst.runs {
             run.decision = match run.flow {
                 Flow::None => continue,
-                Flow::V4(key) => self.outbound_flows.get_or_decide_v4(&key, run.place, decide),
-                Flow::V6(at) => {
-                    self.outbound_flows.get_or_decide(&burst.v6_flows[at as usize], run.place, decide)
-                }
+                Flow::V4(key) => self.flows.get_or_decide_v4(&key, run.place, decide),
+                Flow::V6(at) => self.flows.get_or_decide(&burst.v6_flows[at as usize], run.place, decide),
             };
-            self.outbound_flows.note_hits(run.packets - 1);
+            self.flows.note_hits(run.packets - 1);
             if let Some(Decision { slot, verdict }) = run.decision {
-                prefetch(&self.uses[slot as usize]);
+                prefetch(&tables.uses[slot as usize]);
                 if let Verdict::Protect(tunnel) = verdict
-                    && let Some(id) = self.tunnels.current(tunnel)
+                    && let Some(id) = tables.tunnels.current(tunnel)
                 {
                     run.sa = Some(id);
-                    self.sad.outbound.prefetch(id.0);
+                    tables.sad.outbound.prefetch(id.0);
                 }
             }
         }
     }
+}
 
+impl Inbound {
     /// Finds the packets' SAs, and where their headers stand.
-    pub(super) fn glance_inbound(&self, frames: &mut [Frame], runs: &mut Vec<ArrivingRun>) {
+    pub(super) fn glance(tables: &Tables, frames: &mut [Frame], runs: &mut Vec<ArrivingRun>) {
         runs.clear();
         let mut last = None;
         for frame in frames {
@@ -192,7 +192,7 @@ impl Ipsec {
                 .filter(|plain| is_untouched && plain.total_len >= IPV4_HEADER + ESP_HEADER);
             let Some(plain) = plain else {
                 last = None;
-                let packet = if is_untouched { self.glance_at_protected(frame) } else { None };
+                let packet = if is_untouched { glance_at_protected(tables, frame) } else { None };
                 runs.push(ArrivingRun { packet, sa: None, packets: 1 });
                 continue;
             };
@@ -201,7 +201,7 @@ impl Ipsec {
             match runs.last_mut().filter(|_| Some(key) == last) {
                 Some(run) => run.packets += 1,
                 None => {
-                    self.sad.prefetch_spi(plain.upper, SaProtocol::Esp);
+                    tables.sad.prefetch_spi(plain.upper, SaProtocol::Esp);
                     let packet = Some(Protected::in_plain_v4(&plain));
                     runs.push(ArrivingRun { packet, sa: None, packets: 1 });
                 }
@@ -209,30 +209,30 @@ impl Ipsec {
             last = Some(key);
         }
         for run in runs.iter_mut() {
-            let found = run.packet.and_then(|packet| self.sad.find_inbound(packet.spi, packet.protocol));
+            let found = run.packet.and_then(|packet| tables.sad.find_inbound(packet.spi, packet.protocol));
             if let Some(id) = found {
-                self.sad.inbound.prefetch(id.0);
+                tables.sad.inbound.prefetch(id.0);
                 run.sa = Some(id);
             }
         }
         for id in runs.iter().filter_map(|run| run.sa) {
-            if let Some(sa) = self.sad.inbound.line(id.0) {
+            if let Some(sa) = tables.sad.inbound.line(id.0) {
                 // Most packets are the next.
                 sa.replay().prefetch(sa.replay().highest().wrapping_add(1));
-                self.tunnels.prefetch_admission(sa.tunnel);
+                tables.tunnels.prefetch_admission(sa.tunnel);
             }
         }
     }
+}
 
-    /// Of a packet of any kind; `None` if it is not protected, or a piece of one.
-    fn glance_at_protected(&self, frame: &Frame) -> Option<Protected> {
-        let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
-        match Kind::of(frame, &layout, self.config.natt_port) {
-            Kind::Protected { protocol, spi, at, end, in_udp } => {
-                self.sad.prefetch_spi(spi, protocol);
-                Some(Protected::new(frame, &layout, (protocol, spi), (at, end), in_udp))
-            }
-            _ => None,
+/// Of a packet of any kind; `None` if it is not protected, or a piece of one.
+fn glance_at_protected(tables: &Tables, frame: &Frame) -> Option<Protected> {
+    let layout = Layout::parse(frame).ok().filter(|layout| layout.fragment.is_none())?;
+    match Kind::of(frame, &layout, tables.config.natt_port) {
+        Kind::Protected { protocol, spi, at, end, in_udp } => {
+            tables.sad.prefetch_spi(spi, protocol);
+            Some(Protected::new(frame, &layout, (protocol, spi), (at, end), in_udp))
         }
+        _ => None,
     }
 }

@@ -3,18 +3,45 @@
 
 use std::collections::HashMap;
 
-use super::{Ipsec, PolicyUse, Verdict};
+use super::{Ipsec, Tables};
+use crate::flow::FlowKey;
 use crate::spd::{Action, Policy, PolicyChange, PolicyPlace, PolicyRank};
+
+/// What a policy asks for, with the number here of a tunnel of this worker.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Verdict {
+    Protect(u32),
+    /// The tunnel is the one of another worker.
+    HandOver(u16),
+    Bypass,
+    Discard,
+}
+
+/// The policy that selects a flow.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    /// Its slot in the SPD.
+    pub(super) slot: u32,
+    pub(super) verdict: Verdict,
+}
+
+/// Packets and bytes that a policy selected.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct PolicyUse {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
 
 impl Ipsec {
     /// Replaces the gateway's own policies; a key daemon's stay. Those that stay keep their
     /// counters; SAs are not touched.
     pub fn set_policies(&mut self, policies: Vec<Policy>) {
-        let spd = std::mem::take(&mut self.spd);
+        let tables = &mut self.tables;
+        let spd = std::mem::take(&mut tables.spd);
         let mut before: HashMap<Policy, PolicyUse> = HashMap::new();
         let mut all = Vec::new();
         for (place, slot, policy) in spd.policies(None) {
-            let used = self.uses[slot as usize];
+            let used = tables.uses[slot as usize];
             if place.rank.is_own() {
                 before.insert(policy.clone(), used);
             } else {
@@ -28,11 +55,11 @@ impl Ipsec {
         }
         // In order, so that each is put behind the one before.
         all.sort_unstable_by_key(|(place, ..)| *place);
-        self.tunnels.clear_selectors();
-        self.verdicts.clear();
-        self.uses.clear();
-        all.into_iter().for_each(|(place, policy, used)| self.put_policy(place.rank, policy, used));
-        self.policy_changes += 1;
+        tables.tunnels.clear_selectors();
+        tables.verdicts.clear();
+        tables.uses.clear();
+        all.into_iter().for_each(|(place, policy, used)| tables.put_policy(place.rank, policy, used));
+        tables.policy_changes += 1;
         self.forget_decisions();
     }
 
@@ -41,13 +68,13 @@ impl Ipsec {
     /// are.
     pub fn change_policies(&mut self, changes: &[PolicyChange]) {
         for PolicyChange { gone, came } in changes {
-            let gone = gone.and_then(|place| self.take_policy(place));
+            let gone = gone.and_then(|place| self.tables.take_policy(place));
             if let Some((rank, policy)) = came {
                 let place = PolicyPlace { priority: policy.priority, rank: *rank };
-                let gone = gone.or_else(|| self.take_policy(place));
+                let gone = gone.or_else(|| self.tables.take_policy(place));
                 let stayed = gone.filter(|(before, _)| is_same_traffic(before, policy));
                 let used = stayed.map(|(_, used)| used).unwrap_or_default();
-                self.put_policy(*rank, policy.clone(), used);
+                self.tables.put_policy(*rank, policy.clone(), used);
             }
         }
         if !changes.is_empty() {
@@ -58,8 +85,27 @@ impl Ipsec {
     /// Costs the same however many flows are known: they are looked for anew when they have
     /// packets.
     fn forget_decisions(&mut self) {
-        self.outbound_flows.invalidate();
-        self.inbound_flows.invalidate();
+        self.outbound.flows.invalidate();
+        self.inbound.flows.invalidate();
+    }
+}
+
+impl Tables {
+    /// The policy of a flow from the inside.
+    #[inline]
+    pub(super) fn decide_outbound(&self, flow: &FlowKey) -> Option<Decision> {
+        self.decision(self.spd.find_outbound(flow)?)
+    }
+
+    /// The policy of a flow from the outside that is not protected.
+    #[inline]
+    pub(super) fn decide_inbound(&self, flow: &FlowKey) -> Option<Decision> {
+        self.decision(self.spd.find_inbound(flow)?)
+    }
+
+    #[inline]
+    fn decision(&self, slot: u32) -> Option<Decision> {
+        Some(Decision { slot, verdict: self.verdicts[slot as usize] })
     }
 
     fn put_policy(&mut self, rank: PolicyRank, policy: Policy, used: PolicyUse) {

@@ -1,6 +1,7 @@
 //! What `convoy show` and the metrics see: plain structs, nothing secret.
 
-use super::{Ipsec, PolicyUse};
+use super::policies::PolicyUse;
+use super::{Ipsec, Tables};
 use crate::algorithm::Transform;
 use crate::drops::DropCounters;
 use crate::job::SaIndex;
@@ -89,7 +90,8 @@ pub struct SaView {
 }
 
 /// How far a walk over all SAs of a worker has come. SAs may be installed and removed between two
-/// steps: one that stays in its place all the time is seen exactly once, and no place is seen twice.
+/// steps: one that stays in its place all the time is seen exactly once, and no place is seen
+/// twice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SaCursor {
     direction: SaDirection,
@@ -118,22 +120,25 @@ pub struct PolicyView {
 impl Ipsec {
     /// What was counted.
     pub fn counters(&self) -> IpsecCounters {
-        let (out, inward) = (self.outbound_flows.hits_and_misses(), self.inbound_flows.hits_and_misses());
+        let Self { tables, outbound, inbound, .. } = self;
+        let (out, inward) = (outbound.flows.hits_and_misses(), inbound.flows.hits_and_misses());
         IpsecCounters {
-            protected: self.totals.protected,
-            opened: self.totals.opened,
-            bypassed_out: self.totals.bypassed_out,
-            bypassed_in: self.totals.bypassed_in,
-            icmp_sent: self.totals.icmp_sent,
-            cut: self.totals.cut,
-            reassembled: self.totals.reassembled,
-            in_reassembly: self.reassembly.len(),
+            protected: tables.totals.protected,
+            opened: tables.totals.opened,
+            bypassed_out: tables.totals.bypassed_out,
+            bypassed_in: tables.totals.bypassed_in,
+            icmp_sent: tables.totals.icmp_sent,
+            cut: tables.totals.cut,
+            reassembled: tables.totals.reassembled,
+            in_reassembly: inbound.reassembly.len(),
             flow_hits: out.0 + inward.0,
             flow_misses: out.1 + inward.1,
-            drops: self.drops.clone(),
+            drops: tables.drops.clone(),
         }
     }
+}
 
+impl Tables {
     /// Dropped packets by reason, of all SAs and of none.
     pub fn drops(&self) -> &DropCounters {
         &self.drops
@@ -144,8 +149,8 @@ impl Ipsec {
         self.sad.indices().filter_map(|index| self.view(index))
     }
 
-    /// Looks at the next `most` places of SAs, whether they are taken or not, and returns where to go
-    /// on; `None` at the end.
+    /// Looks at the next `most` places of SAs, whether they are taken or not, and returns where to
+    /// go on; `None` at the end.
     pub fn walk_sas(&self, cursor: SaCursor, most: u32, visit: &mut dyn FnMut(SaView)) -> Option<SaCursor> {
         let SaCursor { direction, place } = cursor;
         let (places, next) = match direction {

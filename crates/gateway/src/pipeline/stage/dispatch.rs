@@ -120,15 +120,15 @@ impl CryptoStage {
         // An engine that gathers multi-packets does many of them together.
         let gathers = self.engines.description(given.engine).gathers > 1 && train.place.is_of_sa();
         if !gathers && self.engines.in_place(given.engine).is_some() {
-            bench.ipsec.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
             return self.process_here(now_ns, given, train);
         }
         let mut train = self.cut_to_frames(now_ns, train, given, bench)?;
         if self.engines.lays_out(given.engine) {
             train.templates = self.spare_templates.pop().unwrap_or_default();
-            bench.ipsec.begin(now_ns, &mut train.packets, &mut train.templates);
+            bench.tables.begin(now_ns, &mut train.packets, &mut train.templates);
         } else {
-            bench.ipsec.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
         }
         if !train.packets.iter().all(is_pending) {
             // Without those that need no engine it goes again.

@@ -77,7 +77,7 @@ fn assert_idle(pipeline: &mut Pipeline) {
     pipeline.pump(Input::Ended);
     assert!(pipeline.has_room(), "packets wait for an SA that has left, and nothing is read any more");
     assert!(pipeline.is_empty() && !pipeline.is_retiring());
-    assert_eq!(pipeline.ipsec().sas().count(), 0);
+    assert_eq!(pipeline.ipsec().tables.sas().count(), 0);
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn packets_that_a_policy_sends_to_an_outbound_sa_that_leaves_hold_nothing_up() {
     pipeline.outbound(&mut burst);
     assert_idle(&mut pipeline);
     assert_eq!(pipeline.departures.to_outside.len(), WAITING as usize, "what came before it left");
-    assert_eq!(pipeline.ipsec().drops().get(DropReason::OutboundNoSa), 4);
+    assert_eq!(pipeline.ipsec().tables.drops().get(DropReason::OutboundNoSa), 4);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn packets_that_come_to_an_inbound_sa_that_leaves_hold_nothing_up() {
     receiver.inbound(&mut late);
     assert_idle(&mut receiver);
     assert_eq!(receiver.departures.to_inside.len(), WAITING as usize, "what came before it left");
-    assert_eq!(receiver.ipsec().drops().get(DropReason::UnknownSpi), 4);
+    assert_eq!(receiver.ipsec().tables.drops().get(DropReason::UnknownSpi), 4);
 }
 
 #[test]
@@ -117,13 +117,13 @@ fn a_successor_may_have_the_spi_of_an_sa_that_still_has_packets_under_way() {
     pipeline.outbound(&mut burst);
     pipeline.retire(old);
     let new = install(&mut pipeline, 1, SaDirection::Outbound);
-    let leaving: Vec<_> = pipeline.ipsec().sas().map(|view| (view.index, view.is_withdrawn)).collect();
+    let leaving: Vec<_> = pipeline.ipsec().tables.sas().map(|view| (view.index, view.is_withdrawn)).collect();
     assert_eq!(leaving, vec![(old, true), (new, false)]);
     let mut burst = packets(&mut pipeline, 2);
     pipeline.outbound(&mut burst);
     pipeline.pump(Input::Ended);
     assert_eq!(pipeline.departures.to_outside.len(), 5);
-    let left: Vec<_> = pipeline.ipsec().sas().map(|view| (view.index, view.sequence)).collect();
+    let left: Vec<_> = pipeline.ipsec().tables.sas().map(|view| (view.index, view.sequence)).collect();
     assert_eq!(left, vec![(new, 2)]);
 }
 

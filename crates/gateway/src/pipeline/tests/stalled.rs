@@ -196,7 +196,7 @@ fn through_a_stall(direction: SaDirection, bursts: &[Vec<Vec<u8>>]) -> [Vec<Vec<
         to_outside.drain(..).chain(to_inside.drain(..)).map(|frame| frame.to_vec()).collect()
     });
     assert!(pipeline.stage().engines().counters(ELSEWHERE).late > 0, "nothing was late");
-    assert!(pipeline.is_empty() && pipeline.ipsec().drops().total() == 0);
+    assert!(pipeline.is_empty() && pipeline.ipsec().tables.drops().total() == 0);
     left
 }
 

@@ -308,7 +308,7 @@ pub(super) fn through(
     while !pipeline.is_empty() {
         pipeline.pump(Input::Paused);
     }
-    assert_eq!(pipeline.ipsec().drops().total(), 0);
+    assert_eq!(pipeline.ipsec().tables.drops().total(), 0);
     let Departures { to_outside, to_inside, .. } = &pipeline.departures;
     to_outside.iter().chain(to_inside).map(|frame| frame.to_vec()).collect()
 }

@@ -124,7 +124,7 @@ fn policies_that_change_during_a_snapshot_are_told_anew_and_it_ends_however_ofte
     }
     assert!(is_done && anew == 2 && last.len() == STEP, "{anew} times anew");
     let ipsec = bench.thread.worker_mut().pipeline().ipsec();
-    assert_eq!(names, ipsec.policies().map(|view| view.policy.name).collect::<Vec<_>>());
+    assert_eq!(names, ipsec.tables.policies().map(|view| view.policy.name).collect::<Vec<_>>());
 
     let received = bench.begin();
     while bench.thread.survey() {

@@ -79,7 +79,7 @@ fn a_worker_that_is_flooded_itself_hands_the_packets_of_others_over() {
         other.round(true).expect("no port fails");
     }
     assert_eq!(flooded.handed_over(), u64::from(OTHERS));
-    let reasons = |worker: &Worker| -> Vec<_> { worker.pipeline().ipsec().drops().met().collect() };
+    let reasons = |worker: &Worker| -> Vec<_> { worker.pipeline().ipsec().tables.drops().met().collect() };
     let dropped = reasons(&flooded);
     assert!(matches!(dropped[..], [(DropReason::Overloaded, count)] if count > 1_000), "{dropped:?}");
     assert_eq!(reasons(&other), [(DropReason::IntegrityFailed, u64::from(OTHERS))], "they have come there");

@@ -83,7 +83,7 @@ fn a_job_that_no_engine_did_is_dropped() {
     let mut out = Vec::new();
     for packet in a.prepare(&[link.packet(false, 100)]) {
         assert_eq!(packet.status, CryptoStatus::Pending);
-        a.ipsec.finish_outbound(&mut a.pool, &mut vec![packet], &mut out);
+        a.finish_outbound(&mut vec![packet], &mut out);
     }
     assert!(out.is_empty());
     assert_eq!(a.sa_drops(OUT, DropReason::EngineFailed), 1);
@@ -108,10 +108,10 @@ fn without_frames_packets_are_dropped_and_nothing_leaks() {
 fn sequence_numbers_never_repeat() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
+    a.ipsec.tables.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(OUT, DropReason::SequenceExhausted), 2);
-    a.ipsec.set_sequence(OUT_ID, 7);
+    a.ipsec.tables.set_sequence(OUT_ID, 7);
     assert!(a.send(&[link.packet(false, 100)]).is_empty(), "numbers do not go back");
     a.assert_no_leak();
 }
@@ -120,7 +120,7 @@ fn sequence_numbers_never_repeat() {
 fn extended_numbers_end_too() {
     let link = Link { esn: true, ..Link::default() };
     let mut a = link.gateway(0);
-    a.ipsec.set_sequence(OUT_ID, u64::MAX - 1);
+    a.ipsec.tables.set_sequence(OUT_ID, u64::MAX - 1);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(OUT, DropReason::SequenceExhausted), 2);
     a.assert_no_leak();
@@ -163,11 +163,11 @@ proptest! {
         let mut gateway = links()[link].gateway(1);
         gateway.send(&packets);
         let mut frames = gateway.frames(&packets);
-        gateway.ipsec.inbound(5_000, &mut gateway.pool, &mut frames, &mut gateway.inbound);
+        gateway.ipsec.inbound.classify(&mut gateway.ipsec.tables, 5_000, &mut gateway.pool, &mut frames, &mut gateway.inbound);
         let mut out = Vec::new();
         let mut open = std::mem::take(&mut gateway.inbound.open);
         if is_laid_out {
-            gateway.ipsec.lay_out(5_000, &mut open, &mut |_| {});
+            gateway.ipsec.tables.lay_out(5_000, &mut open, &mut |_| {});
         }
         for mut packet in open {
             match seal_status.or((!is_laid_out).then_some(CryptoStatus::Done)) {
@@ -175,7 +175,7 @@ proptest! {
                 Some(status) => packet.status = status,
                 None => run(&gateway.keys[&packet.sa], Direction::Open, &mut packet),
             }
-            gateway.ipsec.finish_inbound(5_000, &mut gateway.pool, &mut vec![packet], &mut out);
+            gateway.ipsec.inbound.finish(&mut gateway.ipsec.tables, 5_000, &mut gateway.pool, &mut vec![packet], &mut out);
         }
         gateway.pool.give_back_burst(&mut out);
         gateway.assert_no_leak();

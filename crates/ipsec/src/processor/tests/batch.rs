@@ -15,7 +15,7 @@ impl Gateway {
     /// Begins a batch of one SA.
     fn begin(&mut self, batch: &mut [Prepared]) -> Option<BatchTemplate> {
         let mut templates = Vec::new();
-        self.ipsec.begin(self.now_ns, batch, &mut templates);
+        self.ipsec.tables.begin(self.now_ns, batch, &mut templates);
         assert!(templates.len() == 1 && templates[0].packets as usize == batch.len());
         templates[0].template
     }
@@ -42,7 +42,7 @@ impl Gateway {
             let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
-            self.ipsec.finish_outbound(&mut self.pool, &mut batch, &mut out);
+            self.finish_outbound(&mut batch, &mut out);
         }
         self.copied(&mut out)
     }
@@ -50,13 +50,13 @@ impl Gateway {
     /// As [`receive`](Self::receive), in batches of `size`.
     fn receive_batches(&mut self, packets: &[Vec<u8>], size: usize) -> Vec<Vec<u8>> {
         let mut frames = self.frames(packets);
-        self.ipsec.inbound(self.now_ns, &mut self.pool, &mut frames, &mut self.inbound);
+        self.classify_inbound(&mut frames);
         let (mut raw, mut out) = (std::mem::take(&mut self.inbound.open), Vec::new());
         while !raw.is_empty() {
             let mut batch: Vec<Prepared> = raw.drain(..size.min(raw.len())).collect();
             let template = self.begin(&mut batch);
             self.work(template, &mut batch);
-            self.ipsec.finish_inbound(self.now_ns, &mut self.pool, &mut batch, &mut out);
+            self.finish_inbound(&mut batch, &mut out);
         }
         self.copied(&mut out)
     }
@@ -91,14 +91,14 @@ proptest! {
         // A packet at a time, since a limit is for the next one.
         let expected: Vec<_> = packets.iter().flat_map(|packet| single.send(std::slice::from_ref(packet))).collect();
         prop_assert_eq!(batched.send_batches(&packets, size), expected);
-        let [a, b] = [&single, &batched].map(|gateway| gateway.ipsec.sa(OUT).expect("installed"));
+        let [a, b] = [&single, &batched].map(|gateway| gateway.view(OUT));
         prop_assert_eq!((a.sequence, a.usage, a.drops), (b.sequence, b.usage, b.drops));
         prop_assert_eq!(single.told_inside(), batched.told_inside());
         let [a, b] = [&single, &batched].map(|gateway| gateway.ipsec.counters());
         prop_assert_eq!((a.protected, a.drops), (b.protected, b.drops));
         let mut events = [Vec::new(), Vec::new()];
         for (gateway, events) in [&mut single, &mut batched].into_iter().zip(&mut events) {
-            gateway.ipsec.expire(2_000, events);
+            gateway.expire(2_000, events);
             gateway.assert_no_leak();
         }
         prop_assert_eq!(&events[0], &events[1]);
@@ -118,7 +118,7 @@ proptest! {
         outer.extend(replayed);
         let [mut single, mut batched] = [link.gateway(1), link.gateway(1)];
         prop_assert_eq!(batched.receive_batches(&outer, size), single.receive(&outer));
-        let [a, b] = [&single, &batched].map(|gateway| gateway.ipsec.sa(IN).expect("installed"));
+        let [a, b] = [&single, &batched].map(|gateway| gateway.view(IN));
         prop_assert_eq!((a.sequence, a.usage, a.replay), (b.sequence, b.usage, b.replay));
         // Of one that came twice in a burst, the one is refused early and the other late, or both late.
         prop_assert_eq!(a.drops, b.drops);
@@ -145,13 +145,13 @@ fn a_batch_that_is_done_again_keeps_its_numbers_and_is_counted_once() {
     a.work(template, &mut first);
     // The engine is gone with it; in the meantime another packet leaves, and the peer moves.
     a.send_batches(&[link.packet(false, 60)], 1);
-    let ends = a.ipsec.ends(OUT).expect("installed");
+    let ends = a.ipsec.tables.ends(OUT).expect("installed");
     let moved = SaEnds { remote: "192.0.2.77".parse().expect("an address"), ..ends };
-    assert!(a.ipsec.move_sa(OUT, &moved));
-    let before = a.ipsec.sa(OUT).expect("installed");
+    assert!(a.move_sa(OUT, &moved));
+    let before = a.view(OUT);
     let template = a.begin(&mut again);
     a.work(template, &mut again);
-    let after = a.ipsec.sa(OUT).expect("installed");
+    let after = a.view(OUT);
     assert_eq!((before.sequence, before.usage), (after.sequence, after.usage));
     for (lost, packet) in first.iter().zip(&again) {
         assert_eq!(lost.frame[20..28], packet.frame[20..28], "SPI and sequence number");
@@ -168,7 +168,7 @@ fn packets_that_wait_raw_do_not_go_by_the_sa_that_follows_theirs_at_its_place() 
     let sealed = a.send_batches(&[link.packet(false, 100)], 1);
     let mut out = a.classify(&[link.packet(false, 100)]);
     let mut frames = b.frames(&sealed);
-    b.ipsec.inbound(1_000, &mut b.pool, &mut frames, &mut b.inbound);
+    b.classify_inbound(&mut frames);
     let mut open = std::mem::take(&mut b.inbound.open);
     for (gateway, index, direction, end) in
         [(&mut a, OUT, SaDirection::Outbound, 0), (&mut b, IN, SaDirection::Inbound, 1)]
@@ -180,11 +180,11 @@ fn packets_that_wait_raw_do_not_go_by_the_sa_that_follows_theirs_at_its_place() 
         let template = gateway.begin(batch);
         assert!(template.is_some() && matches!(batch[0].status, CryptoStatus::Refused(_)));
         gateway.work(template, batch);
-        assert_eq!(gateway.ipsec.sequence(index), Some(0));
+        assert_eq!(gateway.ipsec.tables.sequence(index), Some(0));
     }
     let mut none = Vec::new();
-    a.ipsec.finish_outbound(&mut a.pool, &mut out, &mut none);
-    b.ipsec.finish_inbound(1_000, &mut b.pool, &mut open, &mut none);
+    a.finish_outbound(&mut out, &mut none);
+    b.finish_inbound(&mut open, &mut none);
     assert!(none.is_empty());
     assert_eq!((a.drops(DropReason::OutboundNoSa), b.drops(DropReason::UnknownSpi)), (1, 1));
     a.assert_no_leak();
@@ -217,7 +217,7 @@ fn a_peer_that_moved_is_noticed_by_a_batch_too() {
     outer[0][20..22].copy_from_slice(&9_000u16.to_be_bytes());
     assert_eq!(b.receive_batches(&outer, 1), [link.packet(false, 100)]);
     let mut moved = Vec::new();
-    b.ipsec.mapping_changes(&mut |change| {
+    b.ipsec.inbound.mapping_changes(&mut b.ipsec.tables, &mut |change| {
         moved.push(change.new.port());
         true
     });

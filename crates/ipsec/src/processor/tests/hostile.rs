@@ -65,13 +65,13 @@ fn a_wrong_icv_a_replay_and_a_wrong_spi_are_told_apart() {
 fn numbers_go_on_across_two_to_the_32_and_old_ones_stay_replays() {
     let link = Link { esn: true, ..Link::default() };
     let [mut a, mut b] = link.pair();
-    a.ipsec.set_sequence(OUT_ID, 0xffff_fffc);
+    a.ipsec.tables.set_sequence(OUT_ID, 0xffff_fffc);
     let mut outer = a.send(&vec![link.packet(false, 100); 8]);
     assert_eq!(outer[3][24..28], [0; 4], "the lower half begins anew");
     // The last before the wrap comes after the first behind it; both are on their way at once.
     outer.swap(2, 3);
     assert_eq!(b.receive(&outer[..1]).len() + b.receive(&outer[1..]).len(), 8);
-    assert_eq!(b.ipsec.sa(IN).expect("installed").sequence, 0x1_0000_0004);
+    assert_eq!(b.view(IN).sequence, 0x1_0000_0004);
     assert!(b.receive(&outer).is_empty());
     assert_eq!(printed(&b), named(&[("replayed", 8)]));
     b.assert_no_leak();

@@ -75,7 +75,7 @@ fn an_error_about_a_flow_of_others_is_dropped_although_its_own_header_fits() {
         assert_eq!(outer.len(), 4, "their headers are within the tunnel's selectors");
         assert_eq!(a.receive(&outer), [fitting]);
         assert_eq!((a.drops(DropReason::IcmpMismatch), a.sa_drops(IN, DropReason::IcmpMismatch)), (3, 3));
-        a.ipsec.config.check_icmp = false;
+        a.ipsec.tables.config.check_icmp = false;
         let outer = b.send(std::slice::from_ref(&forged));
         assert_eq!(a.receive(&outer), [forged], "whoever wants it so");
         a.assert_no_leak();
@@ -159,7 +159,7 @@ fn an_error_that_follows_no_flow_of_the_tunnel_comes_in_by_none() {
 fn no_sa_is_negotiated_for_an_error() {
     let [us, server, router, _] = hosts(false);
     let [_, mut b] = https_alone();
-    b.ipsec.config.acquire = true;
+    b.ipsec.tables.config.acquire = true;
     b.ipsec.remove(OUT);
     assert!(b.send(&[message(router, us, time_exceeded(false), &segment(us, server, [1, 443]))]).is_empty());
     assert!(b.outbound.without_sa.is_empty());

@@ -23,9 +23,11 @@ use convoy_packet::{Frame, FramePool, FrameSize, IpHeader, Layout, checksum, ip,
 use super::toy_engine::run;
 use super::*;
 use crate::algorithm::{Aead, Cipher, Integrity, KeyBits, KeyMaterial, Transform};
+use crate::drops::DropReason;
 use crate::fragment::split;
 use crate::job::{CryptoStatus, Direction, Prepared};
-use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaProtocol, UdpEncap};
+use crate::sa_config::{Mode, NatKeepalive, OuterDf, SaDirection, SaEnds, SaProtocol, UdpEncap};
+use crate::sa_id::OutboundId;
 use crate::selector::Selector;
 use crate::spd::{Action, Policy, PolicyChange, PolicyDirection, PolicyPlace, PolicyRank, TunnelId};
 
@@ -63,6 +65,33 @@ impl Gateway {
         }
     }
 
+    /// What came from the outside, up to what lays packets out.
+    fn classify_inbound(&mut self, frames: &mut Vec<Frame>) {
+        let Self { ipsec, pool, now_ns, inbound, .. } = self;
+        ipsec.inbound.classify(&mut ipsec.tables, *now_ns, pool, frames, inbound);
+    }
+
+    fn finish_outbound(&mut self, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+        self.ipsec.outbound.finish(&mut self.ipsec.tables, &mut self.pool, done, out);
+    }
+
+    fn finish_inbound(&mut self, done: &mut Vec<Prepared>, out: &mut Vec<Frame>) {
+        let Self { ipsec, pool, now_ns, .. } = self;
+        ipsec.inbound.finish(&mut ipsec.tables, *now_ns, pool, done, out);
+    }
+
+    fn expire(&mut self, now_ns: u64, events: &mut Vec<LifetimeEvent>) {
+        self.ipsec.upkeep.expire(&mut self.ipsec.tables, now_ns, events);
+    }
+
+    fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
+        self.ipsec.upkeep.move_sa(&mut self.ipsec.tables, index, ends)
+    }
+
+    fn view(&self, index: SaIndex) -> SaView {
+        self.ipsec.tables.sa(index).expect("installed")
+    }
+
     fn install(&mut self, config: SaConfig) -> SaIndex {
         let keys = config.keys.clone();
         let index = self.ipsec.install(config).expect("a good SA");
@@ -85,7 +114,7 @@ impl Gateway {
     fn prepare(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
         let mut packets = self.classify(packets);
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
-        self.ipsec.lay_out(self.now_ns, &mut packets, &mut random);
+        self.ipsec.tables.lay_out(self.now_ns, &mut packets, &mut random);
         self.drop_refused(packets)
     }
 
@@ -93,7 +122,14 @@ impl Gateway {
     fn classify(&mut self, packets: &[Vec<u8>]) -> Vec<Prepared> {
         let mut frames = self.frames(packets);
         let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
-        self.ipsec.outbound(self.now_ns, &mut random, &mut self.pool, &mut frames, &mut self.outbound);
+        self.ipsec.outbound.classify(
+            &mut self.ipsec.tables,
+            self.now_ns,
+            &mut random,
+            &mut self.pool,
+            &mut frames,
+            &mut self.outbound,
+        );
         assert!(frames.is_empty());
         std::mem::take(&mut self.outbound.protect)
     }
@@ -102,7 +138,7 @@ impl Gateway {
     fn drop_refused(&mut self, mut packets: Vec<Prepared>) -> Vec<Prepared> {
         let is_refused = |packet: &mut Prepared| matches!(packet.status, CryptoStatus::Refused(_));
         let (mut refused, mut none) = (packets.extract_if(.., is_refused).collect(), Vec::new());
-        self.ipsec.finish_outbound(&mut self.pool, &mut refused, &mut none);
+        self.finish_outbound(&mut refused, &mut none);
         assert!(none.is_empty());
         packets
     }
@@ -112,7 +148,7 @@ impl Gateway {
         let mut out = Vec::new();
         for mut packet in prepared {
             run(&self.keys[&packet.sa], Direction::Seal, &mut packet);
-            self.ipsec.finish_outbound(&mut self.pool, &mut vec![packet], &mut out);
+            self.finish_outbound(&mut vec![packet], &mut out);
         }
         self.copied(&mut out)
     }
@@ -125,14 +161,14 @@ impl Gateway {
     /// From the outside to the inside.
     fn receive(&mut self, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
         let mut frames = self.frames(packets);
-        self.ipsec.inbound(self.now_ns, &mut self.pool, &mut frames, &mut self.inbound);
+        self.classify_inbound(&mut frames);
         assert!(frames.is_empty());
         let mut out = Vec::new();
         let mut open = std::mem::take(&mut self.inbound.open);
-        self.ipsec.lay_out(self.now_ns, &mut open, &mut |_| {});
+        self.ipsec.tables.lay_out(self.now_ns, &mut open, &mut |_| {});
         for mut packet in open {
             run(&self.keys[&packet.sa], Direction::Open, &mut packet);
-            self.ipsec.finish_inbound(self.now_ns, &mut self.pool, &mut vec![packet], &mut out);
+            self.finish_inbound(&mut vec![packet], &mut out);
         }
         self.copied(&mut out)
     }
@@ -159,7 +195,7 @@ impl Gateway {
 
     /// That the SA has counted it too.
     fn sa_drops(&self, index: SaIndex, reason: DropReason) -> u64 {
-        self.ipsec.sa(index).expect("installed").drops.get(reason)
+        self.view(index).drops.get(reason)
     }
 
     /// That every frame is back, but for those in reassembly.
@@ -176,7 +212,13 @@ impl Gateway {
         let for_others = self.outbound.for_others.drain(..).chain(self.inbound.for_others.drain(..));
         for_others.for_each(|(_, frame)| self.pool.give_back(frame));
         let later = u64::MAX;
-        self.ipsec.inbound(later, &mut self.pool, &mut Vec::new(), &mut self.inbound);
+        self.ipsec.inbound.classify(
+            &mut self.ipsec.tables,
+            later,
+            &mut self.pool,
+            &mut Vec::new(),
+            &mut self.inbound,
+        );
         let available = FrameSize::ALL.map(|size| self.pool.available(size));
         assert_eq!(available, FRAMES);
     }

@@ -14,14 +14,14 @@ fn opened(sender: &mut Gateway, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
 fn take_in(gateway: &mut Gateway, packets: &[Vec<u8>], tag: Offload) -> (usize, Vec<Vec<u8>>) {
     let mut frames = gateway.frames(packets);
     frames.iter_mut().for_each(|frame| frame.set_offload(tag));
-    gateway.ipsec.inbound(gateway.now_ns, &mut gateway.pool, &mut frames, &mut gateway.inbound);
+    gateway.classify_inbound(&mut frames);
     let mut out = Vec::new();
     let mut pending = 0;
     for packet in std::mem::take(&mut gateway.inbound.open) {
         assert_eq!(packet.frame.offload(), Offload::None);
         assert!(!packet.is_raw(), "it is checked at once");
         pending += usize::from(packet.status == CryptoStatus::Pending);
-        gateway.ipsec.finish_inbound(gateway.now_ns, &mut gateway.pool, &mut vec![packet], &mut out);
+        gateway.finish_inbound(&mut vec![packet], &mut out);
     }
     (pending, gateway.copied(&mut out))
 }
@@ -74,11 +74,11 @@ fn what_is_sealed_in_flight_is_not_cut() {
     let [mut a, _] = link.pair();
     let mut prepared = a.prepare(&[link.packet(false, 1_200)]);
     let mut packet = prepared.pop().expect("prepared");
-    a.ipsec.learn_path_mtu(0, link.ends()[1], 600);
+    a.ipsec.tables.learn_path_mtu(0, link.ends()[1], 600);
     packet.status = CryptoStatus::Done;
     packet.frame.set_offload(Offload::Seal { sa: packet.sa.0, esp_start: 20, seq_high: None });
     let mut out = Vec::new();
-    a.ipsec.finish_outbound(&mut a.pool, &mut vec![packet], &mut out);
+    a.finish_outbound(&mut vec![packet], &mut out);
     assert!(out.is_empty());
     assert_eq!(a.drops(DropReason::Unencrypted), 1);
     a.assert_no_leak();

@@ -76,16 +76,16 @@ proptest! {
         let mut slow = Vec::new();
         for packet in &packets {
             // Nothing is plain once its lease is over.
-            general.ipsec.sad.outbound.line_mut(0).expect("installed").end_lease();
+            general.ipsec.tables.sad.outbound.line_mut(0).expect("installed").end_lease();
             slow.extend(general.prepare(std::slice::from_ref(packet)));
         }
         prop_assert_eq!(jobs(&fast), jobs(&slow));
-        let [a, b] = [&plain, &general].map(|gateway| gateway.ipsec.sa(OUT).expect("installed"));
+        let [a, b] = [&plain, &general].map(|gateway| gateway.view(OUT));
         prop_assert_eq!((a.sequence, a.usage, a.drops), (b.sequence, b.usage, b.drops));
         prop_assert_eq!(plain.told_inside(), general.told_inside());
         prop_assert_eq!(plain.ipsec.counters().protected, general.ipsec.counters().protected);
-        prop_assert_eq!(plain.ipsec.policies().map(|policy| policy.bytes).sum::<u64>(),
-            general.ipsec.policies().map(|policy| policy.bytes).sum::<u64>());
+        prop_assert_eq!(plain.ipsec.tables.policies().map(|policy| policy.bytes).sum::<u64>(),
+            general.ipsec.tables.policies().map(|policy| policy.bytes).sum::<u64>());
         prop_assert_eq!(plain.seal(fast), general.seal(slow));
         plain.assert_no_leak();
         general.assert_no_leak();
@@ -101,7 +101,7 @@ proptest! {
             last[at] ^= 1 << bit;
         }
         let mut ordinary = link.gateway(1);
-        let mut general = Gateway::new(ordinary.ipsec.config.clone());
+        let mut general = Gateway::new(ordinary.ipsec.tables.config.clone());
         general.install(link.sa(1, SaDirection::Outbound));
         // What comes to any address is found by the general way only.
         let any: IpAddr = if link.outer_v6 { "::" } else { "0.0.0.0" }.parse().expect("an address");
@@ -111,7 +111,7 @@ proptest! {
         outer.retain(|packet| ip::is_v6(packet) == link.outer_v6
             && Layout::parse(packet).is_ok_and(|layout| layout.addresses(packet).1 == link.ends()[1]));
         prop_assert_eq!(ordinary.receive(&outer), general.receive(&outer));
-        let [a, b] = [&ordinary, &general].map(|gateway| gateway.ipsec.sa(IN).expect("installed"));
+        let [a, b] = [&ordinary, &general].map(|gateway| gateway.view(IN));
         prop_assert_eq!((a.sequence, a.usage, a.drops), (b.sequence, b.usage, b.drops));
         ordinary.assert_no_leak();
         general.assert_no_leak();
@@ -123,7 +123,7 @@ fn the_plain_way_is_taken() {
     let link = Link::default();
     let mut a = link.gateway(0);
     a.prepare(&[link.packet(false, 100)]).into_iter().for_each(|packet| a.pool.give_back(packet.frame));
-    let sa = a.ipsec.sad.outbound.line(0).expect("installed");
+    let sa = a.ipsec.tables.sad.outbound.line(0).expect("installed");
     assert_eq!(sa.largest(a.now_ns), 1_446, "what fits 1,500 bytes");
     assert_eq!(sa.largest(a.now_ns + 4_000_000_000), 0, "with the next mark of what was sent lately");
 }

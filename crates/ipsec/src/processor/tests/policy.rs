@@ -76,7 +76,7 @@ fn policies_outlive_the_sas_that_they_use() {
     a.ipsec.remove(next);
     assert!(a.send(&packet).is_empty());
     assert_eq!(a.drops(DropReason::OutboundNoSa), 2);
-    let lost: Vec<u64> = a.ipsec.dropped_without_sa().map(|(_, packets)| packets).collect();
+    let lost: Vec<u64> = a.ipsec.tables.dropped_without_sa().map(|(_, packets)| packets).collect();
     assert_eq!(lost, [1], "the other had an SA when it came");
     a.assert_no_leak();
 }
@@ -85,7 +85,7 @@ fn policies_outlive_the_sas_that_they_use() {
 fn a_packet_without_sa_is_handed_back_where_a_key_daemon_may_be_asked() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.config.acquire = true;
+    a.ipsec.tables.config.acquire = true;
     a.ipsec.remove(OUT);
     let packet = link.packet(false, 100);
     assert!(a.send(std::slice::from_ref(&packet)).is_empty());
@@ -96,9 +96,9 @@ fn a_packet_without_sa_is_handed_back_where_a_key_daemon_may_be_asked() {
     );
     assert_eq!(a.drops(DropReason::OutboundNoSa), 0);
     let tunnel = waiting.tunnel;
-    a.ipsec.give_up(&mut a.pool, waiting);
+    a.ipsec.tables.give_up(&mut a.pool, waiting);
     assert_eq!(a.drops(DropReason::OutboundNoSa), 1);
-    assert_eq!(a.ipsec.dropped_without_sa().collect::<Vec<_>>(), [(tunnel, 1)]);
+    assert_eq!(a.ipsec.tables.dropped_without_sa().collect::<Vec<_>>(), [(tunnel, 1)]);
     a.assert_no_leak();
 }
 
@@ -139,7 +139,7 @@ fn new_policies_take_effect_at_once_and_those_that_stay_keep_their_counters() {
     let mut policies = link.policies(0);
     policies.push(policy("10.1.0.0/16", "10.3.0.0/16", Action::Bypass));
     a.ipsec.set_policies(policies);
-    assert_eq!(a.ipsec.policies().map(|view| view.packets).sum::<u64>(), 1);
+    assert_eq!(a.ipsec.tables.policies().map(|view| view.packets).sum::<u64>(), 1);
     a.ipsec.set_policies(vec![policy("10.1.0.0/16", "10.2.0.0/16", Action::Discard)]);
     assert!(a.send(&[link.packet(false, 100)]).is_empty());
     assert_eq!(a.drops(DropReason::OutboundDiscard), 1);
@@ -171,7 +171,7 @@ fn a_daemons_policy_comes_and_goes_beside_all_others_and_what_it_admits_with_it(
     );
     b.ipsec.change_policies(&[PolicyChange { gone: Some(place(5)), came: None }]);
     assert!(b.receive(&a.send(&[packet])).is_empty(), "it went");
-    assert_eq!(b.ipsec.policies().count(), 1);
+    assert_eq!(b.ipsec.tables.policies().count(), 1);
     b.assert_no_leak();
 }
 
@@ -186,11 +186,11 @@ fn a_daemons_policy_keeps_its_counters_where_its_rank_or_its_name_changes() {
     let named = Policy { name: "site/net".to_owned(), ..protect() };
     a.ipsec.change_policies(&[PolicyChange { gone: Some(place(9)), ..comes(3, named.clone()) }]);
     assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
-    let views: Vec<_> = a.ipsec.policies_behind(None).collect();
+    let views: Vec<_> = a.ipsec.tables.policies_behind(None).collect();
     assert_eq!((views.len(), views[0].0, views[0].1.packets), (1, place(3), 2));
     assert_eq!(views[0].1.policy, named);
     a.ipsec.change_policies(&[comes(3, policy("10.1.0.0/16", "10.2.0.0/16", Action::Discard))]);
-    assert_eq!(a.ipsec.policies().map(|view| view.packets).collect::<Vec<_>>(), [0], "another policy");
+    assert_eq!(a.ipsec.tables.policies().map(|view| view.packets).collect::<Vec<_>>(), [0], "another policy");
     assert!(a.send(&[link.packet(false, 100)]).is_empty());
     a.assert_no_leak();
 }

@@ -13,7 +13,7 @@ fn padding_against_traffic_analysis_goes_no_further_than_the_path() {
         let mut packet = link.packet(false, 100);
         set_dont_fragment(&mut packet);
         for path in [1_500, 1_300] {
-            a.ipsec.learn_path_mtu(0, link.ends()[1], path);
+            a.ipsec.tables.learn_path_mtu(0, link.ends()[1], path);
             let outer = a.send(std::slice::from_ref(&packet));
             assert_eq!(outer.len(), 1);
             // A block of the cipher may stay unused.
@@ -39,9 +39,16 @@ fn a_frame_with_too_little_headroom_is_left_for_a_larger_one() {
             frame.append(packet.len()).expect("room").copy_from_slice(&packet);
             let mut random = |bytes: &mut [u8]| bytes.fill(0x5a);
             let mut frames = vec![frame];
-            a.ipsec.outbound(a.now_ns, &mut random, &mut a.pool, &mut frames, &mut a.outbound);
+            a.ipsec.outbound.classify(
+                &mut a.ipsec.tables,
+                a.now_ns,
+                &mut random,
+                &mut a.pool,
+                &mut frames,
+                &mut a.outbound,
+            );
             let mut prepared = std::mem::take(&mut a.outbound.protect);
-            a.ipsec.lay_out(a.now_ns, &mut prepared, &mut random);
+            a.ipsec.tables.lay_out(a.now_ns, &mut prepared, &mut random);
             let outer = a.seal(prepared);
             assert_eq!(b.receive(&outer), std::slice::from_ref(&packet), "{headroom} bytes of headroom");
         }
@@ -68,7 +75,8 @@ fn lifetimes_count_the_same_bytes_at_both_ends() {
         let [mut a, mut b] = link.pair();
         let outer = a.send(&vec![link.packet(false, 100); 3]);
         assert_eq!(b.receive(&outer).len(), 3);
-        let bytes = [a.ipsec.sa(OUT), b.ipsec.sa(IN)].map(|sa| sa.expect("installed").usage.bytes());
+        let bytes =
+            [a.ipsec.tables.sa(OUT), b.ipsec.tables.sa(IN)].map(|sa| sa.expect("installed").usage.bytes());
         assert_eq!(bytes, [3 * expected as u64; 2], "{link:?}");
     }
 }

@@ -88,11 +88,11 @@ fn both_directions_work_at_once_and_are_counted() {
     assert_eq!(b.receive(&outer), [there]);
     let outer = b.send(std::slice::from_ref(&back));
     assert_eq!(a.receive(&outer), [back]);
-    let view = a.ipsec.sa(OUT).expect("installed");
+    let view = a.view(OUT);
     assert_eq!((view.sequence, view.usage.packets(), view.is_current), (1, 1, true));
-    let replay = a.ipsec.sa(IN).expect("installed").replay.expect("inbound");
+    let replay = a.view(IN).replay.expect("inbound");
     assert_eq!((replay.highest, replay.size, replay.received), (1, 1_024, 1));
-    let uses: Vec<u64> = a.ipsec.policies().map(|view| view.packets).collect();
+    let uses: Vec<u64> = a.ipsec.tables.policies().map(|view| view.packets).collect();
     assert_eq!(uses, [1, 0]);
 }
 
@@ -109,8 +109,8 @@ fn jumbo_packets_pass_a_jumbo_path() {
 fn the_class_is_that_of_the_inner_dscp() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.config.classes = ClassMap::uniform(2);
-    a.ipsec.config.classes.set(46, 0);
+    a.ipsec.tables.config.classes = ClassMap::uniform(2);
+    a.ipsec.tables.config.classes.set(46, 0);
     let mut voice = link.packet(false, 100);
     voice[1] = 46 << 2;
     let prepared = a.prepare(&[voice, link.packet(false, 100)]);

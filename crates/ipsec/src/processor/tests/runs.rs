@@ -24,9 +24,9 @@ fn limits() -> impl Strategy<Value = (Lifetime, u64, u64)> {
 /// What a test compares beside the packets that come out.
 fn seen(gateway: &mut Gateway, sa: SaIndex) -> impl PartialEq + std::fmt::Debug + use<> {
     let mut events = Vec::new();
-    gateway.ipsec.expire(gateway.now_ns, &mut events);
-    let view = gateway.ipsec.sa(sa).expect("installed");
-    let used: Vec<_> = gateway.ipsec.policies().map(|policy| (policy.packets, policy.bytes)).collect();
+    gateway.expire(gateway.now_ns, &mut events);
+    let view = gateway.view(sa);
+    let used: Vec<_> = gateway.ipsec.tables.policies().map(|policy| (policy.packets, policy.bytes)).collect();
     let counters = gateway.ipsec.counters();
     let totals = (counters.protected, counters.opened, counters.drops);
     (events, (view.sequence, view.usage, view.drops, view.replay), used, totals)
@@ -50,12 +50,12 @@ proptest! {
         let [mut single, mut run, mut begun] = [gateway(), gateway(), gateway()];
         let mut one_by_one = single.classify(&packets);
         for packet in &mut one_by_one {
-            single.ipsec.lay_out(single.now_ns, std::slice::from_mut(packet), &mut |iv| iv.fill(0x5a));
+            single.ipsec.tables.lay_out(single.now_ns, std::slice::from_mut(packet), &mut |iv| iv.fill(0x5a));
         }
         let mut together = run.classify(&packets);
-        run.ipsec.lay_out(run.now_ns, &mut together, &mut |iv| iv.fill(0x5a));
+        run.ipsec.tables.lay_out(run.now_ns, &mut together, &mut |iv| iv.fill(0x5a));
         let (mut elsewhere, mut templates) = (begun.classify(&packets), Vec::new());
-        begun.ipsec.begin(begun.now_ns, &mut elsewhere, &mut templates);
+        begun.ipsec.tables.begin(begun.now_ns, &mut elsewhere, &mut templates);
         for batch in templates.iter().filter_map(|run| run.template) {
             batch.lay_out(&mut elsewhere, &mut |iv| iv.fill(0x5a));
         }
@@ -98,17 +98,17 @@ proptest! {
         }
         let arrive = |gateway: &mut Gateway| {
             let mut frames = gateway.frames(&outer);
-            gateway.ipsec.inbound(gateway.now_ns, &mut gateway.pool, &mut frames, &mut gateway.inbound);
+            gateway.classify_inbound(&mut frames);
             std::mem::take(&mut gateway.inbound.open)
         };
         let mut one_by_one = arrive(&mut single);
         for packet in &mut one_by_one {
-            single.ipsec.lay_out(single.now_ns, std::slice::from_mut(packet), &mut |_| {});
+            single.ipsec.tables.lay_out(single.now_ns, std::slice::from_mut(packet), &mut |_| {});
         }
         let mut together = arrive(&mut run);
-        run.ipsec.lay_out(run.now_ns, &mut together, &mut |_| {});
+        run.ipsec.tables.lay_out(run.now_ns, &mut together, &mut |_| {});
         let (mut elsewhere, mut templates) = (arrive(&mut begun), Vec::new());
-        begun.ipsec.begin(begun.now_ns, &mut elsewhere, &mut templates);
+        begun.ipsec.tables.begin(begun.now_ns, &mut elsewhere, &mut templates);
         for batch in templates.iter().filter_map(|run| run.template) {
             batch.lay_out(&mut elsewhere, &mut |_| {});
         }
@@ -118,7 +118,7 @@ proptest! {
         let open = |gateway: &mut Gateway, mut packets: Vec<Prepared>| {
             let mut out = Vec::new();
             packets.iter_mut().for_each(|packet| super::run(&gateway.keys[&packet.sa], Direction::Open, packet));
-            gateway.ipsec.finish_inbound(gateway.now_ns, &mut gateway.pool, &mut packets, &mut out);
+            gateway.finish_inbound(&mut packets, &mut out);
             gateway.copied(&mut out)
         };
         let opened = open(&mut single, one_by_one);
@@ -139,11 +139,11 @@ fn packets_that_are_not_raw_or_not_pending_are_left_alone() {
     let mut a = link.gateway(0);
     let mut prepared = a.classify(&vec![link.packet(false, 100); 4]);
     prepared[1].status = CryptoStatus::Refused(DropReason::Overloaded);
-    a.ipsec.lay_out(1_000, &mut prepared, &mut |_| {});
-    assert_eq!(a.ipsec.sequence(OUT), Some(3));
+    a.ipsec.tables.lay_out(1_000, &mut prepared, &mut |_| {});
+    assert_eq!(a.ipsec.tables.sequence(OUT), Some(3));
     let jobs: Vec<_> = prepared.iter().map(|packet| packet.job).collect();
-    a.ipsec.lay_out(1_000, &mut prepared, &mut |_| {});
-    assert_eq!(a.ipsec.sequence(OUT), Some(3), "they are laid out");
+    a.ipsec.tables.lay_out(1_000, &mut prepared, &mut |_| {});
+    assert_eq!(a.ipsec.tables.sequence(OUT), Some(3), "they are laid out");
     assert!(prepared.iter().map(|packet| packet.job).eq(jobs));
     assert_eq!(a.seal(prepared).len(), 3);
     assert_eq!(a.sa_drops(OUT, DropReason::Overloaded), 1);
@@ -157,12 +157,12 @@ fn what_is_still_raw_does_not_leave_whatever_an_engine_says() {
     let sealed = a.send(&[link.packet(false, 100)]);
     let mut out = a.classify(&[link.packet(false, 100)]);
     let mut frames = b.frames(&sealed);
-    b.ipsec.inbound(1_000, &mut b.pool, &mut frames, &mut b.inbound);
+    b.classify_inbound(&mut frames);
     let mut open = std::mem::take(&mut b.inbound.open);
     out.iter_mut().chain(&mut open).for_each(|packet| packet.status = CryptoStatus::Done);
     let mut none = Vec::new();
-    a.ipsec.finish_outbound(&mut a.pool, &mut out, &mut none);
-    b.ipsec.finish_inbound(1_000, &mut b.pool, &mut open, &mut none);
+    a.finish_outbound(&mut out, &mut none);
+    b.finish_inbound(&mut open, &mut none);
     assert!(none.is_empty());
     assert_eq!([a.drops(DropReason::EngineFailed), b.drops(DropReason::EngineFailed)], [1, 1]);
     a.assert_no_leak();

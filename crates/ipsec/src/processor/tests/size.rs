@@ -188,8 +188,8 @@ fn too_big_comes_from_the_destination_since_our_own_address_is_a_martian_to_the_
     for (inner_v6, inside) in [(false, true), (false, false), (true, true), (true, false)] {
         let link = Link::default();
         let mut a = link.gateway(0);
-        a.ipsec.config.inside_v4 = inside.then_some([10, 1, 0, 1].into());
-        a.ipsec.config.inside_v6 = a.ipsec.config.inside_v6.filter(|_| inside);
+        a.ipsec.tables.config.inside_v4 = inside.then_some([10, 1, 0, 1].into());
+        a.ipsec.tables.config.inside_v6 = a.ipsec.tables.config.inside_v6.filter(|_| inside);
         let mut large = link.packet(inner_v6, 1_500);
         if !inner_v6 {
             set_dont_fragment(&mut large);
@@ -277,7 +277,7 @@ fn a_router_outside_lowers_the_path_mtu_and_time_restores_it() {
         assert!(a.receive(&[report]).is_empty());
         assert_eq!(a.drops(DropReason::IcmpError), 1);
         assert_eq!(a.drops(DropReason::IcmpUnbelieved), 0);
-        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
+        assert_eq!(a.view(OUT).path_mtu, Some(1_350));
         let mut packet = link.packet(false, 1_400);
         set_dont_fragment(&mut packet);
         assert!(a.send(std::slice::from_ref(&packet)).is_empty());
@@ -302,10 +302,10 @@ fn a_report_that_cannot_be_true_is_not_believed() {
         let report = router_says(about, 1_000);
         assert!(parse_too_big(&report, &Layout::parse(&report).expect("well-formed")).is_some());
         a.receive(&[report]);
-        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+        assert_eq!(a.view(OUT).path_mtu, Some(1_500));
     }
     a.receive(&[router_says(&outer[0], 68)]);
-    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(576), "no lower than RFC 4301 allows");
+    assert_eq!(a.view(OUT).path_mtu, Some(576), "no lower than RFC 4301 allows");
     a.assert_no_leak();
 }
 
@@ -318,7 +318,7 @@ fn a_report_about_a_packet_of_long_ago_or_of_no_number_is_not_believed() {
         let mut old = Vec::new();
         for seconds in 0..10 {
             a.now_ns = seconds * 1_000_000_000;
-            a.ipsec.expire(a.now_ns, &mut Vec::new());
+            a.expire(a.now_ns, &mut Vec::new());
             old.extend(a.send(&[link.packet(false, 1_000)]));
         }
         // Cut behind the SPI: RFC 792 asks routers for no more than 8 bytes of AH.
@@ -332,9 +332,9 @@ fn a_report_about_a_packet_of_long_ago_or_of_no_number_is_not_believed() {
         unbelieved.extend((protocol == SaProtocol::Ah).then_some(cut));
         assert!(a.receive(&unbelieved).is_empty());
         assert_eq!(a.sa_drops(OUT, DropReason::IcmpUnbelieved), unbelieved.len() as u64);
-        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+        assert_eq!(a.view(OUT).path_mtu, Some(1_500));
         a.receive(&[router_says(&old[8], 1_350)]);
-        assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
+        assert_eq!(a.view(OUT).path_mtu, Some(1_350));
         a.assert_no_leak();
     }
 }
@@ -343,10 +343,10 @@ fn a_report_about_a_packet_of_long_ago_or_of_no_number_is_not_believed() {
 fn a_port_that_finds_a_path_too_narrow_has_its_sas_use_less() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.learn_path_mtu(0, "198.51.100.9".parse().expect("an address"), 1_300);
-    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500), "another peer's path");
-    a.ipsec.learn_path_mtu(0, "192.0.2.2".parse().expect("an address"), 1_300);
-    assert_eq!(a.ipsec.sa(OUT).expect("installed").path_mtu, Some(1_300));
+    a.ipsec.tables.learn_path_mtu(0, "198.51.100.9".parse().expect("an address"), 1_300);
+    assert_eq!(a.view(OUT).path_mtu, Some(1_500), "another peer's path");
+    a.ipsec.tables.learn_path_mtu(0, "192.0.2.2".parse().expect("an address"), 1_300);
+    assert_eq!(a.view(OUT).path_mtu, Some(1_300));
     assert!(a.send(&[link.packet(false, 1_400)]).iter().all(|packet| packet.len() <= 1_300));
 }
 

@@ -9,14 +9,14 @@ const SECOND: u64 = 1_000_000_000;
 
 fn keepalives(gateway: &mut Gateway, now_ns: u64) -> Vec<Vec<u8>> {
     let mut out = Vec::new();
-    gateway.ipsec.keepalives(now_ns, &mut gateway.pool, &mut out);
+    gateway.ipsec.upkeep.keepalives(&mut gateway.ipsec.tables, now_ns, &mut gateway.pool, &mut out);
     gateway.copied(&mut out)
 }
 
 /// All changes of mappings, which are taken.
 fn mapping_changes(gateway: &mut Gateway) -> Vec<MappingChange> {
     let mut changes = Vec::new();
-    gateway.ipsec.mapping_changes(&mut |change| {
+    gateway.ipsec.inbound.mapping_changes(&mut gateway.ipsec.tables, &mut |change| {
         changes.push(change);
         true
     });
@@ -65,9 +65,9 @@ fn esp_in_udp_comes_and_goes_by_the_port_that_is_ours() {
     let [mut a, mut b] = link.pair();
     let outer = a.send(&[link.packet(false, 100), link.packet(false, 200)]);
     assert_eq!(outer[0][20..24], [5500_u16.to_be_bytes(), 5501_u16.to_be_bytes()].concat());
-    b.ipsec.config.natt_port = 5501;
+    b.ipsec.tables.config.natt_port = 5501;
     assert_eq!(b.receive(&outer[..1]).len(), 1);
-    b.ipsec.config.natt_port = 4500;
+    b.ipsec.tables.config.natt_port = 4500;
     assert!(b.receive(&outer[1..]).is_empty(), "it is a datagram like any other");
     b.assert_no_leak();
 }
@@ -86,7 +86,7 @@ fn a_moved_peer_is_reported_once_and_followed_by_no_packet() {
     let changes = mapping_changes(&mut b);
     let new = "198.51.100.9:40000".parse().expect("an address");
     let old = "192.0.2.1:4500".parse().expect("an address");
-    let sa = b.ipsec.number(IN).expect("installed");
+    let sa = b.ipsec.tables.number(IN).expect("installed");
     assert_eq!(changes, [MappingChange { sa, tunnel: TunnelId(7), old, new }]);
     let back = udp(["10.2.0.9", "10.1.0.5"].map(|text| text.parse().expect(text)), 100);
     let sent = b.send(&[back]);
@@ -106,7 +106,7 @@ fn a_move_that_nobody_takes_is_told_again_as_it_is_by_then() {
     let mut refused = 0;
     for packet in &outer {
         assert_eq!(b.receive(std::slice::from_ref(packet)).len(), 1);
-        b.ipsec.mapping_changes(&mut |_| {
+        b.ipsec.inbound.mapping_changes(&mut b.ipsec.tables, &mut |_| {
             refused += 1;
             false
         });
@@ -152,13 +152,13 @@ fn without_a_window_a_replay_from_elsewhere_moves_nobody() {
 fn an_sa_whose_numbers_are_used_up_is_reported_once() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    a.ipsec.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
+    a.ipsec.tables.set_sequence(OUT_ID, u64::from(u32::MAX) - 1);
     let mut events = Vec::new();
-    a.ipsec.expire(SECOND, &mut events);
+    a.expire(SECOND, &mut events);
     assert_eq!(events, []);
     assert_eq!(a.send(&[link.packet(false, 100)]).len(), 1);
-    a.ipsec.expire(2 * SECOND, &mut events);
-    a.ipsec.expire(3 * SECOND, &mut events);
+    a.expire(2 * SECOND, &mut events);
+    a.expire(3 * SECOND, &mut events);
     let seen: Vec<_> = events.iter().map(|event| (event.sa.index, event.expiry)).collect();
     assert_eq!(seen, [(OUT, Expiry::Hard)]);
 }
@@ -172,10 +172,10 @@ fn an_sa_stops_at_the_last_number_that_is_reserved_and_goes_on_when_more_are() {
     a.ipsec.set_policies(link.policies(0));
     assert_eq!(a.send(&vec![link.packet(false, 100); 5]).len(), 2);
     assert_eq!(a.sa_drops(index, DropReason::SequenceUnreserved), 3);
-    a.ipsec.reserve_sequence(OUT_ID, 103);
-    a.ipsec.reserve_sequence(OUT_ID, 50);
+    a.ipsec.tables.reserve_sequence(OUT_ID, 103);
+    a.ipsec.tables.reserve_sequence(OUT_ID, 50);
     assert_eq!(a.send(&vec![link.packet(false, 100); 2]).len(), 1);
-    assert_eq!(a.ipsec.sequence(index), Some(103));
+    assert_eq!(a.ipsec.tables.sequence(index), Some(103));
     a.assert_no_leak();
 }
 
@@ -187,7 +187,7 @@ fn a_reserve_beyond_the_last_number_does_not_let_numbers_come_again() {
     let start = SaConfig { sequence_start: last - 1, ..link.sa(0, SaDirection::Outbound) };
     let index = a.install(SaConfig { sequence_reserved: last, ..start });
     a.ipsec.set_policies(link.policies(0));
-    a.ipsec.reserve_sequence(OUT_ID, last + 10);
+    a.ipsec.tables.reserve_sequence(OUT_ID, last + 10);
     assert_eq!(a.send(&vec![link.packet(false, 100); 3]).len(), 1);
     assert_eq!(a.sa_drops(index, DropReason::SequenceExhausted), 2);
 }
@@ -203,7 +203,7 @@ fn an_inbound_sa_takes_what_was_received_before_it_as_received() {
     assert!(b.receive(&recorded).is_empty());
     assert_eq!(b.sa_drops(index, DropReason::Replayed), 3);
     assert_eq!(b.receive(&a.send(&[link.packet(false, 100)])).len(), 1);
-    assert_eq!(b.ipsec.sequence(index), Some(4));
+    assert_eq!(b.ipsec.tables.sequence(index), Some(4));
 }
 
 #[test]
@@ -219,7 +219,7 @@ fn limits_are_reported_once_and_the_hard_one_stops_the_sa() {
     a.send(&vec![link.packet(false, 100); 2]);
     let mut events = Vec::new();
     for now_ns in [SECOND, 2 * SECOND, 70 * SECOND, 71 * SECOND] {
-        a.ipsec.expire(now_ns, &mut events);
+        a.expire(now_ns, &mut events);
     }
     let seen: Vec<_> = events.iter().map(|event| (event.sa.index, event.name.spi, event.expiry)).collect();
     assert_eq!(seen, [(index, 0x1001, Expiry::Soft), (index, 0x1001, Expiry::Hard)]);
@@ -256,15 +256,15 @@ fn an_sa_moves_to_other_ends_and_goes_on_counting() {
         remote: remote.parse().expect("an address"),
         encap: Some(UdpEncap { local_port: 4500, remote_port: 4500 }),
     };
-    assert!(a.ipsec.move_sa(OUT, &ends("2001:db8::1", "2001:db8::9")));
+    assert!(a.move_sa(OUT, &ends("2001:db8::1", "2001:db8::9")));
     let moved = a.send(&packet);
     assert_eq!((moved[0][0] >> 4, moved[0][6]), (6, 17), "IPv6, UDP");
     assert_eq!(moved[0][48..56], [0, 0, 0x10, 1, 0, 0, 0, 2], "SPI, and the next number");
-    assert!(b.ipsec.move_sa(IN, &ends("2001:db8::9", "2001:db8::1")));
+    assert!(b.move_sa(IN, &ends("2001:db8::9", "2001:db8::1")));
     assert_eq!(b.receive(&moved), packet);
-    assert!(!a.ipsec.move_sa(OUT, &ends("192.0.2.1", "2001:db8::9")), "two families");
-    assert!(!a.ipsec.move_sa(SaIndex(99), &ends("192.0.2.1", "192.0.2.2")));
-    let moved = a.ipsec.sa(OUT).expect("it is there");
+    assert!(!a.move_sa(OUT, &ends("192.0.2.1", "2001:db8::9")), "two families");
+    assert!(!a.move_sa(SaIndex(99), &ends("192.0.2.1", "192.0.2.2")));
+    let moved = a.ipsec.tables.sa(OUT).expect("it is there");
     assert_eq!(
         (moved.name.remote.to_string().as_str(), moved.encap),
         ("2001:db8::9", ends("2001:db8::1", "2001:db8::9").encap)
@@ -287,9 +287,9 @@ fn upkeep_looks_only_at_sas_whose_time_has_come() {
     }
     let (mut events, mut most) = (Vec::new(), 0);
     for tenths in 0..=5_000 * 10 {
-        let (now_ns, before) = (tenths * SECOND / 10, a.ipsec.looked_at);
-        a.ipsec.expire(now_ns, &mut events);
-        most = most.max(a.ipsec.looked_at - before);
+        let (now_ns, before) = (tenths * SECOND / 10, a.ipsec.upkeep.looked_at);
+        a.expire(now_ns, &mut events);
+        most = most.max(a.ipsec.upkeep.looked_at - before);
     }
     assert_eq!((events.len(), most), (SAS as usize, 1), "each soft limit once, and no other SA");
     assert!(events.iter().all(|event| event.expiry == Expiry::Soft));
@@ -342,9 +342,9 @@ fn what_is_due_at_once_leaves_in_bursts() {
     let mut more = true;
     while more {
         let mut out = Vec::new();
-        let looks = a.ipsec.looked_at;
-        more = a.ipsec.keepalives(500 * SECOND, &mut a.pool, &mut out);
-        assert!(a.ipsec.looked_at - looks <= KEEPALIVES_AT_ONCE, "of whatever is due");
+        let looks = a.ipsec.upkeep.looked_at;
+        more = a.ipsec.upkeep.keepalives(&mut a.ipsec.tables, 500 * SECOND, &mut a.pool, &mut out);
+        assert!(a.ipsec.upkeep.looked_at - looks <= KEEPALIVES_AT_ONCE, "of whatever is due");
         (sent, calls) = (sent + out.len(), calls + 1);
         a.pool.give_back_burst(&mut out);
     }
@@ -416,13 +416,13 @@ fn a_tunnel_that_goes_into_udp_is_kept_alive_from_then_on() {
     let link = Link::default();
     let mut a = link.gateway(0);
     assert!(keepalives(&mut a, 100 * SECOND).is_empty());
-    let ends = SaEnds { encap: Some(ENCAP), ..a.ipsec.ends(OUT).expect("installed") };
-    assert!(a.ipsec.move_sa(OUT, &ends));
+    let ends = SaEnds { encap: Some(ENCAP), ..a.ipsec.tables.ends(OUT).expect("installed") };
+    assert!(a.move_sa(OUT, &ends));
     assert_eq!(keepalives(&mut a, 120 * SECOND).len(), 1);
     assert!(keepalives(&mut a, 139 * SECOND).is_empty());
     assert_eq!(keepalives(&mut a, 140 * SECOND).len(), 1);
     let ends = SaEnds { encap: None, ..ends };
-    assert!(a.ipsec.move_sa(OUT, &ends));
+    assert!(a.move_sa(OUT, &ends));
     assert!(keepalives(&mut a, 500 * SECOND).is_empty());
     a.assert_no_leak();
 }

@@ -18,7 +18,7 @@ fn a_walk_over_sas_sees_each_that_stays_once_whatever_comes_and_goes_meanwhile()
     let mut cursor = Some(SaCursor::default());
     while let Some(at) = cursor {
         let before = seen.len();
-        cursor = a.ipsec.walk_sas(at, MOST, &mut |view| seen.push((view.name.spi, view.index)));
+        cursor = a.ipsec.tables.walk_sas(at, MOST, &mut |view| seen.push((view.name.spi, view.index)));
         assert!(seen.len() - before <= MOST as usize);
         // One goes, which the walk has passed or not, and another comes, perhaps to its place.
         let (spi, index) = installed[(steps * 53) % installed.len()];

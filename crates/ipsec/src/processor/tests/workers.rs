@@ -65,7 +65,7 @@ fn packets_of_another_workers_tunnel_are_handed_over_both_ways() {
 fn only_the_owner_has_an_sa() {
     let link = Link::default();
     let workers = workers(&link, 0);
-    assert_eq!(workers.map(|worker| worker.ipsec.sas().count()), [0, 2]);
+    assert_eq!(workers.map(|worker| worker.ipsec.tables.sas().count()), [0, 2]);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn a_packet_whose_tunnel_has_no_sa_waits_or_is_dropped_at_the_tunnels_owner() {
     let link = Link::default();
     let mut a = bare(&link, 0);
     let packet = link.packet(false, 100);
-    a[OWNER].ipsec.config.acquire = true;
-    a[OTHER].ipsec.config.acquire = true;
+    a[OWNER].ipsec.tables.config.acquire = true;
+    a[OTHER].ipsec.tables.config.acquire = true;
     for worker in &mut a {
         worker.send(std::slice::from_ref(&packet));
     }
@@ -82,7 +82,7 @@ fn a_packet_whose_tunnel_has_no_sa_waits_or_is_dropped_at_the_tunnels_owner() {
     assert!(a[OTHER].outbound.without_sa.is_empty());
     let waiting = a[OWNER].outbound.without_sa.pop().expect("handed back");
     let Gateway { ipsec, pool, .. } = &mut a[OWNER];
-    ipsec.give_up(pool, waiting);
+    ipsec.tables.give_up(pool, waiting);
     assert_eq!(a[OWNER].drops(DropReason::OutboundNoSa), 1);
 }
 
@@ -106,7 +106,7 @@ fn a_rekey_loses_nothing_whichever_worker_gets_the_packets() {
     a[OWNER].ipsec.remove(OUT);
     let late = {
         let mut a = link.gateway(0);
-        a.ipsec.set_sequence(OUT_ID, 7);
+        a.ipsec.tables.set_sequence(OUT_ID, 7);
         a.send(&[packet(300)])
     };
     assert_eq!(receive_elsewhere(&mut b, &late), [packet(300)]);
@@ -120,7 +120,7 @@ fn a_rekey_loses_nothing_whichever_worker_gets_the_packets() {
     assert!(b[OTHER].receive(&late).is_empty());
     assert!(handed(&mut b[OTHER]).is_empty());
     assert_eq!([OWNER, OTHER].map(|worker| b[worker].drops(DropReason::UnknownSpi)), [1, 1]);
-    assert_eq!(b[OWNER].ipsec.directory().len(), 2, "the outbound one and the successor");
+    assert_eq!(b[OWNER].ipsec.tables.directory().len(), 2, "the outbound one and the successor");
 }
 
 #[test]
@@ -131,25 +131,25 @@ fn an_spi_of_another_workers_sa_is_refused_and_free_once_that_is_withdrawn() {
     let rival = SaConfig { tunnel: TunnelId(8), ..link.sa(0, SaDirection::Inbound) };
     let error = workers[OTHER].ipsec.install(rival.clone()).expect_err("the SPI is taken").to_string();
     assert!(error.contains("its SPI is taken by inbound ESP SA 0x00001002"), "{error}");
-    assert_eq!(workers[OTHER].ipsec.sas().count(), 0);
+    assert_eq!(workers[OTHER].ipsec.tables.sas().count(), 0);
     workers[OWNER].ipsec.withdraw(IN);
     let index = workers[OTHER].ipsec.install(rival).expect("free");
     workers[OWNER].ipsec.remove(IN);
-    assert_eq!(workers[OTHER].ipsec.directory().len(), 2, "the removal was of the old one");
-    let number = workers[OTHER].ipsec.number(index).expect("installed");
-    assert_eq!((number.owner, workers[OTHER].ipsec.place(number)), (OTHER as u16, Some(index)));
-    assert_eq!(workers[OWNER].ipsec.place(number), None);
+    assert_eq!(workers[OTHER].ipsec.tables.directory().len(), 2, "the removal was of the old one");
+    let number = workers[OTHER].ipsec.tables.number(index).expect("installed");
+    assert_eq!((number.owner, workers[OTHER].ipsec.tables.place(number)), (OTHER as u16, Some(index)));
+    assert_eq!(workers[OWNER].ipsec.tables.place(number), None);
 }
 
 #[test]
 fn a_number_is_never_another_sas() {
     let link = Link::default();
     let mut a = link.gateway(0);
-    let number = a.ipsec.number(OUT).expect("installed");
+    let number = a.ipsec.tables.number(OUT).expect("installed");
     a.ipsec.remove(OUT);
     assert_eq!(a.install(link.sa(0, SaDirection::Outbound)), OUT, "the place is used again");
-    assert_eq!(a.ipsec.place(number), None);
-    assert_ne!(a.ipsec.number(OUT), Some(number));
+    assert_eq!(a.ipsec.tables.place(number), None);
+    assert_ne!(a.ipsec.tables.number(OUT), Some(number));
 }
 
 #[test]
@@ -158,10 +158,10 @@ fn an_address_that_only_another_workers_sa_has_is_ours() {
     let mut b = workers(&link, 1);
     let elsewhere: IpAddr = "203.0.113.7".parse().expect("an address");
     let ends = crate::SaEnds { local: elsewhere, remote: link.ends()[0], encap: None };
-    assert!(b[OWNER].ipsec.move_sa(IN, &ends));
+    assert!(b[OWNER].move_sa(IN, &ends));
     let mut a = link.gateway(0);
     let to = crate::SaEnds { local: link.ends()[0], remote: elsewhere, encap: None };
-    assert!(a.ipsec.move_sa(OUT, &to));
+    assert!(a.move_sa(OUT, &to));
     let outer = a.send(&[link.packet(false, 100)]);
     assert_eq!(receive_elsewhere(&mut b, &outer), [link.packet(false, 100)]);
     b[OWNER].ipsec.remove(IN);
@@ -177,9 +177,9 @@ fn a_report_about_another_workers_sa_goes_to_that_worker() {
     let report = router_says(&outer[0], 1_350);
     a[OTHER].receive(std::slice::from_ref(&report));
     assert_eq!(handed(&mut a[OTHER]), [(OWNER as u16, report.clone())]);
-    assert_eq!(a[OWNER].ipsec.sa(OUT).expect("installed").path_mtu, Some(1_500));
+    assert_eq!(a[OWNER].view(OUT).path_mtu, Some(1_500));
     a[OWNER].receive(&[report]);
-    assert_eq!(a[OWNER].ipsec.sa(OUT).expect("installed").path_mtu, Some(1_350));
+    assert_eq!(a[OWNER].view(OUT).path_mtu, Some(1_350));
 }
 
 #[test]

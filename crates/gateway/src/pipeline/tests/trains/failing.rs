@@ -113,13 +113,13 @@ fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_tr
             while !pipeline.is_empty() {
                 pipeline.pump(Input::Paused);
             }
-            pipeline.ipsec_mut().set_sequence(sa, u64::from(u32::MAX - NUMBERS_LEFT));
+            pipeline.ipsec_mut().tables.set_sequence(sa, u64::from(u32::MAX - NUMBERS_LEFT));
         }
         assert_eq!(pipeline.stage().engines().counters(0).failures, 1, "{fault:?}");
         let number = |frame: &Frame| convoy_packet::Esp::parse(&frame[20..]).expect("ESP").sequence_number();
         let numbers: Vec<u32> = pipeline.departures.to_outside.iter().map(number).collect();
         let expected: Vec<u32> = [1].into_iter().chain(u32::MAX - NUMBERS_LEFT + 1..=u32::MAX).collect();
         assert_eq!(numbers, expected, "{fault:?}");
-        assert_eq!(pipeline.ipsec().drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
+        assert_eq!(pipeline.ipsec().tables.drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
     }
 }

@@ -1,0 +1,198 @@
+//! What a worker's way out, way in and upkeep share.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use convoy_packet::{Frame, FramePool};
+
+use super::IpsecConfig;
+use super::outbound::WithoutSa;
+use super::policies::{PolicyUse, Verdict};
+use crate::directory::Directory;
+use crate::drops::{DropCounters, DropReason};
+use crate::job::SaIndex;
+use crate::outbound::OutboundSa;
+use crate::own_addresses::OwnAddresses;
+use crate::rate_limit::RateLimit;
+use crate::sa_config::{SaEnds, SaProtocol};
+use crate::sa_id::{OutboundId, SaId};
+use crate::sad::Sad;
+use crate::spd::{Spd, TunnelId};
+use crate::tunnels::Tunnels;
+
+/// What one worker knows and counts: its SAs, policies and tunnels, and what became of their
+/// packets. [`Outbound`](super::Outbound), [`Inbound`](super::Inbound) and
+/// [`Upkeep`](super::Upkeep) work on it.
+pub struct Tables {
+    pub(super) config: IpsecConfig,
+    pub(super) sad: Sad,
+    pub(super) tunnels: Tunnels,
+    pub(super) spd: Spd,
+    /// By the policy's slot in the SPD, as `uses`.
+    pub(super) verdicts: Vec<Verdict>,
+    pub(super) uses: Vec<PolicyUse>,
+    /// How often the gateway's own policies were replaced.
+    pub(super) policy_changes: u64,
+    pub(super) totals: Totals,
+    pub(super) drops: DropCounters,
+    pub(super) icmp_sent: RateLimit,
+    /// The latest time that was told.
+    pub(super) now_ns: u64,
+    pub(super) own: OwnAddresses,
+    /// SAs that have reached a limit since the last call of [`expire`](super::Upkeep::expire).
+    pub(super) limits_reached: Vec<SaIndex>,
+}
+
+/// What was counted beside drops.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Totals {
+    pub(super) protected: u64,
+    pub(super) opened: u64,
+    pub(super) bypassed_out: u64,
+    pub(super) bypassed_in: u64,
+    pub(super) icmp_sent: u64,
+    pub(super) cut: u64,
+    pub(super) reassembled: u64,
+}
+
+impl Tables {
+    pub(super) fn new(config: IpsecConfig, directory: Arc<Directory>) -> Self {
+        Self {
+            sad: Sad::new(config.worker, directory),
+            tunnels: Tunnels::default(),
+            spd: Spd::default(),
+            verdicts: Vec::new(),
+            uses: Vec::new(),
+            policy_changes: 0,
+            totals: Totals::default(),
+            drops: DropCounters::default(),
+            icmp_sent: RateLimit::new(config.icmp_per_second, 10),
+            now_ns: 0,
+            own: OwnAddresses::new(config.outside.iter().copied()),
+            limits_reached: Vec::new(),
+            config,
+        }
+    }
+
+    /// This worker's number.
+    pub fn worker(&self) -> u16 {
+        self.config.worker
+    }
+
+    /// Where all workers' SAs are found.
+    pub fn directory(&self) -> &Arc<Directory> {
+        self.sad.directory()
+    }
+
+    /// Whether a tunnel is this worker's, and with it all of its SAs.
+    pub fn serves(&self, tunnel: TunnelId) -> bool {
+        self.directory().owner_of(tunnel) == self.config.worker
+    }
+
+    /// Looks at an SA's limits and path anew.
+    pub(super) fn renew(&mut self, id: OutboundId) {
+        let (now_ns, mtu) = (self.now_ns, self.config.mtu);
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
+            sa.renew(rest, now_ns, mtu);
+        }
+    }
+
+    /// Takes in what a port found out: packets to `peer` that are longer than `mtu` bytes do not
+    /// arrive. For a time no outbound SA of this worker sends longer ones there.
+    pub fn learn_path_mtu(&mut self, now_ns: u64, peer: IpAddr, mtu: u16) {
+        let port_mtu = self.config.mtu;
+        let places: Vec<u32> = self.sad.outbound.places().collect();
+        for place in places {
+            if let Some((sa, rest)) = self.sad.outbound.both_mut(place)
+                && rest.common.facts.name.remote == peer
+            {
+                rest.path.learn(now_ns, port_mtu, mtu, peer.is_ipv6());
+                sa.renew(rest, now_ns, port_mtu);
+            }
+        }
+    }
+
+    /// The ends of an SA as [`move_sa`](super::Upkeep::move_sa) takes them; `None` if it is
+    /// unknown.
+    pub fn ends(&self, index: SaIndex) -> Option<SaEnds> {
+        let facts = self.sad.common(index)?.facts;
+        Some(SaEnds { local: facts.name.local, remote: facts.name.remote, encap: facts.encap })
+    }
+
+    /// The last sequence number that an outbound SA counts as sent: a standby that takes over goes
+    /// on after it. One that was sent already changes nothing. Unknown is no error.
+    pub fn set_sequence(&mut self, id: OutboundId, sequence: u64) {
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
+            sa.set_sequence(rest, sequence);
+            self.limits_reached.push(id.into());
+        }
+    }
+
+    /// Lets an outbound SA use the sequence numbers up to `last`, as those that were
+    /// [reserved](crate::SaConfig::sequence_reserved) before. Unknown is no error.
+    pub fn reserve_sequence(&mut self, id: OutboundId, last: u64) {
+        if let Some((sa, rest)) = self.sad.outbound.both_mut(id.0) {
+            sa.reserve_sequence(rest, last);
+        }
+    }
+
+    /// The last sequence number that an SA has sent, or the highest that it has received.
+    pub fn sequence(&self, index: SaIndex) -> Option<u64> {
+        match index.id() {
+            SaId::Outbound(id) => self.sad.outbound.line(id.0).map(OutboundSa::sequence),
+            SaId::Inbound(id) => self.sad.inbound.line(id.0).map(|sa| sa.replay().highest()),
+        }
+    }
+
+    /// Gives a dropped frame back and counts it, for its SA too where one is known.
+    pub(super) fn drop_frame(
+        &mut self,
+        pool: &mut FramePool,
+        frame: Frame,
+        sa: Option<SaIndex>,
+        reason: DropReason,
+    ) {
+        pool.give_back(frame);
+        self.count_drop(sa, reason);
+    }
+
+    /// Counts packets of no SA in particular that were dropped outside of this crate.
+    pub fn count_dropped(&mut self, reason: DropReason, packets: u64) {
+        self.drops.add(reason, packets);
+    }
+
+    /// Counts packets that were sealed and that the system then refused to send, for their SA too
+    /// if this worker has it: the outbound one under an SPI to a peer.
+    pub fn count_unsent(&mut self, reason: DropReason, packets: u64, sa: Option<(SaProtocol, u32, IpAddr)>) {
+        self.drops.add(reason, packets);
+        let number = sa.and_then(|(protocol, spi, peer)| self.sad.directory().outbound(spi, protocol, peer));
+        let own = number.filter(|number| number.owner == self.config.worker);
+        if let Some(common) = own.and_then(|number| self.sad.common_mut(number.index)) {
+            common.drops.add(reason, packets);
+        }
+    }
+
+    pub(super) fn count_drop(&mut self, sa: Option<SaIndex>, reason: DropReason) {
+        self.drops.count(reason);
+        if let Some(common) = sa.and_then(|index| self.sad.common_mut(index)) {
+            common.drops.count(reason);
+        }
+    }
+
+    /// Drops a packet whose tunnel got no SA in time.
+    pub fn give_up(&mut self, pool: &mut FramePool, packet: WithoutSa) {
+        let tunnel = self.tunnels.number(packet.tunnel);
+        self.tunnels.count_without_sa(tunnel);
+        self.drop_frame(pool, packet.frame, None, DropReason::OutboundNoSa);
+    }
+
+    pub(super) fn note_use(&mut self, slot: u32, bytes: usize) {
+        self.note_uses(slot, 1, bytes as u64);
+    }
+
+    pub(super) fn note_uses(&mut self, slot: u32, packets: u64, bytes: u64) {
+        let used = &mut self.uses[slot as usize];
+        used.packets += packets;
+        used.bytes += bytes;
+    }
+}
