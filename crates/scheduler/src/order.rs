@@ -233,13 +233,14 @@ mod tests {
             shuffle in proptest::collection::vec((any::<prop::sample::Index>(), 0usize..5), 200),
         ) {
             let mut order = OrderedRelease::new();
-            let mut open: Vec<(u32, u64, Vec<(u32, u64)>)> = Vec::new();
+            let mut open = Vec::new();
             let mut all = 0;
-            for (stream, packets) in trains {
-                let first = order.admit(stream, packets);
-                let places = first..first + packets as u64;
-                open.push((stream, first, places.map(|place| (stream, place)).collect()));
-                all += packets;
+            for (stream, count) in trains {
+                let first = order.admit(stream, count);
+                let places = first..first + count as u64;
+                let packets: Vec<(u32, u64)> = places.map(|place| (stream, place)).collect();
+                open.push((stream, first, packets));
+                all += count;
             }
             let mut released = Vec::new();
             // Trains come back in any order, whole or cut in two.
