@@ -10,8 +10,9 @@ use crate::seal_template::SealTemplate;
 pub const RAW_TAILROOM_BYTES: usize = 16 + 2 + 32;
 
 /// All that it takes of an SA to make raw packets, which have their numbers, into jobs, and opened
-/// packets into plain ones. It is copied out of the SA when a batch is [begun](crate::Tables::begin)
-/// and shares nothing with it, so that several cores may work for one SA.
+/// packets into plain ones. It is copied out of the SA when a batch is
+/// [begun](crate::Tables::begin) and shares nothing with it, so that several cores may work for one
+/// SA.
 #[derive(Clone, Copy, Debug)]
 pub enum BatchTemplate {
     /// Of an outbound SA.
@@ -40,8 +41,8 @@ impl BatchTemplate {
         }
     }
 
-    /// Makes packets that were opened into the plain ones that were protected, so that [`finish`](crate::Inbound::finish) need
-    /// not. Outbound packets stay as they are.
+    /// Makes packets that were opened into the plain ones that were protected, so that
+    /// [`finish`](crate::Inbound::finish) need not. Outbound packets stay as they are.
     pub fn open_up(&self, packets: &mut [Prepared]) {
         let Self::Open(template) = self else { return };
         for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {

@@ -1,9 +1,9 @@
 //! SAD, SPD, ESP and AH as pure state machines.
 //!
-//! [`Ipsec`] is one worker's, in four parts. [`Tables`] are its SAs, policies and counters, on which
-//! the others work: [`Outbound`] has the way of packets from the inside, [`Inbound`] of those from
-//! the outside, and [`Upkeep`] does what time alone brings about. A [`Directory`] tells all workers
-//! whose each SA is.
+//! [`Ipsec`] is one worker's, in four parts. [`Tables`] are its SAs, policies and counters, on
+//! which the others work: [`Outbound`] has the way of packets from the inside, [`Inbound`] of those
+//! from the outside, and [`Upkeep`] does what time alone brings about. A [`Directory`] tells all
+//! workers whose each SA is.
 //!
 //! Bursts of packets are classified: they come out for an SA ([`Prepared`]), to bypass, or dropped
 //! and counted by [`DropReason`]. [`Tables::lay_out`] gives them their numbers and a [`CryptoJob`].

@@ -130,8 +130,9 @@ pub struct SaConfig {
     /// The last sequence number before this SA: an outbound one goes on after it, an inbound one takes it and all before it as received.
     /// 0 where the keys are fresh.
     pub sequence_start: u64,
-    /// The last sequence number that may be sent until [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for who must
-    /// have noted them before they are used. Outbound only.
+    /// The last sequence number that may be sent until
+    /// [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for who must have
+    /// noted them before they are used. Outbound only.
     pub sequence_reserved: u64,
     /// Packets in the replay window, 32 to 65,536; 0 checks nothing. Inbound only.
     pub replay_window: u32,

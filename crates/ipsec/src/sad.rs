@@ -207,8 +207,8 @@ impl Sad {
         }
     }
 
-    /// Notes that an inbound SA's peer is elsewhere. Nothing happens if that is of another family, or
-    /// if another SA has the SPI there.
+    /// Notes that an inbound SA's peer is elsewhere. Nothing happens if that is of another family,
+    /// or if another SA has the SPI there.
     pub(crate) fn move_peer(&mut self, id: InboundId, peer: SocketAddr) {
         let index = id.into();
         let Some(facts) = self.common(index).map(|common| common.facts) else { return };

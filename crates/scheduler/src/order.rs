@@ -147,8 +147,8 @@ impl<T> OrderedRelease<T> {
         self.streams.get(stream as usize).is_none_or(|stream| stream.turn >= place)
     }
 
-    /// Forgets a stream, so that its number can be given to another. What it still held is returned,
-    /// in order.
+    /// Forgets a stream, so that its number can be given to another. What it still held is
+    /// returned, in order.
     pub fn remove(&mut self, stream: u32) -> Vec<T> {
         let Some(stream) = self.streams.get_mut(stream as usize) else { return Vec::new() };
         stream.turn = stream.next;

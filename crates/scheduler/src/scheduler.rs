@@ -51,8 +51,8 @@ pub enum Completed {
     Unknown,
 }
 
-/// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet, `R` what the caller
-/// has to know of a multi-packet that an engine has.
+/// The sliding window and the finishing-time scheduler. `T` is whatever stands for a packet, `R`
+/// what the caller has to know of a multi-packet that an engine has.
 pub struct Scheduler<T, R = ()> {
     pub(crate) policy: Policy,
     full_queue: FullQueue,
@@ -455,7 +455,8 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Takes an engine out of the choice until it is [available](Self::set_available) again; it goes on with what it has.
+    /// Takes an engine out of the choice until it is [available](Self::set_available) again; it
+    /// goes on with what it has.
     pub fn rest(&mut self, engine: usize) {
         self.engines.set_available(engine, false);
     }
@@ -472,7 +473,8 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Takes a record back; what it is of goes on. `None` for what the engine does not have any more.
+    /// Takes a record back; what it is of goes on. `None` for what the engine does not have any
+    /// more.
     pub fn take_record(&mut self, engine: usize, ticket: u64) -> Option<R> {
         self.engines.find(engine, ticket)?.record.take()
     }

@@ -1,9 +1,10 @@
 //! Trains of many SAs: bursts that an engine takes as they came.
 //!
-//! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its own. An engine that has all keys at hand gains
-//! nothing by it: it takes a *train*, the packets of a burst in the order in which they came, for `t_init` once, `t_block` a block and
-//! `t_key` a change of SA. So such a burst stands in the window as it is, and is dispatched as it is. One on the caller's core that takes packets of one SA
-//! at a time has to win by what the window costs.
+//! Packets are bundled by SA where a change of SA costs an engine more than a multi-packet of its
+//! own. An engine that has all keys at hand gains nothing by it: it takes a *train*, the packets of
+//! a burst in the order in which they came, for `t_init` once, `t_block` a block and `t_key` a
+//! change of SA. So such a burst stands in the window as it is, and is dispatched as it is. One on
+//! the caller's core that takes packets of one SA at a time has to win by what the window costs.
 
 mod times;
 
@@ -70,8 +71,8 @@ impl Parts {
     }
 }
 
-/// What the caller has that has not left yet, beside what stands in the window: order is kept either
-/// by SA or over all, never both at once.
+/// What the caller has that has not left yet, beside what stands in the window: order is kept
+/// either by SA or over all, never both at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outstanding {
     /// Nothing.
@@ -108,7 +109,8 @@ impl Burst {
 pub enum Admission {
     /// It stands in the window as it came.
     Whole,
-    /// Its packets are to be [pushed](Scheduler::push) one by one, for the window to sort them by SA.
+    /// Its packets are to be [pushed](Scheduler::push) one by one, for the window to sort them by
+    /// SA.
     BySa,
     /// It has to wait.
     Later,
@@ -157,7 +159,8 @@ impl<T, R> Scheduler<T, R> {
         self.engines.train_takers.set(engine, true);
     }
 
-    /// Says that the caller does at once what this engine on its core is given, and then says so: it never has anything.
+    /// Says that the caller does at once what this engine on its core is given, and then says so:
+    /// it never has anything.
     pub fn set_at_once(&mut self, engine: usize) {
         self.engines.at_once.set(engine, true);
     }
@@ -168,17 +171,21 @@ impl<T, R> Scheduler<T, R> {
         self.costs.set_t_key(engine, usize::from(algorithm), t_key);
     }
 
-    /// Sets what it costs the caller to have the window sort a packet by SA, in ticks; nothing without.
+    /// Sets what it costs the caller to have the window sort a packet by SA, in ticks; nothing
+    /// without.
     pub fn set_window_cost(&mut self, ticks_per_packet: f64) {
         self.costs.set_window_cost(ticks_per_packet);
     }
 
-    /// How a burst comes into the window: as it came, whatever its SAs, if nothing is gained by sorting it.
+    /// How a burst comes into the window: as it came, whatever its SAs, if nothing is gained by
+    /// sorting it.
     ///
-    /// It is sorted by SA if an engine elsewhere can do all its parts that takes no trains; if one on the caller's core takes none and is cheaper
-    /// than those that do, with what it costs to [sort](Self::set_window_cost) packets for it; if its packets are [better
-    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is not the finishing time; if the window bundles
-    /// nothing, or holds packets back; where there are several classes and an engine elsewhere; and while anything else is sorted.
+    /// It is sorted by SA if an engine elsewhere can do all its parts that takes no trains; if one
+    /// on the caller's core takes none and is cheaper than those that do, with what it costs to
+    /// [sort](Self::set_window_cost) packets for it; if its packets are [better
+    /// bundled](Self::set_t_key) for one of these engines; if there are several and the policy is
+    /// not the finishing time; if the window bundles nothing, or holds packets back; where there
+    /// are several classes and an engine elsewhere; and while anything else is sorted.
     pub fn admission(&self, burst: &Burst) -> Admission {
         let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
         let are_trains_out = burst.outstanding == Outstanding::Trains;
@@ -193,13 +200,15 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// Puts a burst into the window that is to stand there as it [came](Self::admission), and leaves an empty buffer in `packets`.
+    /// Puts a burst into the window that is to stand there as it [came](Self::admission), and
+    /// leaves an empty buffer in `packets`.
     pub fn push_burst(&mut self, packets: &mut Vec<T>, burst: &Burst) {
         debug_assert!(burst.parts.is_some(), "it was admitted");
         self.window.push_burst(packets, burst.parts.unwrap_or_default(), burst.bytes);
     }
 
-    /// Whether a burst is best given to an engine as it came. `are_trains_out` says that it would have to wait for others if it were sorted.
+    /// Whether a burst is best given to an engine as it came. `are_trains_out` says that it would
+    /// have to wait for others if it were sorted.
     fn is_train(&self, parts: &Parts, packets: usize, are_trains_out: bool) -> bool {
         if self.size == 1 || self.max_wait > 0 {
             return false;
@@ -229,8 +238,8 @@ impl<T, R> Scheduler<T, R> {
         own.is_some_and(|own| !{ others }.any(|engine| self.bundled_cost(engine, parts, packets) < own))
     }
 
-    /// What [`is_train`](Self::is_train) gives where there is one engine: a packet that comes alone is a train as well, and would pay for a
-    /// choice between many.
+    /// What [`is_train`](Self::is_train) gives where there is one engine: a packet that comes alone
+    /// is a train as well, and would pay for a choice between many.
     fn only_takes(&self, part: &TrainPart) -> bool {
         let capable = self.costs.capable(part.algorithm);
         !capable.and(self.engines.train_takers).is_empty()
@@ -255,8 +264,8 @@ impl<T, R> Scheduler<T, R> {
         self.window.has_bursts()
     }
 
-    /// Takes back the packets of all bursts that stand in the window if no engine that takes trains is there to do the first, and one that does
-    /// not is.
+    /// Takes back the packets of all bursts that stand in the window if no engine that takes trains
+    /// is there to do the first, and one that does not is.
     pub fn take_back(&mut self) -> Vec<T> {
         let mut packets = Vec::new();
         if self.window.first_burst().is_some_and(|first| self.has_only_others(&first.parts)) {
@@ -267,7 +276,8 @@ impl<T, R> Scheduler<T, R> {
         packets
     }
 
-    /// Has a burst that is to stand in the window as it came go through it at once, if it is empty and an engine has room.
+    /// Has a burst that is to stand in the window as it came go through it at once, if it is empty
+    /// and an engine has room.
     pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
         let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
         let choice = self.train_choice(now, input, parts, burst.packets);
@@ -297,8 +307,9 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Finds another engine for packets that were dispatched before: their engine has failed. Of packets of one SA the policy decides, as if they
-    /// stood in a window that is full; others go to an engine that takes trains. `None` while there is no engine with room.
+    /// Finds another engine for packets that were dispatched before: their engine has failed. Of
+    /// packets of one SA the policy decides, as if they stood in a window that is full; others go
+    /// to an engine that takes trains. `None` while there is no engine with room.
     pub fn give_again(&mut self, now: u64, sa: Option<u32>, burst: &Burst) -> Option<Given> {
         let parts = burst.parts?;
         let ([part], Some(sa)) = (parts.all(), sa) else {
@@ -319,10 +330,12 @@ impl<T, R> Scheduler<T, R> {
 
     /// Where a train goes at `now`.
     ///
-    /// Between the caller's core and an engine elsewhere the finishing time decides as long as nothing else is at hand, with what
-    /// the [handover](crate#the-handover) costs. With more at hand it is the finishing time of this train and the next together: while the caller
-    /// does one itself, it can give nobody else work. So it keeps a train for itself as soon as the others are busy for longer than it would be,
-    /// and where the handover would cost its core half as much.
+    /// Between the caller's core and an engine elsewhere the finishing time decides as long as
+    /// nothing else is at hand, with what the [handover](crate#the-handover) costs. With more at
+    /// hand it is the finishing time of this train and the next together: while the caller does one
+    /// itself, it can give nobody else work. So it keeps a train for itself as soon as the others
+    /// are busy for longer than it would be, and where the handover would cost its core half as
+    /// much.
     pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
         match (parts.all(), &self.measures[..]) {
             ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
@@ -373,7 +386,8 @@ impl<T, R> Scheduler<T, R> {
         if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
     }
 
-    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's core.
+    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's
+    /// core.
     fn only_choice(&self, part: &TrainPart) -> TrainChoice {
         const ENGINE: usize = 0;
         let among = self.engines.available.and(self.costs.capable(part.algorithm));
@@ -435,8 +449,8 @@ impl<T, R> Scheduler<T, R> {
         Given { engine, ticket, algorithm, predicted_wait: wait, predicted_processing: processing }
     }
 
-    /// Tells that the caller has done itself, at once, what an engine on its core was given at `now`; `measured` is how long that took, in
-    /// ticks, where it was measured.
+    /// Tells that the caller has done itself, at once, what an engine on its core was given at
+    /// `now`; `measured` is how long that took, in ticks, where it was measured.
     pub fn complete_at_once(&mut self, now: u64, given: &Given, measured: Option<u64>) {
         let Given { engine, ticket, algorithm, predicted_wait, predicted_processing } = *given;
         if !self.engines.queue(engine).is_idle() {

@@ -4,7 +4,8 @@
 //! `byte_limit` closes a batch, the SA's next packet begins another behind it. Each class has a line of the batches that hold packets of it, in the order of the
 //! first of these: the first packet of a class is in the batch at the head of its line.
 //!
-//! Where nothing is gained by sorting packets by SA, whole bursts stand in it instead, as they came.
+//! Where nothing is gained by sorting packets by SA, whole bursts stand in it instead, as they
+//! came.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! A packet's way through the gateway, without ports: `way.rs` has it from its burst to its departure.
+//! A packet's way through the gateway, without ports: `way.rs` has it from its burst to its
+//! departure.
 //!
 //! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
 //! [`EngineSet`]. A worker puts ports at both ends, `replay` captures, and the demo a link.
@@ -78,8 +79,9 @@ pub struct Pipeline {
     rounds: BusyRounds,
     outbound: OutboundBurst,
     inbound: InboundBurst,
-    /// Since when packets have waited for room in the window without a break, in ns. Nothing is read until they are in, or until that
-    /// has taken too long and [`sheds`](Self::shed_excess) says that reading goes on.
+    /// Since when packets have waited for room in the window without a break, in ns. Nothing is
+    /// read until they are in, or until that has taken too long and [`sheds`](Self::shed_excess)
+    /// says that reading goes on.
     behind_since_ns: Option<u64>,
     /// Whether the packets are dropped for which there is no room when reading goes on.
     sheds: bool,
@@ -89,7 +91,8 @@ pub struct Pipeline {
     /// SAs of this worker as they were when they were removed.
     departed: Vec<SaView>,
     released: Released,
-    /// The oldest multi-packet that an engine had gathered at the end of the last [`pump`](Self::pump).
+    /// The oldest multi-packet that an engine had gathered at the end of the last
+    /// [`pump`](Self::pump).
     gathered: Option<u64>,
     /// What is ready to leave; the owner drains it.
     pub departures: Departures,

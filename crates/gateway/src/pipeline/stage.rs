@@ -2,8 +2,8 @@
 //!
 //! Packets come in bursts of one direction and stand in a line as far as the window has no room for
 //! them. What the window yields is a [`Train`]: a multi-packet of one SA, or a burst as it came. It
-//! gets its place in the order, its packets their sequence numbers, and whoever does it lays it out:
-//! this core at once, or as jobs for an engine. What comes back leaves in order.
+//! gets its place in the order, its packets their sequence numbers, and whoever does it lays it
+//! out: this core at once, or as jobs for an engine. What comes back leaves in order.
 
 mod admission;
 mod again;
@@ -43,7 +43,8 @@ pub struct StageConfig {
     pub ordered: bool,
     /// How long past its predicted finishing time an engine may be.
     pub timeouts: Timeouts,
-    /// What it costs to have the window sort a packet by its SA, in ns: bundling has to win that beside `t_init`.
+    /// What it costs to have the window sort a packet by its SA, in ns: bundling has to win that
+    /// beside `t_init`.
     pub window_ns: f64,
 }
 
@@ -98,8 +99,8 @@ pub struct Bench<'a> {
     pub released: &'a mut Released,
 }
 
-/// The scheduler, the engines and the order, tied together. Packets enter by [`enter`](Self::enter) and come
-/// back from [`pump`](Self::pump) with their result, each exactly once.
+/// The scheduler, the engines and the order, tied together. Packets enter by [`enter`](Self::enter)
+/// and come back from [`pump`](Self::pump) with their result, each exactly once.
 pub struct CryptoStage {
     pub(super) scheduler: Trains,
     pub(super) engines: EngineSet,
@@ -110,7 +111,8 @@ pub struct CryptoStage {
     algorithms_of: [Algorithms; 2],
     /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
-    /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a time.
+    /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a
+    /// time.
     counts_sas: bool,
     seen: RefCell<SeenSas>,
     /// Packets for which the window has no room yet.
@@ -217,7 +219,8 @@ impl CryptoStage {
         self.engines.in_flight(&self.scheduler)
     }
 
-    /// Whether every engine that has something wakes the worker when it is done, and none is to be probed.
+    /// Whether every engine that has something wakes the worker when it is done, and none is to be
+    /// probed.
     pub fn wakes(&self) -> bool {
         self.engines.wakes(&self.scheduler)
     }
@@ -269,7 +272,8 @@ impl CryptoStage {
         self.engines.take_events()
     }
 
-    /// Moves packets as far as they go without waiting: completions in, trains out. Returns whether anything moved.
+    /// Moves packets as far as they go without waiting: completions in, trains out. Returns whether
+    /// anything moved.
     pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
         if self.inside == 0 && self.engines.is_quiet(&self.scheduler) {
             return !bench.released.is_empty();

@@ -79,7 +79,8 @@ pub(super) fn is_pending(packet: &Prepared) -> bool {
 /// The window, and the record of each train that an engine has.
 pub(super) type Trains = Scheduler<Prepared, InFlight>;
 
-/// Trains that are to be given to an engine again: the first one's engine has failed before the others'.
+/// Trains that are to be given to an engine again: the first one's engine has failed before the
+/// others'.
 pub(super) type Again = VecDeque<Train>;
 
 /// What all SAs of a direction have in common, so that no packet need be looked at.

@@ -1,12 +1,13 @@
 //! The way of packets through the gateway, from a burst to its departures, out and in alike.
 //!
-//! | step | what it takes | what it gives |
-//! | --- | --- | --- |
-//! | [`classify_outbound`](Pipeline::classify_outbound), [`classify_inbound`](Pipeline::classify_inbound) | a burst of packets | those that an SA protects or opens, and what leaves at once |
-//! | [`take_in`](Pipeline::take_in) | what was classified | trains, as the window yields them |
-//! | [`CryptoStage::advance`](super::CryptoStage::advance) | trains | packets that are done, in order |
-//! | [`pump`](Pipeline::pump) | what engines elsewhere bring | the same |
-//! | `finish` | packets in order | departures |
+//! - [`classify_outbound`](Pipeline::classify_outbound) and
+//!   [`classify_inbound`](Pipeline::classify_inbound) take a burst of packets and return those that
+//!   an SA protects or opens; what leaves as it is goes to the departures.
+//! - [`take_in`](Pipeline::take_in) puts what was classified into the window, which yields trains.
+//! - [`CryptoStage::advance`](super::CryptoStage::advance) takes trains to engines, and gives back
+//!   packets that are done, in order. [`pump`](Pipeline::pump) does the same with what engines
+//!   elsewhere bring.
+//! - `finish` makes departures of packets in order.
 
 use convoy_ipsec::{CryptoStatus, Direction, DropReason, InboundBurst, OutboundBurst, Prepared, SaIndex};
 use convoy_packet::{Frame, Offload};
@@ -45,14 +46,16 @@ impl Pipeline {
         ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut |iv| ivs.fill(iv), pool, frames, outbound);
         let OutboundBurst { protect, bypass, to_inside, for_others, without_sa } = outbound;
         let packets = std::mem::take(protect);
-        // Each vector that is emptied costs a packet that comes alone some instructions, and in most bursts none has anything.
+        // Each vector that is emptied costs a packet that comes alone some instructions, and in
+        // most bursts none has anything.
         if !(bypass.is_empty() && to_inside.is_empty() && for_others.is_empty() && without_sa.is_empty()) {
             self.sort_unprotected(now_ns);
         }
         Classified { packets, direction: Direction::Seal, now_ns }
     }
 
-    /// Finds the SAs of packets of the protected side. What is not to be opened goes to where it leaves.
+    /// Finds the SAs of packets of the protected side. What is not to be opened goes to where it
+    /// leaves.
     pub fn classify_inbound(&mut self, frames: &mut Vec<Frame>) -> Classified {
         let now_ns = self.note_burst(frames.len());
         for frame in frames.iter_mut() {
@@ -78,7 +81,8 @@ impl Pipeline {
         self.now_ns()
     }
 
-    /// Puts packets into the window and has engines do what it yields at once: bursts that go as they came, and multi-packets that are full.
+    /// Puts packets into the window and has engines do what it yields at once: bursts that go as
+    /// they came, and multi-packets that are full.
     pub fn take_in(&mut self, classified: Classified) {
         let Classified { mut packets, direction, now_ns } = classified;
         self.shed(&mut packets, direction);
@@ -109,13 +113,14 @@ impl Pipeline {
         self.released.of(direction).extend(excess);
     }
 
-    /// Moves packets as far as they go without waiting; returns whether anything moved. `input` says
-    /// whether more is at hand.
+    /// Moves packets as far as they go without waiting; returns whether anything moved. `input`
+    /// says whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         let mut moved = stage.pump(input, bench);
-        // However much is at hand, and whoever takes it, nothing stays gathered for longer than from one call to the next.
+        // However much is at hand, and whoever takes it, nothing stays gathered for longer than
+        // from one call to the next.
         if gathered.is_some() && stage.oldest_gathered() == *gathered {
             stage.begin_gathered(bench);
             moved = true;

@@ -45,7 +45,8 @@ fn to(engine: usize, wait: u64, processing: u64) -> TrainChoice {
     TrainChoice::Engine { engine, wait, processing }
 }
 
-/// Has the scheduler dispatch a burst of 100 blocks; where it went. What stays on the core is done at once.
+/// Has the scheduler dispatch a burst of 100 blocks; where it went. What stays on the core is done
+/// at once.
 fn give(scheduler: &mut Scheduler<u32>, now: u64, input: Input) -> TrainChoice {
     let burst = burst(&[part(0, 100)]);
     assert_eq!(scheduler.admission(&burst), Admission::Whole);

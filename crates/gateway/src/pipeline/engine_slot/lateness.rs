@@ -1,8 +1,10 @@
 //! When an engine is late with a multi-packet, and when it has failed.
 //!
-//! Trains leave in order, so one that an engine does not bring holds up those that come after it. A late one is therefore done again soon, from its kept input, by an engine that can; what the late engine brings then is thrown away. Being
-//! late is no failure: the system may have taken the core from the engine's thread for a moment. The engine only gets nothing new until it
-//! has brought all that it has. It has failed once it is later still, or late again and again.
+//! Trains leave in order, so one that an engine does not bring holds up those that come after it. A
+//! late one is therefore done again soon, from its kept input, by an engine that can; what the late
+//! engine brings then is thrown away. Being late is no failure: the system may have taken the core
+//! from the engine's thread for a moment. The engine only gets nothing new until it has brought all
+//! that it has. It has failed once it is later still, or late again and again.
 
 use convoy_ipsec::Prepared;
 

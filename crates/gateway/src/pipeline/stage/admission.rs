@@ -10,9 +10,10 @@ use crate::pipeline::train::{Algorithms, is_pending};
 const LONGEST_BURST: usize = 64;
 
 impl CryptoStage {
-    /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and behind those that wait. `packets` is
-    /// left empty. What its port has opened already, or what was refused, only waits for those before it. A burst that goes as it came and
-    /// finds nothing before it is a train at once; `input` says whether more is at hand.
+    /// Takes a burst of one direction in at `now_ns`: into the window as far as there is room, and
+    /// behind those that wait. `packets` is left empty. What its port has opened already, or what
+    /// was refused, only waits for those before it. A burst that goes as it came and finds nothing
+    /// before it is a train at once; `input` says whether more is at hand.
     pub fn enter(&mut self, now_ns: u64, input: Input, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
         if self.inside == 0 {
             self.pass_done(packets, bench.released);
@@ -44,7 +45,8 @@ impl CryptoStage {
         }
     }
 
-    /// Makes a train of a burst that was given to an engine, and leaves an empty buffer in `packets`.
+    /// Makes a train of a burst that was given to an engine, and leaves an empty buffer in
+    /// `packets`.
     fn go(&mut self, now_ns: u64, given: Given, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
         let stream = packets.first().map_or(0, |first| first.direction as u32);
         let packets = std::mem::replace(packets, self.spare.pop().unwrap_or_default());
@@ -142,7 +144,8 @@ impl CryptoStage {
         }
     }
 
-    /// A burst whose parts are by algorithm; it has none if these are too many, or if a port's device does some of its packets.
+    /// A burst whose parts are by algorithm; it has none if these are too many, or if a port's
+    /// device does some of its packets.
     fn burst_of_several<'a>(&self, packets: impl Iterator<Item = &'a Prepared>) -> Burst {
         let mut burst = Burst::new(Some(Parts::default()));
         let mut last = None;

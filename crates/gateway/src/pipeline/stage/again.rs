@@ -6,8 +6,8 @@ use super::{CryptoStage, Released};
 use crate::pipeline::train::{Train, is_pending};
 
 impl CryptoStage {
-    /// The next train that is to be done again, if an engine has room for it. What is done of it leaves; where no engine takes it as it is,
-    /// it goes in parts.
+    /// The next train that is to be done again, if an engine has room for it. What is done of it
+    /// leaves; where no engine takes it as it is, it goes in parts.
     pub(super) fn next_again(&mut self, now_ns: u64, released: &mut Released) -> Option<(Train, Given)> {
         while let Some(mut train) = self.again.pop_front() {
             train.lay_out(&mut self.ivs);

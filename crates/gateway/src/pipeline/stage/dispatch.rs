@@ -10,15 +10,16 @@ use crate::pipeline::engine_set::{Context, Records};
 use crate::pipeline::engine_slot::Deadlines;
 use crate::pipeline::train::{Place, Train, is_pending, stream_of};
 
-/// Of so many trains done here the time of one is measured: reading the clock twice costs as much as a short packet's look-ups. A prime, so
-/// that engines that take turns are all measured.
+/// Of so many trains done here the time of one is measured: reading the clock twice costs as much
+/// as a short packet's look-ups. A prime, so that engines that take turns are all measured.
 const MEASURED_EVERY: u32 = 17;
-/// How long a train waits for a frame that no engine has, in ns. Ports have sent by then what they hold; what is left is held by packets that
-/// wait behind this one.
+/// How long a train waits for a frame that no engine has, in ns. Ports have sent by then what they
+/// hold; what is left is held by packets that wait behind this one.
 const STARVED_NS: u64 = 10_000_000;
 
 impl CryptoStage {
-    /// Gives engines what the window yields, as far as they have room, and lets what is done leave. Returns whether anything moved.
+    /// Gives engines what the window yields, as far as they have room, and lets what is done leave.
+    /// Returns whether anything moved.
     pub fn advance(&mut self, mut now_ns: u64, input: Input, bench: &mut Bench<'_>) -> bool {
         let mut moved = false;
         loop {
@@ -64,7 +65,8 @@ impl CryptoStage {
         self.inside == 0 && self.oldest_gathered().is_none()
     }
 
-    /// Takes bursts back into the line that stand in the window as they came while no engine is left that takes them so; whether there were any.
+    /// Takes bursts back into the line that stand in the window as they came while no engine is
+    /// left that takes them so; whether there were any.
     fn take_back(&mut self) -> bool {
         let bursts = self.scheduler.take_back();
         let are_any = !bursts.is_empty();
@@ -72,7 +74,8 @@ impl CryptoStage {
         are_any
     }
 
-    /// The next train for which an engine has room, and that engine: what was held up, what is to be done again, what the window yields.
+    /// The next train for which an engine has room, and that engine: what was held up, what is to
+    /// be done again, what the window yields.
     fn next_train(&mut self, now_ns: u64, input: Input, bench: &mut Bench<'_>) -> Option<(Train, Given)> {
         if let Some((train, given)) = self.held.take() {
             if self.scheduler.is_available(given.engine) {
@@ -108,8 +111,8 @@ impl CryptoStage {
         Train { place, packets, templates: Vec::new() }
     }
 
-    /// Has a train laid out and done. It comes back at once where an engine on this core has done it, and goes by the engine's queue
-    /// otherwise.
+    /// Has a train laid out and done. It comes back at once where an engine on this core has done
+    /// it, and goes by the engine's queue otherwise.
     pub(super) fn carry_out(
         &mut self,
         now_ns: u64,
@@ -140,7 +143,8 @@ impl CryptoStage {
         None
     }
 
-    /// Has an engine on this core do those packets of a train that are not done. One that leaves some undone has failed.
+    /// Has an engine on this core do those packets of a train that are not done. One that leaves
+    /// some undone has failed.
     fn process_here(&mut self, now_ns: u64, given: Given, mut train: Train) -> Option<Train> {
         let Given { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
@@ -187,15 +191,17 @@ impl CryptoStage {
         }
     }
 
-    /// When an engine is late with what it is predicted to do within so many ns from now, and when it has failed.
+    /// When an engine is late with what it is predicted to do within so many ns from now, and when
+    /// it has failed.
     fn deadlines(&self, now_ns: u64, engine: usize, predicted_ns: u64) -> Deadlines {
         let slack_ns = self.engines.description(engine).slack_ns;
         self.config.timeouts.deadlines(now_ns, predicted_ns, slack_ns)
     }
 
-    /// The part of a train for which there are frames to keep the copies in that its engine needs. While anything is under way, whose end
-    /// would free more of them, a train without is held; else it is cut. Where there is none for long, the first of its packets is given
-    /// up, whose own frame is then free: the others would wait for ever.
+    /// The part of a train for which there are frames to keep the copies in that its engine needs.
+    /// While anything is under way, whose end would free more of them, a train without is held;
+    /// else it is cut. Where there is none for long, the first of its packets is given up, whose
+    /// own frame is then free: the others would wait for ever.
     fn cut_to_frames(
         &mut self,
         now_ns: u64,

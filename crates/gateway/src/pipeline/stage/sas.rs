@@ -17,7 +17,8 @@ pub(super) struct StageSa {
 /// An SA that is let go once none of its packets is inside.
 pub(super) struct Retiring {
     sa: SaIndex,
-    /// Once none of them waits any more: the places, by direction, behind the last train of many SAs that may have some.
+    /// Once none of them waits any more: the places, by direction, behind the last train of many
+    /// SAs that may have some.
     behind: Option<[u64; 2]>,
 }
 
@@ -143,7 +144,8 @@ impl CryptoStage {
         gone
     }
 
-    /// Whether no packet of an SA is inside any more: in the line, in the window, or dispatched and not in order yet.
+    /// Whether no packet of an SA is inside any more: in the line, in the window, or dispatched and
+    /// not in order yet.
     fn is_gone(&self, retiring: &mut Retiring) -> bool {
         let sa = retiring.sa;
         if retiring.behind.is_none()

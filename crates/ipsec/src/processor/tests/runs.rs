@@ -1,4 +1,5 @@
-//! A run of packets that is laid out at once is held against one packet at a time, at every limit that may come between two of them.
+//! A run of packets that is laid out at once is held against one packet at a time, at every limit
+//! that may come between two of them.
 
 use proptest::prelude::*;
 
