@@ -200,6 +200,17 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
+    /// Whether every burst is sorted by SA now, whatever it is made of.
+    pub fn sorts_all(&self, outstanding: Outstanding) -> bool {
+        let is_sorted = self.window.len() > 0 && !self.window.has_bursts();
+        let never_whole = is_sorted || self.size == 1 || self.max_wait > 0;
+        match outstanding {
+            Outstanding::Nothing => never_whole,
+            Outstanding::Trains => false,
+            Outstanding::MultiPackets => true,
+        }
+    }
+
     /// Puts a burst into the window that is to stand there as it [came](Self::admission), and
     /// leaves an empty buffer in `packets`.
     pub fn push_burst(&mut self, packets: &mut Vec<T>, burst: &Burst) {

@@ -309,6 +309,8 @@ fn a_window_that_is_full_takes_no_more_bursts_and_is_never_in_two_orders() {
     assert_eq!((scheduler.room(), scheduler.admission(&burst)), (1, Admission::Whole));
     let sorted = Burst { parts: None, ..burst };
     assert_eq!(scheduler.admission(&sorted), Admission::Later);
+    let outstanding = [Outstanding::Nothing, Outstanding::Trains, Outstanding::MultiPackets];
+    assert_eq!(outstanding.map(|outstanding| scheduler.sorts_all(outstanding)), [false, false, true]);
     scheduler.push_burst(&mut (31..60).collect(), &burst);
     assert_eq!(
         (scheduler.room(), scheduler.waiting(), scheduler.admission(&burst)),

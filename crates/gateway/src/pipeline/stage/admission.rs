@@ -25,6 +25,10 @@ impl CryptoStage {
             self.inside += packets.len() as u64;
             return self.line.extend(packets.drain(..));
         }
+        if self.scheduler.sorts_all(self.outstanding()) {
+            self.inside += packets.len() as u64;
+            return self.sort_all_in(now_ns, packets, bench.released);
+        }
         let burst = self.burst_of(packets.iter());
         self.inside += packets.len() as u64;
         match self.scheduler.admission(&burst) {
@@ -36,13 +40,15 @@ impl CryptoStage {
             }
             Admission::Whole => self.scheduler.push_burst(packets, &burst),
             Admission::Later => self.line.extend(packets.drain(..)),
-            Admission::BySa => {
-                let mut packets = packets.drain(..);
-                let refused =
-                    packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, bench.released).err());
-                self.line.extend(refused.into_iter().chain(packets));
-            }
+            Admission::BySa => self.sort_all_in(now_ns, packets, bench.released),
         }
+    }
+
+    /// Puts packets into the window by their SAs, and into the line those for which it has no room.
+    fn sort_all_in(&mut self, now_ns: u64, packets: &mut Vec<Prepared>, released: &mut Released) {
+        let mut packets = packets.drain(..);
+        let refused = packets.by_ref().find_map(|packet| self.sort_in(now_ns, packet, released).err());
+        self.line.extend(refused.into_iter().chain(packets));
     }
 
     /// Makes a train of a burst that was given to an engine, and leaves an empty buffer in
@@ -66,7 +72,12 @@ impl CryptoStage {
 
     /// Brings packets from the line into the window as far as it has room.
     pub(super) fn admit_line(&mut self, now_ns: u64, released: &mut Released) {
-        while let Some(direction) = self.line.front().map(|first| first.direction) {
+        while self.scheduler.room() > 0
+            && let Some(direction) = self.line.front().map(|first| first.direction)
+        {
+            if self.scheduler.sorts_all(self.outstanding()) {
+                return self.sort_line_in(now_ns, released);
+            }
             let of_one = self.line.iter().take_while(|packet| packet.direction == direction);
             let burst = self.burst_of(of_one.take(LONGEST_BURST));
             match self.scheduler.admission(&burst) {
@@ -77,13 +88,16 @@ impl CryptoStage {
                     self.keep_buffer(packets);
                 }
                 Admission::Later => break,
-                Admission::BySa => {
-                    let Some(packet) = self.line.pop_front() else { break };
-                    if let Err(refused) = self.sort_in(now_ns, packet, released) {
-                        self.line.push_front(refused);
-                        break;
-                    }
-                }
+                // What comes behind packets that are sorted is sorted, too.
+                Admission::BySa => return self.sort_line_in(now_ns, released),
+            }
+        }
+    }
+
+    fn sort_line_in(&mut self, now_ns: u64, released: &mut Released) {
+        while let Some(packet) = self.line.pop_front() {
+            if let Err(refused) = self.sort_in(now_ns, packet, released) {
+                return self.line.push_front(refused);
             }
         }
     }
