@@ -14,6 +14,7 @@ fuzz_target!(|data: &[u8]| {
         .parse()
         .expect("a name");
     let mut assembler = Assembler::new(format, PAYLOAD_TYPE, 4, 0);
+    let from = ([192, 0, 2, 1], 5004).into();
     // Packets are told apart by a byte for their length.
     let mut rest = data;
     let mut now_ns = 0;
@@ -28,8 +29,8 @@ fuzz_target!(|data: &[u8]| {
             assembler.accept(slot, &stream, None, now_ns);
         }
         assembler.settle();
-        assembler.take(packet, now_ns);
-        assembler.take(&stream, now_ns);
+        assembler.take(packet, from, now_ns);
+        assembler.take(&stream, from, now_ns);
         while let Some(frame) = assembler.poll(now_ns) {
             assert_eq!(frame.bytes.len(), format.frame_bytes());
             assert!(frame.holes.iter().all(|hole| hole.start < hole.end && hole.end <= format.frame_bytes()));
