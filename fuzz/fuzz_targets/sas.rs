@@ -230,7 +230,7 @@ fuzz_target!(|bytes: &[u8]| {
             7 => side.retire(choice),
             8 => side.move_one(choice),
             9 => side.decide(choice),
-            _ => side.pipeline.tick(&mut events),
+            _ => _ = side.pipeline.tick(&mut events),
         }
         sides[at].deliver(&sent);
     }
