@@ -77,7 +77,7 @@
 //! An engine that has all keys at hand takes a *train*: a burst as it came, whatever its SAs
 //! ([`Scheduler::admission`]). It is begun once, so that it costs `t_init + t_block * n + t_key *
 //! c` with `c` changes of SA ([`Scheduler::set_t_key`]). Where a change costs more than a
-//! multi-packet of its own would, packets go through the window instead, and are bundled by SA.
+//! multi-packet of its own would, the window sorts packets by SA instead.
 //!
 //! # The adaptive window
 //! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for

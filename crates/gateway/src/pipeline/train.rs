@@ -49,6 +49,11 @@ impl Train {
         self.packets.iter().all(|packet| packet.sa == first).then_some(first)
     }
 
+    /// Whether its packets are still to get their sequence numbers: no engine has had them.
+    pub(super) fn is_without_numbers(&self) -> bool {
+        self.templates.is_empty() && self.packets.iter().any(Prepared::is_raw)
+    }
+
     /// Lays out what is raw and has its number.
     pub(super) fn lay_out(&mut self, ivs: &mut IvSource) {
         if !self.templates.is_empty() {

@@ -24,7 +24,7 @@ impl Gateway {
         self.set_routes()
     }
 
-    /// The same for networks that come to a gateway at work: of the guard and the routes, each is set
+    /// The same for networks that come to a gateway at work: of guard and routes, each is set
     /// even if the other cannot be, as either keeps packets from leaving unencrypted.
     ///
     /// # Errors

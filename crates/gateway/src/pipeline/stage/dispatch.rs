@@ -84,10 +84,12 @@ impl CryptoStage {
             self.scheduler.forget(now_ns, given.engine, given.ticket);
             self.again.push_front(train);
         }
-        if !self.again.is_empty()
-            && let Some(again) = self.next_again(now_ns, bench.released)
-        {
-            return Some(again);
+        if !self.again.is_empty() {
+            let again = self.next_again(now_ns, bench.released);
+            // What has its place but no numbers yet gets them before any packet behind it.
+            if again.is_some() || self.again.iter().any(Train::is_without_numbers) {
+                return again;
+            }
         }
         self.scheduler.set_before_window(self.line.len());
         let dispatch = self.scheduler.dispatch(now_ns, input)?;
