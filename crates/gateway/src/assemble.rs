@@ -4,6 +4,9 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
+use convoy_dataplane::clock::Environment;
+use convoy_dataplane::costs::{CostModels, Costs};
+use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use convoy_engine::{BusTiming, Buses, Cost, Engine, EngineContext, EngineStart, Fault, FaultPlan, Faulty};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
@@ -14,10 +17,7 @@ use convoy_sim::BusSpec;
 use rand::RngCore;
 
 use crate::choice::{choose, transforms};
-use crate::clock::Environment;
 use crate::config::{Config, EngineConfig, TunnelConfig};
-use crate::costs::{CostModels, Costs};
-use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be put together.
@@ -36,14 +36,14 @@ pub enum AssembleError {
     Dpdk(String),
     /// The scheduler or an engine refused.
     #[error(transparent)]
-    Stage(#[from] crate::pipeline::StageError),
+    Stage(#[from] convoy_dataplane::pipeline::StageError),
     /// An SA was refused.
     #[error("tunnel {tunnel}: {source}")]
     Tunnel {
         /// Its name.
         tunnel: String,
         /// Why.
-        source: crate::pipeline::InstallError,
+        source: convoy_dataplane::pipeline::InstallError,
     },
     /// There is no packet memory for a worker's frames.
     #[error("frames of worker {worker}: {source}")]
@@ -54,9 +54,6 @@ pub enum AssembleError {
         source: RegionError,
     },
 }
-
-/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to what is on its way.
-pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 
 /// The SAs of one tunnel, and what they were made from.
 pub struct Installed {

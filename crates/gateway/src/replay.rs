@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use convoy_capture::Unread;
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize};
 use convoy_port::{Pcap, Port, PortError};
@@ -11,8 +13,6 @@ use serde::Serialize;
 
 use crate::assemble::{self, AssembleError};
 use crate::config::Config;
-use crate::costs::Costs;
-use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
 
 /// Packets read at a time.

@@ -1,7 +1,7 @@
 //! What is held against what: engines in a gateway, and who chooses among them.
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::EngineSettings;
-use convoy_gateway::costs::Costs;
 use convoy_gateway::demo::{Platform, Rule};
 
 /// DPDK's scheduler device, by mode. It has no mode that looks at what devices cost.

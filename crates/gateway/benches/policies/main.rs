@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use convoy_gateway::costs::Costs;
+use convoy_dataplane::costs::Costs;
 use convoy_gateway::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The window, in packets.

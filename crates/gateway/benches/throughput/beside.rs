@@ -1,8 +1,8 @@
 //! One engine on a core of its own beside the one on the worker's core, against the latter alone: what a packet takes when as many are at
 //! hand as the worker takes.
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::{Engine, IdleEngine, Multibuffer};
-use convoy_gateway::costs::Costs;
 use convoy_ipsec::Proposal;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::unistd::Pid;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use convoy_dataplane::costs::Costs;
 use serde::Serialize;
 
 use super::DemoError;
@@ -13,7 +14,6 @@ use super::report::TrialReport;
 use super::rule::Rule;
 use super::traffic::Traffic;
 use super::trial::{Trial, run_trial};
-use crate::costs::Costs;
 
 /// What came of one rule; each figure is the median of its rounds.
 #[derive(Clone, Debug, Serialize)]

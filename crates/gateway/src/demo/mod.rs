@@ -28,12 +28,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use convoy_capture::Unread;
+use convoy_dataplane::costs::Costs;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use serde::Serialize;
 
 use crate::assemble::{AssembleError, fails_after};
-use crate::costs::Costs;
 use sites::TUNNELS;
 use traffic::{both_ways, mixed};
 use trial::run_trial;

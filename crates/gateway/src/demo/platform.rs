@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::{EngineDescription, EngineKind, IdleEngine, Multibuffer, Software};
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use super::DemoError;
 use super::sites::TUNNELS;
 use crate::config::Config;
-use crate::costs::Costs;
 
 /// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts than alone.
 const CHAINED: &str = "aes256-sha512";

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
+use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
 use convoy_port::{Port, memory};
 use convoy_scheduler::EngineSnapshot;
 
@@ -17,10 +20,7 @@ use super::rule::Rule;
 use super::sites::both;
 use super::traffic::Traffic;
 use crate::assemble;
-use crate::costs::Costs;
-use crate::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use crate::state::Beginnings;
-use crate::worker::{Side, Worker, WorkerEvent};
 
 /// Packets that the link between the gateways holds, each way.
 const LINK_PACKETS: usize = 1024;

@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes, lay_out,
@@ -16,8 +18,6 @@ use super::drive::drive;
 use super::trace::with_keys;
 use crate::assemble;
 use crate::config::Config;
-use crate::costs::Costs;
-use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
 
 /// Packets that are sent for each measurement, and the fewest rounds.

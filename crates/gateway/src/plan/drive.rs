@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use convoy_dataplane::pipeline::Pipeline;
 use convoy_scheduler::Input;
-
-use crate::pipeline::Pipeline;
 
 /// Packets handed in at a time.
 const BURST: usize = 64;

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
 use serde::Serialize;
@@ -10,8 +12,6 @@ use super::drive::{Pace, drive};
 use super::{PlanError, trace::with_keys};
 use crate::assemble;
 use crate::config::Config;
-use crate::costs::Costs;
-use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
 
 /// Packets read at a time.

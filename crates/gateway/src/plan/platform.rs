@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Placement};
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
@@ -16,7 +17,6 @@ use super::card::Card;
 use super::{PlanError, Trace, WINDOWS};
 use crate::assemble;
 use crate::config::Config;
-use crate::costs::Costs;
 
 /// A rate at which there are always more packets, in Mbit/s.
 const SATURATED_MBPS: f64 = 1e7;

@@ -3,6 +3,9 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use convoy_dataplane::clock::{Environment, VirtualTime};
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
@@ -11,11 +14,8 @@ use convoy_scheduler::Input;
 use super::trace::with_keys;
 use super::*;
 use crate::assemble::{self, bus_timing};
-use crate::clock::{Environment, VirtualTime};
 use crate::config::Config;
-use crate::costs::Costs;
 use crate::demo::traffic::both_ways;
-use crate::pipeline::Pipeline;
 use crate::state::Beginnings;
 
 /// Packets of the demo's traffic.

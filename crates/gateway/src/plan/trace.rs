@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use convoy_capture::Unread;
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::EngineKind;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
@@ -14,8 +16,6 @@ use rand::RngCore;
 use super::PlanError;
 use crate::assemble;
 use crate::config::{Config, EngineConfig, ManualKeys};
-use crate::costs::Costs;
-use crate::pipeline::{Clock, Pipeline};
 use crate::state::Beginnings;
 
 /// Packets read at a time.

@@ -1,3 +1,4 @@
+pub(super) mod fixture;
 mod flooded;
 
 use std::collections::VecDeque;
@@ -8,9 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::waiting::SPINS;
 use super::*;
-use crate::assemble;
 use crate::clock::VirtualTime;
-use crate::config::Config;
 use crate::costs::Costs;
 use crate::pipeline::{Acquire, Clock};
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Multibuffer, Software};
@@ -18,7 +17,8 @@ use convoy_ipsec::MappingChange;
 use convoy_packet::protocol::{AH, ESP};
 use convoy_packet::{IpHeader, Offload};
 use convoy_port::{PortCounters, PortDescription, PortKind, memory};
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, SchedulerConfig};
+use fixture::Fixture;
 use nix::sys::eventfd::EventFd;
 
 #[test]
@@ -116,13 +116,7 @@ impl Port for Keeping {
 
 #[test]
 fn frames_that_a_port_keeps_come_back_though_no_port_is_read_meanwhile() {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
-    let mut costs = Costs::new();
-    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
-    let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
-    let beginnings = crate::state::Beginnings::Fresh;
-    let made = assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &beginnings);
-    let mut pipeline = made.expect("good").0;
+    let mut pipeline = Fixture::default().of_software(Clock::start());
     let pool = pipeline.pool_mut();
     let mut kept = Vec::new();
     pool.take_burst(FrameSize::Small, pool.total(FrameSize::Small) - 100, &mut kept);
@@ -173,22 +167,9 @@ impl Daemon for Busy {
     }
 }
 
-pub(super) const TUNNEL: &str = "[[tunnel]]\nname = \"t\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
-    local_ts = [\"10.1.0.0/24\"]\nremote_ts = [\"10.2.0.0/24\"]\nesp_proposal = \"aes128gcm16\"\n\
-    [tunnel.manual]\nspi_in = 4097\nspi_out = 4098\n\
-    key_in = \"00112233445566778899aabbccddeeff00112233\"\n\
-    key_out = \"ffeeddccbbaa99887766554433221100ffeeddcc\"\n";
-
 #[test]
 fn a_lifetime_that_the_daemon_has_no_room_for_is_told_again_until_the_sa_is_gone() {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
-    let mut costs = Costs::new();
-    costs.state("software0", CostModel { t_init: 1_000.0, t_block: 10.0 });
-    let engines = assemble::engines(&config, &mut costs).expect("software is everywhere").remove(0);
-    let clock = Clock::start();
-    let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, clock.clone(), &crate::state::Beginnings::Fresh)
-            .expect("good");
+    let pipeline = Fixture::default().of_software(Clock::start());
     let daemon = Arc::new(Busy { refusals: AtomicU32::new(3), ..Busy::default() });
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new()).with_daemon(Arc::clone(&daemon) as _);
     let views: Vec<_> = worker.pipeline.ipsec().tables.sas().collect();
@@ -261,16 +242,14 @@ impl Port for Sleepless {
 /// An engine that wakes nobody finishes, and turns late, unseen.
 #[test]
 fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
-    let text = format!("[scheduler]\nlate_margin_us = 1000\n{TUNNEL}");
-    let config = Config::parse("test.toml", &text).expect("good");
+    let scheduler = SchedulerConfig { late_margin: Some(1_000_000), ..SchedulerConfig::default() };
+    let fixture = Fixture { scheduler, ..Fixture::default() };
     let mut costs = Costs::new();
     costs.state("wanted", CostModel { t_init: 1_000.0, t_block: 1.0 });
     costs.state("other", CostModel { t_init: 1e9, t_block: 1.0 });
     let wanted = Faulty::new(Box::new(Software::new("wanted")), FaultPlan::once(Fault::Hang, 0));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(wanted), Box::new(Software::new("other"))];
-    let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &crate::state::Beginnings::Fresh)
-            .expect("good");
+    let pipeline = fixture.pipeline(engines, &costs, Clock::start());
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
     IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
@@ -293,20 +272,18 @@ fn a_worker_does_not_sleep_while_its_window_waits_for_an_engine_that_hangs() {
     assert_eq!(worker.pipeline.stage().engines().counters(1).packets, 1, "the second went elsewhere");
     assert_eq!(worker.watch.sleeps, 0);
     // Once there is nothing that time alone would bring on, it may.
-    let mut idle = Worker::new(another(&config, &mut costs), port(&[]), port(&[]));
+    let mut idle = Worker::new(fixture.of_software(Clock::start()), port(&[]), port(&[]));
     idle.idle();
     assert_eq!(idle.watch.sleeps, 1, "this test can fail");
 }
 
 #[test]
 fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when_idle() {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
     let mut costs = Costs::new();
     costs.state("other", CostModel { t_init: 16_000.0, t_block: 0.0 });
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
-    let (time, beginnings) = (VirtualTime::new(), crate::state::Beginnings::Fresh);
-    let (pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, time.clock(), &beginnings).expect("good");
+    let time = VirtualTime::new();
+    let pipeline = Fixture::default().pipeline(engines, &costs, time.clock());
     let (inside, mut lan) = memory::link("inside", "lan", 4 * BURST, 1_500);
     let (outside, mut internet) = memory::link("outside", "internet", 4 * BURST, 1_500);
     let mut worker = Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)]);
@@ -335,12 +312,10 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
 
 #[test]
 fn bursts_are_long_where_the_only_engines_gain_by_that() {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
     let costs = Costs::new();
     let most_read = |engines: Vec<Box<dyn Engine>>| {
-        let (time, beginnings) = (VirtualTime::new(), crate::state::Beginnings::Fresh);
-        let made = assemble::pipeline(&config, 0, engines, &costs, time.clock(), &beginnings);
-        Worker::new(made.expect("good").0, Vec::new(), Vec::new()).most_read
+        let pipeline = Fixture::default().pipeline(engines, &costs, VirtualTime::new().clock());
+        Worker::new(pipeline, Vec::new(), Vec::new()).most_read
     };
     let software = || -> Box<dyn Engine> { Box::new(Software::new("software")) };
     assert_eq!(most_read(vec![software()]), BURST);
@@ -352,26 +327,11 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
     assert_eq!(most_read(vec![Box::new(here), Box::new(elsewhere)]), BURST);
 }
 
-fn another(config: &Config, costs: &mut Costs) -> Pipeline {
-    of_software(config, costs, Clock::start())
-}
-
-/// A pipeline whose one engine is software.
-pub(super) fn of_software(config: &Config, costs: &mut Costs, clock: Clock) -> Pipeline {
-    let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("other"))];
-    let beginnings = crate::state::Beginnings::Fresh;
-    assemble::pipeline(config, 0, engines, costs, clock, &beginnings).expect("good").0
-}
-
 /// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes it.
 fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
     let mut costs = Costs::new();
     costs.state(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });
-    let beginnings = crate::state::Beginnings::Fresh;
-    let engines: Vec<Box<dyn Engine>> = vec![Box::new(engine)];
-    let (mut pipeline, _) =
-        assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &beginnings).expect("good");
+    let mut pipeline = Fixture::default().pipeline(vec![Box::new(engine)], &costs, Clock::start());
     let mut packet = vec![0; 100];
     let ends = (Ipv4Addr::new(10, 1, 0, 1), Ipv4Addr::new(10, 2, 0, 1));
     IpHeader::new(253, ends.0.into(), ends.1.into()).write(&mut packet);
@@ -404,9 +364,8 @@ fn a_worker_sleeps_until_an_engine_on_a_thread_of_its_own_wakes_it() {
 
 #[test]
 fn a_worker_that_polls_for_a_moment_is_woken_once() {
-    let config = Config::parse("test.toml", TUNNEL).expect("good");
     let handoff = Handoff::between(1).expect("an event file").remove(0);
-    let pipeline = another(&config, &mut Costs::new());
+    let pipeline = Fixture::default().of_software(Clock::start());
     let mut worker = Worker::new(pipeline, Vec::new(), Vec::new())
         .busy_polling(Duration::from_micros(1_000))
         .among(handoff);

@@ -11,34 +11,39 @@ const SILENCE_NS: u64 = 60_000_000_000;
 
 /// Where packets were dropped.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
+pub struct Place {
     /// The tunnel's name; empty for packets of no tunnel, or of one without a name.
-    pub(crate) tunnel: String,
+    pub tunnel: String,
     /// The packets' way, where there is a tunnel.
-    pub(crate) direction: Option<SaDirection>,
+    pub direction: Option<SaDirection>,
 }
 
 /// A counter of dropped packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Dropped {
-    pub(crate) place: Place,
-    pub(crate) reason: DropReason,
-    pub(crate) count: u64,
+pub struct Dropped {
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub reason: DropReason,
+    /// Packets since the gateway's start.
+    pub count: u64,
     /// Packets of the same place that were good; 0 where there is no tunnel.
-    pub(crate) good: u64,
+    pub good: u64,
 }
 
 /// A counter that has climbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Climb {
-    pub(crate) place: Place,
-    pub(crate) reason: DropReason,
+pub struct Climb {
+    /// Where.
+    pub place: Place,
+    /// Why.
+    pub reason: DropReason,
     /// By how much since it was last told of.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// In which time, in ns.
-    pub(crate) over_ns: u64,
+    pub over_ns: u64,
     /// Whether it is known that no packet of the place was good in that time.
-    pub(crate) none_good: bool,
+    pub none_good: bool,
 }
 
 impl Climb {
@@ -51,7 +56,7 @@ impl Climb {
     }
 
     /// Writes it to the log.
-    pub(crate) fn warn(&self) {
+    pub fn warn(&self) {
         let Self { place, reason, packets, over_ns, .. } = self;
         let (meaning, seconds) = (self.meaning(), over_ns / 1_000_000_000);
         let reason = reason.name();
@@ -87,7 +92,7 @@ struct Told {
 
 /// What was told of when.
 #[derive(Debug, Default)]
-pub(crate) struct DropWatch {
+pub struct DropWatch {
     told: HashMap<(Place, DropReason), Told>,
     looked_ns: u64,
     /// The sum of all counters that matter, when they were last looked at.
@@ -99,7 +104,7 @@ pub(crate) struct DropWatch {
 impl DropWatch {
     /// Whether to look at the single counters: it is time, and one that matters has climbed. `counts` are those of all places
     /// together.
-    pub(crate) fn is_due(&mut self, now_ns: u64, counts: impl Iterator<Item = (DropReason, u64)>) -> bool {
+    pub fn is_due(&mut self, now_ns: u64, counts: impl Iterator<Item = (DropReason, u64)>) -> bool {
         if now_ns < self.looked_ns + LOOK_NS {
             return false;
         }
@@ -111,7 +116,7 @@ impl DropWatch {
     }
 
     /// The counters that are worth a warning now.
-    pub(crate) fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
+    pub fn look(&mut self, now_ns: u64, counts: impl IntoIterator<Item = Dropped>) -> Vec<Climb> {
         let mut climbs = Vec::new();
         (self.has_unsaid, self.sum) = (false, 0);
         for Dropped { place, reason, count, good } in counts {

@@ -6,11 +6,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use super::super::tests::{TUNNEL, of_software};
+use super::super::tests::fixture::Fixture;
 use super::super::*;
 use crate::clock::VirtualTime;
-use crate::config::Config;
-use crate::costs::Costs;
 use crate::watch::Wait;
 use convoy_packet::IpHeader;
 use convoy_port::{PortCounters, PortDescription, PortKind};
@@ -44,11 +42,12 @@ impl World {
         self.script.lock().expect("no panic")
     }
 
-    /// A worker whose port inside has packets at these times.
-    fn worker(&self, scheduler: &str, coming: impl IntoIterator<Item = u64>) -> Worker {
+    /// A worker whose window holds packets for so long, and whose port inside has packets at these times.
+    fn worker(&self, max_wait_ns: u64, coming: impl IntoIterator<Item = u64>) -> Worker {
         self.script().coming = coming.into_iter().collect();
-        let config = Config::parse("test.toml", &format!("{scheduler}\n{TUNNEL}")).expect("good");
-        let pipeline = of_software(&config, &mut Costs::new(), self.time.clock());
+        let mut fixture = Fixture::default();
+        fixture.scheduler.max_wait = max_wait_ns;
+        let pipeline = fixture.of_software(self.time.clock());
         let port = |world: Option<World>| -> Vec<Box<dyn Port>> {
             let description = PortDescription { name: "p".to_owned(), kind: PortKind::Memory, mtu: 1_500 };
             vec![Box::new(Scripted { description, world, file: EventFd::new().expect("an event file") })]
@@ -153,7 +152,7 @@ fn every(gap_ns: u64, until_ns: u64) -> impl Iterator<Item = u64> {
 #[test]
 fn a_worker_sleeps_until_the_time_is_up_for_which_its_window_holds_packets_back() {
     let world = World::default();
-    let mut worker = world.worker("[scheduler]\nmax_wait_us = 50", [0, 20 * US, 500 * US]);
+    let mut worker = world.worker(50 * US, [0, 20 * US, 500 * US]);
     world.run(&mut worker, 400 * US);
     let sent = worker.pipeline.stage().engines().counters(0);
     assert_eq!((sent.packets, sent.multi_packets), (2, 1), "the second came in time");
@@ -167,7 +166,7 @@ fn a_worker_sleeps_until_the_time_is_up_for_which_its_window_holds_packets_back(
 #[test]
 fn packets_that_come_close_together_are_gathered_and_none_waits_longer_than_it_may() {
     let (world, end_ns) = (World::default(), 100_000 * US);
-    let mut worker = world.worker("", every(25 * US, end_ns)).moderating(Duration::from_micros(200));
+    let mut worker = world.worker(0, every(25 * US, end_ns)).moderating(Duration::from_micros(200));
     world.run(&mut worker, end_ns);
     let (packets, waits, pauses, longest_ns) = world.account(end_ns / 2);
     assert!(packets >= 7 * waits, "{packets} packets in {waits} waits");
@@ -178,7 +177,7 @@ fn packets_that_come_close_together_are_gathered_and_none_waits_longer_than_it_m
 #[test]
 fn at_a_high_rate_a_worker_gathers_a_burst_and_no_more() {
     let (world, end_ns) = (World::default(), 100_000 * US);
-    let mut worker = world.worker("", every(4 * US, end_ns)).moderating(Duration::from_micros(1_000));
+    let mut worker = world.worker(0, every(4 * US, end_ns)).moderating(Duration::from_micros(1_000));
     world.run(&mut worker, end_ns);
     let (packets, waits, _, longest_ns) = world.account(end_ns / 2);
     assert!((64..256).contains(&(packets / waits)), "{packets} packets in {waits} waits");
@@ -188,7 +187,7 @@ fn at_a_high_rate_a_worker_gathers_a_burst_and_no_more() {
 #[test]
 fn traffic_that_stops_is_not_held_and_its_worker_sleeps_until_there_is_more() {
     let (world, stop_ns) = (World::default(), 50_000 * US);
-    let mut worker = world.worker("", every(25 * US, stop_ns)).moderating(Duration::from_micros(200));
+    let mut worker = world.worker(0, every(25 * US, stop_ns)).moderating(Duration::from_micros(200));
     world.run(&mut worker, 1_000_000 * US);
     let (last_ns, waited_ns) = *world.script().read.last().expect("all were read");
     assert!(waited_ns <= 200 * US && last_ns <= stop_ns + 200 * US);
@@ -200,7 +199,7 @@ fn traffic_that_stops_is_not_held_and_its_worker_sleeps_until_there_is_more() {
 #[test]
 fn an_overloaded_worker_never_waits() {
     let (world, end_ns) = (World::default(), 20_000 * US);
-    let mut worker = world.worker("", every(WORK_NS / 2, end_ns)).moderating(Duration::from_micros(200));
+    let mut worker = world.worker(0, every(WORK_NS / 2, end_ns)).moderating(Duration::from_micros(200));
     world.run(&mut worker, end_ns);
     let (packets, waits, _, _) = world.account(100 * US);
     assert!(packets > 15_000, "{packets}");
@@ -215,7 +214,7 @@ fn packets_that_come_alone_and_bursts_that_another_gathered_are_not_kept_waiting
     for (gap_us, packets) in [(1_000, 1), (1_000, 30), (200, 8)] {
         let world = World::default();
         let coming = bursts(gap_us, packets);
-        let mut worker = world.worker("", coming).moderating(Duration::from_micros(200));
+        let mut worker = world.worker(0, coming).moderating(Duration::from_micros(200));
         world.run(&mut worker, 100_000 * US);
         let (_, _, pauses, longest_ns) = world.account(20_000 * US);
         assert_eq!((pauses, longest_ns), (0, 0), "{packets} every {gap_us} us");

@@ -24,7 +24,7 @@ pub use engine_slot::{Health, SlotCounters, Timeouts};
 pub(crate) use stage::WINDOW_NS;
 pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
 pub use way::Classified;
-pub(crate) use window_cost::window_cost_ns;
+pub use window_cost::window_cost_ns;
 
 use acquire::AcquireQueue;
 use convoy_engine::{AlgorithmCost, Binding, EngineDescription};

@@ -11,7 +11,7 @@ use convoy_packet::{Frame, FramePool};
 use nix::sys::eventfd::{EfdFlags, EventFd};
 use rtrb::{Consumer, Producer, PushError, RingBuffer};
 
-use crate::assemble::POOL_FRAMES;
+use crate::memory::POOL_FRAMES;
 
 /// The most workers: what one look at a word tells.
 pub const MAX_WORKERS: u16 = 64;

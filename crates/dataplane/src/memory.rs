@@ -3,8 +3,8 @@
 
 use convoy_packet::{FramePool, Region, RegionError};
 
-use crate::assemble::POOL_FRAMES;
-
+/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to what is on its way.
+pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 /// What a worker needs beside its frames, in bytes: its thread's stack, rings, tables.
 const BESIDE_FRAMES: usize = 8 << 20;
 /// What the rest of the gateway needs, in bytes: the other threads' stacks, the configuration, answers to clients.
@@ -35,7 +35,7 @@ pub enum MemoryError {
 ///
 /// # Errors
 /// [`MemoryError`] says how much is needed.
-pub(crate) fn make_region(workers: u16) -> Result<&'static Region, MemoryError> {
+pub fn make_region(workers: u16) -> Result<&'static Region, MemoryError> {
     let (small, jumbo, huge) = POOL_FRAMES;
     let chunks = usize::from(workers) * FramePool::chunks(small, jumbo, huge) + BESIDE_POOLS;
     try_allocate(workers, beside_frames(workers) + chunks * convoy_packet::CHUNK_BYTES)?;
@@ -48,7 +48,7 @@ pub(crate) fn make_region(workers: u16) -> Result<&'static Region, MemoryError> 
 ///
 /// # Errors
 /// [`MemoryError`] says how much that is.
-pub(crate) fn check(workers: u16) -> Result<(), MemoryError> {
+pub fn check(workers: u16) -> Result<(), MemoryError> {
     try_allocate(workers, beside_frames(workers))
 }
 

@@ -12,18 +12,18 @@ use crate::drop_watch::{Dropped, Place};
 
 /// What was counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Tally {
+pub struct Tally {
     /// Packets.
-    pub(crate) packets: u64,
+    pub packets: u64,
     /// Bytes, as the SAs' lifetimes count them.
-    pub(crate) bytes: u64,
+    pub bytes: u64,
     /// Dropped packets by reason.
-    pub(crate) drops: DropCounters,
+    pub drops: DropCounters,
 }
 
 impl Tally {
     /// What an SA has counted.
-    pub(crate) fn of(view: &SaView) -> Self {
+    pub fn of(view: &SaView) -> Self {
         Self { packets: view.usage.packets(), bytes: view.usage.bytes(), drops: view.drops.clone() }
     }
 
@@ -56,7 +56,7 @@ struct Account {
 
 /// The totals of one worker's tunnels, by name.
 #[derive(Debug, Default)]
-pub(crate) struct Ledger {
+pub struct Ledger {
     accounts: HashMap<Source, Account>,
     /// Outbound and inbound.
     totals: BTreeMap<String, [Tally; 2]>,
@@ -64,18 +64,18 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     /// One with room for the counters of so many SAs: it need not grow, and copy all, between two bursts.
-    pub(crate) fn for_sas(sas: usize) -> Self {
+    pub fn for_sas(sas: usize) -> Self {
         Self { accounts: HashMap::with_capacity(sas), totals: BTreeMap::new() }
     }
 
     /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only remembered: charon tells names
     /// shortly after SAs.
-    pub(crate) fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
+    pub fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
         self.count(Source::Sa(sa), tunnel, direction, now);
     }
 
     /// Adds what an SA had counted when it was removed.
-    pub(crate) fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
+    pub fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
         self.note(sa, tunnel, direction, last.clone());
         let account = self.accounts.remove(&Source::Sa(sa)).unwrap_or_default();
         if account.tunnel.is_empty() {
@@ -84,7 +84,7 @@ impl Ledger {
     }
 
     /// Takes in how many packets of a tunnel have been dropped by now because it had no SA.
-    pub(crate) fn note_without_sa(&mut self, tunnel: Option<&str>, id: TunnelId, packets: u64) {
+    pub fn note_without_sa(&mut self, tunnel: Option<&str>, id: TunnelId, packets: u64) {
         let mut now = Tally::default();
         now.drops.add(DropReason::OutboundNoSa, packets);
         self.count(Source::WithoutSa(id), tunnel, SaDirection::Outbound, now);
@@ -108,12 +108,12 @@ impl Ledger {
     }
 
     /// The name of an SA's tunnel, or the last that it had; empty if none is known.
-    pub(crate) fn tunnel_of(&self, sa: SaIndex) -> &str {
+    pub fn tunnel_of(&self, sa: SaIndex) -> &str {
         self.accounts.get(&Source::Sa(sa)).map_or("", |account| &account.tunnel)
     }
 
     /// Dropped packets by where and why: of each tunnel, and of `all` those that are of none.
-    pub(crate) fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
+    pub fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
         let mut drops = Vec::new();
         let mut of_tunnels = DropCounters::default();
         for (tunnel, direction, tally) in self.totals() {
@@ -130,13 +130,13 @@ impl Ledger {
     }
 
     /// The totals, outbound and inbound, of the tunnels whose names come behind another's.
-    pub(crate) fn totals_behind(&self, name: Bound<&str>) -> impl Iterator<Item = (&str, &[Tally; 2])> {
+    pub fn totals_behind(&self, name: Bound<&str>) -> impl Iterator<Item = (&str, &[Tally; 2])> {
         let range = self.totals.range::<str, _>((name, Bound::Unbounded));
         range.map(|(tunnel, ways)| (tunnel.as_str(), ways))
     }
 
     /// All totals, by the tunnel's name and direction.
-    pub(crate) fn totals(&self) -> impl Iterator<Item = (&str, SaDirection, &Tally)> {
+    pub fn totals(&self) -> impl Iterator<Item = (&str, SaDirection, &Tally)> {
         self.totals.iter().flat_map(|(tunnel, ways)| {
             let [outbound, inbound] = ways;
             [(tunnel.as_str(), SaDirection::Outbound, outbound), (tunnel, SaDirection::Inbound, inbound)]

@@ -3,6 +3,7 @@
 use convoy_ipsec::Directory;
 use convoy_port::Memory;
 
+use super::fixture::SPI_IN;
 use super::*;
 use crate::clock::Environment;
 
@@ -10,25 +11,9 @@ use crate::clock::Environment;
 const FLOOD: u32 = 3_000;
 const OTHERS: u32 = 30;
 
-fn config() -> Config {
-    let tunnel = |number: u8| {
-        format!(
-            "[[tunnel]]\nname = \"t{number}\"\nlocal = \"192.0.2.1\"\nremote = \"192.0.2.2\"\n\
-             local_ts = [\"10.1.{number}.0/24\"]\nremote_ts = [\"10.2.{number}.0/24\"]\n\
-             esp_proposal = \"aes128gcm16\"\nencap = \"none\"\n[tunnel.manual]\n\
-             spi_in = {}\nspi_out = {}\nkey_in = \"{}\"\nkey_out = \"{}\"\n",
-            0x1000 + u32::from(number),
-            0x2000 + u32::from(number),
-            hex::encode([number + 1; 20]),
-            hex::encode([number + 101; 20]),
-        )
-    };
-    Config::parse("test.toml", &format!("[gateway]\nworkers = 2\n{}{}", tunnel(0), tunnel(1))).expect("good")
-}
-
 /// Both workers, the first with an engine that is slower than any flood, and the far end of its port outside.
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
-    let (config, directory) = (config(), Arc::new(Directory::new(2)));
+    let directory = Arc::new(Directory::new(2));
     let mut costs = Costs::new();
     costs.state("engine", CostModel { t_init: 1_000.0, t_block: 10.0 });
     let (outside, network) = memory::link("outside", "network", 2 * FLOOD as usize, 1_500);
@@ -44,10 +29,10 @@ fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
                 if number == 0 { Box::new(Faulty::new(software, plan)) } else { software };
             let clock = time.clock();
             let environment = Environment { directory: Arc::clone(&directory), ..clock.into() };
-            let beginnings = crate::state::Beginnings::Fresh;
-            let made = assemble::pipeline(&config, number, vec![engine], &costs, environment, &beginnings);
+            let fixture = Fixture { tunnels: 2, worker: number, ..Fixture::default() };
+            let pipeline = fixture.pipeline(vec![engine], &costs, environment);
             let outside = ports.pop().expect("one for each");
-            Worker::new(made.expect("good").0, Vec::new(), outside).among(handoff)
+            Worker::new(pipeline, Vec::new(), outside).among(handoff)
         })
         .collect();
     (workers.try_into().ok().expect("two"), network)
@@ -71,8 +56,8 @@ fn a_worker_that_is_flooded_itself_hands_the_packets_of_others_over() {
     let time = VirtualTime::new();
     let ([mut flooded, mut other], mut network) = workers(&time);
     let mut pool = FramePool::new(2 * FLOOD as usize, 0);
-    send(&mut network, &mut pool, 0x1000, FLOOD);
-    send(&mut network, &mut pool, 0x1001, OTHERS);
+    send(&mut network, &mut pool, SPI_IN, FLOOD);
+    send(&mut network, &mut pool, SPI_IN + 1, OTHERS);
     for _ in 0..1_000 {
         time.advance_to(time.now_ns() + 100_000);
         flooded.round(true).expect("no port fails");

@@ -163,7 +163,7 @@ impl Worker {
     }
 
     /// Has the ports inside take packets to these networks from now on, where they are told which; what went wrong there.
-    pub(crate) fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
+    pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
         let refused = |port: &mut Box<dyn Port>| {
             let error = port.set_networks(networks).err()?;
             let name = &port.description().name;
@@ -188,7 +188,7 @@ impl Worker {
     }
 
     /// Whether packets that are to leave wait for room in a port.
-    pub(crate) fn has_unsent(&self) -> bool {
+    pub fn has_unsent(&self) -> bool {
         !self.leaving.iter().flatten().all(Vec::is_empty)
     }
 

@@ -18,7 +18,7 @@ const RUNS: usize = 16;
 type Payload = [u8; size_of::<Prepared>()];
 
 /// In ns, measured once for the whole process, which takes about a millisecond.
-pub(crate) fn window_cost_ns() -> f64 {
+pub fn window_cost_ns() -> f64 {
     static COST_NS: OnceLock<f64> = OnceLock::new();
     *COST_NS.get_or_init(|| (0..RUNS).map(|_| run()).fold(f64::INFINITY, f64::min))
 }

@@ -9,7 +9,7 @@ use convoy_ipsec::Directory;
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 
-use crate::assemble::POOL_FRAMES;
+use crate::memory::POOL_FRAMES;
 
 /// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
 #[derive(Clone, Debug)]
@@ -75,7 +75,7 @@ pub struct Environment {
     pub clock: Clock,
     /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places outsiders must not predict.
     pub random: StdRng,
-    /// How many frames a pipeline of [`assemble`](crate::assemble::pipeline) has: small, jumbo and huge.
+    /// How many frames a pipeline has: small, jumbo and huge.
     pub frames: (usize, usize, usize),
     /// Where the SAs of all workers of the process are found.
     pub directory: Arc<Directory>,

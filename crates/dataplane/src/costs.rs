@@ -38,17 +38,17 @@ impl CostModels {
     }
 
     /// The same models; `wanted` hears of estimates from now on.
-    pub(crate) fn asking(&self, wanted: Sender<Transform>) -> Self {
+    pub fn asking(&self, wanted: Sender<Transform>) -> Self {
         Self { wanted: Some(wanted), ..self.clone() }
     }
 
     /// Takes in what was measured.
-    pub(crate) fn learn(&mut self, measured: &MeasuredCost) {
+    pub fn learn(&mut self, measured: &MeasuredCost) {
         self.known.set(&measured.engine, measured.transform, measured.cost);
     }
 
     /// The cost of an engine for which `measured` is new.
-    pub(crate) fn news(&self, engine: &EngineDescription, measured: &MeasuredCost) -> Option<AlgorithmCost> {
+    pub fn news(&self, engine: &EngineDescription, measured: &MeasuredCost) -> Option<AlgorithmCost> {
         let stated = self.stated.get(&engine.name);
         let cost = || stated.map_or(measured.cost, |stated| with_stated(stated, measured.cost));
         is_alike(engine, &measured.engine).then(cost)
@@ -62,11 +62,13 @@ fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost
 
 /// A cost that was measured while the gateway runs.
 #[derive(Clone)]
-pub(crate) struct MeasuredCost {
+pub struct MeasuredCost {
     /// The instance that was measured.
-    pub(crate) engine: EngineDescription,
-    pub(crate) transform: Transform,
-    pub(crate) cost: AlgorithmCost,
+    pub engine: EngineDescription,
+    /// For what.
+    pub transform: Transform,
+    /// How long it takes.
+    pub cost: AlgorithmCost,
 }
 
 /// Whether what is measured of one engine holds for the other.
@@ -155,7 +157,7 @@ impl Costs {
     }
 
     /// Says how to make an engine that is measured in place of `engine` and of all of its kind, device and placement.
-    pub(crate) fn measure_by(
+    pub fn measure_by(
         &mut self,
         engine: &EngineDescription,
         make: impl Fn() -> Result<IdleEngine, EngineError> + Send + 'static,
@@ -168,7 +170,7 @@ impl Costs {
 
     /// Measures, of all engines that [can be](Self::measure_by), what is not known of a transform, and saves it; returns what is new. An
     /// engine that fails is told of and not measured again: its costs stay estimates.
-    pub(crate) fn measure(&mut self, transform: Transform) -> Vec<MeasuredCost> {
+    pub fn measure(&mut self, transform: Transform) -> Vec<MeasuredCost> {
         let mut news = Vec::new();
         let (cache, known) = (&mut self.cache, &mut self.known);
         self.sources.retain_mut(|source| {
@@ -195,7 +197,7 @@ impl Costs {
     }
 
     /// What may have to be measured: all that the engines can do.
-    pub(crate) fn transforms(&self) -> Vec<Transform> {
+    pub fn transforms(&self) -> Vec<Transform> {
         let mut all: Vec<Transform> =
             self.sources.iter().flat_map(|source| source.engine.transforms.iter().copied()).collect();
         all.sort_unstable();
@@ -204,7 +206,7 @@ impl Costs {
     }
 
     /// Makes all instances anew on the caller's thread, from which threads of theirs inherit.
-    pub(crate) fn make_instances(&mut self) {
+    pub fn make_instances(&mut self) {
         self.sources.retain_mut(|source| {
             source.instance = None;
             let made = source.instance().map(|_| ());
