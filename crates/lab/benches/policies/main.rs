@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
+use convoy_lab::demo::{Bench, DemoEngine, Load, Measurement, Plan, Platform, Rule, imix};
 
 /// The window, in packets.
 const WINDOW: usize = 32;

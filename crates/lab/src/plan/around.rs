@@ -10,15 +10,15 @@ use convoy_engine::{
     Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
     Outcome, Placement, Refused, Takes, lay_out,
 };
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
 use convoy_scheduler::{CostModel, Policy};
 
 use super::PlanError;
 use super::drive::drive;
 use super::trace::with_keys;
-use crate::assemble;
-use crate::config::Config;
-use crate::state::Beginnings;
 
 /// Packets that are sent for each measurement, and the fewest rounds.
 const PACKETS: usize = 200_000;

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use convoy_gateway::demo::Measurement;
+use convoy_lab::demo::Measurement;
 use serde::Serialize;
 
 /// A way that loses more than this part of what it is offered has the latency of full rings.

@@ -3,6 +3,7 @@
 
 mod arrivals;
 mod delivery;
+mod failing;
 mod measure;
 mod platform;
 mod port;
@@ -29,11 +30,12 @@ use std::time::Duration;
 
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble::AssembleError;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port, PortError};
 use serde::Serialize;
 
-use crate::assemble::{AssembleError, fails_after};
+use failing::fails_after;
 use sites::TUNNELS;
 use traffic::{both_ways, mixed};
 use trial::run_trial;

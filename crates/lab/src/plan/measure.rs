@@ -4,15 +4,15 @@ use std::path::Path;
 
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
 use serde::Serialize;
 
 use super::drive::{Pace, drive};
 use super::{PlanError, trace::with_keys};
-use crate::assemble;
-use crate::config::Config;
-use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;

@@ -6,6 +6,7 @@
 //! measured by its own pipeline with an engine that does nothing. The rest is [`convoy_sim`].
 
 mod around;
+mod bus;
 mod card;
 mod drive;
 mod measure;
@@ -18,10 +19,9 @@ pub use measure::{Measured, measure};
 pub use platform::{EngineCost, Machine};
 pub use trace::Trace;
 
+use convoy_gateway::assemble::AssembleError;
 use convoy_sim::{Arrivals, Platform, Report, Simulation, SimulationError};
 use serde::Serialize;
-
-use crate::assemble::AssembleError;
 
 /// Windows that are tried, in packets.
 const WINDOWS: [usize; 10] = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512];

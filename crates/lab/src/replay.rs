@@ -5,15 +5,14 @@ use std::path::Path;
 use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
+use convoy_gateway::assemble::{self, AssembleError};
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
 use convoy_ipsec::DropReason;
 use convoy_packet::{Frame, FrameSize};
 use convoy_port::{Pcap, Port, PortError};
 use convoy_scheduler::Input;
 use serde::Serialize;
-
-use crate::assemble::{self, AssembleError};
-use crate::config::Config;
-use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;

@@ -7,20 +7,21 @@ use std::time::{Duration, Instant};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
 use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
+use convoy_gateway::assemble;
+use convoy_gateway::state::Beginnings;
 use convoy_port::{Port, memory};
 use convoy_scheduler::EngineSnapshot;
 
 use super::DemoError;
 use super::arrivals::{Arrivals, Load};
 use super::delivery::{Delivery, Latency};
+use super::failing::make_fail;
 use super::platform::Platform;
 use super::port::TrafficPort;
 use super::report::{DemoEngineReport, LiveView, TrialReport};
 use super::rule::Rule;
 use super::sites::both;
 use super::traffic::Traffic;
-use crate::assemble;
-use crate::state::Beginnings;
 
 /// Packets that the link between the gateways holds, each way.
 const LINK_PACKETS: usize = 1024;
@@ -106,7 +107,7 @@ impl Pair {
         for (at, config) in both(trial.rule, trial.window, trial.platform).into_iter().enumerate() {
             let mut engines = assemble::engines(&config, costs)?.pop().unwrap_or_default();
             if let Some(wanted) = trial.fail.filter(|_| at == 0) {
-                assemble::make_fail(&mut engines, wanted)
+                make_fail(&mut engines, wanted)
                     .map_err(|known| DemoError::NoSuchEngine { wanted: wanted.to_owned(), known })?;
             }
             let (pipeline, _) =

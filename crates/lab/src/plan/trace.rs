@@ -7,6 +7,9 @@ use convoy_capture::Unread;
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::{Clock, Pipeline};
 use convoy_engine::EngineKind;
+use convoy_gateway::assemble;
+use convoy_gateway::config::{Config, EngineConfig, ManualKeys};
+use convoy_gateway::state::Beginnings;
 use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
 use convoy_packet::Frame;
 use convoy_port::{Pcap, Port};
@@ -14,9 +17,6 @@ use convoy_sim::Packet;
 use rand::RngCore;
 
 use super::PlanError;
-use crate::assemble;
-use crate::config::{Config, EngineConfig, ManualKeys};
-use crate::state::Beginnings;
 
 /// Packets read at a time.
 const BURST: usize = 64;

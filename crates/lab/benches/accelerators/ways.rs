@@ -2,7 +2,7 @@
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::EngineSettings;
-use convoy_gateway::demo::{Platform, Rule};
+use convoy_lab::demo::{Platform, Rule};
 
 /// DPDK's scheduler device, by mode. It has no mode that looks at what devices cost.
 const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];

@@ -7,16 +7,16 @@ use convoy_dataplane::clock::{Environment, VirtualTime};
 use convoy_dataplane::costs::Costs;
 use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::{BusTiming, Engine, EngineControl, EngineSettings, Model, SteppedBus};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
 use convoy_packet::FramePool;
 use convoy_port::{Pcap, Port};
 use convoy_scheduler::Input;
 
 use super::trace::with_keys;
 use super::*;
-use crate::assemble::{self, bus_timing};
-use crate::config::Config;
 use crate::demo::traffic::both_ways;
-use crate::state::Beginnings;
 
 /// Packets of the demo's traffic.
 const PACKETS: usize = 1_500;
@@ -63,7 +63,7 @@ fn engines_in(
         SteppedBus::new(timing, move || time.now_ns())
     };
     let mut shared: HashMap<String, SteppedBus> =
-        config.buses.iter().map(bus_timing).map(|(name, timing)| (name, stepped(timing))).collect();
+        config.buses.iter().map(|(name, bus)| (name.clone(), stepped(bus.timing()))).collect();
     let mut engines: Vec<Box<dyn Engine>> = Vec::new();
     for engine in &config.engines {
         let EngineSettings::Model(model) = &engine.settings else { panic!("models alone") };

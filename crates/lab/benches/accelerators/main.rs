@@ -11,7 +11,7 @@ mod ways;
 use std::time::{Duration, Instant};
 
 use convoy_dataplane::costs::Costs;
-use convoy_gateway::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
+use convoy_lab::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
 use report::{Report, Row};
 use ways::{Way, ways};
 

@@ -2,12 +2,12 @@
 
 use std::fmt::Write as _;
 
+use convoy_gateway::config::Config;
 use convoy_ipsec::Proposal;
 use rand::RngCore;
 
 use super::platform::Platform;
 use super::rule::Rule;
-use crate::config::Config;
 
 /// Tunnels between the two sites; each has one SA a way.
 pub(super) const TUNNELS: usize = 8;

@@ -4,13 +4,13 @@ use std::fmt::Write as _;
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{EngineDescription, EngineKind, IdleEngine, Multibuffer, Software};
+use convoy_gateway::config::Config;
 use convoy_ipsec::{Proposal, Transform};
 use convoy_scheduler::CostModel;
 use serde::Serialize;
 
 use super::DemoError;
 use super::sites::TUNNELS;
-use crate::config::Config;
 
 /// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts than alone.
 const CHAINED: &str = "aes256-sha512";
@@ -193,7 +193,7 @@ impl Platform {
         let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
         let here = Measured::new(costs);
         let mut engines = Vec::new();
-        for engine in crate::assemble::engines(&config, costs)?.into_iter().flatten() {
+        for engine in convoy_gateway::assemble::engines(&config, costs)?.into_iter().flatten() {
             let EngineDescription { name, is_model, .. } = engine.description().clone();
             let cost =
                 IdleEngine::from(engine).calibrate(transform).map_err(|error| wrong(error.to_string()))?;

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Placement};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
 use convoy_ipsec::Transform;
 use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
 use convoy_sim::{
@@ -13,10 +15,9 @@ use convoy_sim::{
 use serde::Serialize;
 
 use super::around::{Around, AroundWindows};
+use super::bus::spec;
 use super::card::Card;
 use super::{PlanError, Trace, WINDOWS};
-use crate::assemble;
-use crate::config::Config;
 
 /// A rate at which there are always more packets, in Mbit/s.
 const SATURATED_MBPS: f64 = 1e7;
@@ -95,7 +96,7 @@ impl Machine {
             window: config.scheduler.window,
             spare,
             cards: Vec::new(),
-            buses: config.buses,
+            buses: config.buses.into_iter().map(|(name, bus)| (name.clone(), spec(name, &bus))).collect(),
             scheduler: config.scheduler,
             around,
         })
