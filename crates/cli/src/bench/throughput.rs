@@ -2,11 +2,11 @@
 
 use std::fmt;
 
+use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{
     DeviceUnderTest, EndSpec, Families, LengthReport, Lengths, Machine, MeasureError, Placement, Plan,
     Service, Tester, test,
 };
-use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::ThroughputArgs;
