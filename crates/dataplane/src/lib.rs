@@ -36,5 +36,6 @@ pub mod ledger;
 pub mod memory;
 mod moderation;
 pub mod pipeline;
+mod side;
 mod watch;
 pub mod worker;

@@ -7,7 +7,7 @@ use convoy_port::Port;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use crate::worker::Side;
+use crate::side::Side;
 
 /// Events that one look takes.
 const EVENTS: usize = 16;

@@ -3,6 +3,8 @@
 mod unsent;
 mod waiting;
 
+pub use crate::side::Side;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -30,15 +32,6 @@ const LONG_BURST: usize = 256;
 const TICK_NS: u64 = 100_000_000;
 /// The same while more keep-alives are due than one look sends.
 const BEHIND_NS: u64 = 1_000_000;
-
-/// Which side of the gateway a port is on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Side {
-    /// Plaintext.
-    Inside,
-    /// Protected.
-    Outside,
-}
 
 /// What a worker's owner hears.
 #[derive(Debug)]

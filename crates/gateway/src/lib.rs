@@ -9,7 +9,7 @@
 //! - [`Snapshot`](snapshot::Snapshot) is all that a gateway tells of itself; `convoy show`, the
 //!   metrics page and tests read the same.
 //!
-//! A start, in order: the [lock](lock), the [helper](helper), which keeps the privileges that routes
+//! A start, in order: the [`lock`], the [`helper`], which keeps the privileges that routes
 //! need, then in `run.rs` the ports and engines, and once they are open the process [gives up all
 //! privileges](privileges) before it has any thread. Each worker has a thread (`worker_thread.rs`).
 //! Whatever is wanted of it is a closure that it runs between two rounds (`worker_handles.rs`), so

@@ -2,7 +2,7 @@
 
 use convoy_measure::{BackToBack, Found, LatencyAt, LengthReport, Lengths, Placement, Recovery, Ways};
 
-use super::throughput::{LeftOut, Told, WhyLeftOut};
+use super::told::{LeftOut, Told, WhyLeftOut};
 use crate::table::{number, table_of, word, words};
 
 /// The same length in each round.
