@@ -224,9 +224,6 @@ impl<T, R> Scheduler<T, R> {
         if self.size == 1 || self.max_wait > 0 {
             return false;
         }
-        if let ([part], [_], false) = (parts.all(), &self.measures[..], self.engines.cpus.is_empty()) {
-            return self.only_takes(part);
-        }
         let parts = parts.all();
         let capable = self.capable_of(parts);
         let elsewhere = capable.without(self.engines.cpus);
@@ -247,14 +244,6 @@ impl<T, R> Scheduler<T, R> {
         }
         let own = among.and(takers).and(self.engines.cpus).map(|engine| self.train_cost(engine, parts)).min();
         own.is_some_and(|own| !{ others }.any(|engine| self.bundled_cost(engine, parts, packets) < own))
-    }
-
-    /// What [`is_train`](Self::is_train) gives where there is one engine: a packet that comes alone
-    /// is a train as well, and would pay for a choice between many.
-    fn only_takes(&self, part: &TrainPart) -> bool {
-        let capable = self.costs.capable(part.algorithm);
-        !capable.and(self.engines.train_takers).is_empty()
-            && !self.costs.is_better_bundled(part.algorithm, capable)
     }
 
     /// The engines that can do all of these parts.
@@ -287,13 +276,46 @@ impl<T, R> Scheduler<T, R> {
         packets
     }
 
-    /// Has a burst that is to stand in the window as it came go through it at once, if it is empty
-    /// and an engine has room.
+    /// Has a burst that [may stand](Self::admission) in the window as it came go through it at
+    /// once, if the window is empty and an engine has room.
     pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
         let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
+        if let Some(given) = self.give_only(burst, parts) {
+            return Some(given);
+        }
+        if self.admission(burst) != Admission::Whole {
+            return None;
+        }
         let choice = self.train_choice(now, input, parts, burst.packets);
         let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
         Some(self.give_train(now, parts, (burst.packets, burst.bytes), (engine, wait, processing)))
+    }
+
+    /// What [`pass`](Self::pass) gives where the only engine does at once what it is given. A
+    /// packet that comes alone passes here as well, and would pay for a choice between many.
+    #[inline]
+    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<Given> {
+        const ENGINE: usize = 0;
+        let [part] = parts.all() else { return None };
+        let may_pass = self.engines.is_only_at_once()
+            && burst.outstanding != Outstanding::MultiPackets
+            && self.size > 1
+            && self.max_wait == 0
+            && !self.costs.is_better_bundled(part.algorithm, self.costs.capable(part.algorithm));
+        let model = *self.costs.models(part.algorithm).first().filter(|_| may_pass)?;
+        if !self.costs.capable(part.algorithm).contains(ENGINE) {
+            return None;
+        }
+        if self.keeps_measures {
+            self.measures[ENGINE].dispatched(burst.packets as u32, burst.bytes);
+        }
+        Some(Given {
+            engine: ENGINE,
+            ticket: self.take_ticket(ENGINE),
+            algorithm: part.algorithm,
+            predicted_wait: 0,
+            predicted_processing: self.part_cost(ENGINE, model, part),
+        })
     }
 
     /// The first burst of the window as a train, if an engine has room for it.
@@ -348,13 +370,7 @@ impl<T, R> Scheduler<T, R> {
     /// are busy for longer than it would be, and where the handover would cost its core half as
     /// much.
     pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
-        match (parts.all(), &self.measures[..]) {
-            ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
-            (parts, _) => self.choice_among(now, input, parts, packets),
-        }
-    }
-
-    fn choice_among(&self, now: u64, input: Input, parts: &[TrainPart], packets: usize) -> TrainChoice {
+        let parts = parts.all();
         let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
         let idle_here = among.and(self.engines.cpus).filter(|engine| self.engines.queue(*engine).is_idle());
         let here =
@@ -395,18 +411,6 @@ impl<T, R> Scheduler<T, R> {
             }
         };
         if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
-    }
-
-    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's
-    /// core.
-    fn only_choice(&self, part: &TrainPart) -> TrainChoice {
-        const ENGINE: usize = 0;
-        let among = self.engines.available.and(self.costs.capable(part.algorithm));
-        if !among.and(self.engines.train_takers).contains(ENGINE) || !self.engines.queue(ENGINE).is_idle() {
-            return TrainChoice::Wait;
-        }
-        let processing = self.part_cost(ENGINE, self.costs.models(part.algorithm)[ENGINE], part);
-        TrainChoice::Engine { engine: ENGINE, wait: 0, processing }
     }
 
     /// The engine of these with room for which the caller's core and it are done first.
