@@ -75,11 +75,11 @@ card-engine: ## the suite of every engine, with the verilated card among them
 	@scripts/card-venv.sh
 	$(CARGO) test --locked -p convoy-engine --features card
 
-card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
+card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/results/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
 
-card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/card.md
+card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/results/card.md
 	@scripts/card-venv.sh
 	rm -f target/card-coverage/*/coverage.dat
 	CARD_COVERAGE=1 PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
@@ -146,7 +146,7 @@ bench-instructions: install-instructions ## instructions per packet of the whole
 bench-compare: install-instructions ## the same beside bench/baseline: fails where a packet takes over 3 % more
 	CARGO="$(CARGO)" python3 bench/instructions compare
 
-bench-baseline: install-instructions ## make bench/baseline and the tables of docs/performance.md anew
+bench-baseline: install-instructions ## make bench/baseline and the tables of docs/results/cycles.md anew
 	CARGO="$(CARGO)" python3 bench/instructions baseline
 
 bench-cycles: install-sampling ## where the cycles of a packet go, stage by stage, by perf's clock; JSON in target/bench
@@ -179,7 +179,7 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 	bench/secgw/install.sh target/secgw
 	CARGO="$(CARGO)" python3 bench/secgw/secgw.py --secgw target/secgw --json target/bench/secgw.json
 
-bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/accelerators.md
+bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/results/accelerators.md
 	$(CARGO) bench --locked -p convoy-gateway --features dpdk --bench accelerators -- --page
 
 bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them

@@ -1,4 +1,4 @@
-"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as the table of docs/card.md.
+"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as the table of docs/results/card.md.
 
 usage: coverage.py table|missing [module ...]
 `table` writes the table, and fails if a point of card/tests/points was never met; `missing` prints the lines and points that no test reached.
@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "target" / "card-coverage"
-PAGE = ROOT / "docs" / "card.md"
+PAGE = ROOT / "docs" / "results" / "card.md"
 POINTS = ROOT / "card" / "tests" / "points"
 BEGIN, END = "<!-- card-coverage: written by card/coverage.py -->", "<!-- card-coverage: end -->"
 RECORD = re.compile(r"^C '(.*)' (\d+)$")

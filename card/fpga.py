@@ -1,4 +1,4 @@
-"""Synthesises, places and routes the designs of card/fpga.toml, and writes the table of docs/card.md from what the tools report.
+"""Synthesises, places and routes the designs of card/fpga.toml, and writes the table of docs/results/card.md from what the tools report.
 
 usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title or module is one of the words; keeps their reports
        fpga.py table              writes the table from the reports that are kept in card/reports.json
@@ -16,7 +16,7 @@ RTL = ROOT / "card" / "rtl"
 BUILD = ROOT / "target" / "card" / "fpga"
 REPORTS = ROOT / "card" / "reports.json"
 RATES = ROOT / "target" / "card" / "rates"
-PAGE = ROOT / "docs" / "card.md"
+PAGE = ROOT / "docs" / "results" / "card.md"
 BEGIN, END = "<!-- card-fpga: written by card/fpga.py -->", "<!-- card-fpga: end -->"
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over this machine's /usr, follows
-# the README, docs/site-to-site.md and docs/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of the guest's own are in the guest.
+# the README, docs/guide/site-to-site.md and docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of the guest's own are in the guest.
 # usage: systemd.sh CONVOY PLUGIN
 set -euo pipefail
 exec </dev/null

@@ -2,7 +2,7 @@
 
 usage: python3 bench/instructions [measure|compare|baseline|cycles]
 `measure` prints them and saves them in target/bench/instructions.json; `compare` does so too, and fails where a case takes over 3 % more than
-in bench/baseline/instructions.json; `baseline` makes that file and the tables of instructions of docs/performance.md anew; `cycles` prints the account of cycles, and
+in bench/baseline/instructions.json; `baseline` makes that file and the tables of instructions of docs/results/cycles.md anew; `cycles` prints the account of cycles, and
 `cycles page` writes it into that page too.
 """
 

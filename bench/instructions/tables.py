@@ -1,4 +1,4 @@
-"""Measurements as Markdown, printed and in docs/performance.md."""
+"""Measurements as Markdown, printed and in docs/results/cycles.md."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import sample
 import stages
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "cycles.md"
 WAYS = ("out", "in")
 
 

@@ -1,4 +1,4 @@
-//! What was measured, as Markdown for docs/accelerators.md and as JSON.
+//! What was measured, as Markdown for docs/results/accelerators.md and as JSON.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -160,9 +160,9 @@ impl Report {
         Ok(path)
     }
 
-    /// Puts the tables into docs/accelerators.md.
+    /// Puts the tables into docs/results/accelerators.md.
     pub(crate) fn write_page(&self) -> std::io::Result<PathBuf> {
-        let path = root().join("docs/accelerators.md");
+        let path = root().join("docs/results/accelerators.md");
         let mut page = std::fs::read_to_string(&path)?;
         for (name, text) in [("accelerators", self.summary()), ("accelerators-all", self.rows())] {
             page = between(&page, name, &text).ok_or_else(|| {
