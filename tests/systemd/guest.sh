@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs in the guest, under its systemd: the README's and docs/guide/site-to-site.md's, then docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units
+# Runs in the guest, under its systemd: docs/guide/first-tunnel.md's and site-to-site.md's, then docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units
 # then do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
@@ -45,7 +45,7 @@ peers_block >"$folder/b/swanctl.conf"
 start_charon b
 load b
 
-# The README installs, docs/guide/site-to-site.md configures and starts, each by its own commands.
+# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each by its own commands.
 # marked PAGE NAME: the code under a page's mark of this name.
 marked() {
   sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d' >marked
@@ -53,9 +53,9 @@ marked() {
   cat marked
 }
 [ ! -e /usr/bin/convoy ] || fail "convoy is installed already"
-marked README.md install >commands
-bash -e commands || fail "the README's commands"
-id convoy >/dev/null || fail "the README's commands make no user"
+marked docs/guide/first-tunnel.md install >commands
+bash -e commands || fail "the commands of docs/guide/first-tunnel.md"
+id convoy >/dev/null || fail "the commands of docs/guide/first-tunnel.md make no user"
 install -d -m 755 /etc/convoy
 (umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
 # This guest's kernel has nf_tables without tables of family inet, which no distribution's kernel lacks.
@@ -73,7 +73,7 @@ systemctl disable --now --quiet convoy
 ip route get 10.2.0.10 >route 2>&1 && fail "the network behind the tunnel is reached after a stop: $(cat route)"
 convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
 rm -f /etc/convoy/convoy.toml /usr/bin/convoy /etc/systemd/system/convoy.service /var/lib/convoy/state
-ok "the README and docs/guide/site-to-site.md start the service, as the user convoy, behind the firewall"
+ok "docs/guide/first-tunnel.md and site-to-site.md start the service, as the user convoy, behind the firewall"
 
 # Debian starts charon when its package is installed, and loads its AppArmor profile, which only complains: here it is enforced.
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || true
