@@ -146,7 +146,7 @@ bench-instructions: install-instructions ## instructions per packet of the whole
 bench-compare: install-instructions ## the same beside bench/baseline: fails where a packet takes over 3 % more
 	CARGO="$(CARGO)" python3 bench/instructions compare
 
-bench-baseline: install-instructions ## make bench/baseline and the tables of docs/results/cycles.md anew
+bench-baseline: install-instructions ## make bench/baseline, the account of docs/results/cycles.md and docs/results/instructions.csv anew
 	CARGO="$(CARGO)" python3 bench/instructions baseline
 
 bench-cycles: install-sampling ## where the cycles of a packet go, stage by stage, by perf's clock; JSON in target/bench

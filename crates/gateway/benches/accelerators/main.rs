@@ -46,7 +46,7 @@ fn main() {
     let plan =
         Plan { window: WINDOW, load: Load::Saturating, rounds, length: Duration::from_millis(ms.into()) };
     let report = measure_all(plan);
-    println!("\n{}\n{}", report.summary(), report.rows());
+    println!("\n{}\n{}\n{}", report.summary(), report.alone(), report.csv());
     let json = report.write_json().expect("target/bench can be written");
     eprintln!("written: {}", json.display());
     let wrong = report.wrong();
