@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc docs docs-check msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -112,10 +112,11 @@ test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mod
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-lint: install-test ## format, lints with warnings as errors, documentation, licences, oldest Rust
+lint: install-test ## format, lints with warnings as errors, documentation and the book, licences, oldest Rust
 	$(CARGO) fmt --all --check
 	@scripts/card-venv.sh build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
+	scripts/docs.py
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -128,6 +129,12 @@ check: ## what must hold before a commit: lints, tests, instructions per packet
 doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
+
+docs: docs-check ## the book, in target/book
+	scripts/mdbook.sh build docs
+
+docs-check: $(CONVOY) ## the book's links, code blocks and lists; its configurations by `convoy check`, its command line by the program
+	scripts/docs.py --convoy $(CONVOY)
 
 msrv: install-build ## everything but the card compiles with the oldest Rust that Cargo.toml promises
 	scripts/msrv.sh $(MSRV)

@@ -136,7 +136,8 @@ impl Report {
 
     /// Every way in every case, a line each.
     pub(crate) fn csv(&self) -> String {
-        let mut text = "algorithm,SAs,packets,engines,by,packets/s,\"p50, us\",\"p99, us\",taken by\n".to_owned();
+        let mut text =
+            "algorithm,SAs,packets,engines,by,packets/s,\"p50, us\",\"p99, us\",taken by\n".to_owned();
         for row in &self.rows {
             let (rate, latency, taken) = (row.rate(), row.latency(), row.taken());
             let Row { proposal, sas, packets, engines, by, .. } = row;
