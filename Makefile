@@ -105,6 +105,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-quick
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
+	scripts/docs.py --convoy $(CONVOY)
 	@scripts/install.sh charon-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
