@@ -11,7 +11,7 @@ use crate::ah;
 use crate::drops::DropReason;
 use crate::flow::address_number;
 use crate::job::{CryptoJob, CryptoStatus, Prepared, for_each_raw};
-use crate::job_plan::JobPlan;
+use crate::job_plan::{JobPlan, Shape};
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::natt;
@@ -182,7 +182,11 @@ impl InboundSa {
     /// opened is refused.
     #[inline]
     pub(crate) fn lay_out(&self, packets: &mut [Prepared]) {
-        if self.template.plan.is_aead() { self.lay_out_aead(packets) } else { self.lay_out_any(packets) }
+        match self.template.plan.shape() {
+            Shape::Aead => self.lay_out_aead(packets),
+            Shape::AesCbc => self.lay_out_cbc(packets),
+            _ => self.lay_out_any(packets),
+        }
     }
 
     // Functions of their own, that call nothing: inlined into the loop over all runs, most of what
@@ -192,6 +196,14 @@ impl InboundSa {
         for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
             let known = packet.context.sequence;
             self.template.lay_out_aead(packet, |low| self.number(known, low))
+        });
+    }
+
+    #[inline(never)]
+    fn lay_out_cbc(&self, packets: &mut [Prepared]) {
+        for_each_raw(packets, self.generation, DropReason::UnknownSpi, |packet| {
+            let known = packet.context.sequence;
+            self.template.lay_out_cbc(packet, |low| self.number(known, low))
         });
     }
 

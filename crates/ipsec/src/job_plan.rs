@@ -8,18 +8,22 @@ use crate::job::{AAD_BYTES, CryptoJob, NONCE_BYTES};
 
 /// The length in bytes of an IV that counts with the sequence number.
 pub(crate) const COUNTED_IV: usize = 8;
+/// The length in bytes of AES-CBC's IV, which is its block.
+pub(crate) const CBC_IV: usize = 16;
 
 /// How a transform's jobs look; algorithms of one shape are laid out alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Shape {
+pub(crate) enum Shape {
     /// An AEAD that encrypts.
     Aead,
     /// NULL-AES-GMAC.
     Gmac,
     /// A counter mode, authenticated or not.
     Counter,
-    /// A chaining mode, authenticated or not.
-    Chaining,
+    /// AES-CBC, authenticated or not.
+    AesCbc,
+    /// DES in a chaining mode, authenticated or not.
+    DesCbc,
     /// No cipher.
     Null,
 }
@@ -32,7 +36,8 @@ impl Shape {
             Transform::Chained { cipher, .. } => match cipher {
                 Cipher::Null => Self::Null,
                 Cipher::AesCtr(_) => Self::Counter,
-                Cipher::AesCbc(_) | Cipher::TripleDesCbc | Cipher::DesCbc => Self::Chaining,
+                Cipher::AesCbc(_) => Self::AesCbc,
+                Cipher::TripleDesCbc | Cipher::DesCbc => Self::DesCbc,
             },
         }
     }
@@ -114,10 +119,10 @@ impl JobPlan {
         len & (usize::from(self.alignment) - 1) == 0
     }
 
-    /// Whether a job is an [AEAD's that encrypts](Self::aead_job).
+    /// How its jobs look.
     #[inline]
-    pub(crate) fn is_aead(&self) -> bool {
-        self.shape == Shape::Aead
+    pub(crate) fn shape(&self) -> Shape {
+        self.shape
     }
 
     /// Writes the job of an ESP packet by an AEAD that encrypts over one that is empty: `body` is
@@ -145,6 +150,18 @@ impl JobPlan {
         job.cipher_start = body as u16;
         job.cipher_len = body_len as u16;
         job.icv_start = (body + body_len) as u16;
+    }
+
+    /// Writes the job of an ESP packet by AES-CBC over one that has nothing but the IV, which is its
+    /// nonce.
+    #[inline(always)]
+    pub(crate) fn cbc_job(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
+        let body = esp + ESP_HEADER + CBC_IV;
+        job.nonce_len = CBC_IV as u8;
+        job.cipher_start = body as u16;
+        job.cipher_len = body_len as u16;
+        job.icv_start = (body + body_len) as u16;
+        self.add_integrity(job, (esp, body_len), sequence);
     }
 
     /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len` the bytes between IV and ICV.
@@ -186,13 +203,13 @@ impl JobPlan {
                 job.nonce_len = NONCE_BYTES as u8;
                 self.add_integrity(&mut job, (esp, body_len), sequence);
             }
-            Shape::Chaining => {
+            Shape::AesCbc => {
+                job.nonce.copy_from_slice(&packet[body - CBC_IV..body]);
+                self.cbc_job(&mut job, (esp, body_len), sequence);
+            }
+            Shape::DesCbc => {
                 let iv = &packet[body - self.iv_len()..body];
-                // AES's in one go, by a vector register.
-                match <[u8; NONCE_BYTES]>::try_from(iv) {
-                    Ok(iv) => job.nonce = iv,
-                    Err(_) => job.nonce[..iv.len()].copy_from_slice(iv),
-                }
+                job.nonce[..iv.len()].copy_from_slice(iv);
                 job.nonce_len = self.iv_len;
                 self.add_integrity(&mut job, (esp, body_len), sequence);
             }
@@ -222,6 +239,6 @@ impl JobPlan {
     /// be foreseen.
     #[inline]
     pub(crate) fn counts_iv(&self) -> bool {
-        self.shape != Shape::Chaining
+        !matches!(self.shape, Shape::AesCbc | Shape::DesCbc)
     }
 }

@@ -6,7 +6,7 @@ use convoy_packet::{Esp, Frame, Layout, PlainV4, ip};
 
 use crate::drops::DropReason;
 use crate::job::{CryptoJob, Prepared};
-use crate::job_plan::{COUNTED_IV, JobPlan};
+use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
 use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, unpadded};
 use crate::{FinishContext, Form, LONGEST_BYTES};
@@ -17,13 +17,13 @@ pub struct OpenTemplate {
     pub(crate) plan: JobPlan,
 }
 
-/// What stands before the payload in a packet of an AEAD that encrypts.
+/// What stands before the payload in a packet whose IV is of this length, in bytes.
 #[derive(Clone, Copy)]
-struct AeadHeader {
+struct EspHeader<const IV: usize> {
     spi: u32,
     /// As it travels.
     sequence: u32,
-    iv: [u8; COUNTED_IV],
+    iv: [u8; IV],
 }
 
 impl OpenTemplate {
@@ -52,10 +52,8 @@ impl OpenTemplate {
     ) -> Result<(), DropReason> {
         let Prepared { frame, job, context, .. } = packet;
         let (esp, len) = (usize::from(context.header), frame.len());
-        let (header, body_len) = self.aead_header(frame, esp).ok_or(DropReason::MalformedOuter)?;
-        if len > LONGEST_BYTES {
-            return Err(DropReason::MalformedOuter);
-        }
+        let header = self.header::<COUNTED_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
+        let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
         context.sequence = number(header.sequence)?;
         context.form = Form::LaidOut;
         let body = esp + ESP_HEADER + COUNTED_IV;
@@ -63,11 +61,32 @@ impl OpenTemplate {
         Ok(())
     }
 
-    /// The same by any transform.
+    /// The same by AES-CBC.
     ///
     /// # Errors
     /// The same.
     #[inline(always)]
+    pub(crate) fn lay_out_cbc(
+        &self,
+        packet: &mut Prepared,
+        number: impl FnOnce(u32) -> Result<u64, DropReason>,
+    ) -> Result<(), DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let (esp, len) = (usize::from(context.header), frame.len());
+        let header = self.header::<CBC_IV>(frame, esp).filter(|_| len <= LONGEST_BYTES);
+        let (header, body_len) = header.ok_or(DropReason::MalformedOuter)?;
+        context.sequence = number(header.sequence)?;
+        context.form = Form::LaidOut;
+        job.nonce = header.iv;
+        self.plan.cbc_job(job, (esp, body_len), context.sequence);
+        Ok(())
+    }
+
+    /// The same by any transform.
+    ///
+    /// # Errors
+    /// The same.
+    #[inline]
     pub(crate) fn lay_out_any(
         &self,
         packet: &mut Prepared,
@@ -92,7 +111,11 @@ impl OpenTemplate {
         packet: &mut Prepared,
         number: impl FnOnce(u32) -> Result<u64, DropReason>,
     ) -> Result<(), DropReason> {
-        if self.plan.is_aead() { self.lay_out_aead(packet, number) } else { self.lay_out_any(packet, number) }
+        match self.plan.shape() {
+            Shape::Aead => self.lay_out_aead(packet, number),
+            Shape::AesCbc => self.lay_out_cbc(packet, number),
+            _ => self.lay_out_any(packet, number),
+        }
     }
 
     /// Notes the number of a packet that is laid out later.
@@ -119,16 +142,15 @@ impl OpenTemplate {
         Ok((header, body_len))
     }
 
-    /// The same of one that was protected by an AEAD that encrypts.
+    /// The same of one whose IV is of this length, in bytes. `None` if it has no such header, or
+    /// its body is of no length that its cipher makes.
     #[inline(always)]
-    fn aead_header(&self, packet: &[u8], esp: usize) -> Option<(AeadHeader, usize)> {
-        let (header, rest) = packet.get(esp..)?.split_first_chunk::<{ ESP_HEADER + COUNTED_IV }>()?;
+    fn header<const IV: usize>(&self, packet: &[u8], esp: usize) -> Option<(EspHeader<IV>, usize)> {
+        let (number, rest) = packet.get(esp..)?.split_first_chunk::<ESP_HEADER>()?;
+        let (iv, rest) = rest.split_first_chunk::<IV>()?;
         let body_len = rest.len().checked_sub(self.plan.icv_len())?;
-        let (mut number, mut iv) = ([0; ESP_HEADER], [0; COUNTED_IV]);
-        number.copy_from_slice(&header[..ESP_HEADER]);
-        iv.copy_from_slice(&header[ESP_HEADER..]);
-        let number = u64::from_be_bytes(number);
-        let header = AeadHeader { spi: (number >> 32) as u32, sequence: number as u32, iv };
+        let number = u64::from_be_bytes(*number);
+        let header = EspHeader { spi: (number >> 32) as u32, sequence: number as u32, iv: *iv };
         (body_len >= ESP_TRAILER && self.plan.is_whole(body_len)).then_some((header, body_len))
     }
 

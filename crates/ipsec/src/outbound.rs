@@ -9,6 +9,7 @@ use crate::ah;
 use crate::drops::DropReason;
 use crate::envelope::Envelope;
 use crate::job::{CryptoStatus, Prepared, for_each_raw};
+use crate::job_plan::Shape;
 use crate::lease::{Lease, NEVER_NS};
 use crate::lifetime::{Expiry, Usage};
 use crate::nat_flows::NatFlow;
@@ -266,10 +267,10 @@ impl OutboundSa {
         now_ns: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> u64 {
-        if self.template.plan.is_aead() {
-            self.lay_out_aead(packets, now_ns)
-        } else {
-            self.lay_out_any(packets, now_ns, random)
+        match self.template.plan.shape() {
+            Shape::Aead => self.lay_out_aead(packets, now_ns),
+            Shape::AesCbc => self.lay_out_cbc(packets, now_ns, random),
+            _ => self.lay_out_any(packets, now_ns, random),
         }
     }
 
@@ -279,6 +280,18 @@ impl OutboundSa {
     #[inline(never)]
     fn lay_out_aead(&mut self, packets: &mut [Prepared], now_ns: u64) -> u64 {
         self.number(packets, now_ns, |template, packet, sequence| template.write_aead(packet, sequence))
+    }
+
+    #[inline(never)]
+    fn lay_out_cbc(
+        &mut self,
+        packets: &mut [Prepared],
+        now_ns: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> u64 {
+        self.number(packets, now_ns, |template, packet, sequence| {
+            template.write_cbc(packet, sequence, random)
+        })
     }
 
     #[inline(never)]

@@ -5,8 +5,8 @@ use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
 
 use crate::drops::DropReason;
 use crate::job::Prepared;
-use crate::job_plan::{COUNTED_IV, JobPlan};
-use crate::outer_header::OuterHeader;
+use crate::job_plan::{CBC_IV, COUNTED_IV, JobPlan, Shape};
+use crate::outer_header::{Inner, OuterHeader};
 use crate::sa::no_room;
 use crate::sa_config::SaConfig;
 use crate::trailer::{ESP_TRAILER, write_trailer};
@@ -64,7 +64,7 @@ impl Growth {
 impl SealTemplate {
     pub(crate) fn new(config: &SaConfig, generation: u32) -> Self {
         let plan = JobPlan::new(&config.keys, config.esn);
-        debug_assert!(!plan.is_aead() || plan.alignment() == AEAD_ALIGNMENT);
+        debug_assert!(plan.shape() != Shape::Aead || plan.alignment() == AEAD_ALIGNMENT);
         Self { iv_start: config.iv_start, outer: OuterHeader::new(config), spi: config.spi, generation, plan }
     }
 
@@ -95,20 +95,34 @@ impl SealTemplate {
     pub(crate) fn write_aead(&self, packet: &mut Prepared, sequence: u64) -> Result<Growth, DropReason> {
         let Prepared { frame, job, context, .. } = packet;
         let front = self.outer.len() + ESP_HEADER + COUNTED_IV;
-        let growth = Growth::new(frame.len(), front, AEAD_ALIGNMENT, self.plan.icv_len());
-        let bytes = grow(frame, &growth)?;
-        let behind = bytes.len() - growth.back();
-        write_trailer(&mut bytes[behind..], growth.trailer, context.inner.protocol());
+        let (bytes, growth) = self.grown(frame, (front, AEAD_ALIGNMENT), context.inner)?;
         let iv = self.counted_iv(sequence);
-        let header = bytes
-            .get_mut(self.outer.len()..)
-            .and_then(|from| from.first_chunk_mut::<{ ESP_HEADER + COUNTED_IV }>());
-        let Some(header) = header else { return Err(DropReason::NoRoom) };
-        let number = u64::from(self.spi) << 32 | u64::from(sequence as u32);
-        header[..ESP_HEADER].copy_from_slice(&number.to_be_bytes());
-        header[ESP_HEADER..].copy_from_slice(&iv);
+        self.write_header::<{ ESP_HEADER + COUNTED_IV }>(bytes, sequence, &iv)?;
         self.outer.write(bytes, context.inner, sequence);
         self.plan.aead_job(job, (front, growth.body), (self.spi, sequence), iv);
+        self.note_laid_out(context, sequence);
+        Ok(growth)
+    }
+
+    /// The same by AES-CBC; `random` gives the IV.
+    ///
+    /// # Errors
+    /// The reason to drop the packet; it is as it was then.
+    #[inline(always)]
+    pub(crate) fn write_cbc(
+        &self,
+        packet: &mut Prepared,
+        sequence: u64,
+        random: &mut dyn FnMut(&mut [u8]),
+    ) -> Result<Growth, DropReason> {
+        let Prepared { frame, job, context, .. } = packet;
+        let esp = self.outer.len();
+        let front = esp + ESP_HEADER + CBC_IV;
+        let (bytes, growth) = self.grown(frame, (front, CBC_IV), context.inner)?;
+        random(&mut job.nonce);
+        self.write_header::<{ ESP_HEADER + CBC_IV }>(bytes, sequence, &job.nonce)?;
+        self.outer.write(bytes, context.inner, sequence);
+        self.plan.cbc_job(job, (esp, growth.body), sequence);
         self.note_laid_out(context, sequence);
         Ok(growth)
     }
@@ -117,7 +131,7 @@ impl SealTemplate {
     ///
     /// # Errors
     /// The reason to drop the packet; it is as it was then.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn write_any(
         &self,
         packet: &mut Prepared,
@@ -125,10 +139,7 @@ impl SealTemplate {
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<Growth, DropReason> {
         let Prepared { frame, job, context, .. } = packet;
-        let growth = self.growth(frame.len());
-        let bytes = grow(frame, &growth)?;
-        let behind = bytes.len() - growth.back();
-        write_trailer(&mut bytes[behind..], growth.trailer, context.inner.protocol());
+        let (bytes, growth) = self.grown(frame, (self.front(), self.plan.alignment()), context.inner)?;
         self.outer.write(bytes, context.inner, sequence);
         let esp = self.outer.len();
         self.write_esp(bytes, esp, sequence, random);
@@ -148,10 +159,10 @@ impl SealTemplate {
         sequence: u64,
         random: &mut dyn FnMut(&mut [u8]),
     ) -> Result<(), DropReason> {
-        let grown = if self.plan.is_aead() {
-            self.write_aead(packet, sequence)
-        } else {
-            self.write_any(packet, sequence, random)
+        let grown = match self.plan.shape() {
+            Shape::Aead => self.write_aead(packet, sequence),
+            Shape::AesCbc => self.write_cbc(packet, sequence, random),
+            _ => self.write_any(packet, sequence, random),
         };
         grown.map(|_| ())
     }
@@ -205,17 +216,43 @@ impl SealTemplate {
             rest[..COUNTED_IV].copy_from_slice(&self.counted_iv(sequence));
         }
     }
-}
 
-/// Has a frame's packet grow.
-///
-/// # Errors
-/// [`DropReason::NoRoom`] if its frame is too small, [`DropReason::PacketTooBig`] if no packet may
-/// be so long; it is as it was then.
-#[inline(always)]
-fn grow<'a>(frame: &'a mut Frame, growth: &Growth) -> Result<&'a mut [u8], DropReason> {
-    if growth.total() > LONGEST_BYTES {
-        return Err(DropReason::PacketTooBig);
+    /// Has a frame's packet grow by `front` bytes before it and, behind it, by what fills it up to
+    /// a multiple of `alignment` and the ICV; the trailer is written.
+    ///
+    /// # Errors
+    /// [`DropReason::NoRoom`] if its frame is too small, [`DropReason::PacketTooBig`] if no packet
+    /// may be so long; it is as it was then.
+    #[inline(always)]
+    fn grown<'a>(
+        &self,
+        frame: &'a mut Frame,
+        (front, alignment): (usize, usize),
+        inner: Inner,
+    ) -> Result<(&'a mut [u8], Growth), DropReason> {
+        let growth = Growth::new(frame.len(), front, alignment, self.plan.icv_len());
+        if growth.total() > LONGEST_BYTES {
+            return Err(DropReason::PacketTooBig);
+        }
+        let bytes = frame.grow(growth.front, growth.back()).map_err(no_room)?;
+        let behind = bytes.len() - growth.back();
+        write_trailer(&mut bytes[behind..], growth.trailer, inner.protocol());
+        Ok((bytes, growth))
     }
-    frame.grow(growth.front, growth.back()).map_err(no_room)
+
+    /// Writes the ESP header and an IV, which are `LEN` bytes together, behind the outer header.
+    #[inline(always)]
+    fn write_header<const LEN: usize>(
+        &self,
+        packet: &mut [u8],
+        sequence: u64,
+        iv: &[u8],
+    ) -> Result<(), DropReason> {
+        let header = packet.get_mut(self.outer.len()..).and_then(|from| from.first_chunk_mut::<LEN>());
+        let Some(header) = header else { return Err(DropReason::NoRoom) };
+        let number = u64::from(self.spi) << 32 | u64::from(sequence as u32);
+        header[..ESP_HEADER].copy_from_slice(&number.to_be_bytes());
+        header[ESP_HEADER..].copy_from_slice(iv);
+        Ok(())
+    }
 }

@@ -29,13 +29,32 @@ pub(crate) fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
     write_long_trailer(tail, pad_len, next);
 }
 
-fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
-    // All of the padding that a block cipher may need in one go, where there is room for it.
-    match tail.first_chunk_mut::<16>() {
-        Some(start) if pad_len <= 16 => start.copy_from_slice(&PADDING[..16]),
-        _ => tail[..pad_len].copy_from_slice(&PADDING[..pad_len]),
+/// By length: padding and its length, as far as one block has room for them.
+static BLOCKS: [[u8; 16]; 16] = {
+    let mut blocks = [[0; 16]; 16];
+    let mut len = 0;
+    while len < 16 {
+        let mut at = 0;
+        while at < len {
+            blocks[len][at] = at as u8 + 1;
+            at += 1;
+        }
+        blocks[len][len] = len as u8;
+        len += 1;
     }
-    tail[pad_len] = pad_len as u8;
+    blocks
+};
+
+#[inline(always)]
+fn write_long_trailer(tail: &mut [u8], pad_len: usize, next: u8) {
+    // All that a block cipher may need in one go, where there is room for it.
+    match (tail.first_chunk_mut::<16>(), BLOCKS.get(pad_len)) {
+        (Some(start), Some(block)) => *start = *block,
+        _ => {
+            tail[..pad_len].copy_from_slice(&PADDING[..pad_len]);
+            tail[pad_len] = pad_len as u8;
+        }
+    }
     tail[pad_len + 1] = next;
 }
 

@@ -171,6 +171,14 @@ impl<R> Engines<R> {
         Self { queues, cpus, available, open: available, train_takers, at_once }
     }
 
+    /// Whether there is one engine only, which is free, takes trains and does them at once on the
+    /// caller's core.
+    #[inline]
+    pub(crate) fn is_only_at_once(&self) -> bool {
+        let does = self.cpus.and(self.available).and(self.train_takers).and(self.at_once);
+        matches!(&self.queues[..], [only] if only.is_idle()) && !does.is_empty()
+    }
+
     #[inline]
     pub(crate) fn queue(&self, engine: usize) -> &EngineQueue<R> {
         &self.queues[engine]

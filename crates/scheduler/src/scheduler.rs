@@ -4,7 +4,7 @@ use crate::adaptive::AdaptiveWindow;
 use crate::choice::{Choice, Search};
 use crate::classes::Classes;
 use crate::config::{ConfigError, Input, SchedulerConfig};
-use crate::cost::{CostModel, CostTable, EngineModel, Handover};
+use crate::cost::{CostTable, EngineModel};
 use crate::engine::{Engines, Pending};
 use crate::engine_mask::{ENGINES, EngineMask};
 use crate::handover::HandoverSearch;
@@ -64,11 +64,11 @@ pub struct Scheduler<T, R = ()> {
     byte_limit: u32,
     pub(crate) max_wait: u64,
     /// What the caller's core does for each packet besides the work of engines, in ticks.
-    own_cost: u64,
+    pub(crate) own_cost: u64,
     /// What it has to do in any case before it can give other engines more, in ticks.
-    own_work_ahead: u64,
+    pub(crate) own_work_ahead: u64,
     /// Packets that the caller keeps until the window has room for them.
-    before_window: usize,
+    pub(crate) before_window: usize,
     pub(crate) corrects: bool,
     pub(crate) keeps_measures: bool,
     pub(crate) window: Window<T>,
@@ -140,50 +140,6 @@ impl<T, R> Scheduler<T, R> {
             next_ticket: 0,
             wait: Histogram::default(),
         })
-    }
-
-    /// Sets what an algorithm costs on an engine, from a new calibration; `None` if the engine cannot do it.
-    pub fn set_cost(&mut self, engine: usize, algorithm: u16, model: Option<CostModel>) {
-        self.costs.set(engine, usize::from(algorithm), model);
-    }
-
-    /// Sets what the caller's core pays to hand packets of an algorithm to an engine elsewhere: see [the crate's page](crate#the-handover). Nothing
-    /// without, and for an engine on that core.
-    pub fn set_handover(&mut self, engine: usize, algorithm: u16, handover: Handover) {
-        if !self.engines.cpus.contains(engine) {
-            self.costs.set_handover(engine, usize::from(algorithm), handover);
-        }
-    }
-
-    /// Says that an engine on the caller's core takes so many multi-packets before it begins: until then it counts as idle,
-    /// since nothing but the caller keeps it waiting. 1 without.
-    pub fn set_gathers(&mut self, engine: usize, multi_packets: usize) {
-        self.engines.set_gathers(engine, multi_packets);
-    }
-
-    /// Says what the caller's core does for each packet besides the work of engines, in ticks: receive, prepare, send. See
-    /// [the crate's page](crate#the-cores-own-work); 0 without.
-    #[inline]
-    pub fn set_own_cost(&mut self, ticks_per_packet: u64) {
-        self.own_cost = ticks_per_packet;
-    }
-
-    /// Says what the caller's core has to do besides the work of engines, in ticks, until it can give engines elsewhere more: its work for packets at hand
-    /// counts for at least as much. See [the crate's page](crate#the-cores-own-work); 0 without.
-    #[inline]
-    pub fn set_own_work_ahead(&mut self, ticks: u64) {
-        self.own_work_ahead = ticks;
-    }
-
-    /// The [own cost](Self::set_own_cost), in ticks per packet.
-    pub fn own_cost(&self) -> u64 {
-        self.own_cost
-    }
-
-    /// Says how many packets the caller keeps until the window has room for them: its core has work to do for these, too.
-    #[inline]
-    pub fn set_before_window(&mut self, packets: usize) {
-        self.before_window = packets;
     }
 
     /// Packets that the window takes now. With several classes some of it may be promised to others:
@@ -445,60 +401,6 @@ impl<T, R> Scheduler<T, R> {
             self.costs.correct(engine, done.algorithm, done.cost, measured);
         }
         Completed::Known { dispatched: done.dispatched }
-    }
-
-    /// Takes an engine out of the choice, and forgets what it has; or puts it back.
-    pub fn set_available(&mut self, engine: usize, is_available: bool) {
-        self.engines.set_available(engine, is_available);
-        if !is_available {
-            drop(self.engines.clear(engine));
-        }
-    }
-
-    /// Takes an engine out of the choice until it is [available](Self::set_available) again; it
-    /// goes on with what it has.
-    pub fn rest(&mut self, engine: usize) {
-        self.engines.set_available(engine, false);
-    }
-
-    /// Whether an engine is in the choice.
-    pub fn is_available(&self, engine: usize) -> bool {
-        self.engines.available.contains(engine)
-    }
-
-    /// Notes what the caller has to know of a multi-packet or train that an engine has.
-    pub fn note(&mut self, engine: usize, ticket: u64, record: R) {
-        if let Some(pending) = self.engines.find(engine, ticket) {
-            pending.record = Some(record);
-        }
-    }
-
-    /// Takes a record back; what it is of goes on. `None` for what the engine does not have any
-    /// more.
-    pub fn take_record(&mut self, engine: usize, ticket: u64) -> Option<R> {
-        self.engines.find(engine, ticket)?.record.take()
-    }
-
-    /// All that an engine has, with its ticket, the oldest first.
-    pub fn records(&self, engine: usize) -> impl Iterator<Item = (u64, &R)> {
-        let pending = self.engines.queue(engine).pending();
-        pending.filter_map(|pending| Some((pending.ticket, pending.record.as_ref()?)))
-    }
-
-    /// The record of the oldest that an engine has.
-    pub fn oldest_record(&mut self, engine: usize) -> Option<&mut R> {
-        self.engines.first(engine)?.record.as_mut()
-    }
-
-    /// Forgets what an engine has not done and will not do.
-    pub fn forget(&mut self, now: u64, engine: usize, ticket: u64) -> Option<R> {
-        self.engines.complete(now, engine, ticket)?.record
-    }
-
-    /// Takes an engine out of the choice with all that it has, the oldest first.
-    pub fn take_out(&mut self, engine: usize) -> impl Iterator<Item = R> + use<T, R> {
-        self.engines.set_available(engine, false);
-        self.engines.clear(engine).filter_map(|pending| pending.record)
     }
 
     /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.

@@ -6,15 +6,16 @@
 //! change of SA. So such a burst stands in the window as it is, and is dispatched as it is. One on
 //! the caller's core that takes packets of one SA at a time has to win by what the window costs.
 
+mod choice;
 mod times;
 
 use crate::config::Input;
 use crate::engine::Pending;
 use crate::engine_mask::EngineMask;
-use crate::handover::is_worth_it;
 use crate::policy::Policy;
 use crate::scheduler::{Dispatch, Scheduler};
 use crate::window::Group;
+use choice::TrainChoice;
 
 /// Algorithms that a train may have; a burst with more is sorted by SA.
 const PARTS: usize = 4;
@@ -131,52 +132,10 @@ pub struct Given {
     pub predicted_processing: u64,
 }
 
-/// Where a train goes, with the time that it has to wait and its own, in ticks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum TrainChoice {
-    /// Nowhere yet: no engine has room.
-    Wait,
-    /// To this engine.
-    Engine { engine: usize, wait: u64, processing: u64 },
-}
-
-/// An engine elsewhere that a train may go to; times in ticks.
-struct Elsewhere {
-    engine: usize,
-    /// What it has to do first.
-    wait: u64,
-    processing: u64,
-    /// What the caller's core pays.
-    handover: u64,
-}
-
 /// No algorithm has this number.
 const SEVERAL: u16 = u16::MAX;
 
 impl<T, R> Scheduler<T, R> {
-    /// Says that an engine takes trains.
-    pub fn set_takes_trains(&mut self, engine: usize) {
-        self.engines.train_takers.set(engine, true);
-    }
-
-    /// Says that the caller does at once what this engine on its core is given, and then says so:
-    /// it never has anything.
-    pub fn set_at_once(&mut self, engine: usize) {
-        self.engines.at_once.set(engine, true);
-    }
-
-    /// Sets what a change of SA inside a train costs an engine for an algorithm, `t_key`, in ticks; nothing without. Where that is more than a
-    /// multi-packet of its own costs, which is `t_init` and the [window](Self::set_window_cost), packets are bundled by SA.
-    pub fn set_t_key(&mut self, engine: usize, algorithm: u16, t_key: f64) {
-        self.costs.set_t_key(engine, usize::from(algorithm), t_key);
-    }
-
-    /// Sets what it costs the caller to have the window sort a packet by SA, in ticks; nothing
-    /// without.
-    pub fn set_window_cost(&mut self, ticks_per_packet: f64) {
-        self.costs.set_window_cost(ticks_per_packet);
-    }
-
     /// How a burst comes into the window: as it came, whatever its SAs, if nothing is gained by
     /// sorting it.
     ///
@@ -224,9 +183,6 @@ impl<T, R> Scheduler<T, R> {
         if self.size == 1 || self.max_wait > 0 {
             return false;
         }
-        if let ([part], [_], false) = (parts.all(), &self.measures[..], self.engines.cpus.is_empty()) {
-            return self.only_takes(part);
-        }
         let parts = parts.all();
         let capable = self.capable_of(parts);
         let elsewhere = capable.without(self.engines.cpus);
@@ -247,14 +203,6 @@ impl<T, R> Scheduler<T, R> {
         }
         let own = among.and(takers).and(self.engines.cpus).map(|engine| self.train_cost(engine, parts)).min();
         own.is_some_and(|own| !{ others }.any(|engine| self.bundled_cost(engine, parts, packets) < own))
-    }
-
-    /// What [`is_train`](Self::is_train) gives where there is one engine: a packet that comes alone
-    /// is a train as well, and would pay for a choice between many.
-    fn only_takes(&self, part: &TrainPart) -> bool {
-        let capable = self.costs.capable(part.algorithm);
-        !capable.and(self.engines.train_takers).is_empty()
-            && !self.costs.is_better_bundled(part.algorithm, capable)
     }
 
     /// The engines that can do all of these parts.
@@ -287,13 +235,46 @@ impl<T, R> Scheduler<T, R> {
         packets
     }
 
-    /// Has a burst that is to stand in the window as it came go through it at once, if it is empty
-    /// and an engine has room.
+    /// Has a burst that [may stand](Self::admission) in the window as it came go through it at
+    /// once, if the window is empty and an engine has room.
     pub fn pass(&mut self, now: u64, input: Input, burst: &Burst) -> Option<Given> {
         let parts = burst.parts.as_ref().filter(|_| self.window.len() == 0)?;
+        if let Some(given) = self.give_only(burst, parts) {
+            return Some(given);
+        }
+        if self.admission(burst) != Admission::Whole {
+            return None;
+        }
         let choice = self.train_choice(now, input, parts, burst.packets);
         let TrainChoice::Engine { engine, wait, processing } = choice else { return None };
         Some(self.give_train(now, parts, (burst.packets, burst.bytes), (engine, wait, processing)))
+    }
+
+    /// What [`pass`](Self::pass) gives where the only engine does at once what it is given. A
+    /// packet that comes alone passes here as well, and would pay for a choice between many.
+    #[inline]
+    fn give_only(&mut self, burst: &Burst, parts: &Parts) -> Option<Given> {
+        const ENGINE: usize = 0;
+        let [part] = parts.all() else { return None };
+        let may_pass = self.engines.is_only_at_once()
+            && burst.outstanding != Outstanding::MultiPackets
+            && self.size > 1
+            && self.max_wait == 0
+            && !self.costs.is_better_bundled(part.algorithm, self.costs.capable(part.algorithm));
+        let model = *self.costs.models(part.algorithm).first().filter(|_| may_pass)?;
+        if !self.costs.capable(part.algorithm).contains(ENGINE) {
+            return None;
+        }
+        if self.keeps_measures {
+            self.measures[ENGINE].dispatched(burst.packets as u32, burst.bytes);
+        }
+        Some(Given {
+            engine: ENGINE,
+            ticket: self.take_ticket(ENGINE),
+            algorithm: part.algorithm,
+            predicted_wait: 0,
+            predicted_processing: self.part_cost(ENGINE, model, part),
+        })
     }
 
     /// The first burst of the window as a train, if an engine has room for it.
@@ -337,99 +318,6 @@ impl<T, R> Scheduler<T, R> {
         let ticket = self.enqueue(now, &group, choice);
         let (engine, predicted_wait, predicted_processing) = (choice.engine, choice.wait, choice.processing);
         Some(Given { engine, ticket, algorithm: group.algorithm, predicted_wait, predicted_processing })
-    }
-
-    /// Where a train goes at `now`.
-    ///
-    /// Between the caller's core and an engine elsewhere the finishing time decides as long as
-    /// nothing else is at hand, with what the [handover](crate#the-handover) costs. With more at
-    /// hand it is the finishing time of this train and the next together: while the caller does one
-    /// itself, it can give nobody else work. So it keeps a train for itself as soon as the others
-    /// are busy for longer than it would be, and where the handover would cost its core half as
-    /// much.
-    pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
-        match (parts.all(), &self.measures[..]) {
-            ([part], [_]) if !self.engines.cpus.is_empty() => self.only_choice(part),
-            (parts, _) => self.choice_among(now, input, parts, packets),
-        }
-    }
-
-    fn choice_among(&self, now: u64, input: Input, parts: &[TrainPart], packets: usize) -> TrainChoice {
-        let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
-        let idle_here = among.and(self.engines.cpus).filter(|engine| self.engines.queue(*engine).is_idle());
-        let here =
-            idle_here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
-        let mut elsewhere = among.without(self.engines.cpus);
-        if let (Input::More, Some((_, own))) = (input, here) {
-            for engine in elsewhere {
-                elsewhere.set(engine, is_worth_it(self.handover(engine, parts, packets), own));
-            }
-        }
-        let elsewhere = self.lowest_elsewhere(now, elsewhere, parts, packets);
-        self.of_both(here, elsewhere, packets, input)
-    }
-
-    /// The better of an engine on the caller's core, with its time, and one elsewhere.
-    fn of_both(
-        &self,
-        here: Option<(usize, u64)>,
-        elsewhere: Option<Elsewhere>,
-        packets: usize,
-        input: Input,
-    ) -> TrainChoice {
-        let to = |engine, wait, processing| TrainChoice::Engine { engine, wait, processing };
-        let (own, own_processing, elsewhere) = match (here, elsewhere) {
-            (None, None) => return TrainChoice::Wait,
-            (Some((engine, processing)), None) => return to(engine, 0, processing),
-            (None, Some(Elsewhere { engine, wait, processing, .. })) => return to(engine, wait, processing),
-            (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
-        };
-        let Elsewhere { engine, wait, processing, handover } = elsewhere;
-        let is_kept = match input {
-            Input::More => {
-                own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
-            }
-            // On a tie nobody need be woken.
-            Input::Paused | Input::Ended => {
-                own_processing <= wait.saturating_add(processing).saturating_add(handover)
-            }
-        };
-        if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
-    }
-
-    /// What [`choice_among`](Self::choice_among) gives where the only engine is on the caller's
-    /// core.
-    fn only_choice(&self, part: &TrainPart) -> TrainChoice {
-        const ENGINE: usize = 0;
-        let among = self.engines.available.and(self.costs.capable(part.algorithm));
-        if !among.and(self.engines.train_takers).contains(ENGINE) || !self.engines.queue(ENGINE).is_idle() {
-            return TrainChoice::Wait;
-        }
-        let processing = self.part_cost(ENGINE, self.costs.models(part.algorithm)[ENGINE], part);
-        TrainChoice::Engine { engine: ENGINE, wait: 0, processing }
-    }
-
-    /// The engine of these with room for which the caller's core and it are done first.
-    fn lowest_elsewhere(
-        &self,
-        now: u64,
-        among: EngineMask,
-        parts: &[TrainPart],
-        packets: usize,
-    ) -> Option<Elsewhere> {
-        let in_time = |engine: &usize| {
-            self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
-        };
-        let open = among.and(self.engines.open).filter(in_time);
-        let with_times = open.map(|engine| Elsewhere {
-            engine,
-            wait: self.engines.queue(engine).wait(now),
-            processing: self.train_cost(engine, parts),
-            handover: self.handover(engine, parts, packets),
-        });
-        with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
-            wait.saturating_add(*processing).saturating_add(*handover)
-        })
     }
 
     /// Notes a train of so many packets and bytes with its engine, unless that does it at once.

@@ -25,7 +25,7 @@ use super::Clock;
 use super::engine_set::{Context, EngineEvent, EngineSet, Records};
 use super::engine_slot::Timeouts;
 use super::iv_source::IvSource;
-use super::train::{Again, Algorithms, SeenSas, Train, Trains};
+use super::train::{Again, Algorithms, Place, SeenSas, Train, Trains};
 use crate::append::append;
 use sas::{Retiring, StageSa};
 
@@ -272,12 +272,15 @@ impl CryptoStage {
         self.engines.take_events()
     }
 
+    /// Whether there is nothing to [`pump`](Self::pump): no packet is inside, and no engine has
+    /// anything to bring.
+    pub fn is_quiet(&self) -> bool {
+        self.inside == 0 && self.engines.is_quiet(&self.scheduler)
+    }
+
     /// Moves packets as far as they go without waiting: completions in, trains out. Returns whether
     /// anything moved.
     pub fn pump(&mut self, input: Input, bench: &mut Bench<'_>) -> bool {
-        if self.inside == 0 && self.engines.is_quiet(&self.scheduler) {
-            return !bench.released.is_empty();
-        }
         let now_ns = self.clock.now_ns();
         self.with_engines(now_ns, bench.pool, EngineSet::poll);
         let moved = self.digest(bench.released);
@@ -322,22 +325,27 @@ impl CryptoStage {
     /// Lets a train that is done leave when all have left that stand before it in the order.
     fn put_in_order(&mut self, train: Train, released: &mut Released) {
         let Train { place, mut packets, templates } = train;
-        let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
-        let released = released.of(direction);
-        let before = released.len();
-        if self.config.ordered {
-            self.order.complete(place.stream, place.first, &mut packets, released);
-        } else {
-            self.order.pass(place.stream, place.first, packets.len(), released);
-            append(&mut packets, released);
-        }
-        self.inside -= (released.len() - before) as u64;
+        self.release(place, &mut packets, released);
         if place.is_of_sa() {
             self.scheduler.recycle(packets);
         } else {
             self.keep_buffer(packets);
         }
         self.keep_templates(templates);
+    }
+
+    /// The same of its packets; an empty buffer is left in their place.
+    fn release(&mut self, place: Place, packets: &mut Vec<Prepared>, released: &mut Released) {
+        let Some(direction) = packets.first().map(|packet| packet.direction) else { return };
+        let released = released.of(direction);
+        let before = released.len();
+        if self.config.ordered {
+            self.order.complete(place.stream, place.first, packets, released);
+        } else {
+            self.order.pass(place.stream, place.first, packets.len(), released);
+            append(packets, released);
+        }
+        self.inside -= (released.len() - before) as u64;
     }
 
     fn keep_buffer(&mut self, buffer: Vec<Prepared>) {

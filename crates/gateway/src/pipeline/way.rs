@@ -116,6 +116,14 @@ impl Pipeline {
     /// Moves packets as far as they go without waiting; returns whether anything moved. `input`
     /// says whether more is at hand.
     pub fn pump(&mut self, input: Input) -> bool {
+        if self.stage.is_quiet() {
+            let moved = !self.released.is_empty();
+            if moved || self.stage.is_retiring() {
+                self.finish();
+            }
+            (self.gathered, self.behind_since_ns) = (None, None);
+            return moved;
+        }
         let Self { stage, ipsec, pool, released, gathered, .. } = self;
         let bench = &mut Bench { tables: &mut ipsec.tables, pool, released };
         let mut moved = stage.pump(input, bench);

@@ -4,7 +4,7 @@ use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
 use convoy_scheduler::{Admission, Burst, Given, Input, Item, Outstanding, Parts, TrainPart};
 
 use super::{Bench, CryptoStage, Released};
-use crate::pipeline::train::{Algorithms, is_pending};
+use crate::pipeline::train::{Algorithms, Train, is_pending};
 
 /// Packets that waited come into the window in bursts that are so long at most.
 const LONGEST_BURST: usize = 64;
@@ -31,13 +31,11 @@ impl CryptoStage {
         }
         let burst = self.burst_of(packets.iter());
         self.inside += packets.len() as u64;
+        let has_nothing_before = self.again.is_empty() && self.held.is_none();
+        if has_nothing_before && let Some(given) = self.scheduler.pass(now_ns, input, &burst) {
+            return self.go(now_ns, given, packets, bench);
+        }
         match self.scheduler.admission(&burst) {
-            Admission::Whole if self.again.is_empty() && self.held.is_none() => {
-                match self.scheduler.pass(now_ns, input, &burst) {
-                    Some(given) => self.go(now_ns, given, packets, bench),
-                    None => self.scheduler.push_burst(packets, &burst),
-                }
-            }
             Admission::Whole => self.scheduler.push_burst(packets, &burst),
             Admission::Later => self.line.extend(packets.drain(..)),
             Admission::BySa => self.sort_all_in(now_ns, packets, bench.released),
@@ -51,14 +49,20 @@ impl CryptoStage {
         self.line.extend(refused.into_iter().chain(packets));
     }
 
-    /// Makes a train of a burst that was given to an engine, and leaves an empty buffer in
-    /// `packets`.
+    /// Has a burst that was given to an engine done, and leaves an empty buffer in `packets`.
     fn go(&mut self, now_ns: u64, given: Given, packets: &mut Vec<Prepared>, bench: &mut Bench<'_>) {
-        let stream = packets.first().map_or(0, |first| first.direction as u32);
+        let Some(first) = packets.first() else { return };
+        let place = self.place_behind(first.direction as u32, packets.len());
+        let is_here = self.does_here(given.engine, place);
+        if is_here && self.do_here(now_ns, given, packets, bench.tables) {
+            return self.release(place, packets, bench.released);
+        }
         let packets = std::mem::replace(packets, self.spare.pop().unwrap_or_default());
-        let train = self.train(stream, packets);
-        if let Some(done) = self.carry_out(now_ns, train, given, bench) {
-            self.put_in_order(done, bench.released);
+        let train = Train { place, packets, templates: Vec::new() };
+        if is_here {
+            self.again.push_front(train);
+        } else {
+            self.hand_over(now_ns, train, given, bench);
         }
     }
 

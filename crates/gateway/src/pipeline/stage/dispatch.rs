@@ -1,7 +1,7 @@
 //! From the window to the engines: the next train, who lays it out, and what is done at once.
 
 use convoy_engine::{MultiPacket, Placement};
-use convoy_ipsec::{CryptoStatus, DropReason, Prepared};
+use convoy_ipsec::{CryptoStatus, DropReason, Prepared, Tables};
 use convoy_packet::FramePool;
 use convoy_scheduler::{Dispatch, Given, Input};
 
@@ -28,8 +28,7 @@ impl CryptoStage {
             let input = if self.line.is_empty() { input } else { Input::More };
             match self.next_train(now_ns, input, bench) {
                 Some((train, given)) => {
-                    if let Some(done) = self.carry_out(now_ns, train, given, bench) {
-                        self.put_in_order(done, bench.released);
+                    if self.carry_out(now_ns, train, given, bench) {
                         moved = true;
                         if self.is_idle() {
                             return true;
@@ -108,50 +107,53 @@ impl CryptoStage {
     }
 
     /// A train of these packets, with places behind all of its stream.
-    pub(super) fn train(&mut self, stream: u32, packets: Vec<Prepared>) -> Train {
-        let place = Place { stream, first: self.order.admit(stream, packets.len()) };
+    fn train(&mut self, stream: u32, packets: Vec<Prepared>) -> Train {
+        let place = self.place_behind(stream, packets.len());
         Train { place, packets, templates: Vec::new() }
     }
 
-    /// Has a train laid out and done. It comes back at once where an engine on this core has done
-    /// it, and goes by the engine's queue otherwise.
-    pub(super) fn carry_out(
-        &mut self,
-        now_ns: u64,
-        mut train: Train,
-        given: Given,
-        bench: &mut Bench<'_>,
-    ) -> Option<Train> {
-        // An engine that gathers multi-packets does many of them together.
-        let gathers = self.engines.description(given.engine).gathers > 1 && train.place.is_of_sa();
-        if !gathers && self.engines.in_place(given.engine).is_some() {
-            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
-            return self.process_here(now_ns, given, train);
-        }
-        let mut train = self.cut_to_frames(now_ns, train, given, bench)?;
-        if self.engines.lays_out(given.engine) {
-            train.templates = self.spare_templates.pop().unwrap_or_default();
-            bench.tables.begin(now_ns, &mut train.packets, &mut train.templates);
-        } else {
-            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
-        }
-        if !train.packets.iter().all(is_pending) {
-            // Without those that need no engine it goes again.
-            self.scheduler.complete_at_once(now_ns, &given, None);
-            self.again.push_front(train);
-            return None;
-        }
-        self.submit(now_ns, train, given, bench.pool);
-        None
+    /// The place behind all of a stream for so many packets.
+    pub(super) fn place_behind(&mut self, stream: u32, packets: usize) -> Place {
+        Place { stream, first: self.order.admit(stream, packets) }
     }
 
-    /// Has an engine on this core do those packets of a train that are not done. One that leaves
-    /// some undone has failed.
-    fn process_here(&mut self, now_ns: u64, given: Given, mut train: Train) -> Option<Train> {
+    /// Has a train laid out and done; whether that is done already. It comes by the engine's queue
+    /// else.
+    fn carry_out(&mut self, now_ns: u64, mut train: Train, given: Given, bench: &mut Bench<'_>) -> bool {
+        if !self.does_here(given.engine, train.place) {
+            self.hand_over(now_ns, train, given, bench);
+            return false;
+        }
+        let is_done = self.do_here(now_ns, given, &mut train.packets, bench.tables);
+        if is_done {
+            self.put_in_order(train, bench.released);
+        } else {
+            self.again.push_front(train);
+        }
+        is_done
+    }
+
+    /// Whether an engine does a train with this place on this core at once.
+    #[inline]
+    pub(super) fn does_here(&mut self, engine: usize, place: Place) -> bool {
+        // An engine that gathers multi-packets does many of them together.
+        let gathers = self.engines.description(engine).gathers > 1 && place.is_of_sa();
+        !gathers && self.engines.in_place(engine).is_some()
+    }
+
+    /// Lays packets out and has an engine on this core do those that are pending then; whether it
+    /// has. One that leaves some undone has failed.
+    pub(super) fn do_here(
+        &mut self,
+        now_ns: u64,
+        given: Given,
+        packets: &mut [Prepared],
+        tables: &mut Tables,
+    ) -> bool {
+        tables.lay_out(now_ns, packets, &mut |iv| self.ivs.fill(iv));
         let Given { engine, predicted_processing, .. } = given;
         let is_measured = self.unmeasured == 0;
         let began_ns = if is_measured { self.clock.now_ns() } else { 0 };
-        let packets = &mut train.packets[..];
         let pending = packets.iter().filter(|packet| is_pending(packet)).count();
         if let Some(in_place) = self.engines.in_place(engine) {
             if pending == packets.len() {
@@ -165,14 +167,31 @@ impl CryptoStage {
         if packets.iter().any(is_pending) {
             let records = &mut Records { now_ns, trains: &mut self.scheduler, again: &mut self.again };
             self.engines.fail_in_place(engine, packets, records);
-            self.again.push_front(train);
-            return None;
+            return false;
         }
         self.unmeasured = if is_measured { MEASURED_EVERY - 1 } else { self.unmeasured - 1 };
         self.scheduler.complete_at_once(now_ns, &given, measured);
         let service_ns = measured.unwrap_or(predicted_processing);
         self.engines.note_in_place(engine, pending as u64, service_ns);
-        Some(train)
+        true
+    }
+
+    /// Lays a train out, or has its engine do so, and gives it to the engine's queue, as far as
+    /// there are frames for it.
+    pub(super) fn hand_over(&mut self, now_ns: u64, train: Train, given: Given, bench: &mut Bench<'_>) {
+        let Some(mut train) = self.cut_to_frames(now_ns, train, given, bench) else { return };
+        if self.engines.lays_out(given.engine) {
+            train.templates = self.spare_templates.pop().unwrap_or_default();
+            bench.tables.begin(now_ns, &mut train.packets, &mut train.templates);
+        } else {
+            bench.tables.lay_out(now_ns, &mut train.packets, &mut |iv| self.ivs.fill(iv));
+        }
+        if train.packets.iter().all(is_pending) {
+            return self.submit(now_ns, train, given, bench.pool);
+        }
+        // Without those that need no engine it goes again.
+        self.scheduler.complete_at_once(now_ns, &given, None);
+        self.again.push_front(train);
     }
 
     fn submit(&mut self, now_ns: u64, train: Train, given: Given, pool: &mut FramePool) {

@@ -1,6 +1,7 @@
 //! Trains with engines that fail, or leave work undone.
 
 use convoy_engine::InPlace;
+use rand::Rng;
 
 use super::*;
 
@@ -121,5 +122,47 @@ fn a_packet_for_which_no_number_was_left_stays_refused_when_the_engine_of_its_tr
         let expected: Vec<u32> = [1].into_iter().chain(u32::MAX - NUMBERS_LEFT + 1..=u32::MAX).collect();
         assert_eq!(numbers, expected, "{fault:?}");
         assert_eq!(pipeline.ipsec().tables.drops().total(), u64::from(NUMBERS_LEFT), "{fault:?}");
+    }
+}
+
+/// An engine elsewhere that brings what it has at a random poll.
+fn dawdling(name: &str, seed: u64) -> Box<dyn Engine> {
+    let mut random = StdRng::seed_from_u64(seed);
+    Box::new(ScriptedEngine::elsewhere(name, 1, move |_| random.random_ratio(1, 4)))
+}
+
+#[test]
+fn where_frames_run_short_packets_leave_in_the_order_of_their_numbers() {
+    const FEW_FRAMES: std::ops::RangeInclusive<usize> = 9..=24;
+    const PACKETS: u32 = 120;
+    // What was cut off for want of frames waits for the fast one, and what comes behind it does not.
+    let cost = |engine: &EngineDescription| CostModel {
+        t_init: if engine.name == "fast" { 1_000.0 } else { 20_000.0 },
+        t_block: 1.0,
+    };
+    for seed in 0..500 {
+        let (mut random, time) = (StdRng::seed_from_u64(seed), VirtualTime::new());
+        let engines = vec![dawdling("fast", seed), dawdling("slow", seed + 500)];
+        let (mut pipeline, _) = leaving::end_at(time.clock(), 1, SaDirection::Outbound, engines, 8);
+        pipeline.set_costs(keys(0).transform(), &|engine| Some(cost(engine).into()));
+        *pipeline.pool_mut() = FramePool::new(random.random_range(FEW_FRAMES), 0);
+        let (mut given, mut numbers) = (0, Vec::new());
+        while numbers.len() < PACKETS as usize {
+            time.advance_to(time.now_ns() + 1_000);
+            let free = pipeline.pool_mut().available(FrameSize::Small) as u32;
+            let count = random.random_range(1..=8).min(PACKETS - given).min(free);
+            if count > 0 && pipeline.has_room() {
+                let mut burst = leaving::packets(&mut pipeline, count);
+                given += count;
+                pipeline.outbound(&mut burst);
+            }
+            pipeline.pump(if random.random() { Input::More } else { Input::Paused });
+            let number =
+                |frame: &Frame| convoy_packet::Esp::parse(&frame[20..]).expect("ESP").sequence_number();
+            numbers.extend(pipeline.departures.to_outside.iter().map(number));
+            let (pool, departures) = pipeline.pool_and_departures();
+            pool.give_back_burst(&mut departures.to_outside);
+        }
+        assert!(numbers.iter().copied().eq(1..=PACKETS), "seed {seed}: {numbers:?}");
     }
 }

@@ -1,0 +1,104 @@
+//! Which engine a train goes to.
+
+use super::Parts;
+use super::TrainPart;
+use crate::config::Input;
+use crate::engine_mask::EngineMask;
+use crate::handover::is_worth_it;
+use crate::scheduler::Scheduler;
+
+/// Where a train goes, with the time that it has to wait and its own, in ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TrainChoice {
+    /// Nowhere yet: no engine has room.
+    Wait,
+    /// To this engine.
+    Engine { engine: usize, wait: u64, processing: u64 },
+}
+
+/// An engine elsewhere that a train may go to; times in ticks.
+struct Elsewhere {
+    engine: usize,
+    /// What it has to do first.
+    wait: u64,
+    processing: u64,
+    /// What the caller's core pays.
+    handover: u64,
+}
+
+impl<T, R> Scheduler<T, R> {
+    /// Where a train goes at `now`.
+    ///
+    /// Between the caller's core and an engine elsewhere the finishing time decides as long as
+    /// nothing else is at hand, with what the [handover](crate#the-handover) costs. With more at
+    /// hand it is the finishing time of this train and the next together: while the caller does one
+    /// itself, it can give nobody else work. So it keeps a train for itself as soon as the others
+    /// are busy for longer than it would be, and where the handover would cost its core half as
+    /// much.
+    pub(crate) fn train_choice(&self, now: u64, input: Input, parts: &Parts, packets: usize) -> TrainChoice {
+        let parts = parts.all();
+        let among = self.engines.available.and(self.capable_of(parts)).and(self.engines.train_takers);
+        let idle_here = among.and(self.engines.cpus).filter(|engine| self.engines.queue(*engine).is_idle());
+        let here =
+            idle_here.map(|engine| (engine, self.train_cost(engine, parts))).min_by_key(|(_, cost)| *cost);
+        let mut elsewhere = among.without(self.engines.cpus);
+        if let (Input::More, Some((_, own))) = (input, here) {
+            for engine in elsewhere {
+                elsewhere.set(engine, is_worth_it(self.handover(engine, parts, packets), own));
+            }
+        }
+        let elsewhere = self.lowest_elsewhere(now, elsewhere, parts, packets);
+        self.of_both(here, elsewhere, packets, input)
+    }
+
+    /// The better of an engine on the caller's core, with its time, and one elsewhere.
+    fn of_both(
+        &self,
+        here: Option<(usize, u64)>,
+        elsewhere: Option<Elsewhere>,
+        packets: usize,
+        input: Input,
+    ) -> TrainChoice {
+        let to = |engine, wait, processing| TrainChoice::Engine { engine, wait, processing };
+        let (own, own_processing, elsewhere) = match (here, elsewhere) {
+            (None, None) => return TrainChoice::Wait,
+            (Some((engine, processing)), None) => return to(engine, 0, processing),
+            (None, Some(Elsewhere { engine, wait, processing, .. })) => return to(engine, wait, processing),
+            (Some((own, own_processing)), Some(elsewhere)) => (own, own_processing, elsewhere),
+        };
+        let Elsewhere { engine, wait, processing, handover } = elsewhere;
+        let is_kept = match input {
+            Input::More => {
+                own_processing.saturating_add(self.own_cost().saturating_mul(packets as u64)) <= wait
+            }
+            // On a tie nobody need be woken.
+            Input::Paused | Input::Ended => {
+                own_processing <= wait.saturating_add(processing).saturating_add(handover)
+            }
+        };
+        if is_kept { to(own, 0, own_processing) } else { to(engine, wait, processing) }
+    }
+
+    /// The engine of these with room for which the caller's core and it are done first.
+    fn lowest_elsewhere(
+        &self,
+        now: u64,
+        among: EngineMask,
+        parts: &[TrainPart],
+        packets: usize,
+    ) -> Option<Elsewhere> {
+        let in_time = |engine: &usize| {
+            self.late_margin.is_none_or(|margin| !self.engines.queue(*engine).is_late(now, margin))
+        };
+        let open = among.and(self.engines.open).filter(in_time);
+        let with_times = open.map(|engine| Elsewhere {
+            engine,
+            wait: self.engines.queue(engine).wait(now),
+            processing: self.train_cost(engine, parts),
+            handover: self.handover(engine, parts, packets),
+        });
+        with_times.min_by_key(|Elsewhere { wait, processing, handover, .. }| {
+            wait.saturating_add(*processing).saturating_add(*handover)
+        })
+    }
+}
