@@ -94,6 +94,15 @@ def gone():
             yield f"{file}:{number}: there is no {name}"
 
 
+def places(pages):
+    """Files of the source that pages name and that are not there."""
+    for page in pages:
+        for number, line in enumerate(page.read_text().split("\n"), 1):
+            for name in re.findall(r"`((?:bench|card|charon|crates|demo|examples|packaging|platforms|scripts|tests)/[\w./-]+)`", line):
+                if not (ROOT / name).exists():
+                    yield f"{page.relative_to(ROOT)}:{number}: there is no {name}"
+
+
 def blocks(pages):
     """Code blocks: page, line, language, text."""
     for page in pages:
@@ -166,7 +175,7 @@ def main():
     if len(sys.argv) > 1 and not convoy:
         sys.exit(__doc__)
     pages = sorted(BOOK.rglob("*.md"))
-    faults = [*links(pages + [ROOT / page for page in OUTSIDE if (ROOT / page).is_file()]), *wide(pages), *gone(), *syntax(pages), *drop_reasons()]
+    faults = [*links(pages + [ROOT / page for page in OUTSIDE if (ROOT / page).is_file()]), *wide(pages), *gone(), *places(pages), *syntax(pages), *drop_reasons()]
     if convoy:
         faults += [*configurations(pages, convoy), *command_line(convoy)]
     if faults:
