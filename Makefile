@@ -13,7 +13,7 @@ EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
 .PHONY: help charon card-driver card-engine card-coverage card-formal card-formal-quick card-fpga card-test card-quick demo demo-card demo-hdtv demo-net \
-  test test-systemd lint check doc msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
+  test test-systemd lint check doc docs docs-check msrv bench bench-instructions bench-cycles bench-hdtv profile-hdtv bench-compare bench-baseline bench-sim bench-peers bench-windows bench-waits bench-xdp bench-secgw bench-accelerators bench-outside fuzz install-build install-test install-instructions install-sampling
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -75,11 +75,11 @@ card-engine: ## the suite of every engine, with the verilated card among them
 	@scripts/card-venv.sh
 	$(CARGO) test --locked -p convoy-engine --features card
 
-card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/card.md
+card-fpga: ## synthesise, place and route the card's designs; writes the table of docs/results/card.md
 	@scripts/card-venv.sh
 	PATH="$(abspath target/card-venv/bin):$$PATH" python card/fpga.py route
 
-card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/card.md
+card-coverage: ## what the card's tests cover: every cocotb test with counters; the table of docs/results/card.md
 	@scripts/card-venv.sh
 	rm -f target/card-coverage/*/coverage.dat
 	CARD_COVERAGE=1 PATH="$(abspath target/card-venv/bin):$$PATH" pytest -q card/tests
@@ -105,6 +105,7 @@ test: install-test ## every test: crates with the card, other implementations, n
 	$(MAKE) card-quick
 	$(MAKE) card-formal-quick
 	$(MAKE) $(CONVOY) charon
+	scripts/docs.py --convoy $(CONVOY)
 	@scripts/install.sh charon-test
 	tests/run.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
@@ -112,10 +113,11 @@ test-systemd: $(CONVOY) charon ## the systemd units, under a systemd in user-mod
 	@scripts/install.sh test charon-test
 	tests/systemd.sh $(CONVOY) target/charon/libstrongswan-convoy.so
 
-lint: install-test ## format, lints with warnings as errors, documentation, licences, oldest Rust
+lint: install-test ## format, lints with warnings as errors, documentation and the book, licences, oldest Rust
 	$(CARGO) fmt --all --check
 	@scripts/card-venv.sh build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
+	scripts/docs.py
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv
@@ -128,6 +130,12 @@ check: ## what must hold before a commit: lints, tests, instructions per packet
 doc: ## the crates' documentation in target/doc; warnings are errors
 	@scripts/card-venv.sh build
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(EVERYTHING) --no-deps
+
+docs: docs-check ## the book, in target/book
+	scripts/mdbook.sh build docs
+
+docs-check: $(CONVOY) ## the book's links, code blocks and lists; its configurations by `convoy check`, its command line by the program
+	scripts/docs.py --convoy $(CONVOY)
 
 msrv: install-build ## everything but the card compiles with the oldest Rust that Cargo.toml promises
 	scripts/msrv.sh $(MSRV)
@@ -146,7 +154,7 @@ bench-instructions: install-instructions ## instructions per packet of the whole
 bench-compare: install-instructions ## the same beside bench/baseline: fails where a packet takes over 3 % more
 	CARGO="$(CARGO)" python3 bench/instructions compare
 
-bench-baseline: install-instructions ## make bench/baseline and the tables of docs/performance.md anew
+bench-baseline: install-instructions ## make bench/baseline, the account of docs/results/cycles.md and docs/results/instructions.csv anew
 	CARGO="$(CARGO)" python3 bench/instructions baseline
 
 bench-cycles: install-sampling ## where the cycles of a packet go, stage by stage, by perf's clock; JSON in target/bench
@@ -179,7 +187,7 @@ bench-secgw: install-build ## convoy's path beside DPDK's example ipsec-secgw, i
 	bench/secgw/install.sh target/secgw
 	CARGO="$(CARGO)" python3 bench/secgw/secgw.py --secgw target/secgw --json target/bench/secgw.json
 
-bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/accelerators.md
+bench-accelerators: install-build ## several real engines at once by convoy's policies and by DPDK's scheduler; writes the tables of docs/results/accelerators.md
 	$(CARGO) bench --locked -p convoy-lab --features dpdk --bench accelerators -- --page
 
 bench-outside: $(CONVOY) ## convoy, strongSwan and WireGuard's userspace gateways by one tester: rates without loss, latency; JSON in target/bench (root); ENDS=af_packet or af_xdp has the tester be hosts behind them

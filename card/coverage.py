@@ -1,7 +1,8 @@
-"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as the table of docs/card.md.
+"""What the card's tests cover: counts of the runs under CARD_COVERAGE=1, merged, as docs/results/card-coverage.csv and, of all modules
+together, the table of docs/results/card.md.
 
 usage: coverage.py table|missing [module ...]
-`table` writes the table, and fails if a point of card/tests/points was never met; `missing` prints the lines and points that no test reached.
+`table` writes both, and fails if a point of card/tests/points was never met; `missing` prints the lines and points that no test reached.
 """
 
 import re
@@ -11,7 +12,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 BUILDS = ROOT / "target" / "card-coverage"
-PAGE = ROOT / "docs" / "card.md"
+PAGE = ROOT / "docs" / "results" / "card.md"
+DATA = PAGE.with_name("card-coverage.csv")
 POINTS = ROOT / "card" / "tests" / "points"
 BEGIN, END = "<!-- card-coverage: written by card/coverage.py -->", "<!-- card-coverage: end -->"
 RECORD = re.compile(r"^C '(.*)' (\d+)$")
@@ -43,19 +45,31 @@ def merged():
 
 
 def share(counts):
-    met = sum(count > 0 for count in counts.values())
-    return f"{met} of {len(counts)}" + (f" ({100 * met / len(counts):.0f} %)" if met < len(counts) else "")
+    """How many were met, of how many."""
+    return sum(count > 0 for count in counts.values()), len(counts)
+
+
+def total(kinds):
+    """The same of all modules together."""
+    every = {"line": Counter(), "toggle": Counter(), "user": Counter()}
+    for module, counts in kinds.items():
+        for kind, points in counts.items():
+            every[kind].update({(module, point): count for point, count in points.items()})
+    return every
 
 
 def table(kinds):
-    yield "| module | lines and branches | edges of signals | points |"
-    yield "| --- | --- | --- | --- |"
-    total = {"line": Counter(), "toggle": Counter(), "user": Counter()}
-    for module, counts in sorted(kinds.items()):
-        for kind, points in counts.items():
-            total[kind].update({(module, point): count for point, count in points.items()})
-        yield f"| `{module}` | " + " | ".join(share(points) if points else "" for points in counts.values()) + " |"
-    yield "| all | " + " | ".join(share(points) for points in total.values()) + " |"
+    yield "| | reached | of | % |"
+    yield "| --- | --: | --: | --: |"
+    for name, counts in zip(("lines and branches", "edges of signals", "points"), total(kinds).values()):
+        met, of = share(counts)
+        yield f"| {name} | {met:,} | {of:,} | {100 * met / of:.1f} |"
+
+
+def data(kinds):
+    yield "module,lines and branches,of,edges of signals,of,points,of"
+    for module, counts in [*sorted(kinds.items()), ("all", total(kinds))]:
+        yield ",".join([module, *(f"{met},{of}" if of else "," for met, of in map(share, counts.values()))])
 
 
 def unmet(kinds):
@@ -67,6 +81,7 @@ def unmet(kinds):
 def write_table(kinds):
     before, rest = PAGE.read_text().split(BEGIN)
     PAGE.write_text(before + BEGIN + "\n" + "\n".join(table(kinds)) + "\n" + END + rest.split(END)[1])
+    DATA.write_text("\n".join(data(kinds)) + "\n")
 
 
 def missing(kinds, modules):

@@ -1,9 +1,11 @@
-"""Synthesises, places and routes the designs of card/fpga.toml, and writes the table of docs/card.md from what the tools report.
+"""Synthesises, places and routes the designs of card/fpga.toml, and writes what the tools report: the table of docs/results/card.md, and
+docs/results/card-fpga.csv with more columns.
 
 usage: fpga.py route [WORD ...]   runs the tools for all designs, or those whose title or module is one of the words; keeps their reports
-       fpga.py table              writes the table from the reports that are kept in card/reports.json
+       fpga.py table              writes both from the reports that are kept in card/reports.json
 """
 
+import csv
 import json
 import os
 import subprocess
@@ -16,7 +18,8 @@ RTL = ROOT / "card" / "rtl"
 BUILD = ROOT / "target" / "card" / "fpga"
 REPORTS = ROOT / "card" / "reports.json"
 RATES = ROOT / "target" / "card" / "rates"
-PAGE = ROOT / "docs" / "card.md"
+PAGE = ROOT / "docs" / "results" / "card.md"
+DATA = PAGE.with_name("card-fpga.csv")
 BEGIN, END = "<!-- card-fpga: written by card/fpga.py -->", "<!-- card-fpga: end -->"
 
 
@@ -137,10 +140,13 @@ def rate_files(design):
     return [RATES / f"{name.replace(' ', '_')}.json" for name in ([names] if isinstance(names, str) else names)]
 
 
-def table(listed, reports):
-    """The table as Markdown. LUTs, registers and memories are the design's own; the clock is that of the routed wrapper."""
-    yield "| design | LUT4 | carry | LUT RAM | registers | block RAM | MHz | bits a cycle | Gbit/s | goal | XCV: LUTs | XCV: RAMB4 | paper's XCV1000 |"
-    yield "| --- | " + "--: | " * 11 + "--- |"
+COLUMNS = ["module", "design", "LUT4", "carry", "LUT RAM", "registers", "block RAM", "MHz", "bits a cycle", "Gbit/s", "goal",
+           "XCV: LUTs", "XCV: RAMB4", "the paper's XCV1000"]
+IN_PAGE = ["design", "LUT4", "registers", "block RAM", "MHz", "Gbit/s", "goal"]
+
+
+def rows(listed, reports):
+    """Of each design what COLUMNS names. LUTs, registers and memories are the design's own; the clock is that of the routed wrapper."""
     for design in listed["design"]:
         report = reports.get(design["title"])
         if report is None:
@@ -155,14 +161,25 @@ def table(listed, reports):
         speed = ", ".join(f"{rate * report['mhz'] / 1000:.2f}" for rate in per_cycle)
         cells_of = [ecp5.get(cell, 0) for cell in ("LUT4", "CCU2C", "TRELLIS_DPR16X4", "TRELLIS_FF", "DP16KD")]
         figures = [*cells_of, f"{report['mhz']:.0f}", bits, speed, design.get("goal", ""), luts, ram]
-        paper = listed["paper"].get(design.get("paper"), "")
-        yield f"| `{design['module']}`: {design['title']} | " + " | ".join(f"{figure}" for figure in figures) + f" | {paper} |"
+        yield [design["module"], design["title"], *figures, listed["paper"].get(design.get("paper"), "")]
+
+
+def table(listed, reports):
+    """The columns that matter most, as Markdown."""
+    yield "| " + " | ".join(IN_PAGE) + " |"
+    yield "| --- |" + " --: |" * (len(IN_PAGE) - 1)
+    for row in rows(listed, reports):
+        yield "| " + " | ".join(str(row[COLUMNS.index(column)]) for column in IN_PAGE) + " |"
 
 
 def write_table(listed, reports):
     before, rest = PAGE.read_text().split(BEGIN)
     after = rest.split(END)[1]
     PAGE.write_text(before + BEGIN + "\n" + "\n".join(table(listed, reports)) + "\n" + END + after)
+    with open(DATA, "w", newline="") as out:
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        writer.writerows(rows(listed, reports))
 
 
 def main():

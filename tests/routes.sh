@@ -193,10 +193,10 @@ stop_a
 unchanged "SIGTERM after kill -9"
 ok "kill -9: all is dropped, nothing in clear; the next start takes the routes over, and its stop leaves all as before"
 
-# unblock: by hand, as docs/operation.md has it, for this configuration.
+# unblock: by hand, as docs/operation/restarts.md has it, for this configuration.
 unblock() {
-  sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation.md" | grep '^convoy ' >"$work/unblock"
-  [ -s "$work/unblock" ] || fail "docs/operation.md has no command"
+  sed -n '/^<!-- unblock -->$/,/^```$/p' "$(dirname "$0")/../docs/operation/restarts.md" | grep '^convoy ' >"$work/unblock"
+  [ -s "$work/unblock" ] || fail "docs/operation/restarts.md has no command"
   sed -i "s|^convoy \(.*\)|$convoy \1 -c $work/a.toml|" "$work/unblock"
   in_a sh -e "$work/unblock" >/dev/null
 }
@@ -204,8 +204,8 @@ start a
 kill -9 "$process_a"; wait "$process_a" 2>/dev/null || true
 await "the helper outlives the gateway" sh -c "! ip netns pids $a | xargs -r ps -o comm= -p | grep -q convoy"
 unblock
-unchanged "docs/operation.md's command"
-ok "docs/operation.md's command removes what a killed gateway left"
+unchanged "docs/operation/restarts.md's command"
+ok "docs/operation/restarts.md's command removes what a killed gateway left"
 
 # By default, what is stopped stays closed, and so it does when the next start fails.
 on_stop=block site_a "$all" >"$work/a.toml"

@@ -43,8 +43,8 @@ run "the Linux kernel as the peer: every proposal, mode, family and encapsulatio
 run "strongSwan as the peer of convoy and its charon: roles, proposals, certificates, NAT, rekeying, hostile peers" \
   tests/charon/stock.sh "$convoy" "$plugin"
 run "make charon installs no IKE daemon" tests/packages.sh
-run "strongSwan as docs/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
-run "the systemd units as docs/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
+run "strongSwan as docs/guide/strongswan.md has it" tests/charon/documented.sh "$convoy" "$plugin"
+run "the systemd units as docs/guide/strongswan.md has them, under a real systemd: order, restarts, privileges, AppArmor" \
   tests/systemd.sh "$convoy" "$plugin"
 run "two gateways with charon: every algorithm, ESN, modes, native ESP, IPv6, MOBIKE, two workers" \
   tests/charon/two.sh "$convoy" "$plugin"
@@ -56,7 +56,7 @@ alone "restarts of the gateway under charon with MOBIKE: how long traffic stops,
 run "libreswan as the peer of convoy and its charon" tests/charon/libreswan.sh "$convoy" "$plugin"
 run "the plugin and convoy-ike alone: keys, names, policies, traps that wait, a gateway that hangs" \
   crates/ike/examples/control_path.sh target/debug/examples/control_path "$plugin"
-run "two sites with hosts behind as docs/site-to-site.md has them" tests/site-to-site.sh "$convoy"
+run "two sites with hosts behind as docs/guide/site-to-site.md has them" tests/site-to-site.sh "$convoy"
 alone "what a running gateway outlives: no reader of the log, floods, a full disk, little memory" tests/resilience.sh "$convoy"
 alone "ten times the packets that two gateways carry: goodput, memory, pings afterwards" tests/overload.sh "$convoy" udp
 alone "ten thousand CHILD_SAs come and go one by one: time, pings meanwhile" tests/charon/many.sh "$convoy"

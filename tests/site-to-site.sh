@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# docs/site-to-site.md, word for word, on two gateways with hosts behind. Needs root.
+# docs/guide/site-to-site.md, word for word, on two gateways with hosts behind. Needs root.
 # usage: site-to-site.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 here=$(dirname "$(realpath "$0")")
-page=$here/../docs/site-to-site.md
+page=$here/../docs/guide/site-to-site.md
 source "$here/hosts.sh"
 # block NAME: the code under the page's mark of this name.
 block() {
@@ -117,4 +117,4 @@ for ns in $ga $gb; do run $ns mss || fail "the step \"mss\""; done
 fetch_all
 kill "${running[@]: -2}"
 echo "a path of 1,300 bytes, with this firewall, without and with clamping: 8 files"
-echo "ok: docs/site-to-site.md as it stands"
+echo "ok: docs/guide/site-to-site.md as it stands"

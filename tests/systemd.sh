@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over this machine's /usr, follows
-# the README, docs/site-to-site.md and docs/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of the guest's own are in the guest.
+# docs/guide/first-tunnel.md, docs/guide/site-to-site.md and docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of the guest's own are in the guest.
 # usage: systemd.sh CONVOY PLUGIN
 set -euo pipefail
 exec </dev/null
@@ -46,7 +46,7 @@ for modules in /usr/lib/uml/modules/*; do ln -s "$modules" "$work/tree/usr/lib/m
 # What the page's second line installs.
 make -s -C charon install OUT="$(dirname "$plugin")" DESTDIR="$work/tree/src/installed"
 cp "$convoy" "$work/tree/src/target/release/convoy"
-cp -a README.md packaging docs "$work/tree/src/"
+cp -a packaging docs "$work/tree/src/"
 cp -a tests/charon tests/systemd tests/pings.sh "$work/tree/src/tests/"
 
 etc=$work/tree/etc

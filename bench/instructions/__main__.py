@@ -2,7 +2,7 @@
 
 usage: python3 bench/instructions [measure|compare|baseline|cycles]
 `measure` prints them and saves them in target/bench/instructions.json; `compare` does so too, and fails where a case takes over 3 % more than
-in bench/baseline/instructions.json; `baseline` makes that file and the tables of instructions of docs/performance.md anew; `cycles` prints the account of cycles, and
+in bench/baseline/instructions.json; `baseline` makes that file, the account of docs/results/cycles.md and docs/results/instructions.csv anew; `cycles` prints the account of cycles, and
 `cycles page` writes it into that page too.
 """
 
@@ -67,6 +67,7 @@ def main(words):
         now = measure.measure()
         save(BASELINE, now)
         tables.PAGE.write_text(tables.in_page(tables.PAGE.read_text(), now, tables.OF_THE_BASELINE))
+        tables.DATA.write_text(tables.data(now))
         show(now)
     elif words in (["cycles"], ["cycles", "page"]):
         now = sample.measure_cycles()

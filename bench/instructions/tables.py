@@ -1,12 +1,15 @@
-"""Measurements as Markdown, printed and in docs/performance.md."""
+"""Measurements as Markdown, printed and in docs/results/cycles.md, and as CSV beside that page."""
 
+import csv
+import io
 import re
 from pathlib import Path
 
 import sample
 import stages
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "results" / "cycles.md"
+DATA = PAGE.with_name("instructions.csv")
 WAYS = ("out", "in")
 
 
@@ -21,19 +24,32 @@ def of_load(case):
     return "one at a time" if case["at_hand"] == 1 else "steady"
 
 
-def packets(measured):
-    """Instructions a packet of every case, the two ways beside each other: convoy's own, and the cipher's."""
+def cases_of(measured):
+    """Instructions a packet of every case, the two ways beside each other: convoy's own, and the cipher's. Columns, and rows."""
     pairs = {}
     for case in measured["cases"]:
         key = tuple(case[name] for name in ("engine", "proposal", "bytes", "sas", "window")) + (of_load(case),)
         pairs.setdefault(key, {})[case["way"]] = case
     columns = ["engine", "proposal", "bytes", "SAs", "window", "load"]
     columns += [f"{way}{what}" for way in WAYS for what in ("", ", cipher")]
-    return table(columns, [
-        [*(f"{part:,}" if isinstance(part, int) else part for part in key)]
-        + [f"{ways[way][what]:,.0f}" for way in WAYS for what in ("instructions", "cipher")]
-        for key, ways in pairs.items()
-    ])
+    return columns, [
+        [*key, *(round(ways[way][what]) for way in WAYS for what in ("instructions", "cipher"))] for key, ways in pairs.items()
+    ]
+
+
+def packets(measured):
+    columns, rows = cases_of(measured)
+    return table(columns, [[f"{part:,}" if isinstance(part, int) else part for part in row] for row in rows])
+
+
+def data(measured):
+    """The same as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    columns, rows = cases_of(measured)
+    writer.writerow(columns)
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def account(measured, engine="multibuffer", proposal="aes128gcm16", window=32):
@@ -70,8 +86,8 @@ def cycles(measured):
     return table(*by_case(cases, sample.STAGES, lambda case: case["stages"], lambda case: case["ticks"]))
 
 
-TABLES = {"packets": packets, "account": account, "cycles": cycles}
-OF_THE_BASELINE = ["packets", "account"]
+TABLES = {"account": account, "cycles": cycles}
+OF_THE_BASELINE = ["account"]
 
 
 def in_page(text, measured, names):

@@ -179,6 +179,7 @@ class Page(unittest.TestCase):
         baseline = json.loads((measure.ROOT / "bench/baseline/instructions.json").read_text())
         page = tables.PAGE.read_text()
         self.assertEqual(page, tables.in_page(page, baseline, tables.OF_THE_BASELINE), "make bench-baseline writes both")
+        self.assertEqual(tables.DATA.read_text(), tables.data(baseline), "make bench-baseline writes both")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The queue model of docs/simulator.md as SimPy processes: a baseline for `convoy sim`, from the rules, not from convoy's code.
+"""The queue model of docs/internals/simulator.md as SimPy processes: a baseline for `convoy sim`, from the rules, not from convoy's code.
 
 Times are whole picoseconds. What comes first at one picosecond is in README.md.
 

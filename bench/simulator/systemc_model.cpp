@@ -1,4 +1,4 @@
-// The queue model of docs/simulator.md in SystemC: a baseline for `convoy sim`, from the rules, not from convoy's code.
+// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim`, from the rules, not from convoy's code.
 //
 // SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds: the femtoseconds within
 // one carry the rank among what happens at that picosecond (README.md says what comes first).

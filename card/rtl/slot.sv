@@ -1,6 +1,6 @@
 // The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot is empty for LOAD_CYCLES
 // (the time a bitstream takes), then the function runs with no keys. Here all functions of the mask FUNCTIONS are built and
-// one is connected; partial reconfiguration itself is not modelled. Functions: docs/card.md, "Slot".
+// one is connected; partial reconfiguration itself is not modelled. Functions: docs/internals/card.md, "Slot".
 // Some bits of the prefix and of an SA mean nothing to the card, and not each function takes all of a command.
 // verilator lint_off UNUSEDSIGNAL
 module slot #(

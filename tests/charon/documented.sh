@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# docs/strongswan.md, word for word: its convoy.toml and site.conf under Debian's own strongswan.conf, with a stock charon as the
+# docs/guide/strongswan.md, word for word: its convoy.toml and site.conf under Debian's own strongswan.conf, with a stock charon as the
 # peer that has the same with the ends swapped; the first packet makes the tunnel. Root.
 # usage: documented.sh CONVOY PLUGIN
 set -euo pipefail
@@ -39,4 +39,4 @@ grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net:
 gateway=$(ip netns pids $A | while read -r pid; do [ "$(cat "/proc/$pid/comm")" != convoy ] || echo "$pid"; done)
 [ "$(cat /proc/$gateway/task/*/status | grep -c '^CapPrm:')" -gt 3 ] || fail "no threads of the gateway's"
 ! grep -L $'^CapPrm:\t0000000000000000' /proc/$gateway/task/*/status | grep . || fail "threads of the gateway have capabilities left"
-echo "ok: as docs/strongswan.md says: the first packet makes the tunnel, 10 of 10 pings, AES-CTR"
+echo "ok: as docs/guide/strongswan.md says: the first packet makes the tunnel, 10 of 10 pings, AES-CTR"

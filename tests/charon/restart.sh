@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# How long traffic stops while the gateway is restarted under charon with docs/strongswan.md's
+# How long traffic stops while the gateway is restarted under charon with docs/guide/strongswan.md's
 # site.conf, so with MOBIKE and charon's own retransmission times: charon sees the inside interface
 # go and come back, and has to rekey. The median of three restarts counts, as a busy machine may
 # take a core away. LIMIT_MS is what it may exceed the time for which the gateway is away. Root.

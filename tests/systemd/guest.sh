@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs in the guest, under its systemd: the README's and docs/site-to-site.md's, then docs/strongswan.md's commands from the third on, as they stand, and what the two units
+# Runs in the guest, under its systemd: docs/guide/first-tunnel.md's and site-to-site.md's, then docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units
 # then do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
@@ -45,7 +45,7 @@ peers_block >"$folder/b/swanctl.conf"
 start_charon b
 load b
 
-# The README installs, docs/site-to-site.md configures and starts, each by its own commands.
+# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each by its own commands.
 # marked PAGE NAME: the code under a page's mark of this name.
 marked() {
   sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d' >marked
@@ -53,27 +53,27 @@ marked() {
   cat marked
 }
 [ ! -e /usr/bin/convoy ] || fail "convoy is installed already"
-marked README.md install >commands
-bash -e commands || fail "the README's commands"
-id convoy >/dev/null || fail "the README's commands make no user"
+marked docs/guide/first-tunnel.md install >commands
+bash -e commands || fail "the commands of docs/guide/first-tunnel.md"
+id convoy >/dev/null || fail "the commands of docs/guide/first-tunnel.md make no user"
 install -d -m 755 /etc/convoy
-(umask 077; marked docs/site-to-site.md configuration >/etc/convoy/convoy.toml)
+(umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
 # This guest's kernel has nf_tables without tables of family inet, which no distribution's kernel lacks.
 ! convoy run -c /etc/convoy/convoy.toml >refused 2>&1 || fail "a gateway runs although it cannot set its guard"
 grep -q 'cannot set it: .*guard = false in \[gateway\] does without' refused || fail "the reason is not told: $(cat refused)"
 sed -i '1i [gateway]\nguard = false' /etc/convoy/convoy.toml
-marked docs/site-to-site.md service >commands
-bash -e commands || fail "docs/site-to-site.md's commands to start the service"
-systemctl is-active --quiet convoy && systemctl is-enabled --quiet convoy || fail "the service of docs/site-to-site.md does not run"
+marked docs/guide/site-to-site.md service >commands
+bash -e commands || fail "docs/guide/site-to-site.md's commands to start the service"
+systemctl is-active --quiet convoy && systemctl is-enabled --quiet convoy || fail "the service of docs/guide/site-to-site.md does not run"
 [ "$(ps -o user= -p "$(process convoy)")" = convoy ] || fail "the service is another user: $(ps -o user= -p "$(process convoy)")"
 ip route get 10.2.0.10 | grep -q 'dev convoy0' || fail "the service sets no routes"
 [[ " $(property convoy After) " == *" nftables.service "* ]] || fail "the service does not wait for the firewall"
-marked docs/site-to-site.md firewall-at-boot | grep -qx 'systemctl enable nftables' || fail "the firewall is not loaded at boot"
+marked docs/guide/site-to-site.md firewall-at-boot | grep -qx 'systemctl enable nftables' || fail "the firewall is not loaded at boot"
 systemctl disable --now --quiet convoy
 ip route get 10.2.0.10 >route 2>&1 && fail "the network behind the tunnel is reached after a stop: $(cat route)"
 convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
 rm -f /etc/convoy/convoy.toml /usr/bin/convoy /etc/systemd/system/convoy.service /var/lib/convoy/state
-ok "the README and docs/site-to-site.md start the service, as the user convoy, behind the firewall"
+ok "docs/guide/first-tunnel.md and site-to-site.md start the service, as the user convoy, behind the firewall"
 
 # Debian starts charon when its package is installed, and loads its AppArmor profile, which only complains: here it is enforced.
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || true
@@ -84,7 +84,7 @@ systemctl enable --now --quiet strongswan || fail "Debian's own charon does not 
 cp -a installed/. /
 block sh | tail -n +3 | head -n -1 >commands
 bash -e commands || fail "the page's commands"
-in_order "docs/strongswan.md's commands"
+in_order "docs/guide/strongswan.md's commands"
 pings "the first packet makes the tunnel"
 convoy show sa --wide >"$folder/shown"
 grep -q "site/net.*aes128ctr-sha256" "$folder/shown" || fail "no SA of site/net: $(cat "$folder/shown")"

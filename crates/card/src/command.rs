@@ -1,4 +1,4 @@
-//! What goes to the card before each frame, and what comes back (docs/card.md, "Command prefix", "Status").
+//! What goes to the card before each frame, and what comes back (docs/internals/card.md, "Command prefix", "Status").
 
 /// Bytes before each frame to X1 or X2.
 pub const PREFIX_BYTES: usize = 32;
@@ -107,7 +107,7 @@ pub enum Code {
     Broken,
     /// The filter says drop.
     Filtered,
-    /// A number that docs/card.md does not have.
+    /// A number that docs/internals/card.md does not have.
     Unknown(u8),
 }
 

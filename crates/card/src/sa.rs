@@ -1,4 +1,4 @@
-//! An SA as the card has it (docs/card.md, "Command prefix", "Slot").
+//! An SA as the card has it (docs/internals/card.md, "Command prefix", "Slot").
 
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 

@@ -37,6 +37,9 @@ pub(crate) enum Command {
     /// The process that a gateway starts to manage its routes and to open its configuration
     #[command(hide = true)]
     Helper(HelperArgs),
+    /// Print the command line as a page of the book
+    #[command(hide = true)]
+    Reference,
     /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of four papers
     Sim(SimArgs),
     /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries

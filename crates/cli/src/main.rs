@@ -13,6 +13,7 @@ mod hdtv;
 mod helper;
 mod log;
 mod progress;
+mod reference;
 mod replay;
 mod run;
 mod show;
@@ -60,6 +61,10 @@ fn main() -> ExitCode {
         Command::Engines(args) => engines::run(&args),
         Command::Hdtv(args) => hdtv::run(args),
         Command::Helper(args) => helper::run(&args),
+        Command::Reference => {
+            print!("{}", reference::page());
+            Ok(())
+        }
         Command::Reload(args) => control::reload(&args),
         Command::Replay(args) => replay::run(&args),
         Command::Run(args) => run::run(&args),

@@ -1,4 +1,4 @@
-//! A modelled accelerator: real ciphers, the timing of a device on a shared bus (docs/simulator.md, rules 4 and 5).
+//! A modelled accelerator: real ciphers, the timing of a device on a shared bus (docs/internals/simulator.md, rules 4 and 5).
 //!
 //! Packets come out as the `software` engine would make them, done by ipsec-mb where it is at hand and does them well, and no earlier than the modelled device would
 //! have them done. The model's time is virtual and exact, in picoseconds ([`platform`]); one thread per bus
@@ -39,7 +39,7 @@ pub struct ModelTiming {
     /// Multi-packets that may wait, the one in service not counted.
     pub depth: usize,
     /// Whether it has room for the next input and the last output, so that transfers overlap with
-    /// computing (docs/simulator.md, rule 5).
+    /// computing (docs/internals/simulator.md, rule 5).
     pub has_prefetch: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Who gets a multi-packet (docs/simulator.md: rule 3).
+//! Who gets a multi-packet (docs/internals/simulator.md: rule 3).
 
 use crate::engine::{EngineQueue, Engines};
 use crate::engine_mask::EngineMask;

@@ -1,4 +1,4 @@
-//! What an engine needs for a multi-packet (docs/simulator.md: rule 2).
+//! What an engine needs for a multi-packet (docs/internals/simulator.md: rule 2).
 
 use crate::engine_mask::EngineMask;
 

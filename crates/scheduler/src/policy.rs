@@ -39,6 +39,11 @@ impl Policy {
         Self::LeastLoaded,
     ];
 
+    /// The names of all policies, as a message lists them.
+    pub fn names() -> String {
+        Self::ALL.map(Self::name).join(", ")
+    }
+
     /// The name in the configuration.
     pub const fn name(self) -> &'static str {
         match self {
@@ -60,9 +65,7 @@ impl fmt::Display for Policy {
 
 /// A name that is no policy's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "unknown policy {0:?}; one of finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded"
-)]
+#[error("unknown policy {0:?}; one of {names}", names = Policy::names())]
 pub struct PolicyError(pub String);
 
 impl FromStr for Policy {

@@ -1,4 +1,4 @@
-//! The sliding window (docs/simulator.md: rule 1): multi-packets that grow until they are taken.
+//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets that grow until they are taken.
 //!
 //! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a pointer, however many packets that is. Where
 //! `byte_limit` closes a batch, the SA's next packet begins another behind it. Each class has a line of the batches that hold packets of it, in the order of the

@@ -1,4 +1,4 @@
-//! The scheduler against rules 1 to 3 of docs/simulator.md, and the rule for the core's own work, written down as plainly as they can be: by scans and sums.
+//! The scheduler against rules 1 to 3 of docs/internals/simulator.md, and the rule for the core's own work, written down as plainly as they can be: by scans and sums.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,

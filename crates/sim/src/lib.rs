@@ -2,10 +2,10 @@
 //! where, what throughput, what latency?
 //!
 //! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo,
-//! Ferrante, Piuri), made exact by docs/simulator.md; the window and the choice of a processor are those of
+//! Ferrante, Piuri), made exact by docs/internals/simulator.md; the window and the choice of a processor are those of
 //! [`convoy_scheduler`], the same code that runs in the gateway, under virtual time in ticks of 1 ps.
 //!
-//! | model (docs/simulator.md) | here |
+//! | model (docs/internals/simulator.md) | here |
 //! | --- | --- |
 //! | source | `machine/source.rs`, [`Arrivals`], [`SourceSpec`] |
 //! | loss | `machine/ingress.rs`, [`Load`], [`NdrSearch`] |

@@ -1,5 +1,5 @@
 //! The numbers of the IXP425 paper that the platforms claim: those that are fitted, and those that follow. The docs say which
-//! are which (docs/simulator-ixp425.md).
+//! are which (docs/papers/ixp425.md).
 
 use convoy_sim::{Arrivals, Ndr, NdrSearch, Platform, Report, Setting};
 

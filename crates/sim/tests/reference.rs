@@ -1,4 +1,4 @@
-//! The simulator against its model (docs/simulator.md) written down as plainly as it can be: lists, scans and sums,
+//! The simulator against its model (docs/internals/simulator.md) written down as plainly as it can be: lists, scans and sums,
 //! one event after the other, its own window and its own choice. Both must agree multi-packet for multi-packet, to the tick.
 
 mod support;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use convoy_scheduler::Policy;
 use convoy_sim::{Pattern, Setting};
 
 #[derive(Args)]
@@ -251,8 +252,7 @@ pub(super) struct ChangeArgs {
     /// The accelerator's set-up time, in microseconds
     #[arg(long, value_name = "US")]
     t_init_us: Option<f64>,
-    /// Scheduling policy: finishing-time, cpu-only, round-robin, packet-size, first-capable, least-loaded
-    #[arg(long, value_name = "P")]
+    #[arg(long, value_name = "P", help = format!("Scheduling policy: {}", Policy::names()))]
     policy: Option<String>,
     /// If the queue of the best processor is full: wait for it, or skip that processor
     #[arg(long, value_name = "wait|skip")]

@@ -12,7 +12,7 @@ const SHARE: u64 = 8;
 /// A sample counts at most so many times what the average is: a thread that lost its core for a while had no more to do.
 const OUTLIER: u64 = 2;
 /// Rounds for which engines elsewhere must have work: a choice is made somewhere in one round, takes effect in the next, and both may be longer than
-/// the average. Of 1, 2 and 4, docs/policies.md has what they let through.
+/// the average. Of 1, 2 and 4, docs/results/own-work.csv has what they let through.
 const ROUNDS_AHEAD: f64 = 4.0;
 /// After so long without a packet the average says nothing of the packets that come next, in ns.
 const FORGOTTEN_NS: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/card.md, "In a gateway").
+//! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/internals/card.md, "In a gateway").
 
 use std::collections::HashMap;
 use std::task::Waker;

@@ -1,4 +1,4 @@
-//! The `card` engine: the GRIP card's RTL as Verilator runs it, behind its driver, on a thread of its own (docs/card.md).
+//! The `card` engine: the GRIP card's RTL as Verilator runs it, behind its driver, on a thread of its own (docs/internals/card.md).
 //!
 //! It is a model: what it does is what the card does, and its `service_ns` are the card's cycles at the clock that its cores
 //! were routed for ([`super::clock`]), not the time that the simulation takes here, which is far longer.

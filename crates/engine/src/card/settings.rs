@@ -50,7 +50,9 @@ fn find() -> Result<Found, Missing> {
     })?;
     Ok(Found {
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        left_out: Some("what the functions that were built into it do not do (docs/card.md, \"Slot\")"),
+        left_out: Some(
+            "what the functions that were built into it do not do (docs/internals/card.md, \"Slot\")",
+        ),
         transforms: card.description().transforms.clone(),
         devices: Vec::new(),
     })
@@ -78,5 +80,6 @@ fn open(name: &str) -> Result<EngineStart, String> {
 
 #[cfg(not(feature = "card"))]
 fn open(_: &str) -> Result<EngineStart, String> {
-    Err("this program was built without the card; build it with --features card (docs/card.md)".to_owned())
+    Err("this program was built without the card; build it with --features card (docs/internals/card.md)"
+        .to_owned())
 }

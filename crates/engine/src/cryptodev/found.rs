@@ -21,7 +21,7 @@ fn eal() -> Result<&'static Eal, Missing> {
     arguments.retain(|argument| argument != "--no-pci");
     Eal::start(&arguments).map_err(|error| Missing {
         reason: error.to_string(),
-        remedy: "a [dpdk] table with arguments says how to start it (docs/accelerators.md)".to_owned(),
+        remedy: "a [dpdk] table with arguments says how to start it (docs/reference/engines.md)".to_owned(),
     })
 }
 

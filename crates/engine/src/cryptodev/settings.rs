@@ -114,7 +114,7 @@ impl EngineBackend for CryptodevSettings {
 /// Why there is none in this build, and what to do.
 #[cfg_attr(feature = "dpdk", expect(dead_code, reason = "it is built in"))]
 pub(super) fn not_built_in() -> String {
-    "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/accelerators.md)".to_owned()
+    "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/reference/engines.md)".to_owned()
 }
 
 #[cfg(feature = "dpdk")]

@@ -1,4 +1,4 @@
-//! The model's own time: devices, queues and the bus as a discrete-event machine (docs/simulator.md, rules 4 and 5). Pure: the
+//! The model's own time: devices, queues and the bus as a discrete-event machine (docs/internals/simulator.md, rules 4 and 5). Pure: the
 //! caller says how far time has come.
 
 use std::cmp::Reverse;

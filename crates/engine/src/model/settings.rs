@@ -23,7 +23,7 @@ tables! {
     }
 }
 
-/// The settings of a `model` engine: its timing, with the costs of docs/simulator.md.
+/// The settings of a `model` engine: its timing, with the costs of docs/internals/simulator.md.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelSettings {
     /// Initialisation of a multi-packet, in ns.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use convoy_ipsec::{Mode, Proposal, SaProtocol, Transform};
-use convoy_scheduler::CostModel;
+use convoy_scheduler::{CostModel, Policy};
 use rand::Rng;
 use rand::seq::IndexedRandom;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -24,7 +24,6 @@ const PROPOSALS: [&str; 7] = [
 ];
 /// Those with AH.
 const AH_PROPOSALS: [&str; 2] = ["sha256", "sha512"];
-const POLICIES: [&str; 4] = ["finishing-time", "round-robin", "first-capable", "least-loaded"];
 /// What a port sends whole, in bytes.
 pub(super) const MTU: usize = 1500;
 /// Of the first tunnel with static keys in the direction to each site.
@@ -307,7 +306,7 @@ fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
 }
 
 fn settings(workers: u16, window: usize, dice: &mut Xoshiro256PlusPlus) -> String {
-    let policy = POLICIES.choose(dice).expect("not empty");
+    let policy = Policy::ALL.choose(dice).expect("not empty");
     format!(
         "[gateway]\nworkers = {workers}\ncharon = \"/run/convoy/charon.sock\"\nstate = \"\"\n\
          [scheduler]\npolicy = \"{policy}\"\nwindow = {window}\n\

@@ -2,7 +2,7 @@
 //! engine took what. Prints Markdown and writes target/bench/accelerators.json.
 //!
 //! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each once and for 10 ms, to see that all of
-//! it works; `--page` writes the tables of docs/accelerators.md, as `make bench-accelerators` does.
+//! it works; `--page` writes the tables of docs/results/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
 mod report;
@@ -46,7 +46,7 @@ fn main() {
     let plan =
         Plan { window: WINDOW, load: Load::Saturating, rounds, length: Duration::from_millis(ms.into()) };
     let report = measure_all(plan);
-    println!("\n{}\n{}", report.summary(), report.rows());
+    println!("\n{}\n{}\n{}", report.summary(), report.alone(), report.csv());
     let json = report.write_json().expect("target/bench can be written");
     eprintln!("written: {}", json.display());
     let wrong = report.wrong();
@@ -55,7 +55,7 @@ fn main() {
         std::process::exit(1);
     }
     if has("--page") {
-        let page = report.write_page().expect("docs/accelerators.md can be written");
+        let page = report.write_page().expect("docs/results/accelerators.md can be written");
         eprintln!("written: {}", page.display());
     }
 }

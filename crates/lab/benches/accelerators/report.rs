@@ -1,4 +1,4 @@
-//! What was measured, as Markdown for docs/accelerators.md and as JSON.
+//! What was measured, as Markdown for docs/results/accelerators.md, as CSV beside it and as JSON.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -62,7 +62,7 @@ impl Row {
 
     fn latency(&self) -> String {
         let latency = self.offered.latency;
-        format!("{} | {}", self.late(latency.p50_us), self.late(latency.p99_us))
+        format!("{},{}", self.late(latency.p50_us), self.late(latency.p99_us))
     }
 
     /// Which engine took what.
@@ -94,11 +94,9 @@ impl Report {
 
     /// Each case by its best: finishing time beside the best that is not convoy's.
     pub(crate) fn summary(&self) -> String {
-        let mut text = format!(
-            "{}\n\n| algorithm | SAs | packets | finishing-time, packets/s | p50, us | p99, us | taken by | best of the others | packets/s | p50, us | p99, us | ratio |\n|{}\n",
-            self.about,
-            " --- |".repeat(12)
-        );
+        let columns = "algorithm | SAs | packets | finishing-time | best of the others | its rate | ratio";
+        let about = self.about.replace("; ", ";\n");
+        let mut text = format!("{about}\n\n| {columns} |\n|{}\n", " --- |".repeat(7));
         for own in self.rows.iter().filter(|row| row.is_finishing_time) {
             let is_same = |row: &&Row| {
                 (row.proposal, row.sas, row.packets) == (own.proposal, own.sas, own.packets)
@@ -108,26 +106,22 @@ impl Report {
             let Some(best) = others.max_by(|a, b| a.rate().total_cmp(&b.rate())) else { continue };
             let _ = writeln!(
                 text,
-                "| {} | {} | {} | {:.0} | {} | {} | {} | {:.0} | {} | {:.2} |",
+                "| {} | {} | {} | {:.0} | {} | {:.0} | {:.2} |",
                 own.proposal,
                 own.sas,
                 own.packets,
                 own.rate(),
-                own.latency(),
-                own.taken(),
                 best.way(),
                 best.rate(),
-                best.latency(),
                 own.rate() / best.rate().max(1.0)
             );
         }
         text
     }
 
-    /// All of it.
-    pub(crate) fn rows(&self) -> String {
-        let mut text =
-            "One packet of 64 bytes in each engine alone, in ns:\n\n| engine | algorithm |".to_owned();
+    /// One packet in each engine alone.
+    pub(crate) fn alone(&self) -> String {
+        let mut text = "| engine | algorithm |".to_owned();
         let bursts = self.alone.first().map_or(&[][..], |first| &first.ns_by_burst);
         bursts.iter().for_each(|(burst, _)| {
             let _ = write!(text, " bursts of {burst} |");
@@ -137,17 +131,20 @@ impl Report {
             let cells: Vec<String> = ns_by_burst.iter().map(|(_, ns)| format!("{ns:.0}")).collect();
             let _ = writeln!(text, "| `{engine}` | {proposal} | {} |", cells.join(" | "));
         }
-        let mut proposal = "";
+        text
+    }
+
+    /// Every way in every case, a line each.
+    pub(crate) fn csv(&self) -> String {
+        let mut text =
+            "algorithm,SAs,packets,engines,by,packets/s,\"p50, us\",\"p99, us\",taken by\n".to_owned();
         for row in &self.rows {
-            if row.proposal != proposal {
-                proposal = row.proposal;
-                let columns = "SAs | packets | engines | by | packets/s | p50, us | p99, us | taken by";
-                let _ = writeln!(text, "\n### {proposal}\n\n| {columns} |\n|{}", " --- |".repeat(8));
-            }
             let (rate, latency, taken) = (row.rate(), row.latency(), row.taken());
-            let Row { sas, packets, engines, by, .. } = row;
-            let _ =
-                writeln!(text, "| {sas} | {packets} | {engines} | {by} | {rate:.0} | {latency} | {taken} |");
+            let Row { proposal, sas, packets, engines, by, .. } = row;
+            let _ = writeln!(
+                text,
+                "{proposal},{sas},{packets},\"{engines}\",\"{by}\",{rate:.0},{latency},\"{taken}\""
+            );
         }
         text
     }
@@ -160,16 +157,17 @@ impl Report {
         Ok(path)
     }
 
-    /// Puts the tables into docs/accelerators.md.
+    /// Puts the tables into docs/results/accelerators.md, and all that was measured beside it.
     pub(crate) fn write_page(&self) -> std::io::Result<PathBuf> {
-        let path = root().join("docs/accelerators.md");
+        let path = root().join("docs/results/accelerators.md");
         let mut page = std::fs::read_to_string(&path)?;
-        for (name, text) in [("accelerators", self.summary()), ("accelerators-all", self.rows())] {
+        for (name, text) in [("accelerators", self.summary()), ("accelerators-alone", self.alone())] {
             page = between(&page, name, &text).ok_or_else(|| {
                 std::io::Error::other(format!("{} has no place for {name}", path.display()))
             })?;
         }
         std::fs::write(&path, page)?;
+        std::fs::write(path.with_extension("csv"), self.csv())?;
         Ok(path)
     }
 }

@@ -86,6 +86,7 @@ fn open(settings: &CardSettings, port: &PortConfig, context: &Context) -> Result
 
 #[cfg(not(feature = "card"))]
 fn open(_: &CardSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
-    let reason = "this program was built without the card; build it with --features card (docs/card.md)";
+    let reason =
+        "this program was built without the card; build it with --features card (docs/reference/ports.md)";
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
 }

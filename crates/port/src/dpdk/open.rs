@@ -15,9 +15,9 @@ use crate::{PortConfig, PortDescription, PortError};
 /// What an operator can do about a device that is not there.
 fn remedy(device: &str) -> &'static str {
     if is_pci_address(device) {
-        "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/ports.md)"
+        "bind it to vfio-pci (dpdk-devbind.py --status shows what it is bound to), and build convoy with its driver (docs/reference/ports.md)"
     } else {
-        "a virtual device has a driver's name with a number and its arguments, such as net_af_packet0,iface=eth1; docs/ports.md says which drivers \
+        "a virtual device has a driver's name with a number and its arguments, such as net_af_packet0,iface=eth1; docs/reference/ports.md says which drivers \
          are built in and how to add one"
     }
 }

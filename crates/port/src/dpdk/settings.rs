@@ -104,6 +104,6 @@ use super::open::open;
 
 #[cfg(not(feature = "dpdk"))]
 fn open(_: &DpdkSettings, port: &PortConfig, _: &Context) -> Result<Opened, PortError> {
-    let reason = "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/ports.md)";
+    let reason = "this program was built without DPDK; build it with --features dpdk where DPDK 22.11 or later is (docs/reference/ports.md)";
     Err(PortError::Invalid { port: port.name.clone(), reason: reason.to_owned() })
 }

@@ -33,7 +33,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
     }
 
     /// Lets the source go on if it stands and has a packet for which there is room. Until now its clock stood still, so
-    /// that every later arrival shifts (docs/simulator.md: arrival).
+    /// that every later arrival shifts (docs/internals/simulator.md: arrival).
     #[inline]
     pub(super) fn resume_source(&mut self) {
         if self.arrival != NEVER {
@@ -87,7 +87,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.known_caches.iter().enumerate().map(bit).sum()
     }
 
-    /// Sends multi-packets as long as the scheduler has any (docs/simulator.md: rules 1 to 3).
+    /// Sends multi-packets as long as the scheduler has any (docs/internals/simulator.md: rules 1 to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
         if !self.only_full_windows_go || self.source.next().is_none() {
@@ -153,7 +153,7 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.advance(at);
     }
 
-    /// Lets a processor start what it can (docs/simulator.md: rules 4 and 5).
+    /// Lets a processor start what it can (docs/internals/simulator.md: rules 4 and 5).
     #[inline]
     pub(super) fn advance(&mut self, at: usize) {
         if self.has_stages && (self.worker == Some(at) || self.serve_stage_first(at)) {

@@ -1,4 +1,4 @@
-//! A processor and its queue (docs/simulator.md: rules 4 and 5).
+//! A processor and its queue (docs/internals/simulator.md: rules 4 and 5).
 //!
 //! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one that is moved in,
 //! and those that wait. Since it is first come, first served, where each is follows from how many are ahead of it.

@@ -1,4 +1,4 @@
-//! The source (docs/simulator.md: arrival): packets in trace order, and the time until the next one arrives.
+//! The source (docs/internals/simulator.md: arrival): packets in trace order, and the time until the next one arrives.
 
 use crate::platform::SourceSpec;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};

@@ -35,7 +35,7 @@ pub struct Platform {
     /// Shared buses.
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
-    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/simulator.md: rule 3).
+    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/internals/simulator.md: rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
     /// Cores that do stages alone.
@@ -59,7 +59,7 @@ pub struct Reference {
     pub block_mbps: f64,
 }
 
-/// A bus: one transfer at a time, in order of request (docs/simulator.md: rule 4).
+/// A bus: one transfer at a time, in order of request (docs/internals/simulator.md: rule 4).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct BusSpec {
@@ -112,10 +112,10 @@ pub struct ProcessorSpec {
     /// `T_enc_ratio`: its time for a block over the reference's (equation 7).
     #[serde(default = "ratio")]
     pub enc_ratio: f64,
-    /// The next input is moved in during computation (docs/simulator.md: rule 5).
+    /// The next input is moved in during computation (docs/internals/simulator.md: rule 5).
     #[serde(default)]
     pub prefetch: bool,
-    /// The last output is moved out during computation (docs/simulator.md: rule 5).
+    /// The last output is moved out during computation (docs/internals/simulator.md: rule 5).
     #[serde(default)]
     pub write_buffer: bool,
     /// The SAs that it keeps by itself; without, it has all of them at hand.

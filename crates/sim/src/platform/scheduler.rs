@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::ticks;
 
-/// How the window and the choice behave (docs/simulator.md: rules 1 and 3).
+/// How the window and the choice behave (docs/internals/simulator.md: rules 1 and 3).
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchedulerSpec {

@@ -11,7 +11,7 @@ use crate::time::{TICKS_PER_SECOND, ticks};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
-    /// Each right behind the one before it (docs/simulator.md: arrival).
+    /// Each right behind the one before it (docs/internals/simulator.md: arrival).
     #[default]
     BackToBack,
     /// So many packets a second, evenly spaced.

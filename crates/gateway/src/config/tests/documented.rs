@@ -13,7 +13,7 @@ fn the_whole_of_what_is_documented_is_read() {
 
 #[test]
 fn every_key_is_in_the_documentation_and_is_read_there() {
-    let text = include_str!("../../../../../docs/configuration.md");
+    let text = include_str!("../../../../../docs/reference/configuration.md");
     let block =
         |at| text.split("```toml\n").nth(at).and_then(|rest| rest.split("```").next()).expect("a block");
     let (toml, card, dpdk) = (block(1), block(2), block(3));

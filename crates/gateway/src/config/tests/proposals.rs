@@ -49,8 +49,8 @@ fn of_what_charon_may_choose_the_longest_makes_the_mtu() {
     let of_default = negotiated("default");
     assert!(of_default.tunnels[0].is_assumed && negotiated("aes128gcm16, default").tunnels[0].is_assumed);
     assert!(inner_mtu(&of_default).reason.contains("the longest of strongSwan's defaults"));
-    // That of docs/strongswan.md.
-    let page = include_str!("../../../../../docs/strongswan.md");
+    // That of docs/guide/strongswan.md.
+    let page = include_str!("../../../../../docs/guide/strongswan.md");
     let shown = page.lines().find_map(|line| line.trim().strip_prefix("esp_proposals = ")).expect("shown");
     assert_eq!(negotiated(shown).tunnels[0].proposal.to_string(), "aes128ctr-sha256");
 }

@@ -1,0 +1,135 @@
+//! The command line as a page of the book, from what clap knows of it.
+
+use clap::{Arg, Command, CommandFactory};
+
+use crate::args::Cli;
+
+/// Columns of the page at most.
+const WIDTH: usize = 100;
+
+/// Every command with its usage, arguments and options, as Markdown.
+pub(crate) fn page() -> String {
+    let mut convoy = Cli::command();
+    convoy.build();
+    let about = "Written by `convoy reference`, from what `convoy help` shows. The exit status is 0 for success, \
+                 1 for a failure and 2 for wrong usage or configuration.";
+    let mut page = format!("# Command line\n\n{}", wrapped(about, "", ""));
+    section(&mut convoy, &mut page);
+    page
+}
+
+/// A command and those below it.
+fn section(command: &mut Command, page: &mut String) {
+    if command.is_hide_set() || command.get_name() == "help" {
+        return;
+    }
+    let (name, is_root) =
+        (command.get_bin_name().unwrap_or_default().to_owned(), command.get_name() == "convoy");
+    if !is_root {
+        let about = command.get_long_about().or(command.get_about()).map(ToString::to_string);
+        page.push_str(&format!("\n## {name}\n\n"));
+        paragraphs(&about.unwrap_or_default(), page);
+        let usage = command.render_usage().to_string();
+        page.push_str(&format!("    {}\n", usage.trim_start_matches("Usage: ").trim()));
+        let shown = |argument: &&Arg| !argument.is_hide_set() && !is_of_every_command(argument);
+        let items: Vec<String> = command.get_arguments().filter(shown).map(item).collect();
+        if !items.is_empty() {
+            page.push_str(&format!("\n{}", items.concat()));
+        }
+    }
+    command.get_subcommands_mut().for_each(|below| section(below, page));
+}
+
+fn is_of_every_command(argument: &Arg) -> bool {
+    ["help", "version"].contains(&argument.get_id().as_str())
+}
+
+/// An argument or an option, as an item of a list.
+fn item(argument: &Arg) -> String {
+    let values: Vec<String> =
+        argument.get_value_names().into_iter().flatten().map(ToString::to_string).collect();
+    let value = if argument.get_action().takes_values() {
+        format!(" <{}>", values.join("> <"))
+    } else {
+        String::new()
+    };
+    let names: Vec<String> = [
+        argument.get_short().map(|short| format!("-{short}")),
+        argument.get_long().map(|long| format!("--{long}")),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let name = match names.as_slice() {
+        [] => value.trim().to_owned(),
+        names => format!("{}{value}", names.join("`, `")),
+    };
+    let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();
+    let mut text = format!("`{name}`: {}", escaped(&help));
+    if argument.get_action().takes_values() {
+        let defaults = argument.get_default_values().iter();
+        let defaults: Vec<String> = defaults.map(|value| format!("`{}`", value.to_string_lossy())).collect();
+        if !defaults.is_empty() {
+            text.push_str(&format!(" (default: {})", defaults.join(", ")));
+        }
+    }
+    let mut text = wrapped(&text, "- ", "  ");
+    for value in argument
+        .get_possible_values()
+        .iter()
+        .filter(|value| argument.get_action().takes_values() && !value.is_hide_set())
+    {
+        let help =
+            value.get_help().map(|help| format!(": {}", escaped(&help.to_string()))).unwrap_or_default();
+        text.push_str(&wrapped(&format!("`{}`{help}", value.get_name()), "  - ", "    "));
+    }
+    text
+}
+
+/// Text of help as Markdown: what looks like a tag is none.
+fn escaped(text: &str) -> String {
+    text.replace('<', "\\<").replace('*', "\\*")
+}
+
+fn paragraphs(text: &str, page: &mut String) {
+    for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {
+        page.push_str(&format!("{}\n", wrapped(&escaped(paragraph), "", "")));
+    }
+}
+
+/// Lines of at most [`WIDTH`] columns, of which the first begins with `first`, the others with `rest`.
+fn wrapped(text: &str, first: &str, rest: &str) -> String {
+    let (mut lines, mut line) = (String::new(), first.to_owned());
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        if !is_empty && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            lines.push_str(&format!("{line}\n"));
+            (line, is_empty) = (rest.to_owned(), true);
+        }
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    format!("{lines}{line}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_of_the_book_is_what_the_program_says() {
+        let page = include_str!("../../../docs/reference/command-line.md");
+        assert!(page == super::page(), "renew it: convoy reference >docs/reference/command-line.md");
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words() {
+        let text = wrapped(&"word ".repeat(50), "- ", "  ");
+        assert!(text.lines().count() == 3 && text.lines().all(|line| line.chars().count() <= WIDTH));
+        assert!(text.lines().skip(1).all(|line| line.starts_with("  word")));
+        assert_eq!(wrapped("a", "- ", "  "), "- a\n");
+    }
+}

@@ -1,0 +1,10 @@
+#!/usr/bin/env bash
+# mdbook, in the version that makes the book, built once into target/mdbook.
+# usage: mdbook.sh ARGUMENT...
+set -euo pipefail
+version=0.5.4
+root=$(dirname "$(readlink -f "$0")")/../target/mdbook
+if [ "$("$root/bin/mdbook" --version 2>/dev/null)" != "mdbook v$version" ]; then
+  cargo install mdbook --locked --quiet --version "$version" --no-default-features --features search --root "$root"
+fi
+exec "$root/bin/mdbook" "$@"
