@@ -25,7 +25,7 @@ TITLE = ("engine", "proposal", "bytes", "sas", "window", "at_hand", "way", "pack
 
 def program():
     """The benchmark, built as `cargo bench` builds it."""
-    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "bench", "--no-run", "--locked", "-p", "convoy-gateway", "--bench", "throughput",
+    command = [*shlex.split(os.environ.get("CARGO", "cargo")), "bench", "--no-run", "--locked", "-p", "convoy-lab", "--bench", "throughput",
                "--message-format=json-render-diagnostics"]
     messages = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()
     built = [message["executable"] for message in map(json.loads, messages) if message.get("executable")]

@@ -19,7 +19,7 @@ SECONDS = 10
 LIBRARY = "libc"
 STAGES = [*stages.STAGES[:-1], LIBRARY, stages.REST]
 # A sample knows no callers, so what several stages use is counted for the stage that uses it most.
-USUAL = [("classify", re.compile("/crates/ipsec/")), ("worker's round", re.compile("/crates/gateway/"))]
+USUAL = [("classify", re.compile("/crates/ipsec/")), ("worker's round", re.compile("/crates/dataplane/"))]
 MAPPED = re.compile(r"PERF_RECORD_MMAP2 .*\[(0x[0-9a-f]+)\((0x[0-9a-f]+)\) @ (0x[0-9a-f]+|0) .*\]: r-xp (\S+)")
 # Place in the file, address and size of a part that is loaded.
 SEGMENT = re.compile(r"LOAD\s+(0x[0-9a-f]+) (0x[0-9a-f]+) 0x[0-9a-f]+ (0x[0-9a-f]+)")

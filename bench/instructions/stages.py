@@ -22,19 +22,19 @@ RULES = [
     (stage, re.compile(file), re.compile(function))
     for stage, file, function in [
         (CIPHER, r"/(aes|aes-gcm|cbc|ctr|chacha20|cipher|ghash|polyval|hmac|sha1|sha2|digest|ring)-\d[^/]*/", ""),
-        ("clock", r"/crates/gateway/src/", r"now_ns"),
-        (UPKEEP, r"/crates/gateway/src/", r"\btick$"),
+        ("clock", r"/crates/dataplane/src/", r"now_ns"),
+        (UPKEEP, r"/crates/dataplane/src/", r"\btick$"),
         ("transmit", r"/crates/port/src/", r"send"),
         ("receive", r"/crates/port/src/", ""),
-        ("transmit", r"/crates/gateway/src/worker\.rs", r"\bsend|queue|choose_outside"),
-        ("receive", r"/crates/gateway/src/worker\.rs", r"\bread$"),
-        ("finish", r"/crates/gateway/src/pipeline/(mod|way)\.rs", r"finish|bury"),
-        ("window", r"/crates/gateway/src/pipeline/stage/admission\.rs", ""),
-        ("engine", r"/crates/gateway/src/pipeline/stage/dispatch\.rs", r"carry_out|process_here|submit|cut_to_frames"),
-        ("choice", r"/crates/gateway/src/pipeline/stage/dispatch\.rs", ""),
-        ("completion and order", r"/crates/gateway/src/pipeline/stage(/again)?\.rs", r"digest|put_in_order|again"),
-        ("engine", r"/crates/gateway/src/pipeline/engine_s", r"submit|begin|install"),
-        ("completion and order", r"/crates/gateway/src/pipeline/engine_s", ""),
+        ("transmit", r"/crates/dataplane/src/worker\.rs", r"\bsend|queue|choose_outside"),
+        ("receive", r"/crates/dataplane/src/worker\.rs", r"\bread$"),
+        ("finish", r"/crates/dataplane/src/pipeline/(mod|way)\.rs", r"finish|bury"),
+        ("window", r"/crates/dataplane/src/pipeline/stage/admission\.rs", ""),
+        ("engine", r"/crates/dataplane/src/pipeline/stage/dispatch\.rs", r"carry_out|process_here|submit|cut_to_frames"),
+        ("choice", r"/crates/dataplane/src/pipeline/stage/dispatch\.rs", ""),
+        ("completion and order", r"/crates/dataplane/src/pipeline/stage(/again)?\.rs", r"digest|put_in_order|again"),
+        ("engine", r"/crates/dataplane/src/pipeline/engine_s", r"submit|begin|install"),
+        ("completion and order", r"/crates/dataplane/src/pipeline/engine_s", ""),
         ("engine", r"/crates/(engine|ipsec-mb)/", ""),
         ("window", r"/crates/scheduler/src/(window|classes)\.rs", ""),
         ("window", r"/crates/scheduler/src/(scheduler|train)\.rs", r"push|admission"),
@@ -47,7 +47,7 @@ RULES = [
         ("prepare", r"/crates/ipsec/src/(outbound(/general)?|inbound|envelope|outer_header|(seal|open)_template|job_plan|job)\.rs", ""),
         ("prepare", r"/crates/ipsec/src/processor/batch\.rs", ""),
         ("classify", r"/crates/ipsec/src/processor", ""),
-        ("worker's round", r"/crates/gateway/src/(worker\.rs|pipeline/)", ""),
+        ("worker's round", r"/crates/dataplane/src/(worker\.rs|pipeline/)", ""),
     ]
 ]
 # Objects that do nothing else.
@@ -135,4 +135,4 @@ def clock_readings(profile, source):
 
 
 def is_clock_reading(frames):
-    return "/core/src/sync/atomic.rs" in frames[0][0] and any(file.split(":")[0].endswith("/gateway/src/clock.rs") for file, _ in frames)
+    return "/core/src/sync/atomic.rs" in frames[0][0] and any(file.split(":")[0].endswith("/dataplane/src/clock.rs") for file, _ in frames)

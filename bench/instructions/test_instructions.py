@@ -60,9 +60,9 @@ fn=(5) 0x77
 0x77 0 100
 """.splitlines()
 FRAMES = {
-    0x100: [("/rustc/1/core/src/iter.rs:3", "next"), ("/x/crates/gateway/src/worker.rs:7", "round")],
-    0x104: [("/x/crates/gateway/src/worker.rs:8", "round")],
-    0x108: [("/x/crates/gateway/src/worker.rs:8", "round")],
+    0x100: [("/rustc/1/core/src/iter.rs:3", "next"), ("/x/crates/dataplane/src/worker.rs:7", "round")],
+    0x104: [("/x/crates/dataplane/src/worker.rs:8", "round")],
+    0x108: [("/x/crates/dataplane/src/worker.rs:8", "round")],
     0x200: [("/x/crates/packet/src/frame.rs:1", "grow"), ("/x/crates/ipsec/src/outbound.rs:3", "write_esp")],
     0x208: [("/x/crates/ipsec/src/outbound.rs:3", "write_esp")],
     0x300: [("/x/crates/scheduler/src/choice.rs:9", "choose")],
@@ -122,9 +122,9 @@ class Attribution(unittest.TestCase):
 
     def test_a_reading_of_the_clock_is_one_load(self):
         load = ("/rustc/1/library/core/src/sync/atomic.rs:4", "load")
-        self.assertTrue(stages.is_clock_reading([load, ("/x/crates/gateway/src/clock.rs:60", "now_ns")]))
-        self.assertFalse(stages.is_clock_reading([load, ("/x/crates/gateway/src/handoff.rs:60", "take")]))
-        self.assertFalse(stages.is_clock_reading([("/x/crates/gateway/src/clock.rs:60", "now_ns")]))
+        self.assertTrue(stages.is_clock_reading([load, ("/x/crates/dataplane/src/clock.rs:60", "now_ns")]))
+        self.assertFalse(stages.is_clock_reading([load, ("/x/crates/dataplane/src/handoff.rs:60", "take")]))
+        self.assertFalse(stages.is_clock_reading([("/x/crates/dataplane/src/clock.rs:60", "now_ns")]))
 
 
 class Sampling(unittest.TestCase):

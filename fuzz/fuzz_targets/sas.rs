@@ -5,9 +5,9 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr};
 
+use convoy_dataplane::clock::VirtualTime;
+use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig, Timeouts};
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty, Software};
-use convoy_gateway::clock::VirtualTime;
-use convoy_gateway::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig, Timeouts};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, KeyMaterial, Policy, PolicyDirection, Proposal, SaConfig, SaDirection,
     SaEnds, SaIndex, Selector, TunnelId,

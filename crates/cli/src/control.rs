@@ -16,7 +16,7 @@ pub(crate) fn ask(control: &Path, what: Ask) -> Result<Answer, Failure> {
 /// Why nobody answered, and what to do.
 fn why_not(control: &Path, error: &io::Error) -> String {
     let place = control.display();
-    // The socket is for root and the user who started the gateway alone (`convoy-local`).
+    // The socket is for root and the user who started the gateway alone (`convoy_ike::local`).
     if error.kind() == io::ErrorKind::PermissionDenied {
         return format!(
             "you may not ask the gateway at {place}: {error}; only root and the user who started \

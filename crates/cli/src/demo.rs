@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use convoy_gateway::demo::{
+use convoy_lab::demo::{
     Comparison, DemoConfig, DemoEngine, DemoEngineReport, DemoReport, LiveView, TrialReport, run,
 };
 

@@ -4,20 +4,19 @@ use std::net::IpAddr;
 use std::ops::Range;
 use std::sync::Arc;
 
-use convoy_engine::{BusTiming, Buses, Cost, Engine, EngineContext, EngineStart, Fault, FaultPlan, Faulty};
+use convoy_dataplane::clock::Environment;
+use convoy_dataplane::costs::{CostModels, Costs};
+use convoy_dataplane::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
+use convoy_engine::{Buses, Cost, Engine, EngineContext, EngineStart};
 use convoy_ipsec::{
     Action, Ipsec, IpsecConfig, Policy, PolicyDirection, SaConfig, SaDirection, SaIndex, Selector, TunnelId,
     UdpEncap,
 };
 use convoy_packet::{FramePool, RegionError};
-use convoy_sim::BusSpec;
 use rand::RngCore;
 
 use crate::choice::{choose, transforms};
-use crate::clock::Environment;
 use crate::config::{Config, EngineConfig, TunnelConfig};
-use crate::costs::{CostModels, Costs};
-use crate::pipeline::{CryptoStage, EngineSet, Pipeline, StageConfig};
 use crate::state::{Beginning, Beginnings, Numbers};
 
 /// Why a gateway cannot be put together.
@@ -36,14 +35,14 @@ pub enum AssembleError {
     Dpdk(String),
     /// The scheduler or an engine refused.
     #[error(transparent)]
-    Stage(#[from] crate::pipeline::StageError),
+    Stage(#[from] convoy_dataplane::pipeline::StageError),
     /// An SA was refused.
     #[error("tunnel {tunnel}: {source}")]
     Tunnel {
         /// Its name.
         tunnel: String,
         /// Why.
-        source: crate::pipeline::InstallError,
+        source: convoy_dataplane::pipeline::InstallError,
     },
     /// There is no packet memory for a worker's frames.
     #[error("frames of worker {worker}: {source}")]
@@ -54,9 +53,6 @@ pub enum AssembleError {
         source: RegionError,
     },
 }
-
-/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to what is on its way.
-pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 
 /// The SAs of one tunnel, and what they were made from.
 pub struct Installed {
@@ -142,7 +138,8 @@ pub fn start_engines(
     } else {
         open
     };
-    let mut shared = EngineContext { buses: Buses::new(config.buses.iter().map(bus_timing).collect()) };
+    let buses = config.buses.iter().map(|(name, bus)| (name.clone(), bus.timing()));
+    let mut shared = EngineContext { buses: Buses::new(buses.collect()) };
     let mut engines: Vec<Vec<Box<dyn Engine>>> = (0..config.workers).map(|_| Vec::new()).collect();
     for OpenEngine { name, workers, start } in open.0 {
         let made = start(&mut shared, workers.len()).map_err(|reason| missing(&name, reason))?;
@@ -162,42 +159,6 @@ pub fn start_engines(
         costs.measure(transform);
     }
     Ok(engines)
-}
-
-/// A bus with its name, as modelled engines take it.
-pub(crate) fn bus_timing((name, bus): (&String, &BusSpec)) -> (String, BusTiming) {
-    let timing = BusTiming {
-        t_cycle_ns: 1e3 / bus.clock_mhz,
-        c_address: bus.address_cycles,
-        width_bytes: bus.width_bytes,
-        packet_bytes: bus.packet_bytes,
-    };
-    (name.clone(), timing)
-}
-
-/// Multi-packets that an engine does before [`make_fail`] lets it vanish. A model may get but a few
-/// each second, where the processor's own core is the faster one.
-pub(crate) fn fails_after(is_model: bool) -> u32 {
-    if is_model { 2 } else { 2_000 }
-}
-
-/// Makes the engine of this name vanish after it has done some work, and come back at the third probe: to be shown
-/// what a failure costs.
-///
-/// # Errors
-/// The names that there are, if there is none of this one.
-pub fn make_fail(engines: &mut Vec<Box<dyn Engine>>, name: &str) -> Result<(), String> {
-    let Some(at) = engines.iter().position(|engine| engine.description().name == name) else {
-        let known: Vec<&str> = engines.iter().map(|engine| engine.description().name.as_str()).collect();
-        return Err(known.join(", "));
-    };
-    let engine = engines.remove(at);
-    let plan = FaultPlan {
-        probes: Some(2),
-        ..FaultPlan::once(Fault::Vanish, fails_after(engine.description().is_model))
-    };
-    engines.insert(at, Box::new(Faulty::new(engine, plan)));
-    Ok(())
 }
 
 /// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of those that it serves, each with its beginning.

@@ -5,10 +5,10 @@ use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread::Builder;
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::AlgorithmCost;
 use convoy_ipsec::Transform;
 
-use crate::costs::Costs;
 use crate::supervise;
 use crate::worker_handles::WorkerHandles;
 
@@ -82,11 +82,11 @@ mod tests {
     use super::*;
     use crate::assemble;
     use crate::config::Config;
-    use crate::handoff::Handoff;
-    use crate::pipeline::Clock;
     use crate::state::Beginnings;
-    use crate::worker::Worker;
     use crate::worker_thread::WorkerThread;
+    use convoy_dataplane::handoff::Handoff;
+    use convoy_dataplane::pipeline::Clock;
+    use convoy_dataplane::worker::Worker;
 
     #[test]
     fn the_first_sa_of_a_transform_is_installed_with_an_estimate_that_a_measurement_replaces() {

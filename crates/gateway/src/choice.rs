@@ -6,13 +6,13 @@
 //! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
 //! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
 
+use convoy_dataplane::costs::Costs;
 use convoy_engine::{AutoSelect, Engine, EngineKind, IdleEngine};
 use convoy_ipsec::Transform;
 use convoy_scheduler::CostModel;
 
 use crate::assemble::{self, AssembleError};
 use crate::config::{Config, EngineConfig};
-use crate::costs::Costs;
 
 /// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full packets: between them lies
 /// whatever it will be.

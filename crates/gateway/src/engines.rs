@@ -1,12 +1,11 @@
 //! What `convoy engines` tells: which engines there are, why others are not, and what they cost.
 
+use convoy_dataplane::pipeline::window_cost_ns;
 use convoy_engine::{
     AlgorithmCost, CalibrationCache, EngineError, FoundDevice, IdleEngine, Placement, Takes, available,
 };
 use convoy_ipsec::Transform;
 use serde::Serialize;
-
-use crate::pipeline::window_cost_ns;
 
 /// One kind of engine.
 #[derive(Clone, Debug, Serialize)]

@@ -8,6 +8,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_dataplane::clock::Environment;
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::handoff::Handoff;
+use convoy_dataplane::pipeline::Clock;
+use convoy_dataplane::worker::Worker;
 use convoy_engine::wipe_stack;
 use convoy_ipsec::{Directory, SaProtocol, Transform};
 
@@ -16,20 +21,15 @@ use crate::blocked::Blocked;
 use crate::calibrator;
 use crate::charon::Charon;
 use crate::choice;
-use crate::clock::Environment;
 use crate::config::{Config, OnStop};
-use crate::costs::Costs;
 use crate::crew::Crew;
 use crate::guard::GuardWatch;
-use crate::handoff::Handoff;
 use crate::helper::Helper;
 use crate::inner_mtu::{InnerMtu, inner_mtu};
-use crate::pipeline::Clock;
 use crate::ports::{self, OpenPorts};
 use crate::privileges::{self, Account};
 use crate::snapshot::{self, MemoryRow, Snapshot};
 use crate::state::{Beginnings, State};
-use crate::worker::Worker;
 use crate::worker_handles::WorkerHandles;
 use crate::worker_thread::{Tell, WorkerThread};
 
@@ -87,7 +87,7 @@ impl Gateway {
         let (account, warning) = Account::find(config.user.as_deref())?;
         warning.into_iter().for_each(&tell);
         let tell: Tell = Arc::new(tell);
-        crate::memory::make_region(config.workers)?;
+        convoy_dataplane::memory::make_region(config.workers)?;
         let state = State::open(&config, &tell)?;
         assemble::start_dpdk(&config)?;
         let ports = ports::open_all(&config)?;
@@ -117,7 +117,7 @@ impl Gateway {
         mut costs: Costs,
         tell: Tell,
     ) -> Result<Self, RunError> {
-        crate::memory::check(config.workers)?;
+        convoy_dataplane::memory::check(config.workers)?;
         let mut engines = assemble::start_engines(engines, &config, &mut costs)?;
         for (engine, cost) in ports.engines {
             costs.state(&engine.description().name, cost);

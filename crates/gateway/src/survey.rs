@@ -7,9 +7,9 @@
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
 
+use convoy_dataplane::ledger::Ledger;
 use convoy_ipsec::{DropCounters, PolicyPlace, PolicyView, SaCursor, SaView, Tables};
 
-use crate::ledger::Ledger;
 use crate::snapshot::{Snapshot, TunnelRow};
 
 /// SAs, tunnels or policies that one step looks at, at most.

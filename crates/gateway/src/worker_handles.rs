@@ -4,9 +4,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use convoy_dataplane::handoff::Waker;
 use convoy_ipsec::TunnelId;
 
-use crate::handoff::Waker;
 use crate::worker_thread::{Command, WorkerThread};
 
 /// How long all workers together may take over what they are asked. charon waits for 2 s.

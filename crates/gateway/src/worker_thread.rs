@@ -7,6 +7,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant, SystemTime};
 
+use convoy_dataplane::costs::{CostModels, MeasuredCost};
+use convoy_dataplane::drop_watch::{Climb, DropWatch};
+use convoy_dataplane::ledger::{Ledger, Tally};
+use convoy_dataplane::pipeline::{EngineEvent, InstallError};
+use convoy_dataplane::worker::{Worker, WorkerEvent};
 use convoy_engine::{EngineDescription, wipe_stack};
 use convoy_ike::state::ChildName;
 use convoy_ipsec::{
@@ -17,14 +22,9 @@ use convoy_port::{PortError, Prefix};
 
 use crate::assemble::{self, Installed};
 use crate::config::{Config, TunnelConfig};
-use crate::costs::{CostModels, MeasuredCost};
-use crate::drop_watch::{Climb, DropWatch};
-use crate::ledger::{Ledger, Tally};
-use crate::pipeline::{EngineEvent, InstallError};
 use crate::snapshot::Snapshot;
 use crate::state::{self, Beginnings, Report, Reporter};
 use crate::survey::{STEP, SaNote, Survey, Surveyed};
-use crate::worker::{Worker, WorkerEvent};
 
 /// How long packets that are under way may take when the gateway stops.
 pub(crate) const DRAIN: Duration = Duration::from_secs(5);

@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use convoy_gateway::clock::{Clock, VirtualTime};
+use convoy_dataplane::clock::{Clock, VirtualTime};
 use convoy_packet::{Frame, FramePool, Region};
 use convoy_port::Port;
 

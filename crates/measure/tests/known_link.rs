@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use convoy_gateway::clock::VirtualTime;
+use convoy_dataplane::clock::VirtualTime;
 use convoy_measure::{
     DeviceUnderTest, End, Flow, Goal, Lengths, Outcome, Phase, Rates, Shape, Tester, Time, Trial, Ways,
     search,

@@ -45,8 +45,6 @@
 //!   the platform has no room for.
 
 mod builtin;
-#[cfg(feature = "figures")]
-mod figures;
 mod machine;
 mod measures;
 mod ndr;
@@ -60,10 +58,6 @@ mod sweep;
 mod time;
 mod traffic;
 
-#[cfg(feature = "figures")]
-pub use figures::{
-    ClaimVerdict, Drawing, DrawingForm, FigureError, FigureOptions, FiguresMade, Paper, make_figures,
-};
 pub use machine::{Carried, Observer, Served};
 pub use ndr::{Ndr, NdrSearch, Trial};
 pub use platform::{

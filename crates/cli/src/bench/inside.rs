@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{
     Block, BlockName, Blocks, Load, Machine, MeasureError, Placement, Profile, Service, Turnaround, blocks,
     turnaround,
 };
-use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::args::InsideArgs;

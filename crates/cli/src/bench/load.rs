@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
+use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{Busy, Lengths, MeasureError, Placement, Service, utilisation};
-use convoy_sim::{Drawing, DrawingForm};
 use serde::Serialize;
 
 use super::spread::Spread;

@@ -10,7 +10,6 @@ mod schemes;
 mod shape;
 mod spread;
 mod throughput;
-mod throughput_text;
 
 use convoy_measure::{Machine, MeasureError};
 

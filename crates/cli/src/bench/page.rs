@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::Path;
 
+use convoy_figures::Drawing;
 use convoy_measure::Machine;
-use convoy_sim::Drawing;
 
 use crate::Failure;
 use crate::table::Column;

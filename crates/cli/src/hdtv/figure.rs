@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use convoy_sim::{Drawing, DrawingForm};
+use convoy_figures::{Drawing, DrawingForm};
 use serde::Deserialize;
 
 use super::failed;

@@ -1,6 +1,7 @@
 //! `convoy sim figures`.
 
-use convoy_sim::{FigureOptions, FiguresMade, Paper, make_figures, parallel};
+use convoy_figures::{FigureOptions, FiguresMade, Paper, make_figures};
+use convoy_sim::parallel;
 
 use super::args::{FiguresArgs, PaperName};
 use crate::Failure;

@@ -13,6 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+use convoy_dataplane::daemon::Daemon;
+use convoy_dataplane::pipeline::{Acquire, Clock};
 use convoy_ike::protocol::{Datagram, Event, Reply, Request, WireSelector};
 use convoy_ike::server::{Handler, Listening, Outlet, Server, ServerConfig};
 use convoy_ike::state::{State, StateConfig};
@@ -21,8 +23,6 @@ use convoy_packet::{IpHeader, Layout, udp};
 use rand::RngCore;
 
 use crate::config::Config;
-use crate::daemon::Daemon;
-use crate::pipeline::{Acquire, Clock};
 use crate::snapshot::CharonRow;
 use crate::worker_handles::WorkerHandles;
 pub(crate) use backend::Workers;

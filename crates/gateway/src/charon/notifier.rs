@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
+use convoy_dataplane::daemon::Daemon;
+use convoy_dataplane::pipeline::Acquire;
 use convoy_ipsec::{LifetimeEvent, MappingChange};
-
-use crate::daemon::Daemon;
-use crate::pipeline::Acquire;
 
 /// IKE messages that may wait.
 const MESSAGES: usize = 1024;

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
-use convoy_engine::{EngineKeys, EngineSettings};
+use convoy_engine::{BusTiming, EngineKeys, EngineSettings};
 use convoy_settings::{Checker, unknown};
-use convoy_sim::BusSpec;
 use toml::Spanned;
 
 use super::EngineConfig;
@@ -13,8 +12,32 @@ use super::file::{self, EngineEntry};
 /// What the clock of a bus may be, in MHz: a transfer's cycle then lasts a second at most.
 const CLOCK_MHZ: (f64, f64) = (1e-6, 1e6);
 
-/// Buses in the words of the simulator's platforms.
-pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, BusSpec> {
+/// A bus that modelled engines share, in the words of the simulator's platforms.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BusConfig {
+    /// Clock in MHz.
+    pub clock_mhz: f64,
+    /// Cycles of each transfer that carry no data.
+    pub address_cycles: u32,
+    /// Bytes of each cycle.
+    pub width_bytes: u32,
+    /// Bytes that cross with each packet, each way, and are not worked on.
+    pub packet_bytes: u32,
+}
+
+impl BusConfig {
+    /// As modelled engines take it.
+    pub fn timing(&self) -> BusTiming {
+        BusTiming {
+            t_cycle_ns: 1e3 / self.clock_mhz,
+            c_address: self.address_cycles,
+            width_bytes: self.width_bytes,
+            packet_bytes: self.packet_bytes,
+        }
+    }
+}
+
+pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, BusConfig> {
     let mut buses = HashMap::new();
     for bus in file {
         let name = c.needed(&bus.at, bus.name.as_ref(), "bus.name", "\"pci\"");
@@ -25,15 +48,14 @@ pub(super) fn buses(c: &mut Checker<'_>, file: &[file::Bus]) -> HashMap<String, 
         let or_none = |number: &Option<Spanned<u32>>| number.as_ref().map_or(0, |it| *it.get_ref());
         if let Some(name) = name.map(|name| name.get_ref().clone()) {
             let (address_cycles, packet_bytes) = (or_none(&bus.address_cycles), or_none(&bus.packet_bytes));
-            let spec = BusSpec { name: name.clone(), clock_mhz, address_cycles, width_bytes, packet_bytes };
-            buses.insert(name, spec);
+            buses.insert(name, BusConfig { clock_mhz, address_cycles, width_bytes, packet_bytes });
         }
     }
     buses
 }
 
 /// A bus that no engine is on would be ignored, and an engine on a bus that is not there too.
-pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &HashMap<String, BusSpec>) {
+pub(super) fn buses_are_used(c: &mut Checker<'_>, file: &file::File, buses: &HashMap<String, BusConfig>) {
     let modelled = || {
         file.engine.iter().filter_map(|engine| match &engine.kind {
             Some(EngineKeys::Model(keys)) => Some(keys),

@@ -16,6 +16,7 @@ mod values;
 
 pub use convoy_port::PortConfig;
 pub use convoy_settings::{ConfigErrors, Nowhere, Problem, Severity, Surroundings, told};
+pub use engine::BusConfig;
 pub use surroundings::{Resolver, ThisMachine};
 
 use std::collections::HashMap;
@@ -32,7 +33,6 @@ use convoy_ipsec::{
 use convoy_port::{NATT_PORT, Routing};
 use convoy_scheduler::SchedulerConfig;
 use convoy_settings::Source;
-use convoy_sim::BusSpec;
 use zeroize::Zeroizing;
 
 /// A configuration that was checked.
@@ -80,7 +80,7 @@ pub struct Config {
     /// With what DPDK is started; `None` leaves it to the devices that are named.
     pub dpdk: Option<Vec<String>>,
     /// Buses that modelled engines share, by name.
-    pub buses: HashMap<String, BusSpec>,
+    pub buses: HashMap<String, BusConfig>,
     /// Ports, in order.
     pub ports: Vec<PortConfig>,
     /// Tunnels, in order.

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use convoy_dataplane::handoff::MAX_WORKERS;
 use convoy_ipsec::{IpsecConfig, Selector};
 use convoy_port::route::ROUTE_RULES;
 use convoy_port::{PortConfig, PortSettings, Routing};
@@ -19,7 +20,6 @@ use super::port::{names_are_no_engine_s, others_have_one_queue, ports_fit, prefi
 use super::scheduler::scheduler;
 use super::tunnel::{Around, is_set, tunnel};
 use super::{Config, OnStop, StatePath};
-use crate::handoff::MAX_WORKERS;
 use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.

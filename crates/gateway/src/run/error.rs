@@ -44,7 +44,7 @@ pub enum RunError {
     Hurried(Vec<usize>),
     /// There is not enough memory.
     #[error(transparent)]
-    Memory(#[from] crate::memory::MemoryError),
+    Memory(#[from] convoy_dataplane::memory::MemoryError),
     /// Numbers of static keys could not be kept.
     #[error(transparent)]
     State(#[from] StateError),

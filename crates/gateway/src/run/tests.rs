@@ -4,6 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::mpsc::Sender;
 use std::time::Instant;
 
+use convoy_dataplane::pipeline::Pipeline;
 use convoy_ike::state::{Backend as _, Ends, PolicyStep, PolicyUpdate, Refusal};
 use convoy_ipsec::{KeyMaterial, Policy, Proposal, SaConfig, SaDirection, TunnelId};
 use convoy_packet::{Frame, FramePool};
@@ -14,7 +15,6 @@ use convoy_scheduler::{CostModel, Input};
 use super::*;
 use crate::charon::Workers as CharonsWorkers;
 use crate::config::TunnelConfig;
-use crate::pipeline::Pipeline;
 use crate::worker_thread::DRAIN;
 
 mod many;

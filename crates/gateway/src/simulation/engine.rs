@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
 
+use convoy_dataplane::clock::VirtualTime;
 use convoy_engine::{
     Completion, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket, Outcome,
     Placement, Refused, Software, Takes, lay_out, open_up,
@@ -12,8 +13,6 @@ use convoy_ipsec::{Direction, KeyMaterial, SaIndex};
 use convoy_scheduler::CostModel;
 use rand::{Rng, RngCore, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-
-use crate::clock::VirtualTime;
 
 /// How late an answer may be that is late, in ns: beyond the deadline, at times.
 const LATE_NS: std::ops::Range<u64> = 1_000_000..1_500_000_000;

@@ -50,9 +50,9 @@ mod world;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use convoy_dataplane::costs::Costs;
 use convoy_scheduler::CostModel;
 
-use crate::costs::Costs;
 use crate::supervise::words;
 use world::{Figures, World};
 

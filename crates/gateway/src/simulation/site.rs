@@ -4,6 +4,12 @@ use std::collections::HashSet;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
+use convoy_dataplane::clock::{Environment, VirtualTime};
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::daemon::Daemon;
+use convoy_dataplane::handoff::Handoff;
+use convoy_dataplane::pipeline::Acquire;
+use convoy_dataplane::worker::Worker;
 use convoy_engine::{Engine, Fault, FaultPlan, Faulty};
 use convoy_ipsec::{
     Directory, LifetimeEvent, MappingChange, Policy, PolicyChange, PolicyRank, SaConfig, SaNumber, TunnelId,
@@ -16,14 +22,8 @@ use super::engine::VirtualEngine;
 use super::port::End;
 use super::scenario::{MTU, Scenario};
 use crate::assemble;
-use crate::clock::{Environment, VirtualTime};
 use crate::config::Config;
-use crate::costs::Costs;
-use crate::daemon::Daemon;
-use crate::handoff::Handoff;
-use crate::pipeline::Acquire;
 use crate::state::{SimulatedDisk, SimulatedState};
-use crate::worker::Worker;
 use crate::worker_thread::{Tell, WorkerThread};
 
 /// Faults that an engine has in one life of a gateway, at most.

@@ -2,13 +2,13 @@
 
 use std::time::SystemTime;
 
+use convoy_dataplane::ledger::Tally;
+use convoy_dataplane::pipeline::Health;
+use convoy_dataplane::worker::{Side, Worker};
 use convoy_ipsec::{DropCounters, Mode, PolicyView, SaDirection, SaProtocol};
 
 use super::{Drops, EngineRow, PolicyRow, PortRow, SaRow, SchedulerRow, Snapshot, TunnelRow};
-use crate::ledger::Tally;
-use crate::pipeline::Health;
 use crate::survey::SaNote;
-use crate::worker::{Side, Worker};
 
 impl Snapshot {
     /// A worker's state without its SAs, tunnels and policies.

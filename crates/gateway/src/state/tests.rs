@@ -1,13 +1,13 @@
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::Clock;
 use convoy_packet::IpHeader;
 use convoy_scheduler::{CostModel, Input};
 
 use super::*;
 use crate::assemble;
-use crate::costs::Costs;
-use crate::pipeline::Clock;
 
 /// A clock that was never set, as a machine without a battery has it at each start.
 const BOOT_NS: u64 = 1_000_000_000;

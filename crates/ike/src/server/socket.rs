@@ -14,7 +14,7 @@ pub(super) struct Listener(Socket);
 
 impl Listener {
     pub(super) fn bind(path: &Path) -> io::Result<Self> {
-        convoy_local::listen(path, Type::SEQPACKET, BACKLOG).map(Self)
+        crate::local::listen(path, Type::SEQPACKET, BACKLOG).map(Self)
     }
 
     pub(super) fn accept(&self) -> io::Result<Connection> {
@@ -40,7 +40,7 @@ impl Connection {
 
     /// The other side's process, if it is root's or of the user who started the gateway.
     pub(super) fn trusted_pid(&self) -> Option<i32> {
-        convoy_local::trusted_peer(&self.0)
+        crate::local::trusted_peer(&self.0)
     }
 
     pub(super) fn set_timeouts(&self, read: Option<Duration>, write: Duration) -> io::Result<()> {

@@ -7,12 +7,12 @@ mod sites;
 
 use std::ops::RangeInclusive;
 
+use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::worker::Worker;
 use convoy_gateway::assemble;
-use convoy_gateway::clock::{Clock, Environment, VirtualTime};
 use convoy_gateway::config::Config;
-use convoy_gateway::costs::Costs;
 use convoy_gateway::state::Beginnings;
-use convoy_gateway::worker::Worker;
 use convoy_port::Port;
 use convoy_port::memory::{self, Memory};
 use nix::unistd::Pid;

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use convoy_gateway::clock::Clock;
-use convoy_gateway::costs::Costs;
+use convoy_dataplane::clock::Clock;
+use convoy_dataplane::costs::Costs;
 use convoy_port::{Port, memory};
 use serde::Serialize;
 

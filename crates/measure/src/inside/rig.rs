@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use convoy_dataplane::clock::Clock;
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::Pipeline;
 use convoy_engine::Engine;
 use convoy_gateway::assemble;
-use convoy_gateway::clock::Clock;
-use convoy_gateway::costs::Costs;
-use convoy_gateway::pipeline::Pipeline;
 use convoy_gateway::state::Beginnings;
 use convoy_packet::{Frame, FramePool};
 use convoy_port::{Port, PortError};

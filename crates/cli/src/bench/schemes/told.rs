@@ -1,7 +1,7 @@
 //! The report of `convoy bench schemes`: tables, and the page with its figures.
 
+use convoy_figures::{Drawing, DrawingForm};
 use convoy_measure::{Lengths, Placement, Scheme};
-use convoy_sim::{Drawing, DrawingForm};
 
 use super::super::page::Page;
 use super::super::print_machine;

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use convoy_dataplane::costs::Costs;
 use convoy_ipsec::Policy;
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -20,7 +21,6 @@ use super::scenario::{MTU, Scenario, static_spi};
 use super::site::{Running, Start};
 use super::wire::Wire;
 use crate::config::Config;
-use crate::costs::Costs;
 use crate::state::SimulatedDisk;
 
 enum Event {

@@ -1,0 +1,138 @@
+//! What a gateway takes from its machine: the time, random numbers and memory for frames. A simulation gives it all three.
+
+mod machine;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use convoy_ipsec::Directory;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+
+use crate::memory::POOL_FRAMES;
+
+/// Monotonic time of one gateway, in ns since it began. Every worker has a copy.
+#[derive(Clone, Debug)]
+pub struct Clock(Source);
+
+#[derive(Clone, Debug)]
+enum Source {
+    /// When it began, by the machine's time.
+    Machine(u64),
+    Virtual(VirtualTime),
+}
+
+impl Clock {
+    /// A clock of the machine's that reads 0 now.
+    pub fn start() -> Self {
+        Self(Source::Machine(machine::now_ns()))
+    }
+
+    /// Now, in ns.
+    #[inline]
+    pub fn now_ns(&self) -> u64 {
+        match &self.0 {
+            // Another thread may have begun it, whose time is a little ahead.
+            Source::Machine(start_ns) => machine::now_ns().saturating_sub(*start_ns),
+            Source::Virtual(time) => time.now_ns(),
+        }
+    }
+}
+
+/// Time that passes only when it is told to. Clones share it.
+#[derive(Clone, Debug, Default)]
+pub struct VirtualTime(Arc<AtomicU64>);
+
+impl VirtualTime {
+    /// Time that stands at 0.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// A clock that reads this time.
+    pub fn clock(&self) -> Clock {
+        Clock(Source::Virtual(self.clone()))
+    }
+
+    /// Now, in ns.
+    pub fn now_ns(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Lets it become `now_ns`.
+    ///
+    /// # Panics
+    /// If that would go back.
+    pub fn advance_to(&self, now_ns: u64) {
+        let before = self.0.swap(now_ns, Ordering::Relaxed);
+        assert!(before <= now_ns, "time went back from {before} to {now_ns} ns");
+    }
+}
+
+/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random numbers, the usual frames and no other workers.
+pub struct Environment {
+    /// The time.
+    pub clock: Clock,
+    /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places outsiders must not predict.
+    pub random: StdRng,
+    /// How many frames a pipeline has: small, jumbo and huge.
+    pub frames: (usize, usize, usize),
+    /// Where the SAs of all workers of the process are found.
+    pub directory: Arc<Directory>,
+}
+
+impl Environment {
+    /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs could be guessed.
+    pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
+        Self {
+            clock: time.clock(),
+            random: StdRng::seed_from_u64(seed),
+            frames: POOL_FRAMES,
+            directory: alone(),
+        }
+    }
+}
+
+impl From<Clock> for Environment {
+    fn from(clock: Clock) -> Self {
+        Self { clock, random: StdRng::from_os_rng(), frames: POOL_FRAMES, directory: alone() }
+    }
+}
+
+/// Of a pipeline that is the only one.
+fn alone() -> Arc<Directory> {
+    Arc::new(Directory::new(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::RngCore;
+
+    use super::*;
+
+    #[test]
+    fn virtual_time_passes_for_all_of_its_clocks_and_only_when_it_is_told_to() {
+        let time = VirtualTime::new();
+        let clocks = [time.clock(), time.clock().clone()];
+        time.advance_to(7);
+        std::thread::sleep(std::time::Duration::from_millis(1));
+        assert_eq!(clocks.map(|clock| clock.now_ns()), [7, 7]);
+    }
+
+    #[test]
+    #[should_panic(expected = "time went back from 7 to 6 ns")]
+    fn virtual_time_never_goes_back() {
+        let time = VirtualTime::new();
+        time.advance_to(7);
+        time.advance_to(6);
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_numbers_again_and_the_system_others() {
+        let time = VirtualTime::new();
+        let of = |mut environment: Environment| environment.random.next_u64();
+        assert_eq!(of(Environment::simulated(&time, 3)), of(Environment::simulated(&time, 3)));
+        assert_ne!(of(Environment::simulated(&time, 3)), of(Environment::simulated(&time, 4)));
+        assert_ne!(of(Clock::start().into()), of(Clock::start().into()));
+    }
+}

@@ -1,0 +1,213 @@
+//! What each tunnel has carried and dropped since the gateway's start, over all SAs that it has had.
+//!
+//! An SA's own counters end with it, at each rekeying. Here every SA's growth is added to its tunnel's totals, so that nothing
+//! is lost when an SA goes, and no total ever falls, whatever becomes of SAs, their numbers and their tunnels' names.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+
+use convoy_ipsec::{DropCounters, DropReason, SaDirection, SaIndex, SaView, TunnelId};
+
+use crate::drop_watch::{Dropped, Place};
+
+/// What was counted in one direction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes, as the SAs' lifetimes count them.
+    pub bytes: u64,
+    /// Dropped packets by reason.
+    pub drops: DropCounters,
+}
+
+impl Tally {
+    /// What an SA has counted.
+    pub fn of(view: &SaView) -> Self {
+        Self { packets: view.usage.packets(), bytes: view.usage.bytes(), drops: view.drops.clone() }
+    }
+
+    /// Adds what came to a counter between two looks at it.
+    fn add_growth(&mut self, before: &Self, now: &Self) {
+        self.packets += now.packets.saturating_sub(before.packets);
+        self.bytes += now.bytes.saturating_sub(before.bytes);
+        for (reason, count) in now.drops.met() {
+            self.drops.add(reason, count.saturating_sub(before.drops.get(reason)));
+        }
+    }
+}
+
+/// Whose counters are looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Source {
+    Sa(SaIndex),
+    /// Packets that found no SA.
+    WithoutSa(TunnelId),
+}
+
+/// What is known of a counter.
+#[derive(Debug, Default)]
+struct Account {
+    /// The last name that its tunnel had; empty as long as it had none.
+    tunnel: String,
+    /// What is in the totals already.
+    counted: Tally,
+}
+
+/// The totals of one worker's tunnels, by name.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    accounts: HashMap<Source, Account>,
+    /// Outbound and inbound.
+    totals: BTreeMap<String, [Tally; 2]>,
+}
+
+impl Ledger {
+    /// One with room for the counters of so many SAs: it need not grow, and copy all, between two bursts.
+    pub fn for_sas(sas: usize) -> Self {
+        Self { accounts: HashMap::with_capacity(sas), totals: BTreeMap::new() }
+    }
+
+    /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only remembered: charon tells names
+    /// shortly after SAs.
+    pub fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
+        self.count(Source::Sa(sa), tunnel, direction, now);
+    }
+
+    /// Adds what an SA had counted when it was removed.
+    pub fn close(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, last: Tally) {
+        self.note(sa, tunnel, direction, last.clone());
+        let account = self.accounts.remove(&Source::Sa(sa)).unwrap_or_default();
+        if account.tunnel.is_empty() {
+            self.add(&account, direction, &last);
+        }
+    }
+
+    /// Takes in how many packets of a tunnel have been dropped by now because it had no SA.
+    pub fn note_without_sa(&mut self, tunnel: Option<&str>, id: TunnelId, packets: u64) {
+        let mut now = Tally::default();
+        now.drops.add(DropReason::OutboundNoSa, packets);
+        self.count(Source::WithoutSa(id), tunnel, SaDirection::Outbound, now);
+    }
+
+    fn count(&mut self, source: Source, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
+        let mut account = self.accounts.remove(&source).unwrap_or_default();
+        if let Some(tunnel) = tunnel {
+            tunnel.clone_into(&mut account.tunnel);
+        }
+        if !account.tunnel.is_empty() {
+            self.add(&account, direction, &now);
+            account.counted = now;
+        }
+        self.accounts.insert(source, account);
+    }
+
+    fn add(&mut self, account: &Account, direction: SaDirection, now: &Tally) {
+        let totals = self.totals.entry(account.tunnel.clone()).or_default();
+        totals[direction as usize].add_growth(&account.counted, now);
+    }
+
+    /// The name of an SA's tunnel, or the last that it had; empty if none is known.
+    pub fn tunnel_of(&self, sa: SaIndex) -> &str {
+        self.accounts.get(&Source::Sa(sa)).map_or("", |account| &account.tunnel)
+    }
+
+    /// Dropped packets by where and why: of each tunnel, and of `all` those that are of none.
+    pub fn drops(&self, all: &DropCounters) -> Vec<Dropped> {
+        let mut drops = Vec::new();
+        let mut of_tunnels = DropCounters::default();
+        for (tunnel, direction, tally) in self.totals() {
+            for (reason, count) in tally.drops.met() {
+                of_tunnels.add(reason, count);
+                let place = Place { tunnel: tunnel.to_owned(), direction: Some(direction) };
+                drops.push(Dropped { place, reason, count, good: tally.packets });
+            }
+        }
+        let none = Place { tunnel: String::new(), direction: None };
+        let of_none = all.met().map(|(reason, count)| (reason, count.saturating_sub(of_tunnels.get(reason))));
+        drops.extend(of_none.map(|(reason, count)| Dropped { place: none.clone(), reason, count, good: 0 }));
+        drops
+    }
+
+    /// The totals, outbound and inbound, of the tunnels whose names come behind another's.
+    pub fn totals_behind(&self, name: Bound<&str>) -> impl Iterator<Item = (&str, &[Tally; 2])> {
+        let range = self.totals.range::<str, _>((name, Bound::Unbounded));
+        range.map(|(tunnel, ways)| (tunnel.as_str(), ways))
+    }
+
+    /// All totals, by the tunnel's name and direction.
+    pub fn totals(&self) -> impl Iterator<Item = (&str, SaDirection, &Tally)> {
+        self.totals.iter().flat_map(|(tunnel, ways)| {
+            let [outbound, inbound] = ways;
+            [(tunnel.as_str(), SaDirection::Outbound, outbound), (tunnel, SaDirection::Inbound, inbound)]
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAS: [SaIndex; 2] = [SaIndex(0), SaIndex(1)];
+    const IN: SaDirection = SaDirection::Inbound;
+
+    fn tally(packets: u64, replayed: u64) -> Tally {
+        let mut drops = DropCounters::default();
+        drops.add(DropReason::Replayed, replayed);
+        Tally { packets, bytes: packets * 100, drops }
+    }
+
+    fn inbound(ledger: &Ledger, tunnel: &str) -> Tally {
+        let of = |(name, direction, _): &(&str, SaDirection, &Tally)| (*name, *direction) == (tunnel, IN);
+        ledger.totals().find(of).map(|(.., tally)| tally.clone()).expect("the tunnel is known")
+    }
+
+    #[test]
+    fn totals_go_on_where_an_sa_is_replaced_by_another() {
+        let mut ledger = Ledger::default();
+        ledger.note(SAS[0], Some("site"), IN, tally(10, 1));
+        ledger.note(SAS[0], Some("site"), IN, tally(15, 1));
+        assert_eq!(inbound(&ledger, "site"), tally(15, 1));
+        ledger.note(SAS[1], Some("site"), IN, tally(2, 0));
+        ledger.close(SAS[0], Some("site"), IN, tally(16, 3));
+        assert_eq!(inbound(&ledger, "site"), tally(18, 3));
+        ledger.note(SAS[0], Some("site"), IN, tally(1, 0));
+        assert_eq!(inbound(&ledger, "site"), tally(19, 3), "another SA in the place of the first");
+    }
+
+    #[test]
+    fn what_was_counted_stays_with_the_name_under_which_it_was() {
+        let mut ledger = Ledger::default();
+        ledger.note(SAS[0], None, IN, tally(10, 0));
+        assert_eq!(ledger.totals().count(), 0, "charon has not told the name");
+        ledger.note(SAS[0], Some("a"), IN, tally(20, 0));
+        ledger.note(SAS[0], Some("b"), IN, tally(25, 0));
+        assert_eq!((inbound(&ledger, "a"), inbound(&ledger, "b")), (tally(20, 0), tally(5, 0)));
+        ledger.close(SAS[0], None, IN, tally(30, 0));
+        assert_eq!(inbound(&ledger, "b"), tally(10, 0), "the policies, and the name, went first");
+        ledger.close(SAS[1], None, IN, tally(3, 0));
+        assert_eq!(inbound(&ledger, ""), tally(3, 0), "it never had a name");
+    }
+
+    #[test]
+    fn drops_are_of_tunnels_or_of_none() {
+        let mut ledger = Ledger::default();
+        ledger.note(SAS[0], Some("site"), IN, tally(10, 3));
+        let mut all = tally(0, 5).drops;
+        all.add(DropReason::UnknownSpi, 7);
+        let drops = ledger.drops(&all);
+        let found: Vec<_> =
+            drops.iter().map(|of| (&*of.place.tunnel, of.reason, of.count, of.good)).collect();
+        let (replayed, unknown) = (DropReason::Replayed, DropReason::UnknownSpi);
+        assert_eq!(found, [("site", replayed, 3, 10), ("", unknown, 7, 0), ("", replayed, 2, 0)]);
+    }
+
+    #[test]
+    fn packets_without_sa_count_for_their_tunnel() {
+        let mut ledger = Ledger::default();
+        ledger.note_without_sa(Some("site"), TunnelId(4), 5);
+        ledger.note_without_sa(Some("site"), TunnelId(4), 7);
+        let (_, direction, tally) = ledger.totals().next().expect("one");
+        assert_eq!((direction, tally.drops.get(DropReason::OutboundNoSa)), (SaDirection::Outbound, 7));
+    }
+}

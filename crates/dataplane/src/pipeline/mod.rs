@@ -1,0 +1,373 @@
+//! A packet's way through the gateway, without ports: `way.rs` has it from its burst to its
+//! departure.
+//!
+//! [`Pipeline`] joins [`convoy_ipsec::Ipsec`] to a [`CryptoStage`], which joins the scheduler to a
+//! [`EngineSet`]. A worker puts ports at both ends, `replay` captures, and the demo a link.
+
+mod acquire;
+mod engine_set;
+mod engine_slot;
+mod iv_source;
+mod own_cost;
+mod rounds;
+mod stage;
+#[cfg(test)]
+mod tests;
+mod train;
+mod way;
+mod window_cost;
+
+pub use crate::clock::Clock;
+pub use acquire::Acquire;
+pub use engine_set::{EngineEvent, EngineSet};
+pub use engine_slot::{Health, SlotCounters, Timeouts};
+pub(crate) use stage::WINDOW_NS;
+pub use stage::{Bench, CryptoStage, Released, StageConfig, StageError};
+pub use way::Classified;
+pub use window_cost::window_cost_ns;
+
+use acquire::AcquireQueue;
+use convoy_engine::{AlgorithmCost, Binding, EngineDescription};
+use convoy_ipsec::{
+    Direction, InboundBurst, Ipsec, LifetimeEvent, OutboundBurst, SaConfig, SaDirection, SaIndex, SaProtocol,
+    SaView, Transform, WithoutSa,
+};
+use convoy_packet::{Frame, FramePool};
+use iv_source::IvSource;
+use own_cost::OwnCost;
+use rand::SeedableRng;
+use rand::rngs::StdRng;
+use rounds::BusyRounds;
+
+use crate::clock::Environment;
+
+/// Packets that wait for room in the window while ports are read all the same. The pool has 512 frames
+/// for long packets.
+const MOST_WAITING: usize = 256;
+/// How long packets must have waited without a break before ports are read all the same, in ns: a burst
+/// is better off in the port's queue, which holds more.
+const BEHIND_NS: u64 = 10_000_000;
+
+/// Packets that are ready to leave a pipeline, by where they go.
+#[derive(Debug, Default)]
+pub struct Departures {
+    /// Inner packets and ICMP errors for the plaintext side.
+    pub to_inside: Vec<Frame>,
+    /// Outer packets for the protected side.
+    pub to_outside: Vec<Frame>,
+    /// Packets for the protected side that policy leaves as they are.
+    pub bypass_out: Vec<Frame>,
+    /// Packets for the plaintext side that policy leaves as they are.
+    pub bypass_in: Vec<Frame>,
+    /// IKE messages from the protected side.
+    pub ike: Vec<Frame>,
+    /// Packets of SAs that another worker owns, still as they came: (worker, outbound?, frame).
+    pub for_others: Vec<(u16, bool, Frame)>,
+    /// SAs that a key daemon is to be asked for.
+    pub acquires: Vec<Acquire>,
+}
+
+/// IPsec, scheduler and engines of one worker, without ports.
+pub struct Pipeline {
+    ipsec: Ipsec,
+    stage: CryptoStage,
+    pool: FramePool,
+    ivs: IvSource,
+    clock: Clock,
+    /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
+    round_ns: Option<u64>,
+    own_cost: OwnCost,
+    rounds: BusyRounds,
+    outbound: OutboundBurst,
+    inbound: InboundBurst,
+    /// Since when packets have waited for room in the window without a break, in ns. Nothing is
+    /// read until they are in, or until that has taken too long and [`sheds`](Self::shed_excess)
+    /// says that reading goes on.
+    behind_since_ns: Option<u64>,
+    /// Whether the packets are dropped for which there is no room when reading goes on.
+    sheds: bool,
+    /// Without an SA so far.
+    acquiring: AcquireQueue,
+    given_up: Vec<WithoutSa>,
+    /// SAs of this worker as they were when they were removed.
+    departed: Vec<SaView>,
+    released: Released,
+    /// The oldest multi-packet that an engine had gathered at the end of the last
+    /// [`pump`](Self::pump).
+    gathered: Option<u64>,
+    /// What is ready to leave; the owner drains it.
+    pub departures: Departures,
+}
+
+impl Pipeline {
+    /// A pipeline; SAs are installed afterwards. Its time is to be its stage's too.
+    pub fn new(
+        ipsec: Ipsec,
+        mut stage: CryptoStage,
+        pool: FramePool,
+        environment: impl Into<Environment>,
+    ) -> Self {
+        let Environment { clock, mut random, .. } = environment.into();
+        stage.ivs = IvSource::new(StdRng::from_rng(&mut random));
+        Self {
+            ipsec,
+            stage,
+            pool,
+            ivs: IvSource::new(random),
+            clock,
+            round_ns: None,
+            own_cost: OwnCost::default(),
+            rounds: BusyRounds::default(),
+            outbound: OutboundBurst::default(),
+            inbound: InboundBurst::default(),
+            behind_since_ns: None,
+            sheds: false,
+            acquiring: AcquireQueue::default(),
+            given_up: Vec::new(),
+            departed: Vec::new(),
+            released: Released::default(),
+            gathered: None,
+            departures: Departures::default(),
+        }
+    }
+
+    /// IPsec, to look at its tables.
+    pub fn ipsec(&self) -> &Ipsec {
+        &self.ipsec
+    }
+
+    /// IPsec, to change policies.
+    pub fn ipsec_mut(&mut self) -> &mut Ipsec {
+        &mut self.ipsec
+    }
+
+    /// Scheduler and engines.
+    pub fn stage(&self) -> &CryptoStage {
+        &self.stage
+    }
+
+    /// Scheduler and engines, for their events.
+    pub fn stage_mut(&mut self) -> &mut CryptoStage {
+        &mut self.stage
+    }
+
+    /// The frames, for ports.
+    pub fn pool_mut(&mut self) -> &mut FramePool {
+        &mut self.pool
+    }
+
+    /// IPsec and the frames, for who does without the rest.
+    pub fn ipsec_and_pool(&mut self) -> (&mut Ipsec, &mut FramePool) {
+        (&mut self.ipsec, &mut self.pool)
+    }
+
+    /// The frames and what is ready to leave, for ports that send.
+    pub fn pool_and_departures(&mut self) -> (&mut FramePool, &mut Departures) {
+        (&mut self.pool, &mut self.departures)
+    }
+
+    /// The time.
+    pub fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Reads the clock, once until [`end_round`](Self::end_round); the time, in ns.
+    pub fn begin_round(&mut self) -> u64 {
+        let now_ns = self.clock.now_ns();
+        self.round_ns = Some(now_ns);
+        let own_work = self.own_cost.begin_round(now_ns, self.stage.engines().inline_ns());
+        self.stage.scheduler.set_own_cost(own_work.per_packet_ns);
+        self.stage.scheduler.set_own_work_ahead(own_work.ahead_ns);
+        self.rounds.begin();
+        now_ns
+    }
+
+    /// From now on the clock is read whenever the time is wanted. `moved` says whether the round moved anything: its owner may sleep
+    /// if not.
+    pub fn end_round(&mut self, moved: bool) {
+        self.round_ns = None;
+        self.own_cost.end_round(moved);
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.round_ns.unwrap_or_else(|| self.clock.now_ns())
+    }
+
+    /// Whether long bursts cost less than short ones.
+    pub(crate) fn gains_by_long_bursts(&self) -> bool {
+        self.stage.engines().gains_by_long_bursts()
+    }
+
+    /// Whether there is room for all that is read.
+    pub fn has_room(&self) -> bool {
+        self.stage.in_line() == 0
+    }
+
+    /// From now on reading goes on although there is no room, once that has lasted for too long:
+    /// packets that belong to other workers are handed over, and what is too much of the own is
+    /// dropped. For one of several workers, since a port may hold packets of any of them.
+    pub fn shed_excess(&mut self) {
+        self.sheds = true;
+    }
+
+    /// Whether ports may be read.
+    pub fn may_read(&self) -> bool {
+        self.has_room() || self.is_shedding()
+    }
+
+    /// How many packets of `most` may be taken that other workers have handed over. While there is
+    /// not room for all, they get half of what there is, and those from the ports the rest.
+    pub fn room_for_handed(&self, most: usize) -> usize {
+        let half = || MOST_WAITING.saturating_sub(self.stage.in_line()).div_ceil(2).min(most);
+        match (self.has_room(), self.is_shedding()) {
+            (true, _) => most,
+            (false, true) => half(),
+            (false, false) => 0,
+        }
+    }
+
+    fn is_shedding(&self) -> bool {
+        let now_ns = self.now_ns();
+        let is_long = |since_ns: u64| now_ns.saturating_sub(since_ns) >= BEHIND_NS;
+        self.sheds && self.behind_since_ns.is_some_and(is_long)
+    }
+
+    /// Whether no packet is inside.
+    pub fn is_empty(&self) -> bool {
+        self.stage.is_empty() && self.released.is_empty()
+    }
+
+    /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or that time brings them on. `None` if there are
+    /// others, or none.
+    pub fn held_until_ns(&self) -> Option<u64> {
+        if self.released.is_empty() { self.stage.held_until_ns() } else { None }
+    }
+
+    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the costs of engines that can do
+    /// a transform that is new here.
+    ///
+    /// # Errors
+    /// [`InstallError`] says which of the two refused it; then it stands in neither.
+    pub fn install(
+        &mut self,
+        sa: &SaConfig,
+        cost: &dyn Fn(&EngineDescription, Transform) -> AlgorithmCost,
+    ) -> Result<SaIndex, InstallError> {
+        let direction = match sa.direction {
+            SaDirection::Outbound => Direction::Seal,
+            SaDirection::Inbound => Direction::Open,
+        };
+        let index = self.ipsec.install(sa.clone())?;
+        if let Err(error) = self.stage.install(index, direction, &sa.keys, cost) {
+            self.ipsec.remove(index);
+            return Err(error.into());
+        }
+        if let Some(binding) = binding(sa, direction) {
+            self.stage.bind(index, binding, &sa.keys, cost);
+        }
+        if sa.direction == SaDirection::Outbound {
+            let mut frames = Vec::new();
+            self.acquiring.release(sa.tunnel, &mut frames);
+            self.outbound(&mut frames);
+        }
+        Ok(index)
+    }
+
+    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has one.
+    pub fn set_costs(
+        &mut self,
+        transform: Transform,
+        cost: &dyn Fn(&EngineDescription) -> Option<AlgorithmCost>,
+    ) {
+        self.stage.set_costs(transform, cost);
+    }
+
+    /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.
+    pub fn retire(&mut self, sa: SaIndex) {
+        // A packet of an SA that the stage has forgotten would be lost.
+        self.ipsec.withdraw(sa);
+        self.stage.retire(sa);
+        // What was done leaves while its SA is still known.
+        self.finish();
+    }
+
+    /// Whether SAs that were let go still have packets inside.
+    pub fn is_retiring(&self) -> bool {
+        self.stage.is_retiring()
+    }
+
+    fn bury(&mut self) {
+        for sa in self.stage.take_retired() {
+            self.departed.extend(self.ipsec.tables.sa(sa));
+            self.ipsec.remove(sa);
+        }
+    }
+
+    /// Takes the SAs of this worker that were removed since the last call, as they were then.
+    pub fn take_departed(&mut self) -> Vec<SaView> {
+        std::mem::take(&mut self.departed)
+    }
+
+    /// What a burst from the inside has beside packets to protect.
+    fn sort_unprotected(&mut self, now_ns: u64) {
+        self.departures.bypass_out.append(&mut self.outbound.bypass);
+        self.departures.to_inside.append(&mut self.outbound.to_inside);
+        self.departures
+            .for_others
+            .extend(self.outbound.for_others.drain(..).map(|(to, frame)| (to, true, frame)));
+        for packet in self.outbound.without_sa.drain(..) {
+            let (lost, acquire) = self.acquiring.keep(now_ns, packet);
+            self.departures.acquires.extend(acquire);
+            if let Some(lost) = lost {
+                self.ipsec.tables.give_up(&mut self.pool, lost);
+            }
+        }
+    }
+
+    /// What a burst from the outside has beside packets to open.
+    fn sort_unopened(&mut self) {
+        self.departures.bypass_in.append(&mut self.inbound.bypass);
+        self.departures.to_outside.append(&mut self.inbound.to_outside);
+        self.departures.ike.append(&mut self.inbound.ike);
+        self.departures
+            .for_others
+            .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
+    }
+
+    /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether more
+    /// keep-alives are due.
+    pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
+        let now_ns = self.now_ns();
+        let Self { ipsec, pool, departures, acquiring, given_up, .. } = self;
+        ipsec.inbound.expire_fragments(&mut ipsec.tables, now_ns, pool);
+        let more = ipsec.upkeep.keepalives(&mut ipsec.tables, now_ns, pool, &mut departures.to_outside);
+        ipsec.upkeep.expire(&mut ipsec.tables, now_ns, events);
+        acquiring.expire(now_ns, given_up);
+        given_up.drain(..).for_each(|packet| ipsec.tables.give_up(pool, packet));
+        more
+    }
+
+    /// Packets that wait for an SA.
+    pub fn acquiring(&self) -> usize {
+        self.acquiring.len()
+    }
+}
+
+/// What the device of a port is to know of an SA, if such a device could do it in flight: ESP in IPv4 and, on the way in, with sequence
+/// numbers that are all in the packet.
+fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
+    let is_whole = direction == Direction::Seal || !sa.esn;
+    let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;
+    fits.then_some(Binding { direction, spi: sa.spi })
+}
+
+/// Why an SA was not installed.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The SAD refused it.
+    #[error(transparent)]
+    Sad(#[from] convoy_ipsec::InstallError),
+    /// The engines or the scheduler refused it.
+    #[error(transparent)]
+    Stage(#[from] StageError),
+}

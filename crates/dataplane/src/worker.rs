@@ -1,0 +1,456 @@
+//! One worker: ports at both ends of a pipeline, driven in bursts by one thread.
+
+mod unsent;
+mod waiting;
+
+pub use crate::side::Side;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_ipsec::{DropReason, LifetimeEvent};
+use convoy_packet::protocol::UDP;
+use convoy_packet::{Frame, FramePool, FrameSize, ipv4, ipv6};
+use convoy_port::{Port, PortError, PortTraits, Prefix};
+use convoy_scheduler::Input;
+
+use crate::adaptive_wait::AdaptiveWait;
+use crate::append::append;
+use crate::daemon::Daemon;
+use crate::handoff::{Given, Handoff, Waker};
+use crate::moderation::Moderation;
+use crate::pipeline::{EngineEvent, Pipeline};
+use crate::watch::Watch;
+use unsent::UnsentCounter;
+
+/// Packets read from a port at a time.
+const BURST: usize = 64;
+/// The same where the engine gains by many at once: its lanes run empty at the end of each burst.
+/// Others would only let the other direction wait for longer.
+const LONG_BURST: usize = 256;
+/// How often time alone is looked at, in ns: keep-alives, lifetimes.
+const TICK_NS: u64 = 100_000_000;
+/// The same while more keep-alives are due than one look sends.
+const BEHIND_NS: u64 = 1_000_000;
+
+/// What a worker's owner hears.
+#[derive(Debug)]
+pub enum WorkerEvent {
+    /// An engine left or came back.
+    Engine(EngineEvent),
+    /// A lifetime ran out.
+    Lifetime(LifetimeEvent),
+}
+
+/// Ports and pipeline of one thread.
+pub struct Worker {
+    pipeline: Pipeline,
+    inside: Vec<Box<dyn Port>>,
+    outside: Vec<Box<dyn Port>>,
+    ways_out: WaysOut,
+    watch: Watch,
+    busy_poll: AdaptiveWait,
+    moderation: Moderation,
+    /// Packets that came since the worker last waited.
+    arrived: u64,
+    /// Packets on their way to each port of the side, kept while the port has no room.
+    leaving: [Vec<Vec<Frame>>; 2],
+    /// Other workers of the gateway, if there are any.
+    handoff: Option<Handoff>,
+    handed_over: u64,
+    daemon: Option<Arc<dyn Daemon>>,
+    /// Of lifetimes, what the daemon is still to be told: at most its two limits for each SA.
+    untold: Vec<LifetimeEvent>,
+    burst: Vec<Frame>,
+    /// Packets read from a port at a time.
+    most_read: usize,
+    handed: [Vec<Frame>; 2],
+    lifetimes: Vec<LifetimeEvent>,
+    events: Vec<WorkerEvent>,
+    unsent: UnsentCounter,
+    next_tick_ns: u64,
+    /// Whether more keep-alives are due than the last look has sent.
+    is_behind: bool,
+    idle_rounds: u32,
+}
+
+impl Worker {
+    /// A worker with these ports.
+    pub fn new(pipeline: Pipeline, inside: Vec<Box<dyn Port>>, outside: Vec<Box<dyn Port>>) -> Self {
+        let queues = |ports: &[Box<dyn Port>]| ports.iter().map(|_| Vec::with_capacity(BURST)).collect();
+        let most_read = if pipeline.gains_by_long_bursts() { LONG_BURST } else { BURST };
+        Self {
+            leaving: [queues(&inside), queues(&outside)],
+            ways_out: WaysOut::of(&outside),
+            watch: Watch::new(&inside, &outside),
+            busy_poll: AdaptiveWait::default(),
+            moderation: Moderation::default(),
+            arrived: 0,
+            pipeline,
+            inside,
+            outside,
+            handoff: None,
+            handed_over: 0,
+            daemon: None,
+            untold: Vec::new(),
+            burst: Vec::with_capacity(most_read),
+            most_read,
+            handed: Default::default(),
+            lifetimes: Vec::new(),
+            events: Vec::new(),
+            unsent: UnsentCounter::default(),
+            next_tick_ns: 0,
+            is_behind: false,
+            idle_rounds: 0,
+        }
+    }
+
+    /// The same worker as one of several, which are reached by `handoff`.
+    ///
+    /// Engines that can do so wake it as the other workers do.
+    pub fn among(mut self, handoff: Handoff) -> Self {
+        self.pipeline.stage_mut().wake_by(&handoff.waker().into());
+        self.pipeline.shed_excess();
+        if let Err(error) = self.watch.add_waker(handoff.fd()) {
+            tracing::warn!("a worker hears of the others only now and then: {error}");
+        }
+        Self { handoff: Some(handoff), ..self }
+    }
+
+    /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and of what becomes of them.
+    pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
+        Self { daemon: Some(daemon), ..self }
+    }
+
+    /// The same worker asking its ports on for so long before it sleeps, while packets come no further apart than that.
+    pub fn busy_polling(self, longest: Duration) -> Self {
+        Self { busy_poll: AdaptiveWait::new(longest.as_nanos() as u64), ..self }
+    }
+
+    /// The same worker gathering packets for up to so long before it reads them, where several would wake it meanwhile.
+    pub fn moderating(self, time: Duration) -> Self {
+        Self { moderation: Moderation::new(time.as_nanos() as u64), ..self }
+    }
+
+    /// What wakes this worker, if it is one of several.
+    pub fn waker(&self) -> Option<Arc<Waker>> {
+        self.handoff.as_ref().map(Handoff::waker)
+    }
+
+    /// The pipeline.
+    pub fn pipeline(&self) -> &Pipeline {
+        &self.pipeline
+    }
+
+    /// The pipeline, to change SAs and policies between rounds.
+    pub fn pipeline_mut(&mut self) -> &mut Pipeline {
+        &mut self.pipeline
+    }
+
+    /// The ports of one side.
+    pub fn ports(&self, side: Side) -> &[Box<dyn Port>] {
+        match side {
+            Side::Inside => &self.inside,
+            Side::Outside => &self.outside,
+        }
+    }
+
+    /// Has the ports inside take packets to these networks from now on, where they are told which; what went wrong there.
+    pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
+        let refused = |port: &mut Box<dyn Port>| {
+            let error = port.set_networks(networks).err()?;
+            let name = &port.description().name;
+            Some(format!("port {name} cannot take the networks of new tunnels until a restart: {error}"))
+        };
+        self.inside.iter_mut().filter_map(refused).collect()
+    }
+
+    /// Takes what happened since the last call.
+    pub fn take_events(&mut self) -> Vec<WorkerEvent> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// Whether every port has ended and nothing is under way: captures read to their end.
+    pub fn is_finished(&self) -> bool {
+        self.inside.iter().chain(&self.outside).all(|port| port.is_ended()) && self.is_drained()
+    }
+
+    /// Whether no packet is under way.
+    pub fn is_drained(&self) -> bool {
+        self.handoff.as_ref().is_none_or(Handoff::is_empty) && self.pipeline.is_empty() && !self.has_unsent()
+    }
+
+    /// Whether packets that are to leave wait for room in a port.
+    pub fn has_unsent(&self) -> bool {
+        !self.leaving.iter().flatten().all(Vec::is_empty)
+    }
+
+    /// Packets that were handed to other workers.
+    pub fn handed_over(&self) -> u64 {
+        self.handed_over
+    }
+
+    /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is false
+    /// while the gateway drains.
+    ///
+    /// # Errors
+    /// [`PortError`] if a port failed as a whole.
+    pub fn round(&mut self, read: bool) -> Result<bool, PortError> {
+        let now_ns = self.pipeline.begin_round();
+        let moved = self.round_at(now_ns, read);
+        self.pipeline.end_round(matches!(moved, Ok(true)));
+        moved
+    }
+
+    fn round_at(&mut self, now_ns: u64, read: bool) -> Result<bool, PortError> {
+        let mut moved = self.take_handed();
+        let mut more = false;
+        if read {
+            self.watch.look();
+        }
+        for side in [Side::Outside, Side::Inside] {
+            for port in 0..self.ports(side).len() {
+                if read && self.watch.is_ready(side, port) && self.may_read(side) {
+                    let received = self.read(now_ns, side, port)?;
+                    moved |= received > 0;
+                    more |= received == self.most_read;
+                }
+            }
+        }
+        let input = if more { Input::More } else { Input::Paused };
+        moved |= self.pipeline.pump(if read { input } else { Input::Ended });
+        moved |= self.send()?;
+        if moved {
+            self.look_into_rings();
+        }
+        self.tick(now_ns)?;
+        self.idle_rounds = if moved { 0 } else { self.idle_rounds.saturating_add(1) };
+        Ok(moved)
+    }
+
+    /// Packets are read only where there is room for them all the way: in the window, at the ports that
+    /// they will leave by, and in the pool, where engines that may vanish need a copy of each. Each side
+    /// looks at the other's ports alone, so that two gateways with a full link between them cannot both
+    /// stop reading it. Other workers are not looked at: one that is overloaded would stop this one too.
+    /// One of several whose own window stays full reads on, since the kernel puts packets of other
+    /// workers' tunnels into its queues.
+    fn may_read(&mut self, side: Side) -> bool {
+        let ways_out = match side {
+            Side::Inside => &self.leaving[1],
+            Side::Outside => &self.leaving[0],
+        };
+        let blocked = ways_out.iter().any(|queue| queue.len() > BURST);
+        let pool = self.pipeline.pool_mut();
+        let reserve = pool.total(FrameSize::Small) / 4;
+        let has_frames = pool.has_more_than(FrameSize::Small, reserve);
+        !blocked && has_frames && self.pipeline.may_read()
+    }
+
+    /// Takes in what other workers received of our SAs.
+    fn take_handed(&mut self) -> bool {
+        let Some(handoff) = &mut self.handoff else { return false };
+        let most = self.pipeline.room_for_handed(self.most_read);
+        let [outbound, inbound] = &mut self.handed;
+        let taken = handoff.take(most, outbound, inbound);
+        self.arrived += taken as u64;
+        if !outbound.is_empty() {
+            self.pipeline.outbound(outbound);
+        }
+        if !inbound.is_empty() {
+            self.pipeline.inbound(inbound);
+        }
+        taken > 0
+    }
+
+    /// Finds what has come meanwhile as far as no system call is needed for it, so that the worker goes on without one.
+    fn look_into_rings(&mut self) {
+        for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
+            for (at, _) in ports.iter().enumerate().filter(|(_, port)| port.has_input()) {
+                self.watch.set_ready(side, at, true);
+            }
+        }
+    }
+
+    fn read(&mut self, now_ns: u64, side: Side, port: usize) -> Result<usize, PortError> {
+        let ports = match side {
+            Side::Inside => &mut self.inside,
+            Side::Outside => &mut self.outside,
+        };
+        let received = ports[port].receive(self.pipeline.pool_mut(), self.most_read, &mut self.burst)?;
+        self.watch.set_ready(side, port, received == self.most_read || ports[port].has_waiting());
+        if received == 0 {
+            return Ok(0);
+        }
+        self.arrived += received as u64;
+        for frame in &mut self.burst {
+            frame.set_received_ns(now_ns);
+        }
+        match side {
+            Side::Inside => self.pipeline.outbound(&mut self.burst),
+            Side::Outside => self.pipeline.inbound(&mut self.burst),
+        }
+        Ok(received)
+    }
+
+    fn send(&mut self) -> Result<bool, PortError> {
+        let (pool, departures) = self.pipeline.pool_and_departures();
+        let [to_inside, to_outside] = &mut self.leaving;
+        // Whatever leaves inside leaves by the first port there.
+        let first = &self.inside[..self.inside.len().min(1)];
+        let (ways, only) = (self.ways_out, WaysOut::default());
+        let mut unencrypted = 0;
+        // Most rounds have packets of one kind only. The checks save the calls for a packet that
+        // arrives alone.
+        for frames in [&mut departures.to_outside, &mut departures.bypass_out] {
+            if !frames.is_empty() {
+                unencrypted += queue_all(frames, ways, &self.outside, to_outside, pool);
+            }
+        }
+        for frames in [&mut departures.to_inside, &mut departures.bypass_in] {
+            if !frames.is_empty() {
+                unencrypted += queue_all(frames, only, first, &mut to_inside[..first.len()], pool);
+            }
+        }
+        let mut unheard = 0;
+        if let Some(daemon) = &self.daemon {
+            unheard = departures.ike.iter().filter(|frame| !daemon.ike(frame)).count() as u64;
+            // The daemon counts what is lost: an acquire is no packet.
+            for acquire in departures.acquires.drain(..) {
+                daemon.acquire(acquire);
+            }
+        }
+        if !departures.ike.is_empty() {
+            pool.give_back_burst(&mut departures.ike);
+        }
+        let given = match &mut self.handoff {
+            Some(handoff) => handoff.give(&mut departures.for_others, pool),
+            None => Given::default(),
+        };
+        self.handed_over += given.handed_over;
+        let mut sent = 0;
+        for (ports, queues) in [(&mut self.inside, to_inside), (&mut self.outside, to_outside)] {
+            for (port, queue) in ports.iter_mut().zip(queues).filter(|(_, queue)| !queue.is_empty()) {
+                sent += port.send(pool, queue)?;
+            }
+        }
+        if unencrypted + unheard + given.dropped > 0 {
+            let tables = &mut self.pipeline.ipsec_mut().tables;
+            tables.count_dropped(DropReason::Unencrypted, unencrypted);
+            tables.count_dropped(DropReason::IkeQueueFull, unheard);
+            tables.count_dropped(DropReason::HandoffFull, given.dropped);
+        }
+        Ok(sent > 0)
+    }
+
+    /// Sends a whole IP packet outside, as it is: a key daemon's. One that finds no frame is lost, as on any network.
+    pub fn send_outside(&mut self, packet: &[u8]) {
+        if let Some(frame) = self.pipeline.pool_mut().take_filled(packet, 0) {
+            self.pipeline.departures.to_outside.push(frame);
+        }
+    }
+
+    fn tick(&mut self, now_ns: u64) -> Result<(), PortError> {
+        if now_ns < self.next_tick_ns {
+            return Ok(());
+        }
+        self.next_tick_ns = now_ns + TICK_NS;
+        for port in self.inside.iter_mut().chain(&mut self.outside) {
+            port.tick(self.pipeline.pool_mut())?;
+        }
+        for port in &mut self.outside {
+            while let Some((peer, mtu)) = port.take_path_mtu() {
+                self.pipeline.ipsec_mut().tables.learn_path_mtu(now_ns, peer, mtu);
+            }
+        }
+        self.unsent.count(now_ns, &mut self.outside, &mut self.pipeline.ipsec_mut().tables);
+        self.is_behind = self.pipeline.tick(&mut self.lifetimes);
+        if self.is_behind {
+            self.next_tick_ns = now_ns + BEHIND_NS;
+        }
+        if let Some(daemon) = &self.daemon {
+            let ipsec = self.pipeline.ipsec_mut();
+            self.untold.extend_from_slice(&self.lifetimes);
+            // An SA that was removed meanwhile is known to have ended.
+            self.untold.retain(|event| ipsec.tables.place(event.sa).is_some() && !daemon.expire(event));
+            ipsec.inbound.mapping_changes(&mut ipsec.tables, &mut |change| daemon.mapping(&change));
+        }
+        self.events.extend(self.lifetimes.drain(..).map(WorkerEvent::Lifetime));
+        let engines = self.pipeline.stage_mut().take_events();
+        self.events.extend(engines.into_iter().map(WorkerEvent::Engine));
+        Ok(())
+    }
+}
+
+/// Lets packets wait for their ports; returns how many of them were given back, since their port would have sent in plain what was to be
+/// sealed.
+#[inline(never)]
+fn queue_all(
+    frames: &mut Vec<Frame>,
+    ways: WaysOut,
+    ports: &[Box<dyn Port>],
+    leaving: &mut [Vec<Frame>],
+    pool: &mut FramePool,
+) -> u64 {
+    if let [queue] = leaving
+        && !frames.iter().any(|frame| frame.offload().is_unsealed())
+    {
+        append(frames, queue);
+        return 0;
+    }
+    let mut unencrypted = 0;
+    for frame in frames.drain(..) {
+        let port = ways.choose(&frame);
+        unencrypted += queue(frame, ports.get(port).map(Box::as_ref), leaving.get_mut(port), pool);
+    }
+    unencrypted
+}
+
+/// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have sent in plain although it was
+/// to be sealed. Every packet that leaves passes here.
+fn queue(
+    frame: Frame,
+    port: Option<&dyn Port>,
+    leaving: Option<&mut Vec<Frame>>,
+    pool: &mut FramePool,
+) -> u64 {
+    let is_unsealed = frame.offload().is_unsealed() && !port.is_some_and(Port::seals);
+    match leaving {
+        Some(leaving) if !is_unsealed => leaving.push(frame),
+        _ => pool.give_back(frame),
+    }
+    u64::from(is_unsealed)
+}
+
+/// The ports by which outer packets leave, by their places among those outside. A port that carries all of them comes first; else ESP in
+/// UDP leaves by one that carries that, protocols 50 and 51 by one that carries those; where there is no such port, by the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct WaysOut {
+    udp: usize,
+    native: usize,
+}
+
+impl WaysOut {
+    fn of(ports: &[Box<dyn Port>]) -> Self {
+        let first = |carries: &dyn Fn(&PortTraits) -> bool| {
+            ports.iter().position(|port| carries(port.description().kind.traits()))
+        };
+        let all = first(&|port| port.carries_udp && port.carries_native);
+        Self {
+            udp: all.or_else(|| first(&|port| port.carries_udp)).unwrap_or(0),
+            native: all.or_else(|| first(&|port| port.carries_native)).unwrap_or(0),
+        }
+    }
+
+    /// The port of a packet.
+    fn choose(self, frame: &Frame) -> usize {
+        let protocol = match frame.first().map(|byte| byte >> 4) {
+            Some(4) => frame.get(ipv4::PROTOCOL_AT),
+            Some(6) => frame.get(ipv6::NEXT_HEADER_AT),
+            _ => None,
+        };
+        if protocol == Some(&UDP) { self.udp } else { self.native }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,37 @@
+//! What is open or assumed, one thing at a time.
+
+use super::runs::Platforms;
+use crate::FigureError;
+use crate::paper::Case;
+
+/// Every case; the first is convoy's choice.
+pub(super) fn all() -> Result<Vec<Case<Platforms>>, FigureError> {
+    let base = Platforms::open()?;
+    type Change = fn(&mut Platforms);
+    let changes: [(&'static str, Change); 5] = [
+        ("", |_| {}),
+        ("cores twice as fast", |it| cores(it, 0.5)),
+        ("cores half as fast", |it| cores(it, 2.0)),
+        ("a queue of 32 packets at the card", |it| depth(it, "card", 32)),
+        ("a queue of 8 packets at a core", |it| depth(it, "core", 8)),
+    ];
+    let case = |(name, change): (&'static str, Change)| {
+        let mut platforms = base.clone();
+        change(&mut platforms);
+        Case { name, platforms }
+    };
+    Ok(changes.into_iter().map(case).collect())
+}
+
+fn cores(platforms: &mut Platforms, times: f64) {
+    for core in platforms.connectx.processors.iter_mut().filter(|of| of.name == "core") {
+        core.init_ratio *= times;
+        core.enc_ratio *= times;
+    }
+}
+
+fn depth(platforms: &mut Platforms, name: &str, packets: usize) {
+    for platform in [&mut platforms.connectx, &mut platforms.bluefield] {
+        platform.processors.iter_mut().filter(|of| of.name == name).for_each(|of| of.depth = packets);
+    }
+}

@@ -1,0 +1,209 @@
+//! What was published, and whether the platforms show it; and what is claimed about the hybrid.
+
+use super::published::{
+    BLUEFIELD, BLUEFIELD_ONE_PORT, CORE_MBS, FLOWER, Point, QAT_BATCHED_GBS, QAT_EMERALD_RAPIDS_MBS,
+    QAT_SYNCHRONOUS_BUSY, QAT_SYNCHRONOUS_MBS, XDP, XDP_CPU,
+};
+use super::runs::{
+    ALONE, BATCHED, CARD, CORES, Device, KNOWN, Key, Runs, SWEEP_TUNNELS, TUNNELS, UNKNOWN, Way,
+};
+use crate::claims::Finding;
+use crate::paper::PaperClaim;
+
+type Claim = PaperClaim<Runs>;
+
+/// How far a fitted point may be off, and one that is not, in percent.
+const FITTED: f64 = 1.0;
+const PREDICTED: f64 = 7.0;
+/// How far the hybrid may be below the better one alone, in percent.
+const HYBRID: f64 = 1.0;
+
+fn finding(shown: bool, measured: String) -> Finding {
+    Finding { shown, measured }
+}
+
+/// All claims.
+pub(super) fn all() -> Vec<Claim> {
+    [connectx(), bluefield(), qat(), hybrid()].into_iter().flatten().collect()
+}
+
+/// How far the platform is off those points, each by itself.
+fn off(runs: &Runs, (device, variant): (Device, &'static str), points: &[Point], fitted: bool) -> Finding {
+    let chosen = points.iter().filter(|point| point.is_fitted == fitted);
+    let (mut most, mut words) = (0.0_f64, Vec::new());
+    for point in chosen {
+        let ours = runs.card(device, variant, point.tunnels);
+        let error = (ours / point.gbps - 1.0) * 100.0;
+        most = most.max(error.abs());
+        words.push(format!("{} {ours:.1} ({}, {error:+.1} %)", point.tunnels, point.gbps));
+    }
+    finding(most <= if fitted { FITTED } else { PREDICTED }, words.join("; "))
+}
+
+const STEERING: (Device, &str) = (Device::ConnectX, "");
+const BY_XDP: (Device, &str) = (Device::ConnectX, "xdp");
+
+fn connectx() -> Vec<Claim> {
+    vec![
+        Claim {
+            source: "CX7, table",
+            text: "Flow steering, fitted points: within 1 % (published and error in brackets)",
+            check: |runs| off(runs, STEERING, &FLOWER, true),
+        },
+        Claim {
+            source: "CX7, table",
+            text: "Flow steering, points that are not fitted: within 7 %",
+            check: |runs| off(runs, STEERING, &FLOWER, false),
+        },
+        Claim {
+            source: "CX7, table",
+            text: "XDP, fitted points: within 1 %",
+            check: |runs| off(runs, BY_XDP, &XDP, true),
+        },
+        Claim {
+            source: "CX7, table",
+            text: "XDP, points that are not fitted: within 7 %",
+            check: |runs| off(runs, BY_XDP, &XDP, false),
+        },
+        Claim {
+            source: "CX7, analysis",
+            text: "XDP's advantage is near 25 % from 1,300 tunnels on: 20 to 30 %",
+            check: |runs| {
+                let advantage = |tunnels| {
+                    let of = |(device, variant)| runs.card(device, variant, tunnels);
+                    (of(BY_XDP) / of(STEERING) - 1.0) * 100.0
+                };
+                let all = [1300, 1400, 1500, 1600].map(advantage);
+                let words = all.map(|one| format!("{one:.0}"));
+                let shown = all.iter().all(|one| (20.0..=30.0).contains(one));
+                finding(shown, format!("{} %", words.join(", ")))
+            },
+        },
+        Claim {
+            source: "CX7, picture",
+            text: "The host's load with XDP drops as tunnels grow: within 5 points of the picture (the first is fitted)",
+            check: |runs| {
+                let (mut most, mut words) = (0.0_f64, Vec::new());
+                for (tunnels, published) in XDP_CPU {
+                    let key = Key { device: Device::ConnectX, variant: "xdp", cores: 0, load: tunnels };
+                    let ours = runs.of(key).cores.first().map_or(0.0, |host| host.utilisation * 100.0);
+                    most = most.max((ours - published).abs());
+                    words.push(format!("{tunnels} {ours:.0} ({published})"));
+                }
+                finding(most <= 5.0, format!("{} %", words.join("; ")))
+            },
+        },
+    ]
+}
+
+fn bluefield() -> Vec<Claim> {
+    vec![
+        Claim {
+            source: "BF3, test 4",
+            text: "Fitted points: within 1 %",
+            check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, true),
+        },
+        Claim {
+            source: "BF3, test 4",
+            text: "The point with 8,000 tunnels, which is not fitted: within 7 %",
+            check: |runs| off(runs, (Device::BlueField, ""), &BLUEFIELD, false),
+        },
+        Claim {
+            source: "BF3, test 3",
+            text: "On one port 500 to 2,000 tunnels make no difference: the cache leaves more than was measured there",
+            check: |runs| {
+                let spare = BLUEFIELD_ONE_PORT.map(|point| {
+                    let ours = runs.card(Device::BlueField, "", point.tunnels);
+                    (ours >= point.gbps, format!("{} {ours:.0} ({})", point.tunnels, point.gbps))
+                });
+                let words: Vec<String> = spare.iter().map(|(_, words)| words.clone()).collect();
+                finding(spare.iter().all(|(shown, _)| *shown), words.join("; "))
+            },
+        },
+    ]
+}
+
+/// QAT's rate, in GB/s.
+fn qat_gbs(runs: &Runs, variant: &'static str, load: u32) -> f64 {
+    runs.gbps(Key { device: Device::Qat, variant, cores: 0, load }) / 8.0
+}
+
+fn qat() -> Vec<Claim> {
+    vec![
+        Claim {
+            source: "Cabiddu, Biggers",
+            text: "12 GB/s in batches; 62.5 and 289 MB/s for a synchronous caller; 16.171 GB/s by a core: all fitted, within 1 %",
+            check: |runs| {
+                let pairs = [
+                    (qat_gbs(runs, "", BATCHED), QAT_BATCHED_GBS),
+                    (qat_gbs(runs, "synchronous", 1), QAT_SYNCHRONOUS_MBS * 1e-3),
+                    (qat_gbs(runs, "synchronous-emerald-rapids", 1), QAT_EMERALD_RAPIDS_MBS * 1e-3),
+                    (qat_gbs(runs, "core-alone", BATCHED), CORE_MBS * 1e-3),
+                ];
+                let shown = pairs.iter().all(|(ours, theirs)| (ours / theirs - 1.0).abs() <= FITTED * 1e-2);
+                finding(shown, pairs.map(|(ours, _)| format!("{ours:.4}")).join(", ") + " GB/s")
+            },
+        },
+        Claim {
+            source: "Cabiddu",
+            text: "With that caller the device is busy for about 4 % of the time: 3 to 5 %",
+            check: |runs| {
+                let key = Key { device: Device::Qat, variant: "synchronous", cores: 0, load: 1 };
+                let busy = runs.of(key).processors[0].utilisation * 100.0;
+                let shown = (busy - QAT_SYNCHRONOUS_BUSY).abs() <= 1.0;
+                finding(shown, format!("{busy:.1} %"))
+            },
+        },
+        Claim {
+            source: "Biggers",
+            text: "A core with VAES is quicker than the device, however many requests are on their way",
+            check: |runs| {
+                let (qat, core) = (qat_gbs(runs, "", BATCHED), qat_gbs(runs, "core-alone", BATCHED));
+                finding(core > qat, format!("{core:.1} and {qat:.1} GB/s"))
+            },
+        },
+    ]
+}
+
+/// How far the hybrid is above the better one alone, in percent: the least, and with how many tunnels.
+fn above_the_better(runs: &Runs, hybrid: &Way) -> (f64, u32) {
+    let above = TUNNELS.map(|tunnels| {
+        let of = |way: &Way| runs.gbps(way.key(tunnels, CORES));
+        ((of(hybrid) / of(&CARD).max(of(&ALONE)) - 1.0) * 100.0, tunnels)
+    });
+    above.into_iter().fold((f64::INFINITY, 0), |least, one| if one.0 < least.0 { one } else { least })
+}
+
+fn never_below(runs: &Runs, hybrid: &Way) -> Finding {
+    let (least, tunnels) = above_the_better(runs, hybrid);
+    finding(least >= -HYBRID, format!("{least:+.1} % at least, with {tunnels} tunnels"))
+}
+
+fn hybrid() -> Vec<Claim> {
+    vec![
+        Claim {
+            source: "convoy",
+            text: "Card and cores by finishing time, cache known, are never more than 1 % below the better one alone",
+            check: |runs| never_below(runs, &KNOWN),
+        },
+        Claim { source: "convoy", text: "… and cache unknown", check: |runs| never_below(runs, &UNKNOWN) },
+        Claim {
+            source: "convoy",
+            text: "With 1,600 tunnels and a known cache both carry more than the sum of what each carries alone",
+            check: |runs| {
+                let of = |way: &Way| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
+                let (card, cores, both) = (of(&CARD), of(&ALONE), of(&KNOWN));
+                finding(both > card + cores, format!("{both:.1} against {card:.1} + {cores:.1}"))
+            },
+        },
+        Claim {
+            source: "convoy",
+            text: "… and a scheduler that does not know the cache carries less",
+            check: |runs| {
+                let of = |way: &Way| runs.gbps(way.key(SWEEP_TUNNELS, CORES));
+                let (known, unknown) = (of(&KNOWN), of(&UNKNOWN));
+                finding(unknown < known, format!("{unknown:.1} against {known:.1}"))
+            },
+        },
+    ]
+}

@@ -1,0 +1,176 @@
+//! The runs behind the figures and claims about accelerators as people buy them.
+
+use std::collections::HashMap;
+
+use convoy_sim::{Platform, Report, Setting};
+
+use crate::FigureError;
+
+/// The three platforms.
+#[derive(Clone)]
+pub(super) struct Platforms {
+    pub(super) connectx: Platform,
+    pub(super) bluefield: Platform,
+    pub(super) qat: Platform,
+}
+
+impl Platforms {
+    pub(super) fn open() -> Result<Self, FigureError> {
+        let open = Platform::open;
+        Ok(Self { connectx: open("connectx-7")?, bluefield: open("bluefield-3")?, qat: open("qat-gen4")? })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Device {
+    ConnectX,
+    BlueField,
+    Qat,
+}
+
+/// Which run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) device: Device,
+    /// Variants of the platform; empty for none.
+    pub(super) variant: &'static str,
+    /// Cores that do IPsec.
+    pub(super) cores: usize,
+    /// Tunnels, or QAT's requests on their way at once.
+    pub(super) load: u32,
+}
+
+/// Tunnels of the figures about the ConnectX-7 and the BlueField-3.
+pub(super) const TUNNELS: [u32; 14] =
+    [400, 600, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1850, 2000];
+pub(super) const BLUEFIELD_TUNNELS: [u32; 11] =
+    [250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6500, 8000];
+/// Cores beside the card in the hybrid by tunnels, and in the hybrid by cores, which has this many tunnels.
+pub(super) const CORES: usize = 8;
+pub(super) const CORES_SWEEP: [usize; 9] = [0, 1, 2, 4, 6, 8, 10, 12, 16];
+pub(super) const SWEEP_TUNNELS: u32 = 1600;
+/// QAT's requests on their way at once.
+pub(super) const REQUESTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256];
+
+/// Who does IPsec in a curve of the hybrid's figures: its name and its variants, with cores or without.
+pub(super) struct Way {
+    pub(super) name: &'static str,
+    pub(super) variant: &'static str,
+    pub(super) has_cores: bool,
+}
+
+pub(super) const CARD: Way = Way { name: "card", variant: "", has_cores: false };
+pub(super) const ALONE: Way = Way { name: "cores", variant: "cores-8-alone", has_cores: true };
+pub(super) const KNOWN: Way = Way { name: "both, cache known", variant: "", has_cores: true };
+pub(super) const UNKNOWN: Way =
+    Way { name: "both, cache unknown", variant: "cache-unknown", has_cores: true };
+pub(super) const WAYS: [Way; 4] = [CARD, ALONE, UNKNOWN, KNOWN];
+
+impl Way {
+    /// Its run with so many tunnels and cores.
+    pub(super) fn key(&self, tunnels: u32, cores: usize) -> Key {
+        let cores = if self.has_cores { cores } else { 0 };
+        Key { device: Device::ConnectX, variant: self.variant, cores, load: tunnels }
+    }
+}
+
+/// All runs.
+pub(super) fn keys() -> Vec<Key> {
+    let mut keys = Vec::new();
+    let key = |device, variant, load| Key { device, variant, cores: 0, load };
+    for tunnels in TUNNELS {
+        keys.push(key(Device::ConnectX, "xdp", tunnels));
+        keys.extend(WAYS.map(|way| way.key(tunnels, CORES)));
+    }
+    for cores in CORES_SWEEP.into_iter().filter(|cores| *cores > 0 && *cores != CORES) {
+        let with_cores = WAYS.iter().filter(|way| way.has_cores);
+        keys.extend(with_cores.map(|way| way.key(SWEEP_TUNNELS, cores)));
+    }
+    keys.extend(BLUEFIELD_TUNNELS.map(|tunnels| key(Device::BlueField, "", tunnels)));
+    for requests in REQUESTS {
+        keys.extend(["synchronous", "synchronous-emerald-rapids"].map(|of| key(Device::Qat, of, requests)));
+    }
+    keys.extend(["", "core-alone"].map(|variant| key(Device::Qat, variant, BATCHED)));
+    keys
+}
+
+/// Requests on their way of a batched caller: as many as the platform allows.
+pub(super) const BATCHED: u32 = 256;
+
+/// The platform of a run.
+pub(super) fn platform_of(base: &Platforms, key: &Key) -> Result<Platform, FigureError> {
+    let of = match key.device {
+        Device::ConnectX => &base.connectx,
+        Device::BlueField => &base.bluefield,
+        Device::Qat => &base.qat,
+    };
+    let variant = (!key.variant.is_empty()).then(|| key.variant.to_owned());
+    let mut platform = Setting { variant, ..Setting::default() }.platform(of)?;
+    if key.cores > 0 {
+        platform.processors.iter_mut().filter(|it| it.name == "core").for_each(|it| it.count = key.cores);
+    }
+    if key.device == Device::Qat {
+        platform.source.frames = key.load as usize;
+    }
+    Ok(platform)
+}
+
+/// Carries one run out: packets of the published mean, of SAs that are equally likely.
+pub(super) fn run(base: &Platforms, key: &Key, packets: u64) -> Result<Report, FigureError> {
+    let platform = platform_of(base, key)?;
+    let (pattern, sas) = match key.device {
+        Device::ConnectX => ("1058", 2 * key.load),
+        Device::BlueField => ("862", 2 * key.load),
+        Device::Qat => ("4096", 1),
+    };
+    let setting = Setting {
+        pattern: Some(pattern.to_owned()),
+        packets: Some(packets),
+        sas: Some(sas),
+        ..Setting::default()
+    };
+    Ok(setting.simulation(&platform)?.run(setting.traffic()?)?)
+}
+
+/// The runs of one case.
+pub(super) struct Runs(pub(super) HashMap<Key, Report>);
+
+impl Runs {
+    /// One run; all that anybody asks for are among [`keys`].
+    pub(super) fn of(&self, key: Key) -> &Report {
+        self.0.get(&key).expect("every run that a figure or a claim asks for is among the keys")
+    }
+
+    /// What was carried, in Gbit/s on the line.
+    pub(super) fn gbps(&self, key: Key) -> f64 {
+        gbps(self.of(key))
+    }
+
+    /// The card alone.
+    pub(super) fn card(&self, device: Device, variant: &'static str, tunnels: u32) -> f64 {
+        self.gbps(Key { device, variant, cores: 0, load: tunnels })
+    }
+
+    /// One row a run, in order.
+    pub(super) fn csv(&self) -> String {
+        let mut rows: Vec<String> = self.0.iter().map(|(key, report)| row(key, report)).collect();
+        rows.sort();
+        format!("device,variant,cores,tunnels_or_requests,gbps,hits,misses,card_share\n{}", rows.concat())
+    }
+}
+
+/// Packets over the time until the last has left, each with what it takes of the line.
+pub(super) fn gbps(report: &Report) -> f64 {
+    let seconds = report.end_ms * 1e-3;
+    if seconds == 0.0 { 0.0 } else { report.bytes as f64 * 8.0 / seconds / 1e9 }
+}
+
+fn row(key: &Key, report: &Report) -> String {
+    let cache = report.processors.iter().find_map(|processor| processor.cache);
+    let (hits, misses) = cache.map_or((0, 0), |cache| (cache.hits, cache.misses));
+    let is_card = |name: &str| name == "card" || name == "qat";
+    let shares = report.processors.iter().zip(&report.share).filter(|(of, _)| is_card(&of.name));
+    let share: f64 = shares.map(|(_, share)| share).sum();
+    let Key { device, variant, cores, load } = key;
+    format!("{device:?},{variant},{cores},{load:05},{},{hits},{misses},{share}\n", gbps(report))
+}

@@ -1,0 +1,134 @@
+//! Several real engines at once in a gateway, by convoy's policies and by DPDK's own scheduler device in its modes: throughput, latency, and which
+//! engine took what. Prints Markdown and writes target/bench/accelerators.json.
+//!
+//! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each once and for 10 ms, to see that all of
+//! it works; `--page` writes the tables of docs/results/accelerators.md, as `make bench-accelerators` does.
+
+mod alone;
+mod report;
+mod ways;
+
+use std::time::{Duration, Instant};
+
+use convoy_dataplane::costs::Costs;
+use convoy_lab::demo::{Bench, IMIX, Load, Measurement, Plan, Rule, lengths};
+use report::{Report, Row};
+use ways::{Way, ways};
+
+/// Dear, cheap, and one that some devices lack.
+const PROPOSALS: [&str; 3] = ["aes128-sha1", "aes128gcm16", "chacha20poly1305"];
+/// Inner packets, IP header included. The longest is as long as the demo's link carries.
+const SIZES: [(&str, &[(usize, u32)]); 3] = [("64 B", &[(64, 1)]), ("IMIX", &IMIX), ("1400 B", &[(1400, 1)])];
+const SAS: [usize; 2] = [1, 100];
+/// Of the best throughput, what is offered where latency is measured.
+const LOAD: f64 = 0.7;
+/// The window, in packets.
+const WINDOW: usize = 32;
+const SEED: u64 = 1;
+/// Rounds, and the length of each in ms: some six minutes on two cores.
+const USUAL: (u32, u32) = (3, 200);
+const QUICK: (u32, u32) = (1, 10);
+
+/// What is sent: its name, how many SAs, and packets by length.
+type Mix = (&'static str, usize, &'static [(usize, u32)]);
+
+fn main() {
+    let words: Vec<String> = std::env::args().collect();
+    let has = |name: &str| words.iter().any(|word| word == name);
+    let number = |name: &str, default: u32| {
+        let at = words.iter().position(|word| word == name);
+        let given = at.and_then(|at| words.get(at + 1));
+        given.map_or(default, |word| word.parse().unwrap_or_else(|_| panic!("{name} wants a whole number")))
+    };
+    let usual = if has("--quick") { QUICK } else { USUAL };
+    assert!(!(has("--quick") && has("--page")), "what --quick measures is not for a page");
+    let (rounds, ms) = (number("--rounds", usual.0) as usize, number("--ms", usual.1));
+    let plan =
+        Plan { window: WINDOW, load: Load::Saturating, rounds, length: Duration::from_millis(ms.into()) };
+    let report = measure_all(plan);
+    println!("\n{}\n{}\n{}", report.summary(), report.alone(), report.csv());
+    let json = report.write_json().expect("target/bench can be written");
+    eprintln!("written: {}", json.display());
+    let wrong = report.wrong();
+    if !wrong.is_empty() {
+        eprintln!("{}", wrong.join("\n"));
+        std::process::exit(1);
+    }
+    if has("--page") {
+        let page = report.write_page().expect("docs/results/accelerators.md can be written");
+        eprintln!("written: {}", page.display());
+    }
+}
+
+fn measure_all(plan: Plan) -> Report {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    ways::start_dpdk(cores);
+    let about = format!(
+        "{}: {cores} cores{}; rounds: {} of {} ms, whose medians are given; latency at {LOAD} of the best throughput of the case.",
+        processor(),
+        if ways::has_cores(cores) {
+            ""
+        } else {
+            ", too few for DPDK's scheduler with cores of its own (multi-core)"
+        },
+        plan.rounds,
+        plan.length.as_millis()
+    );
+    let mut report = Report { about, alone: alone::measure(), rows: Vec::new() };
+    let mut costs = Costs::without_cache();
+    let (began, all) = (Instant::now(), PROPOSALS.len() * SAS.len() * SIZES.len());
+    let mut cases = 0;
+    for proposal in PROPOSALS {
+        for sas in SAS {
+            let ways = ways((proposal, sas), cores, &mut costs);
+            for (size, mix) in SIZES {
+                report.rows.extend(measure(&ways, proposal, (size, sas, mix), plan, &mut costs));
+                cases += 1;
+                eprintln!("{cases} of {all} cases after {} s", began.elapsed().as_secs());
+            }
+        }
+    }
+    report
+}
+
+/// One case: each way's throughput with all that it takes, then latencies under one load for all.
+fn measure(
+    ways: &[Way],
+    proposal: &'static str,
+    (packets, sas, mix): Mix,
+    plan: Plan,
+    costs: &mut Costs,
+) -> Vec<Row> {
+    let traffic = lengths(mix, sas, SEED);
+    let mut run = |way: &Way, load: Load| -> Vec<Measurement> {
+        let mut bench = Bench { platform: &way.platform, traffic: &traffic, costs: &mut *costs };
+        bench.measure(&way.rules, Plan { load, ..plan }).expect("memory does not fail")
+    };
+    let saturated: Vec<Vec<Measurement>> = ways.iter().map(|way| run(way, Load::Saturating)).collect();
+    let rates = saturated.iter().flatten().map(|full| full.packets_per_second);
+    let load = Load::Offered(rates.fold(0.0, f64::max) * LOAD);
+    let mut rows = Vec::new();
+    for (way, saturated) in ways.iter().zip(saturated) {
+        for (full, offered) in saturated.into_iter().zip(run(way, load)) {
+            rows.push(Row {
+                proposal,
+                sas,
+                packets,
+                engines: way.engines,
+                by: way.by.clone().unwrap_or_else(|| full.rule.to_string()),
+                is_finishing_time: way.by.is_none() && full.rule == Rule::WAIT,
+                full,
+                offered,
+                engine_names: way.platform.engines.iter().map(|engine| engine.name.clone()).collect(),
+            });
+        }
+    }
+    rows
+}
+
+/// Its name, as the kernel has it.
+fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let name = text.lines().find_map(|line| line.strip_prefix("model name")?.split_once(": "));
+    name.map_or_else(|| std::env::consts::ARCH.to_owned(), |(_, name)| name.to_owned())
+}

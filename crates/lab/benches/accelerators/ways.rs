@@ -1,0 +1,117 @@
+//! What is held against what: engines in a gateway, and who chooses among them.
+
+use convoy_dataplane::costs::Costs;
+use convoy_engine::EngineSettings;
+use convoy_lab::demo::{Platform, Rule};
+
+/// DPDK's scheduler device, by mode. It has no mode that looks at what devices cost.
+const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];
+/// Cores of DPDK's own, for the mode that has some: its threads poll from then on for as long as the process lives, so no other engine has them.
+const CORES: [usize; 2] = [3, 4];
+/// The peer's engine, which is not in question.
+const PEER: &str = "[[engine]]\nkind = \"multibuffer\"\nname = \"peer\"\n";
+
+/// Engines, and rules that choose among them.
+pub(crate) struct Way {
+    pub(crate) engines: &'static str,
+    pub(crate) platform: Platform,
+    pub(crate) rules: Vec<Rule>,
+    /// Who chooses, where it is not a rule.
+    pub(crate) by: Option<String>,
+}
+
+/// The devices below DPDK's scheduler in this mode.
+fn workers(mode: &str) -> [String; 2] {
+    ["aesni_mb", "openssl"].map(|driver| format!("crypto_{driver}_{mode}"))
+}
+
+/// Starts DPDK with the devices that its schedulers are made over, and with a second core for the mode that has one.
+pub(crate) fn start_dpdk(cores: usize) {
+    let mut arguments = convoy_engine::dpdk_arguments(&[]);
+    if has_cores(cores) {
+        let [one, other] = CORES;
+        arguments.extend(["--lcores".to_owned(), format!("0@0,{one}@{one},{other}@{other}")]);
+    }
+    for worker in MODES.iter().flat_map(|mode| workers(mode)) {
+        arguments.extend(["--vdev".to_owned(), worker]);
+    }
+    convoy_engine::start_dpdk(Some(&arguments), &[]).expect("DPDK starts");
+}
+
+/// Whether a machine has cores for DPDK alone, beside those of the gateways and of engines.
+pub(crate) fn has_cores(cores: usize) -> bool {
+    CORES.iter().all(|core| *core < cores)
+}
+
+fn cryptodev(name: &str, device: &str, core: Option<usize>) -> String {
+    let core = core.map_or_else(String::new, |core| format!("core = {core}\n"));
+    format!("[[engine]]\nkind = \"cryptodev\"\nname = \"{name}\"\ndevice = \"{device}\"\n{core}")
+}
+
+/// Whether DPDK's scheduler in this mode can be had, and does it.
+fn has(device: &str, proposal: &str) -> bool {
+    let EngineSettings::Cryptodev(mut settings) = convoy_engine::EngineKind::Cryptodev.default_settings()
+    else {
+        return false;
+    };
+    settings.device = device.to_owned();
+    let transform = proposal.parse::<convoy_ipsec::Proposal>().expect("one of the bench's own").transform;
+    match convoy_engine::Cryptodev::new("trial", &settings) {
+        Ok(engine) => convoy_engine::EngineControl::description(&engine).transforms.contains(&transform),
+        Err(error) => {
+            eprintln!("left out: {error}");
+            false
+        }
+    }
+}
+
+/// All ways of one proposal and number of SAs.
+pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs) -> Vec<Way> {
+    let inline = "[[engine]]\nkind = \"multibuffer\"\n";
+    let beside = (cores > 1).then_some(1);
+    let last = (cores > 2).then_some(2);
+    let mut several = inline.to_owned();
+    for (name, device, core) in
+        [("aesni_mb", "crypto_aesni_mb_beside", beside), ("openssl", "crypto_openssl_beside", last)]
+    {
+        // One that lacks the algorithm would never be chosen, and its share says nothing.
+        if has(device, case.0) {
+            several += &cryptodev(name, device, core);
+        }
+    }
+    let mut platform =
+        |site: &str| Platform::of("", case, site, PEER, costs).expect("the bench's own engines");
+    let alone =
+        |engines, platform| Way { engines, platform, rules: vec![Rule::WAIT], by: Some("-".to_owned()) };
+    let mut all = vec![
+        Way {
+            engines: "multibuffer, aesni_mb, openssl",
+            platform: platform(&several),
+            rules: Rule::compared(),
+            by: None,
+        },
+        alone("multibuffer alone", platform(inline)),
+    ];
+    for (engines, device) in
+        [("aesni_mb alone", "crypto_aesni_mb_alone"), ("openssl alone", "crypto_openssl_alone")]
+    {
+        if has(device, case.0) {
+            all.push(alone(engines, platform(&cryptodev("alone", device, None))));
+        }
+    }
+    for mode in MODES.into_iter().filter(|mode| *mode != "multi-core" || has_cores(cores)) {
+        let [first, second] = workers(mode);
+        let [one, other] = CORES;
+        let cores = if mode == "multi-core" { format!(",corelist={one};{other}") } else { String::new() };
+        // Without DPDK's ordering: the gateway restores the order itself, and operations that DPDK's scheduler orders may come back too early.
+        let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
+        if has(&device, case.0) {
+            let by = Some(format!("DPDK's scheduler, {mode}"));
+            all.push(Way {
+                by,
+                ..alone("aesni_mb, openssl", platform(&cryptodev("scheduler", &device, None)))
+            });
+        }
+    }
+    all
+}

@@ -1,0 +1,338 @@
+//! The whole path of one worker: in at a `memory` port, classified, prepared, scheduled, sealed or opened, finished, out
+//! at another.
+
+use std::fmt::Write as _;
+
+use convoy_dataplane::clock::{Clock, Environment, VirtualTime};
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::worker::{Side, Worker};
+use convoy_engine::{Engine, Multibuffer, Software};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
+use convoy_packet::{Frame, FramePool};
+use convoy_port::Port;
+use convoy_port::memory::{self, Memory};
+use convoy_scheduler::CostModel;
+
+use crate::report::{BYTES, row, table};
+use crate::time::ticks;
+use crate::{callgrind, engines};
+
+/// SAs and packets of a burst.
+const CASES: [(usize, usize); 4] = [(1, 1), (1, 32), (100, 32), (10_000, 32)];
+const WARM_UP: usize = 100;
+const BURSTS_TIMED: usize = 3_001;
+const LINK_PACKETS: usize = 64;
+/// Packets.
+const WINDOW: usize = 32;
+/// Of simulated random numbers.
+const SEED: u64 = 1;
+/// What a round takes in simulated time, in ns: so little that nothing expires while packets are counted.
+const ROUND_NS: u64 = 1_000;
+/// So that 1450 bytes and the outer headers leave whole, in bytes.
+const MTU: usize = 1600;
+
+const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha1"];
+
+/// What the whole path of VPP 26.06 takes beyond the cipher alone, in TSC cycles per packet at 64, 512 and 1450 bytes: without generator
+/// and sink, on one core of a Zen 5 at 2.6 GHz, in bursts of its own choice. It checks no replay and has no SPD.
+fn vpp_beyond(proposal: &str, way: &str, sas: usize) -> [Option<u32>; 3] {
+    match (proposal, way, sas) {
+        ("aes128gcm16", "out", 1) => [Some(78), Some(96), Some(117)],
+        ("aes128gcm16", "out", 100) => [Some(112), None, None],
+        ("aes128gcm16", "in", 1) => [Some(116), None, None],
+        ("aes128gcm16", "in", 100) => [Some(162), None, None],
+        ("aes128-sha1", "out", 1) => [Some(58), None, Some(109)],
+        ("aes128-sha1", "out", 100) => [Some(68), None, Some(164)],
+        _ => [None; 3],
+    }
+}
+
+/// What two gateways are made for.
+pub(crate) struct Setting<'a> {
+    pub(crate) proposal: &'a str,
+    /// Inner packets, in bytes.
+    pub(crate) bytes: usize,
+    pub(crate) sas: usize,
+    /// The scheduler's, in packets.
+    pub(crate) window: usize,
+    /// Packets that may be at hand at once.
+    pub(crate) link: usize,
+    /// Simulated time and random numbers of a seed, so that every run does the same; else the machine's.
+    pub(crate) simulated: bool,
+}
+
+impl<'a> Setting<'a> {
+    /// As the tables of cycles have it.
+    pub(crate) fn timed(proposal: &'a str, bytes: usize, sas: usize) -> Self {
+        Self { proposal, bytes, sas, window: WINDOW, link: LINK_PACKETS, simulated: false }
+    }
+
+    fn environment(&self, time: &VirtualTime) -> Environment {
+        if self.simulated { Environment::simulated(time, SEED) } else { Clock::start().into() }
+    }
+}
+
+/// Which way a packet goes, as seen from the protected network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Encrypted by the first gateway.
+    Out,
+    /// Decrypted by the second.
+    In,
+}
+
+impl Way {
+    /// In the order of a packet that is sent from end to end.
+    pub(crate) const ALL: [Self; 2] = [Self::Out, Self::In];
+}
+
+/// Two gateways that join two sites over a link, and the ends outside of them.
+pub(crate) struct Rig {
+    workers: [Worker; 2],
+    source: Memory,
+    sink: Memory,
+    pool: FramePool,
+    /// One for each SA, and which is next.
+    packets: Vec<Vec<u8>>,
+    next: usize,
+    burst: Vec<Frame>,
+    /// The workers', if it is simulated.
+    time: VirtualTime,
+}
+
+impl Rig {
+    /// `engine` makes the engine of each gateway.
+    pub(crate) fn new(setting: &Setting<'_>, engine: &mut dyn FnMut() -> Box<dyn Engine>) -> Self {
+        let mut costs = Costs::new();
+        costs.state("engine", CostModel { t_init: 100.0, t_block: 5.0 });
+        Self::with(setting, [vec![engine()], vec![engine()]], &costs)
+    }
+
+    /// With these engines of the encrypting and the decrypting gateway, and what they cost.
+    pub(crate) fn with(setting: &Setting<'_>, engines: [Vec<Box<dyn Engine>>; 2], costs: &Costs) -> Self {
+        let &Setting { bytes, sas, link, .. } = setting;
+        let (source, inside_a) = memory::link("source", "inside", link, MTU);
+        let (outside_a, outside_b) = memory::link("outside", "outside", link, MTU);
+        let (inside_b, sink) = memory::link("inside", "sink", link, MTU);
+        let time = VirtualTime::new();
+        let [engines_a, engines_b] = engines;
+        let workers = [
+            worker(&site(setting, 1), engines_a, costs, setting.environment(&time), [inside_a, outside_a]),
+            worker(&site(setting, 2), engines_b, costs, setting.environment(&time), [inside_b, outside_b]),
+        ];
+        let pool = FramePool::new(2 * link, 0);
+        // In an order without a pattern that a cache could learn.
+        let step = |at: usize| at * 7_919 % sas;
+        let packets = (0..sas).map(|at| udp_packet(bytes, step(at))).collect();
+        Self { workers, source, sink, pool, packets, next: 0, burst: Vec::new(), time }
+    }
+
+    /// Gives the first gateway so many packets to read.
+    pub(crate) fn fill(&mut self, packets: usize) {
+        for _ in 0..packets {
+            let packet = &self.packets[self.next];
+            self.burst.push(self.pool.take_filled(packet, 64).expect("frames come back"));
+            self.next = (self.next + 1) % self.packets.len();
+        }
+        self.source.send(&mut self.pool, &mut self.burst).expect("a link does not fail");
+    }
+
+    /// Takes so many packets that the second gateway has sent.
+    pub(crate) fn empty(&mut self, packets: usize) {
+        let arrived =
+            self.sink.receive(&mut self.pool, packets, &mut self.burst).expect("a link does not fail");
+        assert_eq!(arrived, packets, "every packet comes out");
+        assert_eq!(self.burst[0].len(), self.packets[0].len());
+        self.pool.give_back_burst(&mut self.burst);
+    }
+
+    /// Sends so many packets that are at hand at once from end to end; `counted` says whose rounds callgrind is to count.
+    pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
+        self.fill(packets);
+        for way in Way::ALL {
+            self.part(way, packets, counted[way as usize]);
+        }
+        self.empty(packets);
+    }
+
+    /// Sends so many packets that are at hand at once from end to end; the ticks that the encrypting and the decrypting gateway took.
+    pub(crate) fn timed_pass(&mut self, packets: usize) -> [u64; 2] {
+        self.fill(packets);
+        let times = Way::ALL.map(|way| {
+            let began = ticks();
+            self.part(way, packets, false);
+            ticks() - began
+        });
+        self.empty(packets);
+        times
+    }
+
+    /// One gateway's part of so many packets, in as many rounds as it needs.
+    pub(crate) fn part(&mut self, way: Way, packets: usize, counted: bool) {
+        let worker = &mut self.workers[way as usize];
+        let side = if way == Way::Out { Side::Inside } else { Side::Outside };
+        let received = |worker: &Worker| worker.ports(side)[0].counters().received_packets;
+        let all = received(worker) + packets as u64;
+        while received(worker) < all || !worker.is_drained() {
+            self.time.advance_to(self.time.now_ns() + ROUND_NS);
+            if counted {
+                await_engines(worker);
+            }
+            callgrind::counted(counted, || worker.round(true)).expect("a link does not fail");
+        }
+    }
+
+    /// Packets that each engine of a gateway has done.
+    pub(crate) fn taken(&self, at: usize) -> Vec<u64> {
+        let engines = self.workers[at].pipeline().stage().engines();
+        (0..engines.len()).map(|engine| engines.counters(engine).packets).collect()
+    }
+
+    /// Sends one burst from end to end; the ticks that the encrypting and the decrypting gateway took.
+    pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
+        self.fill(burst);
+        let times = [0, 1].map(|at| {
+            let began = ticks();
+            self.workers[at].round(true).expect("a link does not fail");
+            ticks() - began
+        });
+        self.empty(burst);
+        times
+    }
+
+    /// Ticks per packet of the median burst, sealing and opening: one burst is over before a busy machine interrupts it.
+    fn measure(&mut self, burst: usize) -> [f64; 2] {
+        let mut times = [Vec::new(), Vec::new()];
+        for at in 0..WARM_UP + BURSTS_TIMED {
+            let taken = self.run(burst);
+            if at >= WARM_UP {
+                times.iter_mut().zip(taken).for_each(|(times, taken)| times.push(taken));
+            }
+        }
+        times.map(|mut times| {
+            times.sort_unstable();
+            times[times.len() / 2] as f64 / burst as f64
+        })
+    }
+}
+
+/// Waits for an engine elsewhere, so that rounds in which nothing can move are not counted.
+fn await_engines(worker: &Worker) {
+    let stage = worker.pipeline().stage();
+    while stage.in_flight() > 0 && !stage.wakes() && !stage.engines().has_completions() {
+        std::thread::yield_now();
+    }
+}
+
+/// The engine of the tables of cycles.
+pub(crate) fn usual_engine() -> Box<dyn Engine> {
+    match Multibuffer::inline("engine") {
+        Ok(engine) => Box::new(engine),
+        Err(_) => Box::new(Software::new("engine")),
+    }
+}
+
+fn worker(
+    config: &Config,
+    engines: Vec<Box<dyn Engine>>,
+    costs: &Costs,
+    environment: Environment,
+    [inside, outside]: [Memory; 2],
+) -> Worker {
+    let (pipeline, _) = assemble::pipeline(config, 0, engines, costs, environment, &Beginnings::Fresh)
+        .expect("a good configuration");
+    Worker::new(pipeline, vec![Box::new(inside)], vec![Box::new(outside)])
+}
+
+/// Tunnels of one host each at the second site.
+fn site(setting: &Setting<'_>, site: u8) -> Config {
+    let &Setting { proposal, sas: tunnels, window, .. } = setting;
+    let peer = 3 - site;
+    let key_bytes = match proposal {
+        "aes128gcm16" => 16 + 4,
+        "aes128-sha1" => 16 + 20,
+        _ => 16 + 32,
+    };
+    let mut text = format!("[gateway]\nmtu = {MTU}\n[scheduler]\nwindow = {window}\n");
+    for tunnel in 0..tunnels {
+        let key = |from: u8| format!("{from:02x}{tunnel:06x}").repeat(key_bytes / 4);
+        let host = |of: u8| {
+            if of == 1 {
+                "10.1.0.9/32".to_owned()
+            } else {
+                format!("10.2.{}.{}/32", tunnel >> 8, tunnel & 255)
+            }
+        };
+        let (local_ts, remote_ts) = (host(site), host(peer));
+        let spi = |of: u8| 0x10_0000 * u32::from(of) + tunnel as u32;
+        let _ = write!(
+            text,
+            r#"
+[[tunnel]]
+name = "peer-{tunnel}"
+local = "192.0.2.{site}"
+remote = "192.0.2.{peer}"
+local_ts = ["{local_ts}"]
+remote_ts = ["{remote_ts}"]
+esp_proposal = "{proposal}"
+encap = "none"
+[tunnel.manual]
+spi_in = {}
+spi_out = {}
+key_in = "{}"
+key_out = "{}"
+"#,
+            spi(site),
+            spi(peer),
+            key(peer),
+            key(site),
+        );
+    }
+    Config::parse("throughput.toml", &text).expect("a good configuration")
+}
+
+/// From the first site to a host of the second.
+fn udp_packet(bytes: usize, host: usize) -> Vec<u8> {
+    let [high, low] = (bytes as u16).to_be_bytes();
+    let mut packet =
+        vec![0x45, 0, high, low, 0, 0, 0, 0, 64, 17, 0, 0, 10, 1, 0, 9, 10, 2, (host >> 8) as u8, host as u8];
+    let sum = packet.chunks(2).map(|pair| u32::from(u16::from_be_bytes([pair[0], pair[1]]))).sum::<u32>();
+    let sum = !((sum & 0xffff) + (sum >> 16)) as u16;
+    packet[10..12].copy_from_slice(&sum.to_be_bytes());
+    let [high, low] = (bytes as u16 - 20).to_be_bytes();
+    packet.extend([0x10, 0, 0x10, 1, high, low, 0, 0]);
+    packet.resize(bytes, 0x5c);
+    packet
+}
+
+pub(crate) fn report() {
+    let names = ["proposal", "way", "SAs", "burst"].map(str::to_owned).to_vec();
+    let ours = BYTES.map(|bytes| format!("{bytes} B")).to_vec();
+    let beyond = BYTES.map(|bytes| format!("beyond the cipher, {bytes} B")).to_vec();
+    let vpp = BYTES.map(|bytes| format!("VPP beyond, {bytes} B")).to_vec();
+    let title = format!("The whole path: cycles per packet, the median of {BURSTS_TIMED} bursts");
+    table(&title, &[names, ours, beyond, vpp].concat());
+    for proposal in PROPOSALS {
+        for (sas, burst) in CASES {
+            // A packet that comes alone is beside the cipher of a packet alone.
+            let floors = BYTES.map(|bytes| engines::floor(proposal, burst, bytes));
+            let ours = BYTES.map(|bytes| {
+                let setting = Setting::timed(proposal, bytes, sas);
+                Rig::new(&setting, &mut usual_engine).measure(burst)
+            });
+            for (at, way) in ["out", "in"].into_iter().enumerate() {
+                let names = [proposal.to_owned(), way.to_owned(), sas.to_string(), burst.to_string()];
+                let figures = ours.map(|times| format!("{:.0}", times[at]));
+                let beyond = [0, 1, 2].map(|size| {
+                    floors[size].map_or_else(String::new, |floor| format!("{:.0}", ours[size][at] - floor))
+                });
+                // VPP chooses its own burst, up to 256.
+                let vpp = if burst > 1 { vpp_beyond(proposal, way, sas) } else { [None; 3] };
+                let vpp = vpp.map(|cycles| cycles.map_or_else(String::new, |cycles| cycles.to_string()));
+                row(&[&names[..], &figures, &beyond, &vpp].concat());
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Rules held against each other on one platform: rounds in turn, and the median of each figure.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_dataplane::costs::Costs;
+use serde::Serialize;
+
+use super::DemoError;
+use super::arrivals::Load;
+use super::delivery::Latency;
+use super::platform::Platform;
+use super::report::TrialReport;
+use super::rule::Rule;
+use super::traffic::Traffic;
+use super::trial::{Trial, run_trial};
+
+/// What came of one rule; each figure is the median of its rounds.
+#[derive(Clone, Debug, Serialize)]
+pub struct Measurement {
+    /// The rule.
+    pub rule: Rule,
+    /// Packets a second that came out, both ways.
+    pub packets_per_second: f64,
+    /// Their throughput in Mbit/s.
+    pub mbps: f64,
+    /// Part of what came that found its port's ring full, 0 to 1.
+    pub refused: f64,
+    /// Packets per multi-packet.
+    pub packets_per_multi_packet: f64,
+    /// How long packets took.
+    pub latency: Latency,
+    /// Part of the packets that each engine took, 0 to 1.
+    pub shares: Vec<f64>,
+    /// Packets sent, in all rounds.
+    pub sent: u64,
+    /// Of these, the ones that came out byte for byte and in order.
+    pub good: u64,
+    /// Whether that is all of them.
+    pub is_perfect: bool,
+}
+
+/// How each rule is measured.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan {
+    /// The window, in packets.
+    pub window: usize,
+    /// What comes.
+    pub load: Load,
+    /// How often.
+    pub rounds: usize,
+    /// How long each time.
+    pub length: Duration,
+}
+
+/// Where rules are held against each other.
+pub struct Bench<'a> {
+    /// The engines.
+    pub platform: &'a Platform,
+    /// What the two gateways send each other.
+    pub traffic: &'a [Arc<Traffic>; 2],
+    /// What engines cost.
+    pub costs: &'a mut Costs,
+}
+
+impl Bench<'_> {
+    /// Measures each rule. The machine has other things to do as well, so no rule has its rounds one after another, and every
+    /// second round goes through the rules from the last.
+    ///
+    /// # Errors
+    /// [`DemoError`] says what could not be put together.
+    pub fn measure(&mut self, rules: &[Rule], plan: Plan) -> Result<Vec<Measurement>, DemoError> {
+        let Plan { window, load, rounds, length } = plan;
+        let mut reports: Vec<Vec<TrialReport>> = rules.iter().map(|_| Vec::new()).collect();
+        for round in 0..rounds.max(1) {
+            for place in 0..rules.len() {
+                let at = if round % 2 == 0 { place } else { rules.len() - 1 - place };
+                let trial =
+                    Trial { platform: self.platform, rule: rules[at], window, load, length, fail: None };
+                reports[at].push(run_trial(&trial, self.traffic, self.costs, &mut |_| {})?);
+            }
+        }
+        Ok(reports.iter().map(|rounds| Measurement::of(rounds)).collect())
+    }
+}
+
+impl Measurement {
+    fn of(rounds: &[TrialReport]) -> Self {
+        let of = |figure: &dyn Fn(&TrialReport) -> f64| median(rounds.iter().map(figure).collect());
+        let sum = |count: fn(&TrialReport) -> u64| rounds.iter().map(count).sum();
+        let engines = rounds[0].engines.len();
+        Self {
+            rule: rounds[0].rule,
+            packets_per_second: of(&|round| round.packets_per_second),
+            mbps: of(&|round| round.mbps),
+            refused: of(&|round| round.refused as f64 / (round.sent + round.refused).max(1) as f64),
+            packets_per_multi_packet: of(&|round| round.packets_per_multi_packet),
+            latency: Latency {
+                p50_us: of(&|round| round.latency.p50_us),
+                p99_us: of(&|round| round.latency.p99_us),
+                p999_us: of(&|round| round.latency.p999_us),
+            },
+            shares: (0..engines).map(|at| of(&|round| round.engines[at].share)).collect(),
+            sent: sum(|round| round.sent),
+            good: sum(|round| round.good),
+            is_perfect: rounds.iter().all(|round| round.is_perfect),
+        }
+    }
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_unstable_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}

@@ -1,0 +1,355 @@
+//! `convoy demo`: two gateways in one process, joined by a link, protect real traffic over all engines at hand, and
+//! every packet is held against what was sent.
+
+mod arrivals;
+mod delivery;
+mod failing;
+mod measure;
+mod platform;
+mod port;
+mod report;
+mod rule;
+mod sites;
+pub(crate) mod traffic;
+mod trial;
+mod verdict;
+
+pub use arrivals::Load;
+pub use delivery::Latency;
+pub use measure::{Bench, Measurement, Plan};
+pub use platform::{DemoEngine, Platform};
+pub use report::{DemoEngineReport, LiveView, TrialReport};
+pub use rule::Rule;
+pub use traffic::{IMIX, Traffic};
+pub use trial::Trial;
+pub use verdict::{Against, Verdict};
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use convoy_capture::Unread;
+use convoy_dataplane::costs::Costs;
+use convoy_gateway::assemble::AssembleError;
+use convoy_packet::FramePool;
+use convoy_port::{Pcap, Port, PortError};
+use serde::Serialize;
+
+use failing::fails_after;
+use sites::TUNNELS;
+use traffic::{both_ways, mixed};
+use trial::run_trial;
+
+/// Packets of one direction before they repeat.
+const TRAFFIC_PACKETS: usize = 20_000;
+/// Windows that are held against each other.
+const WINDOWS: [usize; 2] = [1, 32];
+/// Of each comparison. An odd number has a median.
+const ROUNDS: usize = 3;
+/// The load under which latencies are compared, over what the scheduler can do.
+const LOAD: f64 = 0.8;
+
+/// What the demo does.
+#[derive(Clone, Debug)]
+pub struct DemoConfig {
+    /// Length of the first part, in which finishing time with a window of 32 is shown live.
+    pub live: Duration,
+    /// Length of all comparisons together.
+    pub comparisons: Duration,
+    /// Length of each of the two runs with the card alone, if it is built in.
+    pub card: Duration,
+    /// The capture of real programs; without it, IMIX alone.
+    pub capture: Option<PathBuf>,
+    /// The engine of the first gateway that vanishes half way, if any.
+    pub fail: Option<String>,
+    /// Seed of the IMIX.
+    pub seed: u64,
+}
+
+/// Every rule on one platform.
+#[derive(Clone, Debug, Serialize)]
+pub struct Comparison {
+    /// What the platform is.
+    pub about: String,
+    /// The algorithms.
+    pub proposal: &'static str,
+    /// What its engines cost.
+    pub engines: Vec<DemoEngine>,
+    /// Without the window, with all that the gateways take.
+    pub without_window: Vec<Measurement>,
+    /// With the window, with all that the gateways take.
+    pub saturated: Vec<Measurement>,
+    /// With the window, under the same load for all.
+    pub offered: Vec<Measurement>,
+    /// That load, in packets a second.
+    pub offered_packets_per_second: f64,
+    /// What the scheduler gained.
+    pub verdict: Option<Verdict>,
+}
+
+impl Comparison {
+    fn measured(&self) -> impl Iterator<Item = &Measurement> {
+        self.without_window.iter().chain(&self.saturated).chain(&self.offered)
+    }
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct DemoReport {
+    /// Packets of the capture that took part, both ways.
+    pub capture_packets: usize,
+    /// Packets of the capture that could not be used, by reason.
+    pub capture_unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    pub capture_damage: Option<String>,
+    /// The first part.
+    pub live: TrialReport,
+    /// The rules, platform by platform.
+    pub comparisons: Vec<Comparison>,
+    /// The verilated card alone, without and with the window; empty if it is not built in.
+    pub card: Vec<TrialReport>,
+}
+
+impl DemoReport {
+    /// Whether every packet of every part came out once, byte for byte, in the order of its SA.
+    pub fn is_perfect(&self) -> bool {
+        self.trials().all(|trial| trial.is_perfect) && self.measured().all(|measured| measured.is_perfect)
+    }
+
+    /// Packets that were sent in all parts, and those that came out byte for byte and in order.
+    pub fn sent_and_good(&self) -> (u64, u64) {
+        let trials = self.trials().map(|trial| (trial.sent, trial.good));
+        let measured = self.measured().map(|measured| (measured.sent, measured.good));
+        trials.chain(measured).fold((0, 0), |(sent, good), of| (sent + of.0, good + of.1))
+    }
+
+    fn trials(&self) -> impl Iterator<Item = &TrialReport> {
+        self.card.iter().chain([&self.live])
+    }
+
+    fn measured(&self) -> impl Iterator<Item = &Measurement> {
+        self.comparisons.iter().flat_map(Comparison::measured)
+    }
+}
+
+/// Why the demo could not be shown.
+#[derive(Debug, thiserror::Error)]
+pub enum DemoError {
+    /// A gateway could not be put together.
+    #[error(transparent)]
+    Assemble(#[from] AssembleError),
+    /// A port failed.
+    #[error(transparent)]
+    Port(#[from] PortError),
+    /// The engine that should fail is not one of the demo's.
+    #[error("there is no engine {wanted:?} to fail; the demo has {known}")]
+    NoSuchEngine {
+        /// What was asked.
+        wanted: String,
+        /// What there is.
+        known: String,
+    },
+    /// The engine that should fail was not given enough to do for that.
+    #[error(
+        "the engine {engine} did not fail: it fails after {after} multi-packets, and got {given:.0} in {seconds:.1} s; use a \
+         longer --seconds, or another engine"
+    )]
+    DidNotFail {
+        /// Which one.
+        engine: String,
+        /// After how many multi-packets it would have failed.
+        after: u32,
+        /// How many it got.
+        given: f64,
+        /// In which time, in seconds.
+        seconds: f64,
+    },
+    /// The engines of a platform cannot be had.
+    #[error("{0}")]
+    Platform(String),
+}
+
+/// Runs the demo; `show` is called a few times a second with what is going on.
+///
+/// # Errors
+/// [`DemoError`] says what could not be put together.
+pub fn run(config: &DemoConfig, show: &mut dyn FnMut(&LiveView)) -> Result<DemoReport, DemoError> {
+    let Captured { packets: capture, unreadable, damage } =
+        config.capture.as_deref().map(read_capture).transpose()?.unwrap_or_default();
+    let capture_packets = capture.len();
+    let traffic: [Arc<Traffic>; 2] = both_ways(capture, TUNNELS, TRAFFIC_PACKETS, config.seed).map(Arc::new);
+    let mut costs = Costs::new();
+    let platform = Platform::all(&mut costs);
+    let live = Trial {
+        platform: &platform,
+        rule: Rule::WAIT,
+        window: 32,
+        load: Load::Saturating,
+        length: config.live,
+        fail: config.fail.as_deref(),
+    };
+    let live = run_trial(&live, &traffic, &mut costs, show)?;
+    if let Some(engine) = &config.fail {
+        has_failed(&live, engine, config.live)?;
+    }
+    let platforms = [Some(Platform::accelerators(&mut costs)), Platform::own_core(&mut costs)];
+    let platforms: Vec<Platform> = platforms.into_iter().flatten().collect();
+    // In each round of each platform every rule runs in three ways.
+    let runs = platforms.len() * ROUNDS * Rule::compared().len() * 3;
+    let length = config.comparisons / runs as u32;
+    let compare = |platform| compare(platform, &traffic, &mut costs, length);
+    let comparisons = platforms.into_iter().map(compare).collect::<Result<Vec<_>, _>>()?;
+    let card = on_card(config, &traffic, &mut costs, show)?;
+    Ok(DemoReport {
+        capture_packets,
+        capture_unreadable: unreadable,
+        capture_damage: damage,
+        live,
+        comparisons,
+        card,
+    })
+}
+
+/// Whether the engine has failed that should.
+fn has_failed(trial: &TrialReport, engine: &str, length: Duration) -> Result<(), DemoError> {
+    if trial.quarantined.iter().any(|name| name == engine) {
+        return Ok(());
+    }
+    let report = trial.engines.iter().find(|report| report.name == engine);
+    Err(DemoError::DidNotFail {
+        engine: engine.to_owned(),
+        after: fails_after(report.is_some_and(|report| report.is_model)),
+        given: report.map_or(0.0, |report| report.packets as f64 / report.packets_per_multi_packet.max(1.0)),
+        seconds: length.as_secs_f64(),
+    })
+}
+
+/// The traffic of `convoy demo` without a capture, both ways.
+pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
+    both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
+}
+
+/// UDP packets of these lengths in bytes, IP header included, each as often as its number says, from random hosts of so many tunnels. At most 1,400
+/// bytes, so that nothing is cut, and 256 tunnels.
+pub fn lengths(lengths: &[(usize, u32)], tunnels: usize, seed: u64) -> [Arc<Traffic>; 2] {
+    mixed(Vec::new(), lengths, tunnels, TRAFFIC_PACKETS, seed).map(Arc::new)
+}
+
+fn compare(
+    platform: Platform,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+    length: Duration,
+) -> Result<Comparison, DemoError> {
+    let rules = Rule::compared();
+    let mut bench = Bench { platform: &platform, traffic, costs };
+    let [narrow, wide] =
+        WINDOWS.map(|window| Plan { window, load: Load::Saturating, rounds: ROUNDS, length });
+    let saturated = bench.measure(&rules, wide)?;
+    let without_window = bench.measure(&rules, narrow)?;
+    // The first rule is the scheduler's own.
+    let offered_packets_per_second = LOAD * saturated[0].packets_per_second;
+    let load = Load::Offered(offered_packets_per_second);
+    let offered = bench.measure(&rules, Plan { load, ..wide })?;
+    let verdict = Verdict::of(&saturated, &offered);
+    let Platform { about, proposal, engines, .. } = platform;
+    Ok(Comparison {
+        about,
+        proposal,
+        engines,
+        without_window,
+        saturated,
+        offered,
+        offered_packets_per_second,
+        verdict,
+    })
+}
+
+#[cfg(feature = "card")]
+fn on_card(
+    config: &DemoConfig,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+    show: &mut dyn FnMut(&LiveView),
+) -> Result<Vec<TrialReport>, DemoError> {
+    let platform = Platform::card();
+    let run = |window| {
+        let (rule, load, length) = (Rule::WAIT, Load::Saturating, config.card);
+        let trial = Trial { platform: &platform, rule, window, load, length, fail: None };
+        run_trial(&trial, traffic, costs, show)
+    };
+    WINDOWS.into_iter().map(run).collect()
+}
+
+#[cfg(not(feature = "card"))]
+fn on_card(
+    _: &DemoConfig,
+    _: &[Arc<Traffic>; 2],
+    _: &mut Costs,
+    _: &mut dyn FnMut(&LiveView),
+) -> Result<Vec<TrialReport>, DemoError> {
+    Ok(Vec::new())
+}
+
+/// What a capture has for the demo.
+#[derive(Default)]
+struct Captured {
+    packets: Vec<Vec<u8>>,
+    unreadable: Unread,
+    damage: Option<String>,
+}
+
+fn read_capture(path: &Path) -> Result<Captured, PortError> {
+    let mut port = Pcap::open("capture", Some(path), None)?;
+    let mut pool = FramePool::new(64, 64);
+    let (mut packets, mut burst) = (Vec::new(), Vec::new());
+    while port.receive(&mut pool, 64, &mut burst)? > 0 {
+        packets.extend(burst.iter().map(|frame| frame.to_vec()));
+        pool.give_back_burst(&mut burst);
+    }
+    Ok(Captured { packets, unreadable: port.unread(), damage: port.damage().map(ToString::to_string) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_demo_whose_engine_has_too_little_to_do_to_fail_does_not_end_well() {
+        let fail = |engine: &str| {
+            let (live, comparisons, card) = (Duration::ZERO, Duration::ZERO, Duration::ZERO);
+            let config =
+                DemoConfig { live, comparisons, card, capture: None, fail: Some(engine.to_owned()), seed: 1 };
+            run(&config, &mut |_| {}).expect_err("it cannot have failed").to_string()
+        };
+        let wanted = "the engine model-a did not fail: it fails after 2 multi-packets, and got 0 in 0.0 s";
+        assert!(fail("model-a").starts_with(wanted), "{}", fail("model-a"));
+        assert!(fail("model-x").starts_with("there is no engine \"model-x\" to fail; the demo has "));
+    }
+
+    #[test]
+    fn a_short_demo_delivers_every_packet_under_every_rule_and_says_what_it_measured() {
+        let config = DemoConfig {
+            live: Duration::from_millis(300),
+            comparisons: Duration::from_secs(4),
+            card: Duration::from_millis(50),
+            capture: None,
+            fail: None,
+            seed: 1,
+        };
+        let report = run(&config, &mut |_| {}).expect("it needs nothing that is not everywhere");
+        let (sent, good) = report.sent_and_good();
+        assert!(report.is_perfect() && sent > 0 && sent == good, "{good} of {sent}");
+        assert!(!report.comparisons.is_empty());
+        for comparison in &report.comparisons {
+            assert!(comparison.verdict.is_some());
+            for rules in [&comparison.without_window, &comparison.saturated, &comparison.offered] {
+                assert_eq!(rules.len(), Rule::compared().len());
+                for measured in rules {
+                    let Latency { p50_us, p999_us, .. } = measured.latency;
+                    assert!(0.0 < p50_us && p50_us <= p999_us, "{}: {:?}", measured.rule, measured.latency);
+                }
+            }
+        }
+    }
+}

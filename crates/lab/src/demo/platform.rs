@@ -1,0 +1,283 @@
+//! Engines among which there is something to choose, on any machine.
+
+use std::fmt::Write as _;
+
+use convoy_dataplane::costs::Costs;
+use convoy_engine::{EngineDescription, EngineKind, IdleEngine, Multibuffer, Software};
+use convoy_gateway::config::Config;
+use convoy_ipsec::{Proposal, Transform};
+use convoy_scheduler::CostModel;
+use serde::Serialize;
+
+use super::DemoError;
+use super::sites::TUNNELS;
+
+/// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts than alone.
+const CHAINED: &str = "aes256-sha512";
+/// Modelled accelerators, and what they take for a block over what `software` takes on this processor. Their ciphers are
+/// computed on this machine, too, by the thread that keeps their time, so both together must fit one core: ipsec-mb does these in a
+/// fifth of the time of `software`.
+const FAST_MODELS: [(&str, f64); 2] = [("model-a", 0.4), ("model-b", 0.6)];
+/// The same where there is no ipsec-mb, and `software` computes for them.
+const SLOW_MODELS: [(&str, f64); 2] = [("model-a", 2.0), ("model-b", 4.0)];
+/// What setting a modelled accelerator up takes beyond the processor's, in ns: with it, single packets are the processor's.
+const MODEL_INIT_NS: f64 = 3_000.0;
+/// PCI at 66 MHz, 32 bits wide.
+const BUS: &str = "\n[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\naddress_cycles = 1\nwidth_bytes = 4\n";
+/// Blocks of a packet by which costs are compared: the mean of the IMIX.
+const MEAN_BLOCKS: f64 = 24.0;
+
+/// What an engine costs, as the scheduler is told at the start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct DemoEngine {
+    /// Its name.
+    pub name: String,
+    /// Whether it is a model, whose cost is set; else it was measured.
+    pub is_model: bool,
+    /// For each multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// For each block of 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// For one packet of 384 bytes by itself, over the cost that was measured of `software` on this processor.
+    pub of_cpu: f64,
+}
+
+/// The engines of a trial, as configurations name them.
+#[derive(Clone, Debug)]
+pub struct Platform {
+    /// What it is, in a line.
+    pub about: String,
+    /// The algorithms.
+    pub proposal: &'static str,
+    /// Tunnels between the gateways; each has an SA a way.
+    pub tunnels: usize,
+    /// What the engines cost; empty for the card alone.
+    pub engines: Vec<DemoEngine>,
+    /// Those of the gateway in question.
+    pub(super) site: String,
+    /// Those of its peer, which are not in question.
+    pub(super) peer: String,
+}
+
+/// This machine's engines, and their measured cost.
+struct Measured {
+    software: CostModel,
+    multibuffer: Option<CostModel>,
+    cores: usize,
+}
+
+impl Measured {
+    fn new(costs: &mut Costs) -> Self {
+        let transform = transform();
+        let mut cost =
+            |mut engine: IdleEngine| costs.of_engine(&mut engine, transform).ok().map(|cost| cost.model);
+        let software = cost(IdleEngine::new(Software::new("software")))
+            .unwrap_or(CostModel { t_init: 1e3, t_block: 1e2 });
+        let multibuffer =
+            Multibuffer::inline("multibuffer").ok().and_then(|engine| cost(IdleEngine::new(engine)));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { software, multibuffer, cores }
+    }
+
+    fn has_multibuffer(&self) -> bool {
+        self.multibuffer.is_some()
+    }
+
+    fn engine(&self, name: &str, is_model: bool, cost: CostModel) -> DemoEngine {
+        let of_packet = |cost: CostModel| cost.t_init + cost.t_block * MEAN_BLOCKS;
+        DemoEngine {
+            name: name.to_owned(),
+            is_model,
+            t_init_ns: cost.t_init,
+            t_block_ns: cost.t_block,
+            of_cpu: of_packet(cost) / of_packet(self.software),
+        }
+    }
+
+    fn software(&self) -> DemoEngine {
+        self.engine("software", false, self.software)
+    }
+
+    fn multibuffer(&self) -> Option<DemoEngine> {
+        self.multibuffer.map(|cost| self.engine("multibuffer", false, cost))
+    }
+
+    fn models(&self) -> Vec<DemoEngine> {
+        let CostModel { t_init, t_block } = self.software;
+        let model = |(name, times): (&str, f64)| {
+            let cost = CostModel { t_init: t_init * times + MODEL_INIT_NS, t_block: t_block * times };
+            self.engine(name, true, cost)
+        };
+        let models = if self.has_multibuffer() { FAST_MODELS } else { SLOW_MODELS };
+        models.into_iter().map(model).collect()
+    }
+
+    fn peer(&self) -> String {
+        let kind = if self.has_multibuffer() { EngineKind::Multibuffer } else { EngineKind::Software };
+        engine(&kind.to_string(), "peer", "")
+    }
+}
+
+fn transform() -> Transform {
+    CHAINED.parse::<Proposal>().expect("it is one").transform
+}
+
+fn engine(kind: &str, name: &str, more: &str) -> String {
+    format!("\n[[engine]]\nkind = \"{kind}\"\nname = \"{name}\"\n{more}")
+}
+
+fn models_text(models: &[DemoEngine]) -> String {
+    let mut text = BUS.to_owned();
+    for model in models {
+        let t_init_us = model.t_init_ns / 1000.0;
+        let more =
+            format!("bus = \"pci\"\nt_init_us = {t_init_us:.4}\nt_block_ns = {:.4}\n", model.t_block_ns);
+        text += &engine("model", &model.name, &more);
+    }
+    text
+}
+
+impl Platform {
+    /// All that this machine has, and modelled accelerators.
+    pub fn all(costs: &mut Costs) -> Self {
+        let here = Measured::new(costs);
+        let mut site = String::new();
+        if here.has_multibuffer() {
+            // On two cores the gateways and the modelled bus have both: a third busy thread would only be in their way.
+            let core = if here.cores > 2 { format!("core = {}\n", here.cores - 1) } else { String::new() };
+            site += &engine("multibuffer", "multibuffer", &core);
+        }
+        let models = here.models();
+        site += &(engine("software", "software", "") + &models_text(&models));
+        let engines = here.multibuffer().into_iter().chain([here.software()]).chain(models).collect();
+        let about = "every engine at hand, and two modelled accelerators on a PCI bus".to_owned();
+        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
+    }
+
+    /// The processor as the small-packets paper has it, and unlike accelerators on a bus; on every machine.
+    pub fn accelerators(costs: &mut Costs) -> Self {
+        let here = Measured::new(costs);
+        let models = here.models();
+        let site = engine("software", "software", "") + &models_text(&models);
+        let engines = [here.software()].into_iter().chain(models).collect();
+        let about = "the processor (software), and two unlike modelled accelerators on a PCI bus".to_owned();
+        Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
+    }
+
+    /// A slow engine in the gateway's thread, and a fast one that needs bursts, on a core of its own: both real. `None` where
+    /// there is no ipsec-mb or no second core.
+    pub fn own_core(costs: &mut Costs) -> Option<Self> {
+        let here = Measured::new(costs);
+        let multibuffer = here.multibuffer().filter(|_| here.cores > 1)?;
+        let mut site = engine("software", "software", "");
+        let core = here.cores - 1;
+        let _ = write!(site, "{}", engine("multibuffer", "multibuffer", &format!("core = {core}\n")));
+        let about = "software in the gateway's thread, multibuffer on a core of its own".to_owned();
+        let engines = vec![here.software(), multibuffer];
+        Some(Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() })
+    }
+
+    /// The engines of a configuration's `[[engine]]` tables, and those of the peer, in the same words.
+    ///
+    /// # Errors
+    /// What is wrong with the tables.
+    pub fn of(
+        about: &str,
+        (proposal, tunnels): (&'static str, usize),
+        site: &str,
+        peer: &str,
+        costs: &mut Costs,
+    ) -> Result<Self, DemoError> {
+        let wrong = |error: String| DemoError::Platform(error);
+        let config = Config::parse("engines.toml", site).map_err(|error| wrong(error.to_string()))?;
+        let transform = proposal.parse::<Proposal>().map_err(|error| wrong(error.to_string()))?.transform;
+        let here = Measured::new(costs);
+        let mut engines = Vec::new();
+        for engine in convoy_gateway::assemble::engines(&config, costs)?.into_iter().flatten() {
+            let EngineDescription { name, is_model, .. } = engine.description().clone();
+            let cost =
+                IdleEngine::from(engine).calibrate(transform).map_err(|error| wrong(error.to_string()))?;
+            engines.push(here.engine(&name, is_model, cost.model));
+        }
+        let (about, site, peer) = (about.to_owned(), site.to_owned(), peer.to_owned());
+        Ok(Self { about, proposal, tunnels, engines, site, peer })
+    }
+
+    /// The GRIP card's RTL as Verilator runs it, at both ends and nothing else.
+    #[cfg(feature = "card")]
+    pub fn card() -> Self {
+        let card = engine("card", "card-model", "");
+        let about = "the verilated card".to_owned();
+        Self {
+            about,
+            proposal: "aes128gcm16",
+            tunnels: TUNNELS,
+            engines: Vec::new(),
+            site: card.clone(),
+            peer: card,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_engine::EngineSettings;
+
+    use super::*;
+    use crate::demo::rule::Rule;
+    use crate::demo::sites::both;
+
+    #[test]
+    fn every_platform_is_a_good_configuration_and_its_models_cost_what_they_say() {
+        let mut costs = Costs::new();
+        let platforms = [Some(Platform::all(&mut costs)), Some(Platform::accelerators(&mut costs))];
+        for platform in platforms.into_iter().chain([Platform::own_core(&mut costs)]).flatten() {
+            let [site, _] = both(Rule::SKIP, 32, &platform);
+            assert_eq!(site.engines.len(), platform.engines.len(), "{}", platform.about);
+            for (engine, cost) in site.engines.iter().zip(&platform.engines) {
+                assert_eq!(engine.name, cost.name);
+                assert_eq!(engine.settings.kind().traits().is_model, cost.is_model);
+                if let EngineSettings::Model(model) = &engine.settings {
+                    assert!((model.t_block_ns - cost.t_block_ns).abs() < 0.001);
+                    assert!((model.t_init_ns - cost.t_init_ns).abs() < 1.0);
+                    assert!(cost.of_cpu > 0.0);
+                }
+            }
+        }
+    }
+
+    #[cfg(feature = "dpdk")]
+    #[test]
+    fn a_device_of_dpdk_that_fails_half_way_loses_and_doubles_nothing() {
+        use convoy_scheduler::Policy;
+
+        use crate::demo::trial::run_trial;
+        use crate::demo::{Load, Trial, imix};
+
+        let engines = |devices: &[(&str, &str)]| {
+            let more = |device: &str| format!("device = \"{device}\"\n");
+            devices.iter().map(|(name, device)| engine("cryptodev", name, &more(device))).collect::<String>()
+        };
+        let site = engines(&[("dpdk-a", "crypto_aesni_mb_a"), ("dpdk-b", "crypto_openssl_b")]);
+        let site = site + &engine("software", "software", "");
+        let mut costs = Costs::without_cache();
+        let case = ("aes128-sha1", 8);
+        let platform = Platform::of(
+            "devices of DPDK's",
+            case,
+            &site,
+            &engines(&[("peer", "crypto_aesni_mb_p")]),
+            &mut costs,
+        );
+        let platform = platform.expect("software devices are everywhere");
+        let rule = Rule { policy: Policy::RoundRobin, ..Rule::WAIT };
+        // It fails with its 2,000th multi-packet, which is its 2,000th packet with a window of 1.
+        let (window, length) = (1, std::time::Duration::from_secs(6));
+        let (load, fail) = (Load::Saturating, Some("dpdk-a"));
+        let trial = Trial { platform: &platform, rule, window, load, length, fail };
+        let report = run_trial(&trial, &imix(1), &mut costs, &mut |_| {}).expect("memory does not fail");
+        assert!(report.is_perfect && report.sent > 0, "{report:?}");
+        assert!(report.engines.iter().all(|engine| engine.share > 0.0), "{report:?}");
+        assert!(report.events.iter().any(|event| event.contains("dpdk-a")), "{:?}", report.events);
+    }
+}

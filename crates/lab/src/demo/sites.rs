@@ -1,0 +1,68 @@
+//! The configurations of the demo's two gateways: what an operator would write, with fresh keys.
+
+use std::fmt::Write as _;
+
+use convoy_gateway::config::Config;
+use convoy_ipsec::Proposal;
+use rand::RngCore;
+
+use super::platform::Platform;
+use super::rule::Rule;
+
+/// Tunnels between the two sites; each has one SA a way.
+pub(super) const TUNNELS: usize = 8;
+
+/// Both sites' configurations; the first has the platform's engines, the second is its peer.
+pub(super) fn both(rule: Rule, window: usize, platform: &Platform) -> [Config; 2] {
+    let proposal: Proposal = platform.proposal.parse().expect("the demo's proposals are good");
+    let mut random = rand::rng();
+    let mut key = || {
+        let mut bytes = vec![0; proposal.transform.key_material_len()];
+        random.fill_bytes(&mut bytes);
+        hex::encode(bytes)
+    };
+    let keys: Vec<(String, String)> = (0..platform.tunnels).map(|_| (key(), key())).collect();
+    [(1, &platform.site), (2, &platform.peer)].map(|(site, engines)| {
+        let mut text = scheduler(rule, window) + engines;
+        tunnels(&mut text, site, platform.proposal, &keys);
+        Config::parse("demo.toml", &text).expect("the demo's own configuration is good")
+    })
+}
+
+fn scheduler(rule: Rule, window: usize) -> String {
+    let Rule { policy, full_queue, overtake } = rule;
+    format!(
+        "[scheduler]\npolicy = \"{policy}\"\nfull_queue = \"{full_queue}\"\novertake = {overtake}\nwindow = {window}\n"
+    )
+}
+
+fn tunnels(text: &mut String, site: u8, proposal: &str, keys: &[(String, String)]) {
+    for (k, (there, back)) in keys.iter().enumerate() {
+        let peer = 3 - site;
+        let (out, inward) = if site == 1 { (there, back) } else { (back, there) };
+        let v6 = |site: u8| if k == 0 { format!(", \"fd00:{site}::/64\"") } else { String::new() };
+        let _ = write!(
+            text,
+            r#"
+[[tunnel]]
+name = "tunnel-{k}"
+local = "192.0.2.{site}"
+remote = "192.0.2.{peer}"
+local_ts = ["10.{site}.{k}.0/24"{}]
+remote_ts = ["10.{peer}.{k}.0/24"{}]
+esp_proposal = "{proposal}"
+encap = "udp"
+replay_window = 4096
+[tunnel.manual]
+spi_in = {}
+spi_out = {}
+key_in = "{inward}"
+key_out = "{out}"
+"#,
+            v6(site),
+            v6(peer),
+            0x1000 * u32::from(site) + k as u32,
+            0x1000 * u32::from(peer) + k as u32,
+        );
+    }
+}

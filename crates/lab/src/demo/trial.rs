@@ -1,0 +1,241 @@
+//! One run of the two gateways with one policy and one window.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, EngineEvent, Health, SlotCounters};
+use convoy_dataplane::worker::{Side, Worker, WorkerEvent};
+use convoy_gateway::assemble;
+use convoy_gateway::state::Beginnings;
+use convoy_port::{Port, memory};
+use convoy_scheduler::EngineSnapshot;
+
+use super::DemoError;
+use super::arrivals::{Arrivals, Load};
+use super::delivery::{Delivery, Latency};
+use super::failing::make_fail;
+use super::platform::Platform;
+use super::port::TrafficPort;
+use super::report::{DemoEngineReport, LiveView, TrialReport};
+use super::rule::Rule;
+use super::sites::both;
+use super::traffic::Traffic;
+
+/// Packets that the link between the gateways holds, each way.
+const LINK_PACKETS: usize = 1024;
+/// The link's MTU, in bytes.
+const LINK_MTU: usize = 1500;
+/// How often what is going on is shown.
+const SHOW_EVERY: Duration = Duration::from_millis(250);
+/// How long the last packets may take to come out.
+const DRAIN: Duration = Duration::from_secs(10);
+
+/// The first part of a run, whose latencies are not recorded: engines' costs are still being corrected.
+const WARM_UP: f64 = 0.2;
+
+/// What is run.
+#[derive(Clone, Copy, Debug)]
+pub struct Trial<'a> {
+    /// The engines.
+    pub platform: &'a Platform,
+    /// The policy.
+    pub rule: Rule,
+    /// The window, in packets.
+    pub window: usize,
+    /// What comes.
+    pub load: Load,
+    /// How long packets are sent.
+    pub length: Duration,
+    /// The engine that vanishes half way, if any.
+    pub fail: Option<&'a str>,
+}
+
+/// Two gateways and what they deliver to each other.
+struct Pair {
+    gateways: [Worker; 2],
+    deliveries: [Arc<Delivery>; 2],
+    events: Vec<String>,
+    /// Engines of the first gateway that were quarantined.
+    quarantined: Vec<String>,
+    /// Whether the thread may sleep while nothing moves. Not where times are measured: they would be those of its sleep.
+    sleeps: bool,
+}
+
+pub(super) fn run_trial(
+    trial: &Trial<'_>,
+    traffic: &[Arc<Traffic>; 2],
+    costs: &mut Costs,
+    show: &mut dyn FnMut(&LiveView),
+) -> Result<TrialReport, DemoError> {
+    let mut pair = Pair::new(trial, traffic, costs)?;
+    for delivery in &pair.deliveries {
+        delivery.sending.store(true, Ordering::Relaxed);
+    }
+    let began = Instant::now();
+    let (mut next_show, mut is_recording, mut all_events) = (SHOW_EVERY, false, Vec::new());
+    while began.elapsed() < trial.length {
+        pair.round()?;
+        if !is_recording && began.elapsed() >= trial.length.mul_f64(WARM_UP) {
+            pair.deliveries.iter().for_each(|delivery| delivery.recording.store(true, Ordering::Relaxed));
+            is_recording = true;
+        }
+        if began.elapsed() >= next_show {
+            next_show += SHOW_EVERY;
+            let view = pair.view(trial, began.elapsed());
+            all_events.extend(view.events.iter().cloned());
+            show(&view);
+        }
+    }
+    for delivery in &pair.deliveries {
+        delivery.sending.store(false, Ordering::Relaxed);
+    }
+    let elapsed = pair.drain(began)?;
+    let view = pair.view(trial, elapsed);
+    all_events.extend(view.events.iter().cloned());
+    show(&view);
+    Ok(pair.report(view, elapsed, all_events))
+}
+
+impl Pair {
+    fn new(trial: &Trial<'_>, traffic: &[Arc<Traffic>; 2], costs: &mut Costs) -> Result<Self, DemoError> {
+        let deliveries = [(); 2].map(|()| Arc::new(Delivery::new()));
+        let (link_a, link_b) = memory::link("outside", "outside", LINK_PACKETS, LINK_MTU);
+        let mut links = [link_a, link_b].into_iter();
+        let mut gateways = Vec::new();
+        for (at, config) in both(trial.rule, trial.window, trial.platform).into_iter().enumerate() {
+            let mut engines = assemble::engines(&config, costs)?.pop().unwrap_or_default();
+            if let Some(wanted) = trial.fail.filter(|_| at == 0) {
+                make_fail(&mut engines, wanted)
+                    .map_err(|known| DemoError::NoSuchEngine { wanted: wanted.to_owned(), known })?;
+            }
+            let (pipeline, _) =
+                assemble::pipeline(&config, 0, engines, costs, Clock::start(), &Beginnings::Fresh)?;
+            let way = |at: usize| (Arc::clone(&traffic[at]), Arc::clone(&deliveries[at]));
+            let arrivals = match trial.load {
+                Load::Saturating => None,
+                Load::Offered(both_ways) => Some(Arrivals::new(both_ways / 2.0, at as u64)),
+            };
+            let inside = TrafficPort::new("inside", LINK_MTU, way(at), way(1 - at)).with_arrivals(arrivals);
+            let outside = links.next().expect("a link has two ends");
+            let inside: Vec<Box<dyn Port>> = vec![Box::new(inside)];
+            gateways.push(Worker::new(pipeline, inside, vec![Box::new(outside)]));
+        }
+        let gateways = gateways.try_into().unwrap_or_else(|_| unreachable!("two sites make two gateways"));
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let sleeps = trial.load == Load::Saturating || cores == 1;
+        Ok(Self { gateways, deliveries, events: Vec::new(), quarantined: Vec::new(), sleeps })
+    }
+
+    fn round(&mut self) -> Result<bool, DemoError> {
+        let mut moved = false;
+        for (gateway, site) in self.gateways.iter_mut().zip(1..) {
+            moved |= gateway.round(true)?;
+            for event in gateway.take_events() {
+                let WorkerEvent::Engine(event) = event else { continue };
+                self.events.push(format!("site {site}: {event}"));
+                if let EngineEvent::Quarantined { engine, .. } = event
+                    && site == 1
+                {
+                    self.quarantined.push(engine);
+                }
+            }
+        }
+        if !moved && self.sleeps {
+            self.gateways[0].idle();
+        }
+        Ok(moved)
+    }
+
+    /// Lets the last packets come out; returns the time until the last did.
+    fn drain(&mut self, began: Instant) -> Result<Duration, DemoError> {
+        let stopped = Instant::now();
+        let mut last = began.elapsed();
+        while self.arrived() < self.sent() && stopped.elapsed() < DRAIN {
+            if self.round()? {
+                last = began.elapsed();
+            }
+        }
+        Ok(last)
+    }
+
+    fn sum(&self, count: impl Fn(&Delivery) -> u64) -> u64 {
+        self.deliveries.iter().map(|delivery| count(delivery)).sum()
+    }
+
+    fn sent(&self) -> u64 {
+        self.sum(|delivery| delivery.sent.load(Ordering::Relaxed))
+    }
+
+    fn arrived(&self) -> u64 {
+        self.sum(Delivery::arrived)
+    }
+
+    fn delivered_bytes(&self) -> u64 {
+        let ports = self.gateways.iter().flat_map(|gateway| gateway.ports(Side::Inside));
+        ports.map(|port| port.counters().sent_bytes).sum()
+    }
+
+    fn view(&mut self, trial: &Trial<'_>, elapsed: Duration) -> LiveView {
+        LiveView {
+            rule: trial.rule,
+            window: trial.window,
+            elapsed_s: elapsed.as_secs_f64(),
+            length_s: trial.length.as_secs_f64(),
+            delivered: self.arrived(),
+            mbps: self.delivered_bytes() as f64 * 8e-6 / elapsed.as_secs_f64(),
+            engines: self.engines(),
+            events: std::mem::take(&mut self.events),
+        }
+    }
+
+    /// Those of the first gateway, which is in question.
+    fn engines(&self) -> Vec<DemoEngineReport> {
+        let stage = self.gateways[0].pipeline().stage();
+        let engines = stage.engines();
+        let all: u64 = (0..engines.len()).map(|at| engines.counters(at).packets).sum();
+        let engine = |(at, measured): (usize, EngineSnapshot)| {
+            let SlotCounters { packets, service_ns, .. } = engines.counters(at);
+            DemoEngineReport {
+                name: measured.name,
+                is_model: engines.description(at).is_model,
+                is_up: *engines.health(at) == Health::Up,
+                share: packets as f64 / all.max(1) as f64,
+                packets,
+                packets_per_multi_packet: measured.packets as f64 / measured.multi_packets.max(1) as f64,
+                service_ns: service_ns as f64 / packets.max(1) as f64,
+                queued: measured.queued,
+                predicted_ns: measured.predicted_ticks,
+                prediction_error_ns: measured.error_ticks,
+            }
+        };
+        stage.snapshot().engines.into_iter().enumerate().map(engine).collect()
+    }
+
+    fn report(&self, view: LiveView, elapsed: Duration, events: Vec<String>) -> TrialReport {
+        let (sent, arrived) = (self.sent(), self.arrived());
+        let good = self.sum(|delivery| delivery.good.load(Ordering::Relaxed));
+        let measured = self.gateways[0].pipeline().stage().snapshot().engines;
+        let multi_packets: u64 = measured.iter().map(|engine| engine.multi_packets).sum();
+        let packets: u64 = measured.iter().map(|engine| engine.packets).sum();
+        TrialReport {
+            rule: view.rule,
+            window: view.window,
+            sent,
+            refused: self.sum(|delivery| delivery.refused.load(Ordering::Relaxed)),
+            good,
+            out_of_order: self.sum(|delivery| delivery.out_of_order.load(Ordering::Relaxed)),
+            wrong: self.sum(|delivery| delivery.wrong.load(Ordering::Relaxed)),
+            lost: sent.saturating_sub(arrived),
+            packets_per_second: good as f64 / elapsed.as_secs_f64(),
+            mbps: self.delivered_bytes() as f64 * 8e-6 / elapsed.as_secs_f64(),
+            latency: Latency::of(&self.deliveries),
+            packets_per_multi_packet: packets as f64 / multi_packets.max(1) as f64,
+            engines: view.engines,
+            events,
+            quarantined: self.quarantined.clone(),
+            is_perfect: self.deliveries.iter().all(|delivery| delivery.is_perfect()),
+        }
+    }
+}

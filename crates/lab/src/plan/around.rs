@@ -1,0 +1,209 @@
+//! What a worker does to a packet beside its cipher: frames, lookups, headers, window, order, and what handing a
+//! multi-packet to an engine takes. Measured with the gateway's own pipeline and an engine that does nothing.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
+use convoy_engine::{
+    Completion, Engine, EngineControl, EngineDescription, EngineError, EngineQueue, InPlace, MultiPacket,
+    Outcome, Placement, Refused, Takes, lay_out,
+};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_gateway::state::Beginnings;
+use convoy_ipsec::{CryptoStatus, KeyMaterial, Prepared, SaIndex};
+use convoy_scheduler::{CostModel, Policy};
+
+use super::PlanError;
+use super::drive::drive;
+use super::trace::with_keys;
+
+/// Packets that are sent for each measurement, and the fewest rounds.
+const PACKETS: usize = 200_000;
+const LEAST_ROUNDS: usize = 10;
+
+/// An engine that says of itself what another does, and hands packets back as they came.
+struct Blank {
+    description: EngineDescription,
+    done: Vec<Completion>,
+}
+
+impl InPlace for Blank {
+    fn process(&mut self, packets: &mut [Prepared]) {
+        packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+    }
+}
+
+impl EngineControl for Blank {
+    fn description(&self) -> &EngineDescription {
+        &self.description
+    }
+
+    fn install_key(&mut self, _: SaIndex, _: &KeyMaterial) -> Result<(), EngineError> {
+        Ok(())
+    }
+
+    fn remove_key(&mut self, _: SaIndex) {}
+}
+
+impl EngineQueue for Blank {
+    fn submit(&mut self, mut multi_packet: MultiPacket) -> Result<(), Box<Refused>> {
+        // As others do, so that reading the clock counts.
+        let start = Instant::now();
+        let MultiPacket { packets, templates, .. } = &mut multi_packet;
+        lay_out(templates, packets, &mut |iv| iv.fill(0));
+        packets.iter_mut().for_each(|packet| packet.status = CryptoStatus::Done);
+        let service_ns = Some(start.elapsed().as_nanos() as u64);
+        self.done.push(Completion { multi_packet, outcome: Outcome::Done, service_ns });
+        Ok(())
+    }
+
+    fn poll(&mut self, completions: &mut Vec<Completion>) {
+        completions.append(&mut self.done);
+    }
+
+    fn in_place(&mut self) -> Option<&mut dyn InPlace> {
+        let EngineDescription { placement, takes, .. } = self.description;
+        (placement == Placement::Inline && takes == Takes::Trains).then_some(self as &mut dyn InPlace)
+    }
+
+    fn in_flight(&self) -> usize {
+        self.done.len()
+    }
+}
+
+/// A worker's time for a packet beside its cipher, mean, in ns: before the window and after cryptography.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Around {
+    pub(super) before_ns: f64,
+    pub(super) after_ns: f64,
+}
+
+/// The same for each window that a plan tries, by where packets are encrypted.
+#[derive(Clone, Debug, Default)]
+pub(super) struct AroundWindows {
+    /// On the worker's core, where all engines are there: bursts are done in place.
+    alone: BTreeMap<usize, Around>,
+    /// On the worker's core, with engines elsewhere to choose from.
+    inline: BTreeMap<usize, Around>,
+    /// Elsewhere.
+    lookaside: BTreeMap<usize, Around>,
+}
+
+impl AroundWindows {
+    /// Measures under `packets` what a pipeline as configured takes around engines that are described so.
+    ///
+    /// # Errors
+    /// [`PlanError::Assemble`] if there is no such pipeline.
+    pub(super) fn measure(
+        config: &Config,
+        packets: &[Vec<u8>],
+        engines: &[EngineDescription],
+        windows: impl Iterator<Item = usize> + Clone,
+    ) -> Result<Self, PlanError> {
+        let one_of = |placement| engines.iter().find(|engine| engine.placement == placement);
+        let each = |engine: Option<&EngineDescription>, is_alone| -> Result<_, PlanError> {
+            let Some(engine) = engine else { return Ok(BTreeMap::new()) };
+            let of = |window| Ok((window, around(config, packets, engine, is_alone, window)?));
+            windows.clone().map(of).collect()
+        };
+        let (inline, lookaside) = (one_of(Placement::Inline), one_of(Placement::Lookaside));
+        Ok(Self {
+            alone: each(inline, true)?,
+            inline: each(inline.filter(|_| lookaside.is_some()), false)?,
+            lookaside: each(lookaside, false)?,
+        })
+    }
+
+    /// With this window, where engines that are not on the worker's core take such a share of the packets; `None` where there are no
+    /// such engines.
+    pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> Around {
+        let of = |windows: &BTreeMap<usize, Around>| windows.get(&window).copied();
+        let Some(share) = lookaside else { return of(&self.alone).unwrap_or_default() };
+        match (of(&self.inline), of(&self.lookaside)) {
+            (Some(inline), Some(other)) => Around {
+                before_ns: inline.before_ns * (1.0 - share) + other.before_ns * share,
+                after_ns: inline.after_ns * (1.0 - share) + other.after_ns * share,
+            },
+            (one, other) => one.or(other).unwrap_or_default(),
+        }
+    }
+}
+
+fn around(
+    config: &Config,
+    packets: &[Vec<u8>],
+    engine: &EngineDescription,
+    is_alone: bool,
+    window: usize,
+) -> Result<Around, PlanError> {
+    let mut pipeline = pipeline(config, engine, is_alone, window)?;
+    let rounds = (PACKETS / packets.len().max(1)).max(LEAST_ROUNDS);
+    let pace = drive(&mut pipeline, packets, rounds);
+    Ok(Around { before_ns: pace.before_ns, after_ns: (pace.undisturbed_ns - pace.before_ns).max(0.0) })
+}
+
+/// A pipeline as configured, with an engine that does nothing.
+fn pipeline(
+    config: &Config,
+    engine: &EngineDescription,
+    is_alone: bool,
+    window: usize,
+) -> Result<Pipeline, PlanError> {
+    let mut config = with_keys(config).with_one_worker();
+    config.scheduler.window = window;
+    config.scheduler.adaptive = None;
+    // There is one engine to choose from, and it may not be on the worker's core.
+    config.scheduler.policy = Policy::FinishingTime;
+    let mut costs = Costs::new();
+    costs.state(&engine.name, CostModel { t_init: 100.0, t_block: 1.0 });
+    let mut description = engine.clone();
+    if description.placement == Placement::Inline && !is_alone {
+        // With engines elsewhere to choose from, the window is what bursts go through.
+        description.takes = Takes::MultiPackets;
+    }
+    let blank = Blank { description, done: Vec::new() };
+    let engines: Vec<Box<dyn Engine>> = vec![Box::new(blank)];
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use convoy_engine::Software;
+
+    use super::*;
+    use crate::demo::traffic::both_ways;
+    use crate::plan::tests::config;
+
+    #[test]
+    fn what_a_worker_does_follows_where_the_packets_go() {
+        let of = |before_ns, after_ns| BTreeMap::from([(8, Around { before_ns, after_ns })]);
+        let (alone, inline) = (of(90.0, 50.0), of(100.0, 200.0));
+        let all = AroundWindows { alone, inline, lookaside: of(140.0, 400.0) };
+        assert_eq!(all.with(8, None), Around { before_ns: 90.0, after_ns: 50.0 });
+        assert_eq!(all.with(8, Some(0.0)), Around { before_ns: 100.0, after_ns: 200.0 });
+        assert_eq!(all.with(8, Some(0.25)), Around { before_ns: 110.0, after_ns: 250.0 });
+        let one = AroundWindows { lookaside: of(140.0, 400.0), ..AroundWindows::default() };
+        assert_eq!(one.with(8, Some(1.0)), Around { before_ns: 140.0, after_ns: 400.0 });
+    }
+
+    #[test]
+    fn bursts_are_measured_in_place_where_the_gateway_does_them_so() {
+        let [traffic, _] = both_ways(Vec::new(), 8, 640, 7);
+        let packets: Vec<Vec<u8>> = (0..640).map(|at| traffic.packet(at).to_vec()).collect();
+        let inline = Software::new("software").description().clone();
+        // The handed-in burst of 64 packets is one piece of work in place, and at least a multi-packet for each SA in the window.
+        let per_work = |is_alone, window| {
+            let mut pipeline = pipeline(&config(32), &inline, is_alone, window).expect("good");
+            drive(&mut pipeline, &packets, 2);
+            let counters = pipeline.stage().engines().counters(0);
+            assert_eq!(counters.packets, 1280);
+            counters.packets / counters.multi_packets
+        };
+        assert_eq!(per_work(true, 32), 64);
+        assert!(per_work(false, 32) <= 32, "through the window beside engines elsewhere");
+        assert_eq!(per_work(true, 1), 1, "a window of one bundles nothing");
+    }
+}

@@ -1,0 +1,285 @@
+//! This machine as a platform of the simulator's.
+
+use std::collections::HashMap;
+
+use convoy_dataplane::costs::Costs;
+use convoy_engine::{EngineControl, EngineSettings, IdleEngine, Multibuffer, Placement};
+use convoy_gateway::assemble;
+use convoy_gateway::config::Config;
+use convoy_ipsec::Transform;
+use convoy_scheduler::{ClassDiscipline, CostModel, SchedulerConfig};
+use convoy_sim::{
+    BusSpec, Place, Platform, ProcessorKind, ProcessorSpec, Reference, SaCacheSpec, SchedulerSpec,
+    SourceSpec, StageSpec, Variants,
+};
+use serde::Serialize;
+
+use super::around::{Around, AroundWindows};
+use super::bus::spec;
+use super::card::Card;
+use super::{PlanError, Trace, WINDOWS};
+
+/// A rate at which there are always more packets, in Mbit/s.
+const SATURATED_MBPS: f64 = 1e7;
+/// The processor that is the worker's own core.
+const WORKER: &str = "worker";
+
+/// What an engine costs under the trace's transforms.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct EngineCost {
+    /// Its name.
+    pub name: String,
+    /// Whether it works on the worker's core.
+    pub is_inline: bool,
+    /// Whether its timing is a model's.
+    pub is_model: bool,
+    /// Once per multi-packet, in ns.
+    pub t_init_ns: f64,
+    /// Per 16 bytes, in ns.
+    pub t_block_ns: f64,
+    /// Multi-packets that may wait for it.
+    pub depth: usize,
+    /// The modelled bus by which it is reached.
+    pub bus: Option<String>,
+    /// The SAs that a card keeps by itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cache: Option<SaCacheSpec>,
+}
+
+/// One worker and its engines.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    /// Engines, in the order of the configuration.
+    pub engines: Vec<EngineCost>,
+    /// The window as configured.
+    pub window: usize,
+    /// What could be added, beside more of what there is.
+    spare: Vec<EngineCost>,
+    /// Cards that are not there.
+    cards: Vec<Card>,
+    buses: HashMap<String, BusSpec>,
+    scheduler: SchedulerConfig,
+    around: AroundWindows,
+}
+
+impl Machine {
+    /// The engines of a configuration, for one worker, calibrated for the transforms of a trace.
+    ///
+    /// # Errors
+    /// [`PlanError`] if an engine is not there or fails while it is measured.
+    pub fn new(config: &Config, trace: &Trace) -> Result<Self, PlanError> {
+        let config = config.with_one_worker();
+        let mut costs = Costs::new();
+        let made = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
+        let (mut engines, mut described) = (Vec::new(), Vec::new());
+        for (at, engine) in made.into_iter().enumerate() {
+            let bus = match config.engines.get(at).map(|engine| &engine.settings) {
+                Some(EngineSettings::Model(model)) => model.bus.clone(),
+                _ => None,
+            };
+            described.push(engine.description().clone());
+            engines.extend(cost_of(engine.into(), bus, &trace.transforms, &mut costs)?);
+        }
+        let mut spare = Vec::new();
+        let has_pinned = engines.iter().any(|engine| !engine.is_inline && !engine.is_model);
+        // Of the last core, which workers are least likely to have.
+        let core = std::thread::available_parallelism().map_or(0, |cores| cores.get() - 1);
+        if !has_pinned && let Ok(engine) = Multibuffer::on_core("multibuffer on a core of its own", core) {
+            described.push(engine.description().clone());
+            spare.extend(cost_of(IdleEngine::new(engine), None, &trace.transforms, &mut costs)?);
+        }
+        costs.save();
+        let windows = WINDOWS.into_iter().chain([config.scheduler.window]);
+        let around = AroundWindows::measure(&config, &trace.sample, &described, windows)?;
+        Ok(Self {
+            engines,
+            window: config.scheduler.window,
+            spare,
+            cards: Vec::new(),
+            buses: config.buses.into_iter().map(|(name, bus)| (name.clone(), spec(name, &bus))).collect(),
+            scheduler: config.scheduler,
+            around,
+        })
+    }
+
+    /// Also tries what the accelerators of this platform would bring.
+    ///
+    /// # Errors
+    /// [`PlanError::Card`] if it has none.
+    pub fn try_card(&mut self, platform: &Platform) -> Result<(), PlanError> {
+        self.cards.push(Card::of(platform)?);
+        Ok(())
+    }
+
+    /// The accelerators of all cards that are tried.
+    pub fn card_engines(&self) -> impl Iterator<Item = &EngineCost> {
+        self.cards.iter().flat_map(|card| &card.engines)
+    }
+
+    /// What a worker spends on a packet beside its cipher, before the window and after cryptography, in ns, with this
+    /// window and this share of the packets at engines that are not on its core.
+    pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
+        let around = self.around(window, lookaside);
+        (around.before_ns, around.after_ns)
+    }
+
+    fn around(&self, window: usize, lookaside: f64) -> Around {
+        let has_others = self.engines.iter().any(|engine| !engine.is_inline);
+        self.around.with(window, has_others.then_some(lookaside))
+    }
+
+    /// The machine with an engine more or less, each with what is different.
+    pub fn changes(&self) -> Vec<(String, Self)> {
+        let with = |engines| Self { engines, ..self.clone() };
+        let mut changes = Vec::new();
+        for (at, engine) in self.engines.iter().enumerate() {
+            if self.engines.len() > 1 {
+                let left = self.engines.iter().enumerate().filter(|(other, _)| *other != at);
+                changes.push((
+                    format!("without {}", engine.name),
+                    with(left.map(|(_, engine)| engine.clone()).collect()),
+                ));
+            }
+        }
+        let more = self.engines.iter().filter(|engine| !engine.is_inline).chain(&self.spare);
+        for engine in more {
+            let another = EngineCost { name: format!("another {}", engine.name), ..engine.clone() };
+            changes.push((format!("with {}", another.name), with([&self.engines[..], &[another]].concat())));
+        }
+        for card in &self.cards {
+            let mut with = with([&self.engines[..], &card.engines].concat());
+            with.buses.extend(card.buses.iter().map(|bus| (bus.name.clone(), bus.clone())));
+            changes.push((format!("with {}", card.name), with));
+        }
+        changes
+    }
+
+    /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is fastest stands for
+    /// all, and shares the core with what the worker does to each packet; the scheduler runs on it as well. `lookaside` is
+    /// the share of the packets that other engines take: handing them over is another work.
+    pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
+        let around = self.around(window, lookaside);
+        let (before_us, after_us) = (around.before_ns * 1e-3, around.after_ns * 1e-3);
+        let inline = self.engines.iter().filter(|engine| engine.is_inline);
+        let fastest = inline.min_by(|a, b| typical_ns(a).total_cmp(&typical_ns(b)));
+        let mut processors: Vec<ProcessorSpec> =
+            fastest.map(|engine| processor(engine, true)).into_iter().collect();
+        processors.extend(
+            self.engines.iter().filter(|engine| !engine.is_inline).map(|engine| processor(engine, false)),
+        );
+        let stage = |name: &str, place, packet_us, on: Option<&str>| StageSpec {
+            name: name.to_owned(),
+            place,
+            on: on.map(str::to_owned),
+            packet_us,
+            ..StageSpec::default()
+        };
+        let stages = if fastest.is_some() {
+            // Zero leaves a stage out.
+            vec![
+                stage("classify and prepare", Place::Before, before_us, Some(WORKER)),
+                stage("finish", Place::After, after_us, Some(WORKER)),
+            ]
+        } else {
+            vec![stage("classify, prepare and finish", Place::Before, before_us + after_us, None)]
+        };
+        Platform {
+            name: "this machine".to_owned(),
+            source: SourceSpec {
+                rate_mbps: rate_mbps.unwrap_or(SATURATED_MBPS),
+                header_bytes: 0,
+                ..SourceSpec::default()
+            },
+            scheduler: SchedulerSpec {
+                on: fastest.map(|_| WORKER.to_owned()),
+                ..scheduler(&self.scheduler, window)
+            },
+            // 1 us and 1 us a block, so that ratios are times in us.
+            reference: Reference { t_init_us: 1.0, block_mbps: 128.0 },
+            buses: self.buses.values().cloned().collect(),
+            processors,
+            cores: Vec::new(),
+            stages: stages.into_iter().filter(|stage| stage.packet_us > 0.0).collect(),
+            variants: Variants::new(),
+        }
+    }
+}
+
+/// What a multi-packet of ten packets of 500 bytes takes.
+fn typical_ns(engine: &EngineCost) -> f64 {
+    engine.t_init_ns + engine.t_block_ns * 320.0
+}
+
+fn processor(engine: &EngineCost, is_worker: bool) -> ProcessorSpec {
+    ProcessorSpec {
+        name: if is_worker { WORKER.to_owned() } else { engine.name.clone() },
+        kind: if is_worker { ProcessorKind::Cpu } else { ProcessorKind::Accelerator },
+        count: 1,
+        bus: engine.bus.clone(),
+        depth: engine.depth.max(1),
+        init_ratio: engine.t_init_ns * 1e-3,
+        enc_ratio: engine.t_block_ns * 1e-3,
+        prefetch: false,
+        write_buffer: false,
+        cache: engine.cache,
+    }
+}
+
+fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
+    let weights = match &config.discipline {
+        ClassDiscipline::Strict => None,
+        ClassDiscipline::Weighted(weights) => Some(weights[..config.classes].to_vec()),
+    };
+    let threshold = match config.policy {
+        convoy_scheduler::Policy::PacketSize(bytes) => Some(bytes),
+        _ => None,
+    };
+    SchedulerSpec {
+        policy: config.policy.name().to_owned(),
+        packet_size_threshold: threshold,
+        full_queue: config.full_queue.name().to_owned(),
+        depth_unit: config.depth_unit.name().to_owned(),
+        late_margin_us: config.late_margin.map(|margin| margin as f64 * 1e-3),
+        overtake: config.overtake,
+        on: None,
+        window,
+        window_min: None,
+        window_max: None,
+        max_wait_us: config.max_wait as f64 * 1e-3,
+        byte_limit: Some(config.byte_limit),
+        classes: config.classes,
+        weights,
+        work_conserving: true,
+        // The gateway does not know what a device has in its cache; it corrects its cost models by what it measures.
+        knows_caches: false,
+    }
+}
+
+/// The mean over the bytes of each transform; `None` if the engine can do none of them.
+fn cost_of(
+    mut engine: IdleEngine,
+    bus: Option<String>,
+    transforms: &HashMap<Transform, u64>,
+    costs: &mut Costs,
+) -> Result<Option<EngineCost>, PlanError> {
+    let (mut sum, mut weights) = (CostModel { t_init: 0.0, t_block: 0.0 }, 0.0);
+    for (transform, bytes) in transforms {
+        if engine.description().transforms.contains(transform) {
+            let (model, weight) = (costs.of_engine(&mut engine, *transform)?.model, *bytes as f64);
+            sum.t_init += model.t_init * weight;
+            sum.t_block += model.t_block * weight;
+            weights += weight;
+        }
+    }
+    let description = engine.description();
+    Ok((weights > 0.0).then(|| EngineCost {
+        name: description.name.clone(),
+        is_inline: description.placement == Placement::Inline,
+        is_model: description.is_model,
+        t_init_ns: sum.t_init / weights,
+        t_block_ns: sum.t_block / weights,
+        depth: description.depth,
+        bus,
+        cache: None,
+    }))
+}

@@ -1,0 +1,136 @@
+//! A capture as the gateway's scheduler would see it.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use convoy_capture::Unread;
+use convoy_dataplane::costs::Costs;
+use convoy_dataplane::pipeline::{Clock, Pipeline};
+use convoy_engine::EngineKind;
+use convoy_gateway::assemble;
+use convoy_gateway::config::{Config, EngineConfig, ManualKeys};
+use convoy_gateway::state::Beginnings;
+use convoy_ipsec::{CryptoStatus, KeyMaterial, OutboundBurst, Transform};
+use convoy_packet::Frame;
+use convoy_port::{Pcap, Port};
+use convoy_sim::Packet;
+use rand::RngCore;
+
+use super::PlanError;
+
+/// Packets read at a time.
+const BURST: usize = 64;
+/// Packets that are kept for measurements: more than caches hold.
+const SAMPLE: usize = 20_000;
+
+/// Packets with their SAs, and what was learned in making it.
+#[derive(Clone, Debug, Default)]
+pub struct Trace {
+    /// In order; payloads are the bytes that are ciphered, so that platforms add no header to them.
+    pub packets: Vec<Packet>,
+    /// Packets that no policy protects, or that were dropped.
+    pub unprotected: u64,
+    /// Packets of the capture that could not be used, by reason.
+    pub unreadable: Unread,
+    /// Where the capture is cut off or damaged, if it is; what follows was not read.
+    pub damage: Option<String>,
+    /// Bytes ciphered under each transform.
+    pub transforms: HashMap<Transform, u64>,
+    /// The first of them as they came, for measurements.
+    pub(super) sample: Vec<Vec<u8>>,
+}
+
+impl Trace {
+    /// Takes up to `limit` packets of a capture through the policies and SAs of a configuration. Tunnels without manual
+    /// keys get some that are used for nothing else.
+    ///
+    /// # Errors
+    /// [`PlanError`] if the capture cannot be read, or nothing in it is protected.
+    pub fn read(config: &Config, capture: &Path, limit: usize) -> Result<Self, PlanError> {
+        let config = with_keys(config);
+        let mut pipeline = pipeline(&config)?;
+        // Sizes and addresses are all that counts, so packets that a snap length truncated are as good as others.
+        let mut port = Pcap::open("the capture", Some(capture), None)?.filling_up_truncated();
+        let (mut trace, mut read) = (Self::default(), 0);
+        let mut frames: Vec<Frame> = Vec::with_capacity(BURST);
+        while trace.packets.len() < limit {
+            let count =
+                port.receive(pipeline.pool_mut(), BURST.min(limit - trace.packets.len()), &mut frames)?;
+            if count == 0 {
+                break;
+            }
+            read += count as u64;
+            let left = SAMPLE.saturating_sub(trace.sample.len());
+            trace.sample.extend(frames.iter().take(left).map(|frame| frame.to_vec()));
+            trace.take(&mut pipeline, &mut frames);
+        }
+        let protected = trace.packets.len() as u64;
+        if protected == 0 {
+            return Err(PlanError::Unprotected(capture.display().to_string(), read));
+        }
+        trace.unprotected = read.saturating_sub(protected);
+        trace.unreadable = port.unread();
+        trace.damage = port.damage().map(ToString::to_string);
+        Ok(trace)
+    }
+
+    fn take(&mut self, pipeline: &mut Pipeline, frames: &mut Vec<Frame>) {
+        let now_ns = pipeline.clock().now_ns();
+        let mut random = |bytes: &mut [u8]| rand::rng().fill_bytes(bytes);
+        let (ipsec, pool) = pipeline.ipsec_and_pool();
+        let mut out = OutboundBurst::default();
+        ipsec.outbound.classify(&mut ipsec.tables, now_ns, &mut random, pool, frames, &mut out);
+        ipsec.tables.lay_out(now_ns, &mut out.protect, &mut random);
+        for prepared in &mut out.protect {
+            let bytes = u32::from(prepared.job.cipher_len.max(prepared.job.auth_len));
+            self.packets.push(Packet {
+                payload_bytes: bytes,
+                sa: prepared.sa.0,
+                class: prepared.class,
+                gap_ticks: 0,
+            });
+            if prepared.status == CryptoStatus::Pending {
+                prepared.status = CryptoStatus::Done;
+            }
+            if let Some(view) = ipsec.tables.sa(prepared.sa) {
+                *self.transforms.entry(view.transform).or_default() += u64::from(bytes);
+            }
+        }
+        let mut leaving = Vec::with_capacity(BURST);
+        ipsec.outbound.finish(&mut ipsec.tables, pool, &mut out.protect, &mut leaving);
+        for mut burst in [leaving, out.bypass, out.to_inside] {
+            pool.give_back_burst(&mut burst);
+        }
+    }
+}
+
+/// A pipeline whose engine is never asked.
+fn pipeline(config: &Config) -> Result<Pipeline, PlanError> {
+    let software = EngineConfig::plain(EngineKind::Software);
+    let config = Config { engines: vec![software], ..config.with_one_worker() };
+    let mut costs = Costs::new();
+    let engines = assemble::engines(&config, &mut costs)?.pop().unwrap_or_default();
+    Ok(assemble::pipeline(&config, 0, engines, &costs, Clock::start(), &Beginnings::Fresh)?.0)
+}
+
+/// The configuration with keys for every tunnel.
+pub(super) fn with_keys(config: &Config) -> Config {
+    let mut config = config.clone();
+    for (at, tunnel) in config.tunnels.iter_mut().enumerate() {
+        let transform = tunnel.proposal.transform;
+        let len = transform.cipher_key_len() + transform.salt_len() + transform.integrity_key_len();
+        let key = || {
+            let mut bytes = vec![0; len];
+            rand::rng().fill_bytes(&mut bytes);
+            KeyMaterial::new(transform, bytes).ok()
+        };
+        // High, where no operator's is likely to be.
+        let spi = 0xf000_0000 + 2 * at as u32;
+        if tunnel.manual.is_none()
+            && let (Some(keys_in), Some(keys_out)) = (key(), key())
+        {
+            tunnel.manual = Some(ManualKeys { spi_in: spi, spi_out: spi + 1, keys_in, keys_out });
+        }
+    }
+    config
+}
