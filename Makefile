@@ -4,11 +4,13 @@ SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 CARGO ?= cargo
 CONVOY := $(or $(CARGO_TARGET_DIR),target)/release/convoy
-# DPDK's devices come with a program that is built where DPDK is; install.sh has tried to get it by then.
+# DPDK's devices come with a program that is built where DPDK is; install.sh has tried to get it by
+# then.
 DPDK = $(shell pkg-config --atleast-version=22.11 libdpdk 2>/dev/null && echo dpdk)
 # `card` is the engine that needs Verilator; `make demo FEATURES=` goes without.
 FEATURES ?= card $(DPDK)
-# Tests, lints and documentation are of everything at once, the card included: with one set of features, nothing is compiled twice.
+# Tests, lints and documentation are of everything at once, the card included: with one set of
+# features, nothing is compiled twice.
 EVERYTHING = --workspace --locked --features convoy/card$(DPDK:%=,convoy/%)
 MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
 
@@ -118,6 +120,7 @@ lint: install-test ## format, lints with warnings as errors, documentation and t
 	@scripts/card-venv.sh build
 	$(CARGO) clippy $(EVERYTHING) --all-targets -- -D warnings
 	scripts/docs.py
+	scripts/comments.py
 	$(MAKE) doc
 	scripts/deny.sh
 	$(MAKE) msrv

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Brings the headers of the installed strongSwan, for which no package exists: its source package, by the machine's own
-# apt sources (their keys and checksums are apt's affair). Prints the folder, which has src/libstrongswan and src/libcharon.
-# usage: headers.sh FOLDER [VERSION]
+# Brings the headers of the installed strongSwan, for which no package exists: its source package,
+# by the machine's own apt sources (their keys and checksums are apt's affair). Prints the folder,
+# which has src/libstrongswan and src/libcharon. usage: headers.sh FOLDER [VERSION]
 set -euo pipefail
 folder=$1
 version=${2:-$(dpkg-query -W -f '${source:Upstream-Version}' strongswan-libcharon 2>/dev/null || true)}
@@ -25,7 +25,8 @@ done
 options=(-o "Dir::Etc::sourcelist=$apt_folder/sources.list" -o "Dir::Etc::sourceparts=$apt_folder/parts"
   -o "Dir::State::lists=$apt_folder/lists" -o "Dir::Cache=$apt_folder/cache" -o "APT::Sandbox::User=root")
 apt-get "${options[@]}" -qq update >&2
-# The revision that is installed, or else another of the same upstream version, which has the same tarball.
+# The revision that is installed, or else another of the same upstream version, which has the same
+# tarball.
 revision=$(apt-cache "${options[@]}" showsrc --only-source strongswan |
   sed -nE "s/^Version: (([0-9]+:)?${version//./\\.}-.*)/\1/p" | tail -n 1)
 if [ -z "$revision" ]; then

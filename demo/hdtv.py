@@ -11,7 +11,8 @@ import hdtv_profile
 import hdtv_sweep
 from hdtv_stream import WAYS, Stream, broken, lost, share
 
-# The receiver's buffer in the demonstration: a virtual machine stands still for some 100 ms now and then, and what is late then is not lost.
+# The receiver's buffer in the demonstration: a virtual machine stands still for some 100 ms now and
+# then, and what is late then is not lost.
 DELAY_MS = 250
 
 

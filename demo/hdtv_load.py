@@ -10,7 +10,8 @@ from hdtv_stream import INSIDE, OUTSIDE, WAYS, Stream, Usage, in_namespace, lost
 
 IPERF_PORT = 5201
 COLUMNS = ("idle", "kernel", "IPsec", "port", "gateway", "application", "library", "other", "other processes")
-# What the paper measured at its sender, in percent: idle, kernel, IPsec, the card's driver, application, libc.
+# What the paper measured at its sender, in percent: idle, kernel, IPsec, the card's driver,
+# application, libc.
 PAPER = (("HDTV", 2, 893, "62 / 28 / 4 / 3 / <1 / <1"), ("iperf", 2, 989, "47 / 35 / 4 / 4 / 2 / 8"), ("iperf", 1, 989, "0 / 70 / 9 / 4 / 3 / 12"))
 
 

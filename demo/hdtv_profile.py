@@ -4,7 +4,8 @@ import collections
 import re
 import subprocess
 
-# Which part of the system a function is of, by the beginning of its name or the file that it is in; the first that fits.
+# Which part of the system a function is of, by the beginning of its name or the file that it is in;
+# the first that fits.
 PARTS = (
     ("IPsec", ("convoy_ipsec", "convoy_engine", "aes_", "gcm", "submit_", "flush_", "mb_mgr", "sha1", "sha_", "libIPSec")),
     ("port", ("convoy_port", "tun_rs")),
@@ -12,7 +13,8 @@ PARTS = (
     ("library", ("libc.so", "ld-linux", "memcpy", "memmove", "__mem", "vdso", "libcrypto", "libm.so")),
     ("gateway", ("convoy_", "core::", "alloc::", "std::", "hashbrown")),
 )
-# A sample as `perf script` prints it: the thread's name, which may have spaces and numbers, process, address, function, file.
+# A sample as `perf script` prints it: the thread's name, which may have spaces and numbers,
+# process, address, function, file.
 SAMPLE = re.compile(r"\s*.*?\s(\d+)\s+[0-9a-f]{6,}\s+(.*)\s+\((.*)\)$")
 ORDER = ("kernel", "IPsec", "port", "gateway", "application", "library", "other")
 GATEWAYS = ("gateway a", "gateway b")

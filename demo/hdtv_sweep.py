@@ -7,7 +7,8 @@ import time
 from hdtv_stream import WAYS, Stream, broken, lost
 
 MTUS = (1500, 3000, 4500, 6000, 7500, 9000)
-# How far apart a rate that is carried and one that is not may be in the end, and the steps until there is one of each.
+# How far apart a rate that is carried and one that is not may be in the end, and the steps until
+# there is one of each.
 PRECISION, STEP = 1.06, 1.25
 MOST_TRIALS = 14
 
@@ -55,7 +56,8 @@ def sweep(args):
             continue
         window, rate = (None if way == "plain" else args.window), 60
         for mtu in args.mtus:
-            # Another window's rate at this MTU is the best guess there is, then this one's at the MTU before.
+            # Another window's rate at this MTU is the best guess there is, then this one's at the
+            # MTU before.
             rate = next((found for (of, at, _), found in known.items() if (of, at) == (way, mtu) and found), rate)
             found, trials = highest(lambda rate, way=way, mtu=mtu: is_carried(args, way, mtu, rate), rate)
             mbps = found * 1280 * 720 * 16 / 1e6

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes demo/traffic.pcap: two hosts in network namespaces talk to each other with real programs, and
-# tcpdump writes down what passes between them. Needs root; run it from anywhere.
+# Makes demo/traffic.pcap: two hosts in network namespaces talk to each other with real programs,
+# and tcpdump writes down what passes between them. Needs root; run it from anywhere.
 #
 #   10.1.0.10, fd00:1::10  client  --veth--  server  10.2.0.10, fd00:2::10
 #
-# web (curl and Python's http.server), DNS (dig and dnsmasq), file transfer (rsync), voice-like packets
-# (iperf3, UDP, 172 bytes 50 times a second each way, as G.711 in RTP), ping. IPv4 and IPv6.
+# web (curl and Python's http.server), DNS (dig and dnsmasq), file transfer (rsync), voice-like
+# packets (iperf3, UDP, 172 bytes 50 times a second each way, as G.711 in RTP), ping. IPv4 and IPv6.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 apt-get install -y -qq iproute2 ethtool tcpdump curl python3 dnsmasq-base bind9-dnsutils rsync iperf3 iputils-ping >/dev/null
@@ -26,7 +26,8 @@ ip link add c0 netns $client type veth peer name s0 netns $server
 for side in "$client c0 1" "$server s0 2"; do
   read -r ns dev net <<<"$side"
   ip -n "$ns" link set lo up
-  # One MTU of 1400 leaves room for ESP in UDP; without offloads every packet is captured as it travels.
+  # One MTU of 1400 leaves room for ESP in UDP; without offloads every packet is captured as it
+  # travels.
   ip netns exec "$ns" ethtool -K "$dev" tso off gso off gro off tx off rx off >/dev/null
   ip -n "$ns" link set "$dev" up mtu 1400
   ip -n "$ns" addr add "10.$net.0.10/24" dev "$dev"

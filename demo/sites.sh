@@ -1,6 +1,8 @@
-# Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced, with $convoy set and
-# PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
-# tunnel), LINK_MTU (of the interfaces between them), INNER_MTU (of the inside) and EXTRA (more of both configurations) as wished.
+# Two sites in network namespaces, each with a gateway: for net.sh and for system tests. Sourced,
+# with $convoy set and PORT (udp, raw, af_xdp, af_packet or card), UDP_PORT (instead of 4500), OUTER
+# (4 or 6), WORKERS, TUNNELS (each between subnets 10.x.t.0), PROPOSALS (an array, one for each
+# tunnel), LINK_MTU (of the interfaces between them), INNER_MTU (of the inside) and EXTRA (more of
+# both configurations) as wished.
 #
 #   host 10.1.0.1 [site 1] 192.0.2.1 --veth-- 192.0.2.2 [site 2] 10.2.0.1 host
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Licences and sources of all dependencies, by cargo-deny, which is built once, from its crate; and advisories, but only where
-# the RustSec database can be reached. CI reaches registries alone, and no package there is known to bring it: CI does not check advisories.
+# Licences and sources of all dependencies, by cargo-deny, which is built once, from its crate; and
+# advisories, but only where the RustSec database can be reached. CI reaches registries alone, and
+# no package there is known to bring it: CI does not check advisories.
 set -euo pipefail
 command -v cargo-deny >/dev/null || cargo install --locked --quiet cargo-deny
 if ! cargo deny --log-level error check licenses bans sources; then exit 1; fi

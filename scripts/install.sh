@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing.
-# usage: install.sh build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|charon-test|fuzz ...
+# Installs what convoy needs, by apt on Debian and Ubuntu; elsewhere it says what is missing. usage:
+# install.sh
+# build|card|card-test|test|hdtv|peers|xdp|secgw|bench|instructions|sampling|charon|charon-test|fuzz
+# ...
 set -euo pipefail
 
-# What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not needed.
+# What each purpose needs: "command or file:package". Intel's library and DPDK are wanted, not
+# needed.
 declare -A needs=(
   [build]="cc:gcc /usr/include/stdio.h:libc6-dev pkg-config:pkg-config"
   [card]="g++:g++ make:make perl:perl python3:python3"
@@ -60,7 +63,8 @@ apt_install() {
     run_as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null
 }
 
-# strongswan-charon brings strongswan-starter, whose service is a second charon beside the one that convoy is set up with.
+# strongswan-charon brings strongswan-starter, whose service is a second charon beside the one that
+# convoy is set up with.
 unit() { systemctl cat strongswan-starter.service >/dev/null 2>&1; }
 had_starter=yes; unit || had_starter=no
 if [ ${#needed[@]} -gt 0 ]; then

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Two gateways whose ports are Ethernet devices of DPDK's on both sides, net_af_packet on veths that the kernels have no addresses on: hosts
-# behind them and routers between. Each gateway is a host of its own on its links, for ARP and for pings. tshark decrypts what crossed. Needs root, and
-# a convoy with DPDK.
+# Two gateways whose ports are Ethernet devices of DPDK's on both sides, net_af_packet on veths that
+# the kernels have no addresses on: hosts behind them and routers between. Each gateway is a host of
+# its own on its links, for ARP and for pings. tshark decrypts what crossed. Needs root, and a
+# convoy with DPDK.
 # usage: dpdk.sh CONVOY ENCAP    where ENCAP is udp or none; WORKERS as wished
 set -euo pipefail
 convoy=$(realpath "$1") encap=$2
@@ -10,7 +11,8 @@ source "$here/hosts.sh"
 source "$here/gateways.sh"
 sites
 serve
-# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting of TCP.
+# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting
+# of TCP.
 for ns in $ha $hb; do in_ns $ns ethtool -K eth0 tx off >/dev/null; done
 for ns in $ga $gb; do
   for device in lan0 wan0; do
@@ -63,7 +65,8 @@ decrypted=$(decrypted 192.0.2.1 198.51.100.1 'icmp.type == 8')
 plain=$(tshark -r "$work/outside.pcap" -Y 'ip.addr == 10.0.0.0/8 && !esp' 2>/dev/null | wc -l)
 [ "$decrypted" = 15 ] && [ "$plain" = 0 ] || fail "tshark decrypts $decrypted of 15 requests, and sees $plain packets without the keys"
 
-# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
+# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway
+# inside).
 fetch $ha $hb 10.2.0.10
 fetch $hb $ha 10.1.0.10
 
@@ -88,7 +91,8 @@ in_ns $near ping -c 3 -i 0.2 -W 1 192.0.2.77 >/dev/null || true
 after=$(of_port $ga outside other_address)
 [ $((after - before)) = 3 ] || fail "3 packets to 192.0.2.77 are counted as $((after - before))"
 
-# A host behind a peer that writes to hosts that are not there stops nobody: what waits for ARP is bounded, and given up.
+# A host behind a peer that writes to hosts that are not there stops nobody: what waits for ARP is
+# bounded, and given up.
 scan() { # namespace prefix: 64 packets to each of 96 addresses, about 6,000 a second
   in_ns "$1" python3 - "$2" <<'PYTHON'
 import socket, sys, time

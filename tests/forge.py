@@ -14,7 +14,8 @@ spi = int(spi, 0) ^ (0x00FF0000 if what == "wrong-spi" else 0)
 sequence = 0x7FFFFFFF if what == "wrong-sequence" else 5
 esp = raw(ESP(spi=spi, seq=sequence, data=bytes(64)))
 if what == "no-spi":
-    # As much as RFC 792 asks a router to quote at least: of ESP in UDP that is the UDP header, of ESP half of its own.
+    # As much as RFC 792 asks a router to quote at least: of ESP in UDP that is the UDP header, of
+    # ESP half of its own.
     esp = esp[:0] if port == "udp" else bytes(8)
 header = (IPv6 if is_v6 else IP)(src=gateway, dst=peer)
 if port == "udp":

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# What the kernel must not forward past a gateway's tunnels (RFC 4301 sections 5.1 and 5.2): packets that a stranger on the
-# way to the gateway forges as those of a host behind the peer, and packets to such hosts that the kernel's own routes would
-# send unencrypted. With all forwarding on, and no firewall. Each is also seen to get through without the guard. Needs root.
+# What the kernel must not forward past a gateway's tunnels (RFC 4301 sections 5.1 and 5.2): packets
+# that a stranger on the way to the gateway forges as those of a host behind the peer, and packets
+# to such hosts that the kernel's own routes would send unencrypted. With all forwarding on, and no
+# firewall. Each is also seen to get through without the guard. Needs root.
 # usage: guard.sh CONVOY KIND    where KIND is the inside port's: tun, af_packet or af_xdp
 set -euo pipefail
 convoy=$(realpath "$1") kind=$2 encap=udp
@@ -53,7 +54,8 @@ table inet seen {
 }
 NFT
 seen() { in_ns "$1" nft list table inet seen | grep -o 'packets [0-9]*' | awk '{ sum += $2 } END { print sum }'; }
-# forge: five datagrams of either family to host a, as of a host behind gateway b; how many of them arrived.
+# forge: five datagrams of either family to host a, as of a host behind gateway b; how many of them
+# arrived.
 forge() {
   local before; before=$(seen $ha)
   in_ns $near python3 - <<'PY'
@@ -69,7 +71,8 @@ PY
   in_ns $near ping -q -c 1 -W 5 -I 2001:db8:1::fe fd00:1::10 >/dev/null || fail "host a is not reached from outside by IPv6"
   echo $(($(seen $ha) - before))
 }
-# escape: pings to hosts behind gateway b while a rule before the gateway's sends them past it; how many left unencrypted.
+# escape: pings to hosts behind gateway b while a rule before the gateway's sends them past it; how
+# many left unencrypted.
 escape() {
   local before; before=$(seen $near)
   ip -n $ga rule add pref 100 iif lan0 lookup main; ip -n $ga -6 rule add pref 100 iif lan0 lookup main

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Video through a tunnel of two gateways: from convoy to GStreamer, from GStreamer to convoy, and from Y4M of ffmpeg to convoy, all bit for bit.
-# Needs root.
-# usage: hdtv.sh CONVOY
+# Video through a tunnel of two gateways: from convoy to GStreamer, from GStreamer to convoy, and
+# from Y4M of ffmpeg to convoy, all bit for bit. Needs root. usage: hdtv.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 LINK_MTU=9300 INNER_MTU=9000 EXTRA='mtu = 9200'
@@ -32,7 +31,8 @@ for format in "${formats[@]}"; do
   read -r name sampling depth gst_sampling gst_format <<<"$format"
   size=${name%p*} rate=${name#*p}
   width=${size%x*} height=${size#*x}
-  # What is sent, written by convoy itself over the loopback interface's own path: raw frames for GStreamer to send and to compare with.
+  # What is sent, written by convoy itself over the loopback interface's own path: raw frames for
+  # GStreamer to send and to compare with.
   ip netns exec $a "$convoy" hdtv receive --delay-ms 1000 --listen 127.0.0.1:6004 --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/sent.raw" --first-timestamp 0 --json >"$work/raw.log" 2>&1 & receiver=$!
   for _ in $(seq 100); do in_a ss -Hlun "sport = :6004" | grep -q . && break; sleep 0.1; done
@@ -53,7 +53,8 @@ for format in "${formats[@]}"; do
   kill -INT $gst; ends $gst
   cmp "$work/sent.raw" "$work/shown.raw" || fail "GStreamer shows another $name $gst_format than convoy sent"
 
-  # From GStreamer to convoy. GStreamer does not pace: it sends each frame at once, so that of HDTV a busy machine loses packets.
+  # From GStreamer to convoy. GStreamer does not pace: it sends each frame at once, so that of HDTV
+  # a busy machine loses packets.
   [ "$width" -le 640 ] || { echo "$name $gst_format: $frames frames to GStreamer, bit for bit"; continue; }
   ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format "$name" --sampling "$sampling" --depth "$depth" \
     --frames $frames --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!
@@ -84,7 +85,8 @@ for pixels in yuv422p yuv422p10le; do
 done
 grep -q 'the receiver reported' "$work/send.log" || echo "(no receiver report within so short a stream)"
 
-# Interlaced pictures, and ten bits sent as eight; the receiver knows what the moving test picture should be.
+# Interlaced pictures, and ten bits sent as eight; the receiver knows what the moving test picture
+# should be.
 in_b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --compare --first-timestamp 9 --snapshot "5:$work/received.png" >"$work/receive.log" 2>&1 & receiver=$!
 listens $b
 in_a "$convoy" hdtv send --to 10.2.0.1:$port --format 320x180i50 --first-timestamp 9 --frames 80 --mtu 1400 --snapshot "5:$work/sent.png" >"$work/send.log"
@@ -95,7 +97,8 @@ psnr=$(ffmpeg -v info -i "$work/sent.png" -i "$work/received.png" -lavfi psnr -f
 [ "$psnr" = average:inf ] || fail "the snapshots differ: $psnr"
 echo "320x180i50: 80 frames bit for bit, snapshots the same to ffmpeg ($psnr)"
 
-# GStreamer counts the lines of both fields from the top of the frame. Its receiver takes nothing interlaced, so it only sends.
+# GStreamer counts the lines of both fields from the top of the frame. Its receiver takes nothing
+# interlaced, so it only sends.
 head -c $((frames * 320 * 180 * 2)) /dev/urandom >"$work/sent.raw"
 ip netns exec $b "$convoy" hdtv receive --delay-ms 1000 --listen 10.2.0.1:$port --format 320x180i50 --line-numbers frame --frames $frames \
   --output "$work/back.raw" --json >"$work/receive.log" 2>&1 & receiver=$!

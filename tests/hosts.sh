@@ -1,5 +1,6 @@
-# Two sites: a host behind each gateway, and between the gateways two routers whose link can be made narrow. The kernel's settings are
-# those of a fresh namespace, but for forwarding. Sourced, with $convoy set. Root.
+# Two sites: a host behind each gateway, and between the gateways two routers whose link can be made
+# narrow. The kernel's settings are those of a fresh namespace, but for forwarding. Sourced, with
+# $convoy set. Root.
 #
 #   host a --- gateway a --- near === far --- gateway b --- host b
 #   10.1.0.10  .1   192.0.2.1  .254         .254  198.51.100.1   .1  10.2.0.10
@@ -10,7 +11,8 @@ spaces=($ha $ga $near $far $gb $hb)
 work=$(mktemp -d)
 running=()
 source "$(dirname "${BASH_SOURCE[0]}")/pings.sh"
-# remove: the namespaces, with what runs in them. What a run that was killed left behind would be in the way.
+# remove: the namespaces, with what runs in them. What a run that was killed left behind would be in
+# the way.
 remove() {
   local ns
   for ns in "${spaces[@]}"; do
@@ -37,9 +39,10 @@ wait_for() {
   for _ in $(seq 300); do if "$@" >/dev/null 2>&1; then return; fi; sleep 0.1; done
   fail "$what"
 }
-# capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits until it has so many ESP
-# packets, and ends it. A slot of the capture's buffer is as large as its longest packet, so the usual buffer has 32 of them at
-# most, and loses packets whenever tcpdump waits 20 ms for a core.
+# capture: captures the packets between the routers in $work/outside.pcap; end_capture COUNT: waits
+# until it has so many ESP packets, and ends it. A slot of the capture's buffer is as large as its
+# longest packet, so the usual buffer has 32 of them at most, and loses packets whenever tcpdump
+# waits 20 ms for a core.
 capture() {
   # Not by in_ns, whose shell the signal would end in its place.
   ip netns exec $near tcpdump -Z root -U --immediate-mode -B 65536 -i far -w "$work/outside.pcap" >"$work/capture.log" 2>&1 & capture=$!

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The Linux kernel as ESP and AH peer: Debian's user-mode-linux on a TAP device, as this machine's own kernel may have no ESP.
-# Static keys, one tunnel per case; see kernel/matrix.py. Needs root.
+# The Linux kernel as ESP and AH peer: Debian's user-mode-linux on a TAP device, as this machine's
+# own kernel may have no ESP. Static keys, one tunnel per case; see kernel/matrix.py. Needs root.
 # usage: kernel.sh CONVOY    with DEVICE=crypto_aesni_mb0, or another of kernel/matrix.py, that device of DPDK's is the gateway's only engine
 set -euo pipefail
 exec </dev/null

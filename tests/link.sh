@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Two gateways at Ethernet interfaces on both sides: hosts behind them, routers between, another neighbour on the way, a network that a reload
-# adds, what stays with the kernel, and what tshark decrypts of it. The kernels beside af_xdp forward nothing; those beside af_packet do, and must
+# Two gateways at Ethernet interfaces on both sides: hosts behind them, routers between, another
+# neighbour on the way, a network that a reload adds, what stays with the kernel, and what tshark
+# decrypts of it. The kernels beside af_xdp forward nothing; those beside af_packet do, and must
 # still get none of the gateway's packets. Needs root.
 # usage: link.sh CONVOY PORT OUTER ENCAP    where PORT is af_xdp or af_packet, OUTER 4 or 6, and ENCAP udp or none; WORKERS as wished
 set -euo pipefail
@@ -12,7 +13,8 @@ sites
 serve
 outer_a=192.0.2.1 outer_b=198.51.100.1
 [ "$OUTER" = 4 ] || outer_a=2001:db8:1::1 outer_b=2001:db8:2::1
-# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting of TCP, which af_packet does itself.
+# A veth hands over what a host's kernel has left for its hardware to do, checksums and the cutting
+# of TCP, which af_packet does itself.
 forwarding=1
 if [ "$PORT" = af_xdp ]; then
   forwarding=0
@@ -43,7 +45,8 @@ none_refused() { # of what is captured, by the kernels
   local refused; refused=$(tshark -r "$work/outside.pcap" -Y 'icmp.type == 3 || icmpv6.type == 1' 2>/dev/null | wc -l)
   [ "$refused" = 0 ] || fail "the kernels have refused $refused packets of the tunnel"
 }
-# Between the routers everybody can look; what af_packet leaves to be cut and summed is done before it gets there.
+# Between the routers everybody can look; what af_packet leaves to be cut and summed is done before
+# it gets there.
 for ns in $ga $gb; do in_ns $ns ethtool -K wan0 tx off >/dev/null; done
 capture
 for address in 10.2.0.10 fd00:2::10; do
@@ -51,7 +54,8 @@ for address in 10.2.0.10 fd00:2::10; do
     IN="ip netns exec $ha" pings "$work/ping.log" 5 -s $size $address || fail "pings of $size bytes to $address are not answered: $(tail -3 "$work/ping.log")"
   done
 done
-# In frames of VLAN 0, which have a priority alone, as telephones send them: 802.1Q and 802.1ad. With more tags the kernel would forward them, too.
+# In frames of VLAN 0, which have a priority alone, as telephones send them: 802.1Q and 802.1ad.
+# With more tags the kernel would forward them, too.
 gate=$(in_ns $ga cat /sys/class/net/lan0/address)
 echos() { in_ns $hb nstat -asz IcmpInEchos Icmp6InEchos | awk '/InEchos/ { all += $2 } END { print all }'; }
 before=$(echos)
@@ -68,7 +72,8 @@ wrong=$(tshark -r "$work/outside.pcap" -o udp.check_checksum:TRUE -Y 'udp.checks
 
 none_refused
 
-# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway inside).
+# Full-size TCP, whose segments are cut to what the tunnel leaves (path MTU discovery by the gateway
+# inside).
 capture
 fetch_all
 
@@ -120,7 +125,8 @@ for ns in $ga $gb; do processes+=("$(process_of $ns)"); done
 # Each worker looks at the time now and then, which the limit allows to one.
 [ "${WORKERS:-1}" != 1 ] || python3 "$here/ports.py" idle "${processes[@]}" || fail "an idle gateway is not idle"
 
-# Another router, and another host, at the same addresses: the kernel hears of it, and the gateway of the kernel.
+# Another router, and another host, at the same addresses: the kernel hears of it, and the gateway
+# of the kernel.
 for end in "$near site-a 02:00:00:00:00:77" "$hb eth0 02:00:00:00:00:78"; do
   read -r ns device mac <<<"$end"
   ip -n "$ns" link set "$device" down

@@ -11,13 +11,17 @@ TO = "10.2.0.1"
 UDP_PORT = 9000
 PAYLOAD = 36
 SECONDS = 2
-# Of these the medians count: a host that takes the cores away for a moment decides one of them at most.
+# Of these the medians count: a host that takes the cores away for a moment decides one of them at
+# most.
 TRIALS = 3
-# Goodput under overload, as a part of the best; memory, in kilobytes; the time until a ping is answered, in seconds.
+# Goodput under overload, as a part of the best; memory, in kilobytes; the time until a ping is
+# answered, in seconds.
 LEAST_GOODPUT = 0.9
-# Of the best goodput: what the sender must have offered, or else there was no overload. It tries ten times.
+# Of the best goodput: what the sender must have offered, or else there was no overload. It tries
+# ten times.
 LEAST_OFFER = 3
-# In kB. The packet memory is bounded and in huge pages of 2 MiB, of which overload may touch two more.
+# In kB. The packet memory is bounded and in huge pages of 2 MiB, of which overload may touch two
+# more.
 MOST_GROWTH = 2000 + 2 * 2048
 LONGEST_PING = 0.2
 

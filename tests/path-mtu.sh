@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Path MTU discovery between hosts behind two gateways, with routers between, and ICMP that somebody forges. Needs root.
+# Path MTU discovery between hosts behind two gateways, with routers between, and ICMP that somebody
+# forges. Needs root.
 # usage: path-mtu.sh CONVOY PORT OUTER    where PORT is udp or raw, and OUTER 4 or 6
 set -euo pipefail
 convoy=$(realpath "$1") PORT=$2 OUTER=$3
@@ -41,7 +42,8 @@ for ns in $ga $gb; do
   done
 done
 
-# A wide path, on which somebody forges: no SPI at all, another SPI, a number that was not sent lately. The kernel believes each.
+# A wide path, on which somebody forges: no SPI at all, another SPI, a number that was not sent
+# lately. The kernel believes each.
 fetch_all
 for ns in $ga $gb; do expect_mtu $ns 1500 "on a wide path"; done
 forge() { # what

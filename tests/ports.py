@@ -13,15 +13,18 @@ IDLE_MOST = 0.005
 WAKES_MOST = 60
 CALLS = ["read", "readv", "write", "writev", "sendmmsg", "sendmsg", "sendto", "recvmmsg", "recvmsg", "recvfrom"]
 WAITS = ["epoll_pwait", "epoll_pwait2", "epoll_wait", "poll", "ppoll"]
-# At most so many calls a packet: the gateway that takes the traffic in, and the one that gives it out.
+# At most so many calls a packet: the gateway that takes the traffic in, and the one that gives it
+# out.
 FLOORS = {
     # Segments of a bulk transfer come from the kernel as super-packets and go back to it so.
     ("tcp", "reads inside"): 0.25,
     ("tcp", "sends outside"): 0.25,
-    # A receiver that keeps up reads few at a time, and `raw` asks its sockets for AH and ICMP as well.
+    # A receiver that keeps up reads few at a time, and `raw` asks its sockets for AH and ICMP as
+    # well.
     ("tcp", "receives outside"): 0.5,
     ("tcp", "writes inside"): 0.25,
-    # One at a time from the application, so they are read one by one; the other three do not follow.
+    # One at a time from the application, so they are read one by one; the other three do not
+    # follow.
     ("udp", "reads inside"): 2.2,
     ("udp", "sends outside"): 0.7,
     ("udp", "receives outside"): 0.7,
@@ -122,7 +125,8 @@ def count(kind: str, traffic: str, convoy: str, work: str, processes: list[str],
     for site, real in enumerate(calls):
         said = sum(grown(site, port, "system_calls") for port in ("inside", "outside"))
         made = sum(real[call] for call in CALLS)
-        # What was made before perf began and after it ended is said, too, and so are the calls by which the counters were asked for.
+        # What was made before perf began and after it ended is said, too, and so are the calls by
+        # which the counters were asked for.
         if not 0.9 * made - 200 <= said <= 1.1 * made + 2000:
             print(f"{traffic} over {kind}: site {site + 1} says {said} system calls and made {made}")
             good = False

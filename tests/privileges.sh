@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What a running gateway may still do, that a second one is refused before it does harm, that no key stays in memory after the reload
-# that took its tunnel away, and that a gateway does not go on without its helper. Needs root.
-# usage: privileges.sh CONVOY
+# What a running gateway may still do, that a second one is refused before it does harm, that no key
+# stays in memory after the reload that took its tunnel away, and that a gateway does not go on
+# without its helper. Needs root. usage: privileges.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 tests=$(dirname "$(realpath "$0")")
@@ -86,7 +86,8 @@ for which in out in; do
 done
 ok "no copy of either key is in memory after the reload that took them away"
 
-# The helper ends by a fault: a gateway that cannot set routes or reload any more would only seem to be whole.
+# The helper ends by a fault: a gateway that cannot set routes or reload any more would only seem to
+# be whole.
 kill -9 "$helper"
 for _ in $(seq 100); do kill -0 "$process" 2>/dev/null || break; sleep 0.1; done
 ! kill -0 "$process" 2>/dev/null || fail "the gateway goes on without its helper"

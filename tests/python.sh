@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The simulator's Python module: installed as a user would, then held by python/tests with a local Dask and a local Ray cluster.
+# The simulator's Python module: installed as a user would, then held by python/tests with a local
+# Dask and a local Ray cluster.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 venv=target/python-venv

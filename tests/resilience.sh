@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What a running gateway outlives: nobody who reads its log, a flood on one tunnel, a full disk, little memory. Needs root.
-# usage: resilience.sh CONVOY [CASE...]
+# What a running gateway outlives: nobody who reads its log, a flood on one tunnel, a full disk,
+# little memory. Needs root. usage: resilience.sh CONVOY [CASE...]
 set -euo pipefail
 convoy=$(realpath "$1") WORKERS=2 TUNNELS=2; shift
 cases=("${@:-log terminal flood disk memory}")
@@ -33,7 +33,8 @@ end_of() { # site
   kill -TERM "$gateway"
   await ended "$gateway" || fail "the gateway of site $1 does not end"
 }
-# The peer begins anew with each gateway: to one that goes on, the static keys' first sequence numbers would be replays.
+# The peer begins anew with each gateway: to one that goes on, the static keys' first sequence
+# numbers would be replays.
 fresh_peer() {
   end_of 2
   start b.log $b "$convoy" run -c "$work/site-2.toml"
@@ -84,7 +85,8 @@ junk() { # tunnel rate seconds: with its SPI, from the peer's own address and po
   ip netns exec "$b" python3 "$here/junk.py" 192.0.2.2 192.0.2.1 $((0x1001 + 16 * $1)) "$2" "$3" >"$work/junk"
 }
 
-# Junk with the SPI of a tunnel of one worker, while the other's tunnel is used: received by the worker that is used, and by the one that is flooded.
+# Junk with the SPI of a tunnel of one worker, while the other's tunnel is used: received by the
+# worker that is used, and by the one that is flooded.
 flood() {
   begin 2>"$work/flood.log"
   # The kernel gives all packets from the peer to one worker's queue, by a hash with a secret.
@@ -109,7 +111,8 @@ flood_of() { # tunnel used_tunnel receiver
 }
 shed() { echo $(($(stat_of handoff_full) + $(stat_of overloaded))); }
 
-# A disk of 64 KiB with the control socket, the calibration cache and the log on it; full before the start, or afterwards.
+# A disk of 64 KiB with the control socket, the calibration cache and the log on it; full before the
+# start, or afterwards.
 disk() {
   local full; mkdir -p "$work/disk"
   mount -t tmpfs -o size=64k,mode=0755 convoy-test "$work/disk"

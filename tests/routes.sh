@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# The host's routes: a full tunnel beside a default route, and that every exit leaves what it should. Between the gateways is a
-# router, so that all that leaves a site does so by its default route. Needs root.
-# usage: routes.sh CONVOY
+# The host's routes: a full tunnel beside a default route, and that every exit leaves what it
+# should. Between the gateways is a router, so that all that leaves a site does so by its default
+# route. Needs root. usage: routes.sh CONVOY
 #
-#   10.1.0.1 [a] 192.0.2.1 -- .254 [r] .254 -- 198.51.100.2 [b] 203.0.113.1, 2001:db8:f::1: the world
+#   10.1.0.1 [a] 192.0.2.1 -- .254 [r] .254 -- 198.51.100.2 [b] 203.0.113.1, 2001:db8:f::1: the
+#   world
 set -euo pipefail
 convoy=$(realpath "$1")
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -43,7 +44,8 @@ for at in "$a 192.0.2.254 2001:db8:a::254" "$b 198.51.100.254 2001:db8:b::254"; 
   ip -n "$ns" route add default via "$v4"; ip -n "$ns" -6 route add default via "$v6"
 done
 ip -n $r route add 203.0.113.1 via 198.51.100.2; ip -n $r -6 route add 2001:db8:f::1 via 2001:db8:b::2
-# What a host has beside: a backup, another way, a management network inside a network behind the tunnel.
+# What a host has beside: a backup, another way, a management network inside a network behind the
+# tunnel.
 ip -n $a route add default via 192.0.2.253 metric 500
 ip -n $a route add 10.99.0.0/24 via 192.0.2.254
 for name in lan management; do

@@ -61,7 +61,8 @@ run $ga look >"$work/look.log" 2>&1 || fail "the step \"look\""
 grep -q 'dev convoy0' "$work/look.log" || fail "10.2.0.10 is not routed to convoy0"
 echo "hosts reach each other by IPv4 and IPv6: 21 pings, 4 files; masquerading touches none of it"
 
-# A stranger outside forges answers to a flow of host a's: no address or connection tells them from real ones.
+# A stranger outside forges answers to a flow of host a's: no address or connection tells them from
+# real ones.
 for address in 10.2.0.10/32 fd00:2::10/128; do ip -n $near addr add $address dev lo; done
 ip -n $near route add 10.1.0.0/24 via 192.0.2.1; ip -n $near route add fd00:1::/64 via 2001:db8:1::1
 cat >"$work/flow.py" <<'PY'

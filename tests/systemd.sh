@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over this machine's /usr, follows
-# docs/guide/first-tunnel.md, docs/guide/site-to-site.md and docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of the guest's own are in the guest.
-# usage: systemd.sh CONVOY PLUGIN
+# The systemd units, tried: Debian's systemd as the first program of Debian's user-mode-linux, over
+# this machine's /usr, follows docs/guide/first-tunnel.md, docs/guide/site-to-site.md and
+# docs/guide/strongswan.md; see systemd/guest.sh. Needs root, for the device and the namespaces of
+# the guest's own are in the guest. usage: systemd.sh CONVOY PLUGIN
 set -euo pipefail
 exec </dev/null
 convoy=$(realpath "$1") plugin=$(realpath "$2")
@@ -54,7 +55,8 @@ head -c 16 /dev/urandom | od -An -tx1 | tr -d ' \n' >"$etc/machine-id" # without
 echo convoy >"$etc/hostname"
 : >"$etc/fstab"
 ln -s /lib/systemd/system/multi-user.target "$etc/systemd/system/default.target"
-# What the units do not need, and the guest would be slow over: it is a process of this machine's, without a console.
+# What the units do not need, and the guest would be slow over: it is a process of this machine's,
+# without a console.
 for unit in getty.target rescue.service timers.target systemd-{timesyncd,firstboot,binfmt,sysusers,random-seed,networkd,network-generator}.service \
   systemd-{udevd,udev-trigger,update-utmp,update-utmp-runlevel,journal-flush,pstore,remount-fs}.service systemd-udevd-{control,kernel}.socket \
   systemd-networkd.socket nftables.service modprobe@{configfs,dm_mod,drm,efi_pstore,fuse,loop}.service proc-sys-fs-binfmt_misc.automount; do

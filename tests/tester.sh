@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# convoy bench throughput between network namespaces, over IPv4 and IPv6: through two convoys, by UDP sockets and as hosts behind them; by every
-# kind of end through a router that lets a known number of packets a second pass; and where there is no way. Needs root.
-# usage: tester.sh CONVOY
+# convoy bench throughput between network namespaces, over IPv4 and IPv6: through two convoys, by
+# UDP sockets and as hosts behind them; by every kind of end through a router that lets a known
+# number of packets a second pass; and where there is no way. Needs root. usage: tester.sh CONVOY
 set -euo pipefail
 convoy=$(realpath "$1")
 source "$(dirname "$0")/../demo/sites.sh"
@@ -9,8 +9,9 @@ fail() { echo "$1" >&2; cat "$work"/*.log >&2 2>/dev/null || true; exit 1; }
 spaces=(tester-a tester-r tester-b)
 remove() { for ns in "${spaces[@]}"; do ip netns del $ns 2>/dev/null || true; done; }
 trap 'clean; remove' EXIT
-# rate LEAST NAME NEAR FAR OPTIONS...: writes the report to a file; 72 bytes are the shortest packet of IPv6. It is measured up to four times if it
-# finds fewer than LEAST packets/s, because packets are lost while the host of a virtual machine has taken a core away.
+# rate LEAST NAME NEAR FAR OPTIONS...: writes the report to a file; 72 bytes are the shortest packet
+# of IPv6. It is measured up to four times if it finds fewer than LEAST packets/s, because packets
+# are lost while the host of a virtual machine has taken a core away.
 rate() {
   local least=$1 name=$2 near=$3 far=$4 round; shift 4
   for round in 1 2 3 4; do
@@ -57,7 +58,8 @@ rate 501 gateways_af_xdp af_xdp:tester-a/eth0=10.1.0.10 af_xdp:tester-b/eth0=10.
 rate 501 gateways_af_xdp6 af_xdp:tester-a/eth0=fd00:1::10 af_xdp:tester-b/eth0=fd00:2::10 $through
 for host in tester-a tester-b; do ip -n $host link del eth0; done
 
-# A router between two namespaces, and networks behind these for the interfaces that the tester makes.
+# A router between two namespaces, and networks behind these for the interfaces that the tester
+# makes.
 for site in "a 1 2" "b 2 1"; do
   read -r name own other <<<"$site"
   ns=tester-$name

@@ -9,7 +9,8 @@ fail() { echo "FAILED: $*" >&2; "$convoy" show sa --wide --control "$work/site-1
 ok() { echo "ok: $*"; }
 until_true() { for _ in $(seq 150); do ! "$@" || return 0; sleep 0.1; done; return 1; } # 15 s
 
-# How many packets of the outbound SA were dropped for a reason, and in all; by `show` and by the metrics.
+# How many packets of the outbound SA were dropped for a reason, and in all; by `show` and by the
+# metrics.
 dropped() { # reason, or nothing for the sum
   "$convoy" show sa --json --control "$work/site-1.sock" | python3 -c '
 import json, sys

@@ -14,7 +14,8 @@ import callgrind
 import stages
 
 ROOT = Path(__file__).resolve().parents[2]
-# Engine, proposal, inner bytes, SAs. What a process of the benchmark counts of each: windows, loads and the two ways.
+# Engine, proposal, inner bytes, SAs. What a process of the benchmark counts of each: windows, loads
+# and the two ways.
 RUNS = [
     *(("multibuffer", proposal, 64, sas) for proposal in ("aes128gcm16", "aes128-sha1") for sas in (10_000, 100, 1)),
     *(("software", "aes128gcm16", 64, sas) for sas in (100, 1)),
@@ -65,7 +66,8 @@ def case_of(profile, source):
     return {
         "case": "{engine} {proposal}, {bytes} B, {sas} SAs, window {window}, {at_hand} at hand, {way}".format(**case),
         **case,
-        # Convoy's own: what Intel's library takes depends on its version, upkeep on how long the run takes.
+        # Convoy's own: what Intel's library takes depends on its version, upkeep on how long the
+        # run takes.
         "instructions": round(sum(share.values()) - share[stages.CIPHER] - share[stages.UPKEEP], 1),
         "cipher": share[stages.CIPHER],
         "clock_readings": round(stages.clock_readings(profile, source) / case["packets"], 3),

@@ -11,7 +11,8 @@ import stages
 import tables
 
 PROGRAM = "/target/throughput"
-# worker calls prepare, which calls memcpy of libc twice as dearly as choose does; memcpy calls itself once.
+# worker calls prepare, which calls memcpy of libc twice as dearly as choose does; memcpy calls
+# itself once.
 DUMP = """
 desc: Trigger: Client Request: software aes128gcm16 64 1 32 2560 out 10
 positions: instr line
@@ -128,7 +129,8 @@ class Attribution(unittest.TestCase):
 
 
 class Sampling(unittest.TestCase):
-    # The code stands at 0x40 in the program's file, is to be loaded at 0x100, and is mapped from 0x20 in the file on.
+    # The code stands at 0x40 in the program's file, is to be loaded at 0x100, and is mapped from
+    # 0x20 in the file on.
     TEXT = f"""
 perf-exec PERF_RECORD_MMAP2 1/1: [0x5000(0x1000) @ 0x20 fe:00 1 0]: r-xp {PROGRAM}
      rest      5024 ({PROGRAM})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the userspace VPNs that convoy is compared with, each from its package registry, into FOLDER.
-# usage: install.sh FOLDER
+# Installs the userspace VPNs that convoy is compared with, each from its package registry, into
+# FOLDER. usage: install.sh FOLDER
 set -euo pipefail
 folder=$(realpath -m "$1")
 mkdir -p "$folder/bin"

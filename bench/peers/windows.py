@@ -14,7 +14,8 @@ import peers
 from kinds import Convoy
 from sites import INNER, Sites, inside
 
-# By default the engines of the worker's core take whole bursts, and a window gathers only where the packets may wait for it a little.
+# By default the engines of the worker's core take whole bursts, and a window gathers only where the
+# packets may wait for it a little.
 SETTINGS = {
     "window 1": "window = 1",
     "window 32, waiting up to 50 us": "window = 32\nmax_wait_us = 50",
@@ -23,7 +24,8 @@ SETTINGS = {
 }
 UDP_RATE = 40_000
 UDP_SECONDS = 2.0
-# Payloads without IP and UDP headers. IMIX is seven packets of 64 bytes, four of 576 and one that fills the inside MTU.
+# Payloads without IP and UDP headers. IMIX is seven packets of 64 bytes, four of 576 and one that
+# fills the inside MTU.
 SMALL = ["36"]
 IMIX = ["36", "548", "36", "36", "548", "36", "36", "548", "36", "36", "548", "1372"]
 SENDS = ("sendmmsg", "sendmsg", "sendto")

@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
-# Compares convoy's simulator with the same queue in SimPy and SystemC: do they agree, and how fast is each?
+# Compares convoy's simulator with the same queue in SimPy and SystemC: do they agree, and how fast
+# is each?
 # usage: run.sh ["CONVOY sim run"]    without it, the two baselines only
-# PACKETS (500000), SLOW_PACKETS (50000, SimPy's), SETTINGS (100) and SEED (1) are taken from the environment.
+# PACKETS (500000), SLOW_PACKETS (50000, SimPy's), SETTINGS (100) and SEED (1) are taken from the
+# environment.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=bench/simulator out=target/bench-simulator python=target/bench-venv/bin/python

@@ -153,7 +153,8 @@ class Processor:
         self.fifo: deque[MultiPacket] = deque()
         self.dispatched = Signal(self.env)
         self.served = Served()
-        # The scheduler's view: what is not done, the oldest first; the sum of all but that; since when it is served.
+        # The scheduler's view: what is not done, the oldest first; the sum of all but that; since
+        # when it is served.
         self.pending: deque[MultiPacket] = deque()
         self.queued_ps = 0
         self.service_began_ps = 0

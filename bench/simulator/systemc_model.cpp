@@ -1,7 +1,9 @@
-// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim`, from the rules, not from convoy's code.
+// The queue model of docs/internals/simulator.md in SystemC: a baseline for `convoy sim`, from the
+// rules, not from convoy's code.
 //
-// SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds: the femtoseconds within
-// one carry the rank among what happens at that picosecond (README.md says what comes first).
+// SystemC's time resolution is set to 1 fs, and the model's times are whole picoseconds: the
+// femtoseconds within one carry the rank among what happens at that picosecond (README.md says what
+// comes first).
 //
 // usage: systemc_model --trace FILE [--packets N] [--window W] [--accelerators A] ...   prints one JSON object
 #include <systemc>
@@ -175,8 +177,8 @@ private:
     const uint32_t number;
     Bus &bus;
     sc_event computed;
-    // All that is not done, the oldest first: in the output buffer, at the core, in the input buffer, waiting. Since
-    // it is a FIFO, where each is follows from which places are taken.
+    // All that is not done, the oldest first: in the output buffer, at the core, in the input
+    // buffer, waiting. Since it is a FIFO, where each is follows from which places are taken.
     std::deque<MultiPacket> pending;
     size_t waiting = 0;
     bool is_loading = false, has_input = false, has_output = false;
@@ -191,7 +193,8 @@ private:
         else advance();
     }
 
-    // Whatever can go on does: the result out of the core, the input into it, the next input into the buffer.
+    // Whatever can go on does: the result out of the core, the input into it, the next input into
+    // the buffer.
     void advance() {
         if (core == Core::Finished && !has_output) {
             has_output = true;

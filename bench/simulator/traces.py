@@ -10,7 +10,8 @@ import random
 from pathlib import Path
 from typing import Iterable, NamedTuple
 
-# TCP and IPv4, which the model adds to every payload (header_bytes of platforms/pci-accelerators.toml).
+# TCP and IPv4, which the model adds to every payload (header_bytes of
+# platforms/pci-accelerators.toml).
 HEADER_BYTES = 40
 
 

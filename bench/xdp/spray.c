@@ -1,4 +1,5 @@
-// 64-byte UDP packets to one host of each of so many networks in turn (ADDRESS with its third byte counted up), in calls of 32 packets.
+// 64-byte UDP packets to one host of each of so many networks in turn (ADDRESS with its third byte
+// counted up), in calls of 32 packets.
 // usage: spray ADDRESS NETWORKS BYTES PACKETS_A_SECOND SECONDS    where 0 packets a second is as many as it can
 #define _GNU_SOURCE
 #include <arpa/inet.h>

@@ -21,7 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 SENDER, GATEWAY, SINK = NAMESPACES = ("convoy-xdp-sender", "convoy-xdp-gateway", "convoy-xdp-sink")
 # Whole IP packets, in bytes, and the UDP payload in them.
 LENGTH, PAYLOAD = 64, 36
-# What a gateway's `moderation_us` is where it gathers packets, and for how long the bare program then does.
+# What a gateway's `moderation_us` is where it gathers packets, and for how long the bare program
+# then does.
 GATHER_US = 50
 TICKS = os.sysconf("SC_CLK_TCK")
 TUNNEL = """

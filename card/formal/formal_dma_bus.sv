@@ -1,5 +1,6 @@
-// dma_bus: each request that is taken makes one burst, of the place and length that were asked for; exactly its words pass, and only to and from the
-// engine that asked; completions go first, and of the other two the pressed one or, if neither is, the one that had not the last turn.
+// dma_bus: each request that is taken makes one burst, of the place and length that were asked for;
+// exactly its words pass, and only to and from the engine that asked; completions go first, and of
+// the other two the pressed one or, if neither is, the one that had not the last turn.
 module formal_dma_bus (
     input logic clk,
     input logic rst,

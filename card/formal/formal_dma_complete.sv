@@ -1,6 +1,7 @@
-// dma_complete: each finished descriptor makes one completion, in order and as it was; the ring never holds more than it has room for;
-// an entry lies in the ring, its two words go to it in order, the phase is that of its lap; the interrupt comes when it is due.
-// The host may read as far as has been written and no further, and changes neither base nor size.
+// dma_complete: each finished descriptor makes one completion, in order and as it was; the ring
+// never holds more than it has room for; an entry lies in the ring, its two words go to it in
+// order, the phase is that of its lap; the interrupt comes when it is due. The host may read as far
+// as has been written and no further, and changes neither base nor size.
 module formal_dma_complete (
     input logic clk,
     input logic rst,
@@ -37,7 +38,8 @@ module formal_dma_complete (
   logic was_asked;
   assign offered = {tx_cookie, tx_bad, rx_cookie, rx_bytes, rx_status};
 
-  // The completion that is on its way, how far it is, and where it goes; turns lost while the other direction was taken.
+  // The completion that is on its way, how far it is, and where it goes; turns lost while the other
+  // direction was taken.
   logic [2:0] phase; // 0 none, 1 asked for, 2 first word, 3 second
   logic [63:0] word0, word1;
   logic took_tx, took_rx, written, lost_tx, lost_rx;
@@ -87,7 +89,8 @@ module formal_dma_complete (
     end
   end
 
-  // What holds the induction together: the module's own state is the one that is expected. The .sby connects these.
+  // What holds the induction together: the module's own state is the one that is expected. The .sby
+  // connects these.
   (* keep *) logic [1:0] dut_state;
   (* keep *) logic [63:0] dut_word0, dut_word1;
   (* keep *) logic [15:0] dut_waiting;

@@ -1,7 +1,9 @@
-// dma_receive: a burst is written at most once to each word, in order, within the segment's buffer, and crosses no line of 256 bytes; no byte beside the
-// buffer is strobed; each descriptor is reported once, with as many bytes as were put into its buffers; the burst is asked for when it is whole.
-// What u_segments gives is proved in formal_dma_segments.sv and followed here as it is given; what the queue and u_cut give is free
-// within their own rules. No buffer of the host wraps the address. That a word comes out of `burst` as it was put in is the memory's part.
+// dma_receive: a burst is written at most once to each word, in order, within the segment's buffer,
+// and crosses no line of 256 bytes; no byte beside the buffer is strobed; each descriptor is
+// reported once, with as many bytes as were put into its buffers; the burst is asked for when it is
+// whole. What u_segments gives is proved in formal_dma_segments.sv and followed here as it is
+// given; what the queue and u_cut give is free within their own rules. No buffer of the host wraps
+// the address. That a word comes out of `burst` as it was put in is the memory's part.
 module formal_dma_receive (
     input logic clk,
     input logic rst,

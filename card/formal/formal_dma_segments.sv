@@ -1,6 +1,7 @@
-// dma_segments: every descriptor of the ring is read once and in order, where it stands; the head never passes the tail; a table's entries
-// are read in order and no further than its count; each descriptor gives its segments and then one that is the last.
-// The host posts no more than the ring has entries and takes nothing back; base is a multiple of 16.
+// dma_segments: every descriptor of the ring is read once and in order, where it stands; the head
+// never passes the tail; a table's entries are read in order and no further than its count; each
+// descriptor gives its segments and then one that is the last. The host posts no more than the ring
+// has entries and takes nothing back; base is a multiple of 16.
 module formal_dma_segments (
     input logic clk,
     input logic rst,
@@ -21,7 +22,8 @@ module formal_dma_segments (
   dma_segments dut (.clk, .rst, .on, .base, .mask, .tail, .head, .req_valid, .req_ready, .req_addr, .req_words, .rd_valid, .rd_ready,
       .rd_data, .seg_valid, .seg_ready, .seg_addr, .seg_bytes, .seg_last, .seg_bad, .seg_cookie, .seg_target);
 
-  // What is to happen next, from what was read: idle, a descriptor asked for, its two words, an entry asked for, its word, a segment.
+  // What is to happen next, from what was read: idle, a descriptor asked for, its two words, an
+  // entry asked for, its word, a segment.
   localparam logic [2:0] IDLE = 0, ASK = 1, WORD0 = 2, WORD1 = 3, ASK_ENTRY = 4, ENTRY = 5, GIVE = 6;
   logic begun = 1'b0;
   logic [2:0] next;

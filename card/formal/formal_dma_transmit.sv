@@ -1,6 +1,8 @@
-// dma_transmit: the bytes of each segment are read once, in order, in bursts that stay within the buffer and cross no line of 256 bytes;
-// each descriptor is reported once, when all its bytes have been read or it is bad; a request is made only when the queue has room.
-// What u_segments gives is proved in formal_dma_segments.sv and followed here as it is given. No buffer of the host wraps the address.
+// dma_transmit: the bytes of each segment are read once, in order, in bursts that stay within the
+// buffer and cross no line of 256 bytes; each descriptor is reported once, when all its bytes have
+// been read or it is bad; a request is made only when the queue has room. What u_segments gives is
+// proved in formal_dma_segments.sv and followed here as it is given. No buffer of the host wraps
+// the address.
 module formal_dma_transmit (
     input logic clk,
     input logic rst,

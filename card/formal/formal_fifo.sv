@@ -1,6 +1,7 @@
-// fifo: what goes in comes out, once and in order; `level` and the ends tell the truth; an offer stands until it is taken.
-// One item, chosen by the solver among all that ever go in, is followed by its place in the queue: if each chosen item comes out
-// at its own place, none is lost, doubled or passed by another.
+// fifo: what goes in comes out, once and in order; `level` and the ends tell the truth; an offer
+// stands until it is taken. One item, chosen by the solver among all that ever go in, is followed
+// by its place in the queue: if each chosen item comes out at its own place, none is lost, doubled
+// or passed by another.
 module formal_fifo (
     input logic clk,
     input logic rst,

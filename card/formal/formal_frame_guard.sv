@@ -1,6 +1,7 @@
-// frame_guard: whatever comes in, behind it each frame is sof ... eof, each word in the order and as often as it came, but for
-// words outside a frame, which are counted; a frame that was cut off, ends short inside or came broken ends with err.
-// One word, chosen by the solver, is followed through. The data is as good as one bit: no bit's path depends on another.
+// frame_guard: whatever comes in, behind it each frame is sof ... eof, each word in the order and
+// as often as it came, but for words outside a frame, which are counted; a frame that was cut off,
+// ends short inside or came broken ends with err. One word, chosen by the solver, is followed
+// through. The data is as good as one bit: no bit's path depends on another.
 module formal_frame_guard (
     input logic clk,
     input logic rst,

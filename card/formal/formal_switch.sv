@@ -1,7 +1,8 @@
-// switch: a frame goes whole from one input to the output that it names, its words in order, none lost or doubled, no frame inside
-// another; an output serves its inputs by turns and never idles while one waits.
-// The solver chooses a way (`from`, `to`) and one word on that way, which is followed by its place. A word's data, bytes and err are
-// made of two free bits by turns: nothing in the switch looks at them, and each bit's path is its neighbour's.
+// switch: a frame goes whole from one input to the output that it names, its words in order, none
+// lost or doubled, no frame inside another; an output serves its inputs by turns and never idles
+// while one waits. The solver chooses a way (`from`, `to`) and one word on that way, which is
+// followed by its place. A word's data, bytes and err are made of two free bits by turns: nothing
+// in the switch looks at them, and each bit's path is its neighbour's.
 module formal_switch #(
     parameter logic [1:0] TO = 2'd0 // the proof is run for each
 ) (
@@ -43,7 +44,8 @@ module formal_switch #(
     assign out_word[i] = {m_src[2*i +: 2], m_err[i], m_bytes[4*i +: 4], m_eof[i], m_sof[i], m_data[64*i +: 64]};
   end
 
-  // Words of the way inside the switch, the followed one's place, and what others were given while `from` waits to begin.
+  // Words of the way inside the switch, the followed one's place, and what others were given while
+  // `from` waits to begin.
   logic put, got, followed, may_take;
   logic [1:0] inside, ahead;
   logic [2:0] before;

@@ -1,5 +1,5 @@
-// switch_output, for any traffic: a word is given on as it
-// came and taken only when it is given; frames stay whole; a waiting input sees at most one frame of each other go first.
+// switch_output, for any traffic: a word is given on as it came and taken only when it is given;
+// frames stay whole; a waiting input sees at most one frame of each other go first.
 module formal_switch_output (
     input logic clk,
     input logic rst,

@@ -52,7 +52,8 @@ def broken(mutant, folder):
     if text.count(mutant["replace"]) != 1:
         sys.exit(f"{mutant['module']}.sv: {mutant['replace']!r} stands {text.count(mutant['replace'])} times in it, and should once")
     file.write_text(text.replace(mutant["replace"], mutant["with"]))
-    # An induction that fails shows nothing yet: what counts is a run from reset on, as deep as the fault needs.
+    # An induction that fails shows nothing yet: what counts is a run from reset on, as deep as the
+    # fault needs.
     script = folder / "formal" / f"{mutant['proof']}.sby"
     script.write_text(script.read_text().replace("mode prove\ndepth 3\n", "mode bmc\ndepth 30\n"))
     return folder / "formal"

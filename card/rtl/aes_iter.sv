@@ -1,8 +1,9 @@
-// AES encryption, or decryption, one block in 10, 12 or 14 cycles: a round has two pipeline stages, and two blocks share it.
+// AES encryption, or decryption, one block in 10, 12 or 14 cycles: a round has two pipeline stages,
+// and two blocks share it.
 //
-// Counter mode fills both places from one packet; CBC encryption needs two packets. Blocks come out in the order they went in:
-// one of another key length waits until the block ahead of it is out. Nothing stalls inside: a block enters only when the
-// output has a place for it.
+// Counter mode fills both places from one packet; CBC encryption needs two packets. Blocks come out
+// in the order they went in: one of another key length waits until the block ahead of it is out.
+// Nothing stalls inside: a block enters only when the output has a place for it.
 module aes_iter #(
     parameter bit INVERSE = 0,
     parameter bit BLOCK_RAM = 1,  // S-boxes in block RAMs, or in logic
@@ -29,7 +30,8 @@ module aes_iter #(
   localparam int SLOT = $clog2(SLOTS);
   localparam int PLACES = 4;  // blocks from entry to the taking of the output
 
-  // Expanded keys. The key that whitens a new block is also kept apart, as both are read in one cycle.
+  // Expanded keys. The key that whitens a new block is also kept apart, as both are read in one
+  // cycle.
   (* ram_style = "distributed" *) logic [127:0] keys[SLOTS*16];
   (* ram_style = "distributed" *) logic [127:0] first_keys[SLOTS];
   logic [3:0] rounds[SLOTS];

@@ -1,7 +1,9 @@
-// Expands AES keys (FIPS-197, 5.2) a word at a time, and gives each round key to the core that keeps them.
+// Expands AES keys (FIPS-197, 5.2) a word at a time, and gives each round key to the core that
+// keeps them.
 //
-// The first words are the key's own: for them the recurrence w[i] = w[i - Nk] ^ t runs with t = 0, which turns the window once.
-// A word that needs the S-box takes two cycles: 56, 62 and 75 cycles from one key to the next for 128, 192 and 256 bits.
+// The first words are the key's own: for them the recurrence w[i] = w[i - Nk] ^ t runs with t = 0,
+// which turns the window once. A word that needs the S-box takes two cycles: 56, 62 and 75 cycles
+// from one key to the next for 128, 192 and 256 bits.
 module aes_key (
     input  logic         clk,
     input  logic         rst,
@@ -66,7 +68,8 @@ module aes_key (
     step = busy && (!needs_sub || looked_up);
   end
 
-  // Not in the cycle in which the last round key leaves: who keeps it writes it at the end of that cycle.
+  // Not in the cycle in which the last round key leaves: who keeps it writes it at the end of that
+  // cycle.
   assign key_ready = !busy && !round_valid;
 
   always_ff @(posedge clk) begin

@@ -1,6 +1,8 @@
-// AES encryption with a place for every round: a block a cycle, out after 32 cycles. Ports and slots are those of `aes_iter`.
+// AES encryption with a place for every round: a block a cycle, out after 32 cycles. Ports and
+// slots are those of `aes_iter`.
 //
-// A block of a shorter key passes the first two or four rounds untouched, so that all end in the same last round, in order.
+// A block of a shorter key passes the first two or four rounds untouched, so that all end in the
+// same last round, in order.
 module aes_unrolled #(
     parameter bit BLOCK_RAM = 1,
     parameter int SLOTS = 2,

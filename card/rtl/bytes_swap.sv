@@ -1,4 +1,5 @@
-// Turns the order of bytes around: links have the first byte in the lowest bits, the standards write it in the highest.
+// Turns the order of bytes around: links have the first byte in the lowest bits, the standards
+// write it in the highest.
 module bytes_swap #(
     parameter int BYTES = 16
 ) (

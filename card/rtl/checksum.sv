@@ -1,6 +1,6 @@
-// IPv4 and UDP checksums of a frame shown by look_align from its IPv4 header on: what they should be (fields taken as 0)
-// and whether those in the frame are right. A word a clock, the result seven clocks after the last. A fragment's UDP checksum
-// cannot be told and counts as not UDP.
+// IPv4 and UDP checksums of a frame shown by look_align from its IPv4 header on: what they should
+// be (fields taken as 0) and whether those in the frame are right. A word a clock, the result seven
+// clocks after the last. A fragment's UDP checksum cannot be told and counts as not UDP.
 module checksum (
     input  logic        clk,
     input  logic        start, // before the first word
@@ -48,8 +48,9 @@ module checksum (
     end
   end
 
-  // ---- what of it goes into which sum, in units of 4 bytes. The sums are taken of little-endian lanes: a one's complement
-  // sum is the same with its bytes swapped. In the place of UDP's checksum stands its length, which the pseudo header has again.
+  // ---- what of it goes into which sum, in units of 4 bytes. The sums are taken of little-endian
+  // lanes: a one's complement sum is the same with its bytes swapped. In the place of UDP's
+  // checksum stands its length, which the pseudo header has again.
   logic [1:0][11:0] unit;
   logic [1:0]       in_header, checksummed; // the unit with UDP's length and checksum
   logic [3:0][15:0] lane, ip_part, udp_part, ip_next, udp_next;

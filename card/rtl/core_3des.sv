@@ -1,7 +1,9 @@
-// Triple DES of one key, both directions, in order: six units of half a DES each, two rounds a cycle, so a block enters every 4 cycles.
+// Triple DES of one key, both directions, in order: six units of half a DES each, two rounds a
+// cycle, so a block enters every 4 cycles.
 //
-// A block is out after 24 cycles and one in the output register: six CBC streams fill the units, as do the independent blocks of
-// CBC decryption. Blocks of the other direction, and a new key (34 cycles), wait until the units are empty. First byte in the lowest bits.
+// A block is out after 24 cycles and one in the output register: six CBC streams fill the units, as
+// do the independent blocks of CBC decryption. Blocks of the other direction, and a new key (34
+// cycles), wait until the units are empty. First byte in the lowest bits.
 module core_3des (
     input  logic         clk,
     input  logic         rst,
@@ -42,8 +44,9 @@ module core_3des (
     };
   endfunction
 
-  // Keys. First the subkeys for encryption are written, then those for decryption, each where a unit needs it in that direction:
-  // the first two units have K1 or K3, the last two the other, and the middle ones run K2 against the others' direction.
+  // Keys. First the subkeys for encryption are written, then those for decryption, each where a
+  // unit needs it in that direction: the first two units have K1 or K3, the last two the other, and
+  // the middle ones run K2 against the others' direction.
   logic [63:0] keys[3];
   logic [47:0] subkeys[3];
   logic [191:0] key_data;
@@ -72,7 +75,8 @@ module core_3des (
   logic decrypting, turning, settled, move, empty;
   logic [5:0] full;
 
-  // Each unit's halves, and the right one expanded with its subkey added, which spares a level of logic in the round.
+  // Each unit's halves, and the right one expanded with its subkey added, which spares a level of
+  // logic in the round.
   logic [31:0] left[7];  // entering unit n; 6 is the output
   logic [31:0] right[7];
   logic [47:0] added[7];
@@ -97,7 +101,8 @@ module core_3des (
 
   generate
     for (genvar u = 0; u < 6; u++) begin : g_unit
-      // Bank j has the subkeys of this half's rounds j, j + 2, j + 4 and j + 6, for both directions.
+      // Bank j has the subkeys of this half's rounds j, j + 2, j + 4 and j + 6, for both
+      // directions.
       logic [47:0] next_subkey[2];  // round 1 of this cycle, and round 0 of the next
       logic [3:0] write_index;
       logic [47:0] write_subkey;
@@ -135,7 +140,8 @@ module core_3des (
         assign right[u+1] = g_round[1].r_next;
         assign added[u+1] = (expand(g_round[1].l) ^ first_subkey[u+1]) ^ expand(g_round[1].s);
       end else begin : g_to_next_des
-        // The halves change places at the end, so the next unit's right half is known a round early.
+        // The halves change places at the end, so the next unit's right half is known a round
+        // early.
         assign left[u+1]  = g_round[1].r_next;
         assign right[u+1] = g_round[1].r;
         assign added[u+1] = expand(right[u+1]) ^ first_subkey[u+1];

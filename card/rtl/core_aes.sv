@@ -1,7 +1,8 @@
-// AES blocks of one key, both directions, in order: 10, 12 or 14 cycles a block with two of one direction in flight.
+// AES blocks of one key, both directions, in order: 10, 12 or 14 cycles a block with two of one
+// direction in flight.
 //
-// A block of the other direction, and a new key, wait until the blocks in flight are out. First byte in the lowest bits.
-// verilator lint_off PINCONNECTEMPTY
+// A block of the other direction, and a new key, wait until the blocks in flight are out. First
+// byte in the lowest bits. verilator lint_off PINCONNECTEMPTY
 module core_aes #(
     parameter bit OPENS = 1 // decrypts as well; without it in_dec is 0
 ) (

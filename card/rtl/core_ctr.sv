@@ -1,7 +1,8 @@
-// AES in counter mode (RFC 3686) at the rate of its AES: a block in 10, 12 or 14 cycles, or in one when unrolled.
+// AES in counter mode (RFC 3686) at the rate of its AES: a block in 10, 12 or 14 cycles, or in one
+// when unrolled.
 //
-// The text waits beside AES for its key stream, so packets follow each other without a gap, also those of another slot's key.
-// First byte in the lowest bits.
+// The text waits beside AES for its key stream, so packets follow each other without a gap, also
+// those of another slot's key. First byte in the lowest bits.
 module core_ctr #(
     parameter bit UNROLLED = 0,
     parameter int SLOTS = 2

@@ -1,7 +1,9 @@
-// AES-GCM of one key at the rate of its AES: 10, 12 or 14 cycles a block, and one block more for each packet's tag mask.
+// AES-GCM of one key at the rate of its AES: 10, 12 or 14 cycles a block, and one block more for
+// each packet's tag mask.
 //
-// The front sends counter blocks into AES beside the payload that waits for them; the back takes both in order, and hashes.
-// So the next packet enters while the last is being finished. First byte in the lowest bits.
+// The front sends counter blocks into AES beside the payload that waits for them; the back takes
+// both in order, and hashes. So the next packet enters while the last is being finished. First byte
+// in the lowest bits.
 module core_gcm (
     input  logic         clk,
     input  logic         rst,

@@ -1,5 +1,5 @@
-// Ethernet's CRC-32 (IEEE 802.3, reflected), one byte a step; combinational. Begin with all ones; the FCS is ~crc,
-// low byte first, and over a frame with its FCS the register ends at 0xdebb20e3.
+// Ethernet's CRC-32 (IEEE 802.3, reflected), one byte a step; combinational. Begin with all ones;
+// the FCS is ~crc, low byte first, and over a frame with its FCS the register ends at 0xdebb20e3.
 module crc32 (
     input  logic [31:0] crc,
     input  logic [7:0]  data,

@@ -1,12 +1,15 @@
-// DES' S-boxes and the permutation P behind them (FIPS 46-3): 48 bits, the key already added, to 32.
+// DES' S-boxes and the permutation P behind them (FIPS 46-3): 48 bits, the key already added, to
+// 32.
 //
-// Kept apart in synthesis: merged with the rounds around it, an S-box becomes a deeper net than its functions of six inputs.
+// Kept apart in synthesis: merged with the rounds around it, an S-box becomes a deeper net than its
+// functions of six inputs.
 (* keep_hierarchy *)
 module des_substitute (
     input  logic [47:0] x,
     output logic [31:0] y
 );
-  // S1 to S8, the first in the highest bits; in each, entry n stands at bit 4 n, n being the six input bits as they come.
+  // S1 to S8, the first in the highest bits; in each, entry n stands at bit 4 n, n being the six
+  // input bits as they come.
   localparam logic [8*256-1:0] BOXES = {
     256'hd0650aa3e739bc5f7b12964d288ec1f487305995bcc66aa318db2fe2417df40e,
     256'h9fe25309c67c68b5214df43a1ba78ed05ab5906cad1207c9e4832bf67e48d13f,

@@ -1,7 +1,8 @@
-// Shares the host's bus among the engines of x0, a burst at a time, as PCI does: 0 transmit, 1 receive, 2 completions. A request asks for
-// up to 32 words at an address that is a multiple of 8 and does not cross 256 bytes; its words then pass between
-// the bus and the engine. Completions go first, being short and rare; transmit and receive take turns unless one of them is
-// pressed: receive when its queue fills, transmit when the card is about to idle.
+// Shares the host's bus among the engines of x0, a burst at a time, as PCI does: 0 transmit, 1
+// receive, 2 completions. A request asks for up to 32 words at an address that is a multiple of 8
+// and does not cross 256 bytes; its words then pass between the bus and the engine. Completions go
+// first, being short and rare; transmit and receive take turns unless one of them is pressed:
+// receive when its queue fills, transmit when the card is about to idle.
 module dma_bus (
     input  logic        clk,
     input  logic        rst,

@@ -1,5 +1,6 @@
-// Writes a completion of 16 bytes for each descriptor, and raises the interrupt after so many completions or so long after the
-// first that was not reported. Waits while the host has not read the ring's oldest.
+// Writes a completion of 16 bytes for each descriptor, and raises the interrupt after so many
+// completions or so long after the first that was not reported. Waits while the host has not read
+// the ring's oldest.
 module dma_complete (
     input  logic        clk,
     input  logic        rst,

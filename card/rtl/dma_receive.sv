@@ -1,7 +1,7 @@
-// The receive half of the DMA engine: writes each frame into the segments of the next descriptor, at any address. A burst is
-// collected first and asked for when it is whole, so the bus never waits for the card. A frame that is longer than its buffers
-// is cut and reported as an error; buffers that are not needed are given back with the descriptor.
-// verilator lint_off PINCONNECTEMPTY
+// The receive half of the DMA engine: writes each frame into the segments of the next descriptor,
+// at any address. A burst is collected first and asked for when it is whole, so the bus never waits
+// for the card. A frame that is longer than its buffers is cut and reported as an error; buffers
+// that are not needed are given back with the descriptor. verilator lint_off PINCONNECTEMPTY
 module dma_receive #(
     parameter int DEPTH_LOG2 = 8 // words of the queue
 ) (
@@ -130,7 +130,8 @@ module dma_receive #(
           state <= seg_bad ? CUT : FILL;
         end
         FILL: if (fill) begin
-          // The first piece may be shorter than the status: what the completion needs stands in `shown` whole.
+          // The first piece may be shorter than the status: what the completion needs stands in
+          // `shown` whole.
           if (first) for (int i = 0; i < 8; i++) done_status[8*i +: 8] <= 5'(i) < avail ? shown[8*i +: 8] : '0;
           first <= 1'b0;
           if (ended && broken) bad <= 1'b1;

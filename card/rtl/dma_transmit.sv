@@ -1,6 +1,7 @@
-// The transmit half of the DMA engine: reads the segments of each descriptor from host memory, at any address and of any length, and
-// puts them together to one frame. A request never asks for more than the queue behind has room for, so a burst never waits for
-// the card. Ends a frame that goes wrong with `err`.
+// The transmit half of the DMA engine: reads the segments of each descriptor from host memory, at
+// any address and of any length, and puts them together to one frame. A request never asks for more
+// than the queue behind has room for, so a burst never waits for the card. Ends a frame that goes
+// wrong with `err`.
 module dma_transmit #(
     parameter int DEPTH_LOG2 = 7 // words of the queue
 ) (
@@ -120,7 +121,8 @@ module dma_transmit #(
         words <= span[16:3] + {13'b0, |span[2:0]};
         piece <= span < 17'd8 ? seg_bytes[3:0] : 4'd8 - {1'b0, seg_addr[2:0]};
         tail_bytes <= span[2:0] == '0 ? 4'd8 : {1'b0, span[2:0]};
-        // The last frame's final words may still be on their way to the queue when the next begins: they carry its destination.
+        // The last frame's final words may still be on their way to the queue when the next begins:
+        // they carry its destination.
         if (begun || !(p_valid || q_valid)) begin
           q_dest <= seg_target;
           state <= seg_bad ? BAD : ASK;

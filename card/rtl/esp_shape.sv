@@ -1,4 +1,5 @@
-// What an SA's algorithms make of an ESP packet: the function they need, and where IV, payload and ICV are.
+// What an SA's algorithms make of an ESP packet: the function they need, and where IV, payload and
+// ICV are.
 module esp_shape (
     input  logic [7:0]  alg,
     input  logic [7:0]  icv_bytes,

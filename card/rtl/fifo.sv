@@ -1,5 +1,6 @@
-// A queue in block RAM, whose slow output goes into a register at once. The oldest entry stands at the output (three clocks
-// after it was written, at the earliest); an entry a clock in and out. Holds 2^DEPTH_LOG2 entries and one more in the output register.
+// A queue in block RAM, whose slow output goes into a register at once. The oldest entry stands at
+// the output (three clocks after it was written, at the earliest); an entry a clock in and out.
+// Holds 2^DEPTH_LOG2 entries and one more in the output register.
 module fifo #(
     parameter int WIDTH = 64,
     parameter int DEPTH_LOG2 = 4
@@ -16,7 +17,8 @@ module fifo #(
 );
   logic [WIDTH-1:0] mem[0:(1 << DEPTH_LOG2) - 1];
   logic [WIDTH-1:0] q; // the RAM's own output
-  // What has been read into `q` keeps its place in the RAM until it leaves `q`: `rd` follows `fetched`.
+  // What has been read into `q` keeps its place in the RAM until it leaves `q`: `rd` follows
+  // `fetched`.
   logic [DEPTH_LOG2:0] wr, rd, fetched;
   logic q_valid, move, fetch;
 

@@ -1,8 +1,9 @@
-// The firewall: 16 rules, each a value and a mask for source, destination, ports and protocol of an IPv4 packet (so prefixes,
-// ports and protocols, or any bits of them); the first that matches says accept or drop. No match, or not IPv4: accept.
-// A rule is four words: source and its mask, destination and its mask, ports (source in 15:0) and their mask, and
-// protocol in 7:0, its mask in 15:8, bit 16 accept, bit 17 rule in use. All but these bits as bytes of the packet.
-// Looks at a rule a clock once the frame has been shown (look_align). A fragment without ports has ports 0.
+// The firewall: 16 rules, each a value and a mask for source, destination, ports and protocol of an
+// IPv4 packet (so prefixes, ports and protocols, or any bits of them); the first that matches says
+// accept or drop. No match, or not IPv4: accept. A rule is four words: source and its mask,
+// destination and its mask, ports (source in 15:0) and their mask, and protocol in 7:0, its mask in
+// 15:8, bit 16 accept, bit 17 rule in use. All but these bits as bytes of the packet. Looks at a
+// rule a clock once the frame has been shown (look_align). A fragment without ports has ports 0.
 module filter (
     input  logic        clk,
     input  logic        rst,

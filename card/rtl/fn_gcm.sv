@@ -1,5 +1,5 @@
-// A function of the slot (port: slot.sv): AES-GCM as ESP uses it (RFC 4106). A packet enters while the last one is finished; new
-// keys wait until none is within.
+// A function of the slot (port: slot.sv): AES-GCM as ESP uses it (RFC 4106). A packet enters while
+// the last one is finished; new keys wait until none is within.
 module fn_gcm (
     input  logic         clk,
     input  logic         rst,

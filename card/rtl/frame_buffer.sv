@@ -1,7 +1,8 @@
-// Stores whole frames and lets each out only when its owner has judged it: once the frame is `whole`, `judge` with `keep`
-// passes it on, without `keep` it vanishes. Between the end and the judgement no word is taken in.
-// A frame that does not fit is swallowed and must be judged with `keep` low; `overflow` says so from then to the judgement.
-// When WAIT is 1 it waits for room while older frames leave, and only a frame larger than all the RAM overflows.
+// Stores whole frames and lets each out only when its owner has judged it: once the frame is
+// `whole`, `judge` with `keep` passes it on, without `keep` it vanishes. Between the end and the
+// judgement no word is taken in. A frame that does not fit is swallowed and must be judged with
+// `keep` low; `overflow` says so from then to the judgement. When WAIT is 1 it waits for room while
+// older frames leave, and only a frame larger than all the RAM overflows.
 module frame_buffer #(
     parameter int DEPTH_LOG2 = 11, // words of 8 bytes
     parameter bit WAIT = 1

@@ -1,6 +1,7 @@
-// Makes any sequence of words a sequence of whole frames: behind it each frame is sof ... eof.
-// A word outside a frame is dropped; a frame that the next one cuts off ends with eof and err; full words inside a frame.
-// A word is held until the next is seen, for only then is it known whether the frame was cut off.
+// Makes any sequence of words a sequence of whole frames: behind it each frame is sof ... eof. A
+// word outside a frame is dropped; a frame that the next one cuts off ends with eof and err; full
+// words inside a frame. A word is held until the next is seen, for only then is it known whether
+// the frame was cut off.
 module frame_guard (
     input  logic        clk,
     input  logic        rst,
@@ -63,7 +64,8 @@ module frame_guard (
       held_sof <= s_sof;
       held_eof <= s_eof;
       held_bytes <= s_bytes;
-      // A short word inside a frame is broken framing as well: the bytes that are missing are not known.
+      // A short word inside a frame is broken framing as well: the bytes that are missing are not
+      // known.
       held_err <= s_eof && (s_err || s_bytes == 4'd0 || s_bytes > 4'd8 || (!s_sof && short));
       short <= (!s_sof && short) || s_bytes != 4'd8;
     end

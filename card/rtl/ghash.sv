@@ -1,6 +1,8 @@
-// GHASH of SP 800-38D (6.4): y = (y ^ block) * H, 16 bits of the multiplier a cycle, so a block in 9 cycles.
+// GHASH of SP 800-38D (6.4): y = (y ^ block) * H, 16 bits of the multiplier a cycle, so a block in
+// 9 cycles.
 //
-// That keeps up with AES-128, which takes 10. GCM writes the coefficient of x^0 in the highest bit; inside it is the lowest.
+// That keeps up with AES-128, which takes 10. GCM writes the coefficient of x^0 in the highest bit;
+// inside it is the lowest.
 module ghash (
     input  logic         clk,
     input  logic         rst,

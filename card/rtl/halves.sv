@@ -1,4 +1,5 @@
-// Blocks of 16 bytes to words of 8 and back, for a cipher of 64-bit blocks. A packet is a whole number of words.
+// Blocks of 16 bytes to words of 8 and back, for a cipher of 64-bit blocks. A packet is a whole
+// number of words.
 module halves (
     input  logic         clk,
     input  logic         rst,

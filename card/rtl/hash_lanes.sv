@@ -1,5 +1,6 @@
-// HMAC of ESP packets (HASH 1 SHA-1, 2 SHA-512) in UNITS units, which take packets by turns: while one hashes, the next packet's
-// blocks come into the other's queue. ICVs leave in the order of the starts. All units have the same key.
+// HMAC of ESP packets (HASH 1 SHA-1, 2 SHA-512) in UNITS units, which take packets by turns: while
+// one hashes, the next packet's blocks come into the other's queue. ICVs leave in the order of the
+// starts. All units have the same key.
 module hash_lanes #(
     parameter int HASH = 1,
     parameter int UNITS = 2,

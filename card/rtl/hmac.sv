@@ -1,6 +1,8 @@
-// HMAC (RFC 2104) with SHA-1 or SHA-512: a key's inner and outer states are computed once and kept, as IPsec's gateways do by SA.
+// HMAC (RFC 2104) with SHA-1 or SHA-512: a key's inner and outer states are computed once and kept,
+// as IPsec's gateways do by SA.
 //
-// A message costs its own blocks with padding and one block for the outer hash. The first byte of every port is in the lowest bits.
+// A message costs its own blocks with padding and one block for the outer hash. The first byte of
+// every port is in the lowest bits.
 module hmac #(
     parameter bit SHA512 = 0,
     parameter int STATE = SHA512 ? 512 : 160,

@@ -1,5 +1,6 @@
-// Watches a frame on its way into the buffer and says what is in it: checksums, the filter's verdict. `look_*`, `fill` and `off` hold from the first
-// word to the verdict; `done` from the verdict to the next frame.
+// Watches a frame on its way into the buffer and says what is in it: checksums, the filter's
+// verdict. `look_*`, `fill` and `off` hold from the first word to the verdict; `done` from the
+// verdict to the next frame.
 module inspect (
     input  logic        clk,
     input  logic        rst,

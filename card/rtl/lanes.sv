@@ -1,10 +1,11 @@
-// A cipher in CTR or CBC mode, whose core several packets of one key and direction share: a lane each. A block of CBC encryption
-// waits for the one before it; with as many lanes as the core has places for blocks, the core never does.
+// A cipher in CTR or CBC mode, whose core several packets of one key and direction share: a lane
+// each. A block of CBC encryption waits for the one before it; with as many lanes as the core has
+// places for blocks, the core never does.
 //
-// A lane is a queue before the core and one behind it, in RAMs that all lanes share, and a chaining value. The oldest packet's block
-// goes first. Packets come out in the order of their starts; the next start waits for the last block of the packet before it.
-// CIPHER 0 AES-CTR (RFC 3686: nonce, IV, a counter from 1), 1 AES-CBC, 2 3DES-CBC.
-// verilator lint_off PINCONNECTEMPTY
+// A lane is a queue before the core and one behind it, in RAMs that all lanes share, and a chaining
+// value. The oldest packet's block goes first. Packets come out in the order of their starts; the
+// next start waits for the last block of the packet before it. CIPHER 0 AES-CTR (RFC 3686: nonce,
+// IV, a counter from 1), 1 AES-CBC, 2 3DES-CBC. verilator lint_off PINCONNECTEMPTY
 module lanes #(
     parameter int CIPHER = 0,
     parameter int LANES = 4,      // a power of two, two at least
@@ -107,7 +108,8 @@ module lanes #(
     item <= ahead[{lane, given[lane][DEPTH_LOG2-1:0]}];
   end
 
-  // ---- the turn: a lane is picked, its block read, the block given. Three clocks, in which no core asks for the next.
+  // ---- the turn: a lane is picked, its block read, the block given. Three clocks, in which no
+  // core asks for the next.
   localparam logic [1:0] PICK = 0, READ = 1, GIVE = 2;
   logic [1:0]      turn;
   logic [LANE-1:0] picked;
@@ -129,7 +131,8 @@ module lanes #(
     if (rst) turn <= PICK;
   end
 
-  // ---- chaining values: one a lane, the IV in a memory of its own until the first block has used it
+  // ---- chaining values: one a lane, the IV in a memory of its own until the first block has used
+  // it
   (* ram_style = "distributed" *) logic [WIDTH-1:0] firsts[LANES];
   (* ram_style = "distributed" *) logic [WIDTH-1:0] chains[LANES];
   logic [WIDTH-1:0] first, chain, next, block, core_in, core_out, aside, mixed, made;
@@ -180,7 +183,8 @@ module lanes #(
         .in_block(core_in), .in_dec(CIPHER == 1 && dec), .out_valid(core_valid), .out_ready(1'b1), .out_block(core_out));
   end
 
-  // ---- out: the oldest packet's blocks. Its lane is empty once the last is read, for the next packet in it waits for that.
+  // ---- out: the oldest packet's blocks. Its lane is empty once the last is read, for the next
+  // packet in it waits for that.
   logic [ITEM-1:0] behind[0:(LANES << DEPTH_LOG2) - 1];
   logic [ITEM-1:0] shown;
   assign {out_last, out_bytes, out_block} = shown;

@@ -1,5 +1,6 @@
-// Watches a frame's words and shows it again from byte `off` on, aligned: the headers then stand at fixed places. Takes no
-// part in the handshake; a frame may give one word more after its eof, so the next must not begin at once.
+// Watches a frame's words and shows it again from byte `off` on, aligned: the headers then stand at
+// fixed places. Takes no part in the handshake; a frame may give one word more after its eof, so
+// the next must not begin at once.
 module look_align (
     input  logic        clk,
     input  logic        rst,

@@ -1,6 +1,6 @@
-// Takes frames from a GMII: finds the start, checks length (64 to MAX_BYTES with FCS) and FCS, removes the FCS, and hands on
-// only whole, sound frames. The wire cannot wait: a frame that finds the buffer full is dropped and counted.
-// verilator lint_off PINCONNECTEMPTY
+// Takes frames from a GMII: finds the start, checks length (64 to MAX_BYTES with FCS) and FCS,
+// removes the FCS, and hands on only whole, sound frames. The wire cannot wait: a frame that finds
+// the buffer full is dropped and counted. verilator lint_off PINCONNECTEMPTY
 module mac_rx #(
     parameter int DEPTH_LOG2 = 11,
     parameter int MAX_BYTES  = 9022
@@ -27,7 +27,8 @@ module mac_rx #(
   logic        er, skip;
   crc32 u_crc (.crc(crc), .data(gmii_rxd), .next(crc_next));
 
-  // Words for the buffer: one is written when a byte follows it or the frame ends, so that eof is known.
+  // Words for the buffer: one is written when a byte follows it or the frame ends, so that eof is
+  // known.
   logic [63:0] word;
   logic [3:0]  word_bytes;
   logic        w_valid, w_eof;

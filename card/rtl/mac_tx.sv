@@ -1,5 +1,6 @@
-// Sends frames on a GMII: preamble, padding to 60 bytes, FCS, gap of 12. A frame starts once its whole length is in the
-// buffer, for on the wire it cannot wait. A frame that arrives with `err` is dropped, and so is one above the buffer.
+// Sends frames on a GMII: preamble, padding to 60 bytes, FCS, gap of 12. A frame starts once its
+// whole length is in the buffer, for on the wire it cannot wait. A frame that arrives with `err` is
+// dropped, and so is one above the buffer.
 module mac_tx #(
     parameter int DEPTH_LOG2 = 11
 ) (

@@ -1,7 +1,9 @@
-// What the driver's prefix says of a frame from the host, X2 finds out by itself for a frame from the MAC: Ethernet, IPv4, ESP bare
-// or in UDP 4500 (RFC 3948), and the SA by its SPI, in a direct-mapped map of 256. It puts a prefix before such a frame
-// and lets frames from the host through as they are. A frame that is not ESP, or not mapped, gets a prefix without crypto.
-// Holds the first 12 words of a frame, which reach to the SPI behind the longest headers; about 32 clocks a frame.
+// What the driver's prefix says of a frame from the host, X2 finds out by itself for a frame from
+// the MAC: Ethernet, IPv4, ESP bare or in UDP 4500 (RFC 3948), and the SA by its SPI, in a
+// direct-mapped map of 256. It puts a prefix before such a frame and lets frames from the host
+// through as they are. A frame that is not ESP, or not mapped, gets a prefix without crypto. Holds
+// the first 12 words of a frame, which reach to the SPI behind the longest headers; about 32 clocks
+// a frame.
 module parser (
     input  logic        clk,
     input  logic        rst,
@@ -135,8 +137,8 @@ module parser (
             if (s_eof || count == HELD - 4'd1) state <= READ;
           end
         end
-        // Words 1 and 2 hold the type and the IPv4 fields, then come the two around the transport header, and, for
-        // UDP, the two around what it carries.
+        // Words 1 and 2 hold the type and the IPv4 fields, then come the two around the transport
+        // header, and, for UDP, the two around what it carries.
         READ: begin
           phase <= phase + 1'b1;
           at <= at + 1'b1;

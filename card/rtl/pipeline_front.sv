@@ -1,5 +1,6 @@
-// The first half of X1 and X2: headers, payload and ICV apart (pipeline_take), the payload through the function in the slot, and all
-// together again (pipeline_give). Packets follow each other into the function without waiting for the results.
+// The first half of X1 and X2: headers, payload and ICV apart (pipeline_take), the payload through
+// the function in the slot, and all together again (pipeline_give). Packets follow each other into
+// the function without waiting for the results.
 module pipeline_front #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64

@@ -1,5 +1,6 @@
-// The other half of pipeline_take: puts headers, the function's result and the ICV together again, a packet at a time in the order of
-// the items, and ends each with a verdict. What of the frame reached `j_` before a failure is the tail's to drop.
+// The other half of pipeline_take: puts headers, the function's result and the ICV together again,
+// a packet at a time in the order of the items, and ends each with a verdict. What of the frame
+// reached `j_` before a failure is the tail's to drop.
 module pipeline_give (
     input  logic         clk,
     input  logic         rst,

@@ -1,6 +1,6 @@
-// The second half of X1 and X2: holds the finished frame until all is known of it (ICV, checksums, filter, signatures), then
-// sends it to the host behind a status, or to the MAC bare, or drops it and sends the host the status alone.
-// verilator lint_off PINCONNECTEMPTY
+// The second half of X1 and X2: holds the finished frame until all is known of it (ICV, checksums,
+// filter, signatures), then sends it to the host behind a status, or to the MAC bare, or drops it
+// and sends the host the status alone. verilator lint_off PINCONNECTEMPTY
 module pipeline_tail #(
     parameter int DEPTH_LOG2 = 11
 ) (
@@ -98,7 +98,8 @@ module pipeline_tail #(
       .m_valid(v_valid), .m_ready(v_ready),
       .m_item({v_frame, v_to_mac, v_ip_fix, v_ip_at, v_ip_value, v_udp_fix, v_udp_at, v_udp_value, v_status}), .level());
 
-  // ---- out: two words of status unless to the MAC, then the frame, with the checksums put in as their words pass
+  // ---- out: two words of status unless to the MAC, then the frame, with the checksums put in as
+  // their words pass
   localparam logic [1:0] STATUS0 = 0, STATUS1 = 1, FRAME = 2;
   logic [1:0]  state;
   logic [10:0] at;

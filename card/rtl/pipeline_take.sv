@@ -1,6 +1,7 @@
-// Reads a pipeline's frames: the prefix, the SA, headers and payload apart. The payload goes to the function in the slot, and what the
-// other half (pipeline_give) needs goes into its queue as items, so that this half is ahead of it by as many packets as the
-// function takes. An item is a word of 64 bits with a kind:
+// Reads a pipeline's frames: the prefix, the SA, headers and payload apart. The payload goes to the
+// function in the slot, and what the other half (pipeline_give) needs goes into its queue as items,
+// so that this half is ahead of it by as many packets as the function takes. An item is a word of
+// 64 bits with a kind:
 //
 //   BEGIN   a command; from bit 0: look 4, fill 1, off 14, to_mac, from_mac, decrypt, SA index 8, esp_off 16, ICV bytes 6
 //   PIECE   1 to 8 bytes of the frame
@@ -117,9 +118,10 @@ module pipeline_take (
   assign cmd_seq_hi = prefix[127:96];
   assign slot_id = argument[3:0];
 
-  // ---- the next piece: `left` bytes of the present part are to come, `most` of them at once, `final_piece` if that is all; the
-  // three are set together, by `part`, so that the next piece is known early in the clock. A frame that ends early gives
-  // zeros from there on (so that the function always gets what it was promised) and is malformed.
+  // ---- the next piece: `left` bytes of the present part are to come, `most` of them at once,
+  // `final_piece` if that is all; the three are set together, by `part`, so that the next piece is
+  // known early in the clock. A frame that ends early gives zeros from there on (so that the
+  // function always gets what it was promised) and is malformed.
   logic [15:0] left;
   logic [3:0]  most, want;
   logic        final_piece, full, go;
@@ -194,7 +196,8 @@ module pipeline_take (
   assign sane = prefix[47:40] == '0 && length == body_bytes;
   assign short_now = move && !to_end && (eaten || !full);
   assign sa_load = state == DISPATCH && op == OP_PACKET && functions[0];
-  // Without `move`, which waits for the function's ready elsewhere: what stores a body's words would seem to wait for it, too.
+  // Without `move`, which waits for the function's ready elsewhere: what stores a body's words
+  // would seem to wait for it, too.
   assign whole_word = state == BODY && full && !eaten;
   assign sa_write = whole_word && op == OP_INSTALL;
   assign slot_load = state == SETTLE && settled && op == OP_SLOT;
@@ -321,7 +324,8 @@ module pipeline_take (
           if (body_word == 4'd13) state <= installing ? BODY : DRAIN;
         end
         BODY: if (move) begin
-          // An SA's SPI and flags; a mapped SPI with ESN would need the high half that the packet does not carry.
+          // An SA's SPI and flags; a mapped SPI with ESN would need the high half that the packet
+          // does not carry.
           if (body_word == '0) low <= piece;
           if (body_word == 4'd1) mapped <= piece[25] && !piece[24];
           body_word <= body_word + 1'b1;

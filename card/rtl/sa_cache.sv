@@ -1,5 +1,6 @@
-// The SAs of one pipeline: 256 entries of 14 words (the body of SA_INSTALL as it came), in block RAM. A load reads an entry
-// into registers, a word a clock, unless it stands there already: packets of one SA in a row pay for it once.
+// The SAs of one pipeline: 256 entries of 14 words (the body of SA_INSTALL as it came), in block
+// RAM. A load reads an entry into registers, a word a clock, unless it stands there already:
+// packets of one SA in a row pay for it once.
 module sa_cache (
     input  logic        clk,
     input  logic        rst,

@@ -1,7 +1,7 @@
 // SHA-1's compression (FIPS 180-4, 6.1.2), two rounds a cycle: a block in 42 cycles.
 //
-// The block's words come in as the rounds need them. What a round adds besides a and f (e + K + W) is summed a cycle ahead,
-// which leaves two additions in a row in a cycle.
+// The block's words come in as the rounds need them. What a round adds besides a and f (e + K + W)
+// is summed a cycle ahead, which leaves two additions in a row in a cycle.
 module sha1 (
     input  logic         clk,
     input  logic         rst,

@@ -1,7 +1,8 @@
-// SHA-512's compression (FIPS 180-4, 6.4.2), a round a cycle: a block in 83 cycles. SHA-384 differs in the first chaining value.
+// SHA-512's compression (FIPS 180-4, 6.4.2), a round a cycle: a block in 83 cycles. SHA-384 differs
+// in the first chaining value.
 //
-// The block's words come in as the rounds need them. A word waits a cycle in the schedule; what a round adds besides the
-// functions of a to c and e to g is summed a cycle before the round.
+// The block's words come in as the rounds need them. A word waits a cycle in the schedule; what a
+// round adds besides the functions of a to c and e to g is summed a cycle before the round.
 module sha512 (
     input  logic         clk,
     input  logic         rst,

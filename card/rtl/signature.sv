@@ -1,8 +1,8 @@
-// Looks for the contents of a small rule set in a packet, a byte a clock: an Aho-Corasick automaton in block RAM
-// (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A rule hits when all its contents have been
-// seen and its protocol and destination port fit; the lowest number wins.
-// `ready` keeps words away while there is no room for those on their way: up to five.
-// verilator lint_off PINCONNECTEMPTY
+// Looks for the contents of a small rule set in a packet, a byte a clock: an Aho-Corasick automaton
+// in block RAM (signature_table.sv, compiled by card/signatures.py from card/signatures.rules). A
+// rule hits when all its contents have been seen and its protocol and destination port fit; the
+// lowest number wins. `ready` keeps words away while there is no room for those on their way: up to
+// five. verilator lint_off PINCONNECTEMPTY
 module signature (
     input  logic        clk,
     input  logic        rst,

@@ -1,4 +1,5 @@
-// A register in both directions of a valid/ready link: cuts long paths of `ready`. Two entries, full rate.
+// A register in both directions of a valid/ready link: cuts long paths of `ready`. Two entries,
+// full rate.
 module skid #(
     parameter int WIDTH = 64
 ) (

@@ -1,8 +1,9 @@
-// The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot is empty for LOAD_CYCLES
-// (the time a bitstream takes), then the function runs with no keys. Here all functions of the mask FUNCTIONS are built and
-// one is connected; partial reconfiguration itself is not modelled. Functions: docs/internals/card.md, "Slot".
-// Some bits of the prefix and of an SA mean nothing to the card, and not each function takes all of a command.
-// verilator lint_off UNUSEDSIGNAL
+// The slot of a pipeline: one of several functions runs, chosen at run time. After `load` the slot
+// is empty for LOAD_CYCLES (the time a bitstream takes), then the function runs with no keys. Here
+// all functions of the mask FUNCTIONS are built and one is connected; partial reconfiguration
+// itself is not modelled. Functions: docs/internals/card.md, "Slot". Some bits of the prefix and of
+// an SA mean nothing to the card, and not each function takes all of a command. verilator lint_off
+// UNUSEDSIGNAL
 module slot #(
     parameter int FUNCTIONS = 2,
     parameter int LOAD_CYCLES = 64
@@ -93,7 +94,8 @@ module slot #(
     end
   end
 
-  // Two blocks, for a simulator that sees a path from each input of a block to each output would see a loop in one.
+  // Two blocks, for a simulator that sees a path from each input of a block to each output would
+  // see a loop in one.
   always_comb begin
     cmd_ready = 1'b0;
     in_ready = 1'b0;

@@ -1,7 +1,9 @@
-// Hands a frame out in pieces of any 1 to 8 bytes: the counterpart of stream_join. The next bytes stand in `head`, `avail`
-// says how many (0 to 24; more than 8 are there but not shown; what stands above has no meaning). With `go`, `want` bytes go at the
-// next clock; at a frame's end, where fewer may be left, all of them. `full`: `want` bytes are there. `want` may come early and
-// `go` late in the clock. `ended`: nothing follows what is there. The next frame comes in once this one is all taken.
+// Hands a frame out in pieces of any 1 to 8 bytes: the counterpart of stream_join. The next bytes
+// stand in `head`, `avail` says how many (0 to 24; more than 8 are there but not shown; what stands
+// above has no meaning). With `go`, `want` bytes go at the next clock; at a frame's end, where
+// fewer may be left, all of them. `full`: `want` bytes are there. `want` may come early and `go`
+// late in the clock. `ended`: nothing follows what is there. The next frame comes in once this one
+// is all taken.
 module stream_cut (
     input  logic        clk,
     input  logic        rst,
@@ -28,8 +30,8 @@ module stream_cut (
   // Two words of room: with one and any alignment, every second clock would be lost.
   assign s_ready = !ended && avail <= 5'd16;
 
-  // The new word is joined and the piece cut off before it is known whether it goes. Where fewer than `want` bytes are left, none
-  // stays, and what is kept has no meaning.
+  // The new word is joined and the piece cut off before it is known whether it goes. Where fewer
+  // than `want` bytes are left, none stays, and what is kept has no meaning.
   always_comb begin
     turned = 64'({s_data, s_data} << {avail[2:0], 3'b000} >> 64);
     for (int i = 0; i < 24; i++) joined[8*i +: 8] = 5'(i) < avail ? kept[8*i +: 8] : turned[8*(i%8) +: 8];

@@ -1,6 +1,7 @@
-// Puts pieces of 0 to 8 bytes together to one frame of full words: the counterpart of stream_cut, and the alignment
-// shifter of the DMA engine. `s_last` ends the frame; a last piece may be empty, but not the whole frame.
-// A word a clock; up to 8 bytes are kept back, so that the end always has a byte to carry it.
+// Puts pieces of 0 to 8 bytes together to one frame of full words: the counterpart of stream_cut,
+// and the alignment shifter of the DMA engine. `s_last` ends the frame; a last piece may be empty,
+// but not the whole frame. A word a clock; up to 8 bytes are kept back, so that the end always has
+// a byte to carry it.
 module stream_join (
     input  logic        clk,
     input  logic        rst,

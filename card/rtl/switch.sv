@@ -1,6 +1,7 @@
-// The packet switch of x0: ports 0 host, 1 X1, 2 X2, 3 MAC, each with an input and an output. An input says with each word
-// where its frame goes; each output serves the inputs by turns, a frame at a time, and none waits for another output.
-// A register behind each output keeps the paths short. Signals of the ports lie side by side, port 0 lowest.
+// The packet switch of x0: ports 0 host, 1 X1, 2 X2, 3 MAC, each with an input and an output. An
+// input says with each word where its frame goes; each output serves the inputs by turns, a frame
+// at a time, and none waits for another output. A register behind each output keeps the paths
+// short. Signals of the ports lie side by side, port 0 lowest.
 module switch #(
     parameter int PORTS = 4 // the width of s_dest fits no other number
 ) (

@@ -1,4 +1,5 @@
-// One output of the packet switch: takes a frame at a time from the inputs that want it, the next input in turn first.
+// One output of the packet switch: takes a frame at a time from the inputs that want it, the next
+// input in turn first.
 module switch_output #(
     parameter int INPUTS = 4
 ) (

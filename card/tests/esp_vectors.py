@@ -1,7 +1,7 @@
 """ESP packets that are published with their keys."""
 
-# draft-mcgrew-gcm-test-01, section 4 (RFC 4106): key, nonce (salt, IV), SPI and sequence number of 32 or 64 bits, plaintext, ciphertext,
-# ICV.
+# draft-mcgrew-gcm-test-01, section 4 (RFC 4106): key, nonce (salt, IV), SPI and sequence number of
+# 32 or 64 bits, plaintext, ciphertext, ICV.
 MCGREW = [
     (
         "4c80cdefbb5d10da906ac73c3613a634",
@@ -130,7 +130,8 @@ MCGREW = [
         "d0937ba2945f669368661a329fb4c053",
     ),
 ]
-# RFC 3602, section 4, cases 5 to 8 (AES-CBC): key, ESP header, IV, plaintext with padding and trailer, ciphertext.
+# RFC 3602, section 4, cases 5 to 8 (AES-CBC): key, ESP header, IV, plaintext with padding and
+# trailer, ciphertext.
 RFC_3602 = [
     (
         "90d382b410eeba7ad938c46cec1a82bf",

@@ -10,7 +10,8 @@ from cocotb_tools.runner import get_results, get_runner
 
 ROOT = Path(__file__).resolve().parents[2]
 RTL = ROOT / "card" / "rtl"
-# With CARD_COVERAGE set, each run counts what it covers; such builds lie apart, being slower (card/coverage.py).
+# With CARD_COVERAGE set, each run counts what it covers; such builds lie apart, being slower
+# (card/coverage.py).
 COVERAGE = bool(os.environ.get("CARD_COVERAGE"))
 BUILDS = ROOT / "target" / ("card-coverage" if COVERAGE else "card")
 RUNTIME = BUILDS / "runtime"
@@ -19,7 +20,8 @@ POINTS = Path(__file__).resolve().parent / "points"
 DMA = ["dma_bus", "dma_complete", "dma_receive", "dma_segments", "dma_transmit"]
 POINTS_BELOW = {"x0": [*DMA, "frame_guard"], "card_top": [*DMA, "frame_guard", "switch"], "frame_guard": ["frame_guard"],
                 "switch": ["switch"], "x1": ["frame_guard"], "x2": ["frame_guard"]}
-# The wheel's Makefile does not know how this compiler takes a precompiled header, which larger modules get.
+# The wheel's Makefile does not know how this compiler takes a precompiled header, which larger
+# modules get.
 os.environ["MAKEFLAGS"] = "CFG_CXXFLAGS_PCH_I=-include"
 WARNINGS = ["-Wall", "-Werror-WIDTH"]
 

@@ -10,7 +10,8 @@ from harness import run
 from rates import record
 from stream import Sink, Source, number, start_clock
 
-# The GCM specification's test cases 2, 3, 8, 9, 14 and 15: key, IV, plaintext, ciphertext, tag. Its longer AADs do not occur in ESP.
+# The GCM specification's test cases 2, 3, 8, 9, 14 and 15: key, IV, plaintext, ciphertext, tag. Its
+# longer AADs do not occur in ESP.
 TEXT = (
     "d9313225f88406e5a55909c5aff5269a86a7a9531534f7da2e4c303d8a318a72"
     "1c3c0c95956809532fcf0e2449a6b525b16aedf5aa0de657ba637b391aafd255"

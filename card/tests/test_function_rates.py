@@ -12,7 +12,8 @@ from card import CRYPTO, prefix, sa_of
 from harness import run
 from rates import record
 
-# What passes between the ends of packets FIRST and LAST counts, in the midst of others: at the end the lanes empty.
+# What passes between the ends of packets FIRST and LAST counts, in the midst of others: at the end
+# the lanes empty.
 FIRST, LAST, ALL = 15, 31, 40
 SIZES = [64, 1456]
 # Bits a cycle of packets of these sizes that a change must not lose, by function.

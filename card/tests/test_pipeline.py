@@ -189,7 +189,8 @@ async def broken_framing_ends_in_a_status_and_the_next_packet_is_whole(dut):
     good = prefix(len(plain), functions=CRYPTO, sa=1, esp_off=esp_off, seq_hi=seq_hi) + plain
     words = words_of(good)
     for kept in [1, 3, 4, 6, 9, 14, len(words) - 1]:
-        # Words that no start precedes; a frame that the next one's start cuts off, in the prefix, the headers and the payload.
+        # Words that no start precedes; a frame that the next one's start cuts off, in the prefix,
+        # the headers and the payload.
         await pipe.source.send_all(words[kept:])
         await pipe.source.send_all(words[:kept])
         cocotb.start_soon(pipe.source.send_all(words))

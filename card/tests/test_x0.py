@@ -89,7 +89,8 @@ async def the_counts_of_the_rings_wrap_at_sixteen_bits(dut):
     driver, source, sink = await begin(dut, waits=0.1)
     rng = random.Random(56)
     await driver.write(CTRL, 0)
-    # Four before the end of the count: as after 65,532 descriptors each way, and as many completions.
+    # Four before the end of the count: as after 65,532 descriptors each way, and as many
+    # completions.
     begun = 0xFFFC
     for count in [dut.u_transmit.u_segments.head, dut.u_receive.u_segments.head, dut.u_complete.tail]:
         count.value = begun

@@ -1,7 +1,9 @@
-//! With the feature `verilated`: makes C++ of the card's RTL with Verilator, and compiles it with the shim.
+//! With the feature `verilated`: makes C++ of the card's RTL with Verilator, and compiles it with
+//! the shim.
 //!
-//! `VERILATOR` names the program; else it is the one that `scripts/card-venv.sh` puts into target/card-venv, else the one on the
-//! path. `CONVOY_CARD_FUNCTIONS` is the mask of the functions built into each pipeline (docs/internals/card.md, "Slot").
+//! `VERILATOR` names the program; else it is the one that `scripts/card-venv.sh` puts into
+//! target/card-venv, else the one on the path. `CONVOY_CARD_FUNCTIONS` is the mask of the functions
+//! built into each pipeline (docs/internals/card.md, "Slot").
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -16,7 +18,8 @@ mod verilated {
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
-    /// AES-GCM and AES-CTR with HMAC-SHA-1: each further function makes the model larger and slower.
+    /// AES-GCM and AES-CTR with HMAC-SHA-1: each further function makes the model larger and
+    /// slower.
     const FUNCTIONS: &str = "6";
 
     pub(super) fn build() {

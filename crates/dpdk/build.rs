@@ -1,8 +1,10 @@
-//! With the feature `linked`: compiles the shim and links DPDK statically, with the drivers of [`linked::DRIVERS`].
+//! With the feature `linked`: compiles the shim and links DPDK statically, with the drivers of
+//! [`linked::DRIVERS`].
 //!
-//! DPDK registers a driver by being linked with it. Linked dynamically, EAL loads whatever the distribution has, some 150 libraries; linked
-//! statically, a program has the drivers that were chosen and needs no DPDK where it runs. `CONVOY_DPDK_DRIVERS` names more of
-//! them, as their archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx common_iavf net_ice"`.
+//! DPDK registers a driver by being linked with it. Linked dynamically, EAL loads whatever the
+//! distribution has, some 150 libraries; linked statically, a program has the drivers that were
+//! chosen and needs no DPDK where it runs. `CONVOY_DPDK_DRIVERS` names more of them, as their
+//! archives are called: `CONVOY_DPDK_DRIVERS="crypto_octeontx common_iavf net_ice"`.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
@@ -22,9 +24,11 @@ mod linked {
     /// A driver, and the libraries that it needs beside DPDK's own.
     struct Driver(&'static str, &'static [&'static str]);
 
-    /// What is linked in whole, since nothing but EAL calls it. Of network devices only the virtual ones that work on every machine: an operator
-    /// names the driver of a card, since the driver of virtio, for one, calls iopl(2) before `main`, with root's privileges, and no sandbox
-    /// of systemd's lets it. A distribution for another processor has other drivers; what is not there is left out.
+    /// What is linked in whole, since nothing but EAL calls it. Of network devices only the virtual
+    /// ones that work on every machine: an operator names the driver of a card, since the driver of
+    /// virtio, for one, calls iopl(2) before `main`, with root's privileges, and no sandbox of
+    /// systemd's lets it. A distribution for another processor has other drivers; what is not there
+    /// is left out.
     const DRIVERS: &[Driver] = &[
         Driver("bus_pci", &[]),
         Driver("bus_vdev", &[]),

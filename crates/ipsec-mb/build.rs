@@ -1,6 +1,8 @@
-//! Finds Intel's library. Where it is not installed, the crate is built without it and says so at run time.
+//! Finds Intel's library. Where it is not installed, the crate is built without it and says so at
+//! run time.
 //!
-//! `CONVOY_IPSEC_MB=off` builds without it in any case; `CONVOY_IPSEC_MB=DIR` looks in `DIR/include` and `DIR/lib`.
+//! `CONVOY_IPSEC_MB=off` builds without it in any case; `CONVOY_IPSEC_MB=DIR` looks in
+//! `DIR/include` and `DIR/lib`.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -16,7 +18,8 @@ fn main() {
     }
 }
 
-/// Compiles the shim and links the library; `Err` is why there is none, in the words of `unbound.rs`.
+/// Compiles the shim and links the library; `Err` is why there is none, in the words of
+/// `unbound.rs`.
 fn link() -> Result<(), &'static str> {
     let wanted = env::var("CONVOY_IPSEC_MB").unwrap_or_default();
     if wanted == "off" {
@@ -46,7 +49,8 @@ fn link() -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Whether a program can be made with header and library. Only linking tells: either may be there alone or be too old.
+/// Whether a program can be made with header and library. Only linking tells: either may be there
+/// alone or be too old.
 fn is_there(prefix: Option<&Path>) -> bool {
     let Ok(compiler) = cc::Build::new().cargo_metadata(false).warnings(false).try_get_compiler() else {
         return false;

@@ -1,4 +1,5 @@
-//! Any file is a capture or an error. A cut-off capture gives the packets that come before the cut, as the whole one does.
+//! Any file is a capture or an error. A cut-off capture gives the packets that come before the cut,
+//! as the whole one does.
 #![no_main]
 
 use convoy_capture::{Packets, is_capture};

@@ -1,5 +1,5 @@
-//! Every view of any bytes is inside them, what is read is written back as it was, and a checksum that is updated is the
-//! one that computing anew gives.
+//! Every view of any bytes is inside them, what is read is written back as it was, and a checksum
+//! that is updated is the one that computing anew gives.
 #![no_main]
 
 use convoy_packet::ipv4::{self, Ipv4Header, Ipv4Option};

@@ -1,5 +1,6 @@
-//! SAs come, go and move, and policies change, while packets are under way in two real pipelines: no frame is lost, nothing
-//! is delivered that was not sent, and what was let go is gone in the end.
+//! SAs come, go and move, and policies change, while packets are under way in two real pipelines:
+//! no frame is lost, nothing is delivered that was not sent, and what was let go is gone in the
+//! end.
 #![no_main]
 
 use std::collections::HashSet;
@@ -61,7 +62,8 @@ impl Side {
         let time = VirtualTime::new();
         let clock = time.clock();
         let scheduler = SchedulerConfig { window: 8, ..SchedulerConfig::default() };
-        // An engine that is late only because this process was is not to be quarantined, with its frames.
+        // An engine that is late only because this process was is not to be quarantined, with its
+        // frames.
         let stage = StageConfig { timeouts: Timeouts::both(u64::MAX), ..StageConfig::new(scheduler) };
         let stage = CryptoStage::new(stage, EngineSet::new(engines), clock.clone()).expect("in range");
         let ipsec = Ipsec::new(IpsecConfig { flow_cache: 16, ..IpsecConfig::default() });
@@ -69,7 +71,8 @@ impl Side {
         Self { number, time, pipeline, sas: Vec::new() }
     }
 
-    /// An SA of a tunnel, of which there are four for each direction, all with keys that the other side has too.
+    /// An SA of a tunnel, of which there are four for each direction, all with keys that the other
+    /// side has too.
     fn install(&mut self, choice: u8) {
         let (tunnel, generation) = (choice % TUNNELS, choice / 4 % 4);
         let direction = if choice & 0x40 == 0 { SaDirection::Outbound } else { SaDirection::Inbound };

@@ -1,5 +1,5 @@
-//! Any bytes as RTP packets of a stream, as RTCP, and as a description: nothing panics, and every byte that is said to have arrived lies within the
-//! frame.
+//! Any bytes as RTP packets of a stream, as RTCP, and as a description: nothing panics, and every
+//! byte that is said to have arrived lies within the frame.
 #![no_main]
 
 use convoy_hdtv::{Assembler, Description, Format, PAYLOAD_TYPE, rtcp};

@@ -12,7 +12,8 @@ import sys
 
 import convoy_sim
 
-# What varies, in the order of the table's rows; the pattern last, so that long and short runs are mixed.
+# What varies, in the order of the table's rows; the pattern last, so that long and short runs are
+# mixed.
 GRID = {
     "accelerators": [1, 2],
     "enc_ratio": [1.0, 3.0, 5.0, 7.0],
@@ -23,7 +24,8 @@ MEASURES = [
     "packets", "throughput_mbps", "latency_ms", "sojourn_ms", "packets_per_multipacket",
     "average_length_scheduled", "bus_conflicts",
 ]  # fmt: skip
-# Tasks in flight on a cluster; each is a row, so a long sweep needs no more memory than a short one.
+# Tasks in flight on a cluster; each is a row, so a long sweep needs no more memory than a short
+# one.
 IN_FLIGHT = 1000
 
 

@@ -1,4 +1,5 @@
-//! convoy's simulator as a Python module: arguments in, a run without the interpreter's lock, a report as plain dicts out.
+//! convoy's simulator as a Python module: arguments in, a run without the interpreter's lock, a
+//! report as plain dicts out.
 
 mod request;
 
@@ -14,7 +15,8 @@ use pythonize::{depythonize, pythonize};
 
 use request::{Ended, Request, Source};
 
-/// convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on a bus.
+/// convoy's simulator of platforms that share IPsec cryptography between a CPU and accelerators on
+/// a bus.
 ///
 /// A run is a function of its arguments: the same ones give the same report on every machine.
 ///
@@ -27,32 +29,36 @@ mod module {
     use super::{load_platform, simulate};
 }
 
-/// Reads and checks a platform: a TOML file, or the name of one that comes with the module, such as pci-accelerators.
+/// Reads and checks a platform: a TOML file, or the name of one that comes with the module, such as
+/// pci-accelerators.
 ///
-/// What comes back are plain dicts, lists and numbers: change them, or send them to machines that lack the file.
-/// ValueError names the file, line and key of what is wrong.
+/// What comes back are plain dicts, lists and numbers: change them, or send them to machines that
+/// lack the file. ValueError names the file, line and key of what is wrong.
 #[pyfunction]
 fn load_platform(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyAny>> {
     Ok(pythonize(py, &open_platform(&path)?)?)
 }
 
-/// Simulates a platform under a pattern or a trace, and returns what `convoy sim run --json` prints, as dicts.
+/// Simulates a platform under a pattern or a trace, and returns what `convoy sim run --json`
+/// prints, as dicts.
 ///
-/// platform is a TOML file's path, the name of a platform that comes with the module (grip, grip-inline, ixp425, pci-accelerators, pentium3), or what
-/// load_platform() returned. Give either pattern (exponential, uniform, trace,
-/// imix, or a fixed payload size in bytes) or trace (a file: pcap, pcapng, or six columns of text).
+/// platform is a TOML file's path, the name of a platform that comes with the module (grip,
+/// grip-inline, ixp425, pci-accelerators, pentium3), or what load_platform() returned. Give either
+/// pattern (exponential, uniform, trace, imix, or a fixed payload size in bytes) or trace (a file:
+/// pcap, pcapng, or six columns of text).
 ///
-/// packets: how many; 500,000 of a pattern and all of a trace if not given.
-/// window, accelerators, init_ratio, enc_ratio, depth, policy, full_queue (wait or skip), depth_unit (multi-packets or
-/// packets): instead of the platform's own; the ratios are the CPU's.
-/// variant: the platform in another of the settings that its file names, "+" between several.
-/// queue_packets: an ingress queue, which drops and counts what finds it full; without, the source waits.
-/// seed: of patterns and of random arrivals.
-/// sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law over them, and the chance that a packet
-/// has the SA of the one before it; if not given, 100, 0 and the paper's, which is 0 but for pattern trace.
-/// arrivals: back-to-back, paced, poisson (both at `rate` packets a second) or captured.
+/// packets: how many; 500,000 of a pattern and all of a trace if not given. window, accelerators,
+/// init_ratio, enc_ratio, depth, policy, full_queue (wait or skip), depth_unit (multi-packets or
+/// packets): instead of the platform's own; the ratios are the CPU's. variant: the platform in
+/// another of the settings that its file names, "+" between several. queue_packets: an ingress
+/// queue, which drops and counts what finds it full; without, the source waits. seed: of patterns
+/// and of random arrivals. sas, popularity, locality: a pattern's SAs, the exponent of Zipf's law
+/// over them, and the chance that a packet has the SA of the one before it; if not given, 100, 0
+/// and the paper's, which is 0 but for pattern trace. arrivals: back-to-back, paced, poisson (both
+/// at `rate` packets a second) or captured.
 ///
-/// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt. ValueError says which argument is wrong and what was expected.
+/// The interpreter's lock is free while it runs, and Ctrl-C ends it with KeyboardInterrupt.
+/// ValueError says which argument is wrong and what was expected.
 #[pyfunction]
 #[pyo3(signature = (platform, *, pattern=None, trace=None, packets=None, window=None, accelerators=None,
     init_ratio=None, enc_ratio=None, depth=None, policy=None, full_queue=None, depth_unit=None, variant=None,

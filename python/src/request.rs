@@ -81,7 +81,8 @@ impl Request {
         Ok(self)
     }
 
-    /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason not to.
+    /// Runs it to its end, or until `go_on`, which is asked several times a second, gives a reason
+    /// not to.
     pub(crate) fn run<E>(&self, go_on: impl FnMut() -> Result<(), E>) -> Result<Report, Ended<E>> {
         match &self.source {
             Source::Pattern(pattern, spec) => {
@@ -136,7 +137,8 @@ impl<T: Traffic, F: FnMut() -> Result<(), E>, E> Traffic for Watched<T, F, E> {
         Ok(packets.pop())
     }
 
-    /// The simulator takes some hundred packets at a time: often enough to ask, and seldom enough to read a clock.
+    /// The simulator takes some hundred packets at a time: often enough to ask, and seldom enough
+    /// to read a clock.
     fn fill(&mut self, packets: &mut Vec<Packet>, most: usize) -> Result<(), TrafficError> {
         if self.stopped.is_none() && self.asked.elapsed() >= ASKED_EVERY {
             self.stopped = (self.go_on)().err();

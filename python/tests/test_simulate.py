@@ -175,7 +175,8 @@ def test_a_capture_is_told_by_its_first_bytes(tmp_path):
 
 
 def test_other_threads_run_while_one_simulates(tmp_path):
-    # The run waits at the pipe until this thread writes: with the lock kept, neither would ever go on.
+    # The run waits at the pipe until this thread writes: with the lock kept, neither would ever go
+    # on.
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reports = []

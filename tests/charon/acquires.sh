@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# 100,000 flows to a trap policy whose peer does not answer, while another tunnel is used: charon is asked seldom, memory stays
-# bounded, and the other tunnel loses nothing. Root.
-# usage: acquires.sh CONVOY PLUGIN
+# 100,000 flows to a trap policy whose peer does not answer, while another tunnel is used: charon is
+# asked seldom, memory stays bounded, and the other tunnel loses nothing. Root. usage: acquires.sh
+# CONVOY PLUGIN
 set -euo pipefail
 convoy=$(realpath "$1") plugin=$(realpath "$2") A=convoy-acquire-a B=convoy-acquire-b
 source "$(dirname "$0")/lib.sh"
@@ -43,7 +43,8 @@ connections { away { version = 2
     start_action = trap } } } }
 CONF
 load a; load b; up a
-# The queue holds half a second of the flood, in case the host of a virtual machine takes a core away for a moment.
+# The queue holds half a second of the flood, in case the host of a virtual machine takes a core
+# away for a moment.
 ip -n $A link set convoy0 txqueuelen 5000
 before=$(resident "$gateway")
 ip netns exec $A python3 - <<'FLOOD' & flood=$!

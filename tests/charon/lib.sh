@@ -1,6 +1,6 @@
-# A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a network namespace. Sourced by the
-# tests of this folder, with $convoy and $plugin set, and $A and $B where two tests
-# are to run at a time. Root.
+# A convoy gateway with charon and convoy's plugin on side A, another IKE peer on side B, each in a
+# network namespace. Sourced by the tests of this folder, with $convoy and $plugin set, and $A and
+# $B where two tests are to run at a time. Root.
 #
 #   10.1.0.1 [A: convoy + charon] 192.0.2.1 --veth-- 192.0.2.2 [B] 10.2.0.1
 [ "$(id -u)" = 0 ] || { echo "network namespaces need root" >&2; exit 1; }
@@ -60,8 +60,8 @@ namespaces() {
   done
 }
 
-# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel begins at $LOCAL or the first address. With
-# $DEVICE that device of DPDK's is the only engine.
+# gateway_conf SIDE ADDRESSES [MORE_PORTS]: what an operator writes; SIDE is a or b. The tunnel
+# begins at $LOCAL or the first address. With $DEVICE that device of DPDK's is the only engine.
 gateway_conf() {
   local side=$1 host=1; [ "$side" = a ] || host=2
   (umask 077; cat >"$folder/$side/gateway.toml" <<CONF
@@ -162,7 +162,8 @@ show() { "$convoy" show "$1" --json --control "$folder/${2:-a}/control.sock"; } 
 sas() { show sa "${1:-a}" | grep -c '"transform"' || true; }
 # pings_from NAMESPACE COUNT ARGUMENT...: what ping said is in $folder/ping.
 pings_from() { IN="ip netns exec $1" pings "$folder/ping" "${@:2}"; }
-# ping_both [ADDRESS_OF_A ADDRESS_OF_B]: three pings of each of three sizes from each side, all at once: 18 packets in each direction.
+# ping_both [ADDRESS_OF_A ADDRESS_OF_B]: three pings of each of three sizes from each side, all at
+# once: 18 packets in each direction.
 ping_both() {
   local one size tries=()
   for size in 0 56 1200; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# libreswan as the peer of convoy and its charon: pluto and the kernel's own ESP in user-mode-linux on a TAP device. Root.
-# usage: libreswan.sh CONVOY PLUGIN
+# libreswan as the peer of convoy and its charon: pluto and the kernel's own ESP in user-mode-linux
+# on a TAP device. Root. usage: libreswan.sh CONVOY PLUGIN
 #
 #   10.1.0.1 [A: convoy + charon] 198.51.100.1 --TAP-- 198.51.100.2 [guest: Linux + pluto] 10.2.0.1
 set -euo pipefail
@@ -49,7 +49,8 @@ boot() {
     "$here/../kernel/uml.sh" mem=256M uml_dir="$folder/uml/" umid=peer initrd="$folder/initrd.gz" \
     vec0:transport=tap,ifname=convoy-tap,depth=128,gro=1 con=null con0=null,fd:1 root=/dev/ram rdinit=/init quiet \
     peer="$peer" pluto="$(readlink -f "$target/libreswan")" >"$folder/console" 2>&1 & processes+=("$!")
-  # User-mode-linux now and then misses that a packet came, and finds it with the next: there is always a next one.
+  # User-mode-linux now and then misses that a packet came, and finds it with the next: there is
+  # always a next one.
   ip netns exec $A bash -c "while :; do echo >/dev/udp/$b/9; sleep 0.05; done" >/dev/null 2>&1 & processes+=("$!")
 }
 # guest COMMAND...: done by the guest; what it says is in $folder/said.
@@ -91,8 +92,9 @@ sys.exit(len(sas) != 2 or any((sa["transform"], sa["encap"]) != ("aes128gcm16", 
 end() { pluto --terminate --name net || true; wait_for "the gateway keeps SAs of a tunnel that ended" none; }
 new_pair() { pair && [ "$(comm -12 <(spis) <(echo "$before") | wc -l)" = 0 ]; }
 early() { show stats | python3 -c 'import json, sys; print(json.load(sys.stdin)["drops"].get("unknown_spi", 0))'; }
-# rekey WHO COMMAND...: while pings go. As responder libreswan sends by the new SA as soon as it has answered, and charon can install
-# that only when it has the answer: on a busy machine a packet may come too early, which the gateway counts. No other may be lost.
+# rekey WHO COMMAND...: while pings go. As responder libreswan sends by the new SA as soon as it has
+# answered, and charon can install that only when it has the answer: on a busy machine a packet may
+# come too early, which the gateway counts. No other may be lost.
 rekey() {
   local count unknown; unknown=$(early)
   before=$(spis)

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# charon installs very many CHILD_SAs one by one, and takes them away again, while pings pass by another tunnel of the same
-# gateway. Fails if that takes longer than LIMIT seconds each way, or if half of the pings meanwhile take longer than 5 ms.
-# Needs root.
-# usage: many.sh CONVOY
-# CHILDREN (10000), LIMIT (60) and OUTSIDE (a network of no [[tunnel]] in which the children's are, as 10.64.0.0) as wished.
+# charon installs very many CHILD_SAs one by one, and takes them away again, while pings pass by
+# another tunnel of the same gateway. Fails if that takes longer than LIMIT seconds each way, or if
+# half of the pings meanwhile take longer than 5 ms. Needs root. usage: many.sh CONVOY CHILDREN
+# (10000), LIMIT (60) and OUTSIDE (a network of no [[tunnel]] in which the children's are, as
+# 10.64.0.0) as wished.
 set -euo pipefail
 convoy=$(realpath "$1") children=${CHILDREN:-10000} limit=${LIMIT:-60} outside=${OUTSIDE:-}
 cd "$(dirname "$0")/../.."
@@ -79,7 +79,8 @@ gateway=$(pgrep -f "^$convoy run -c $work/1.toml" | head -1)
 ping_once() { ip netns exec $a ping -n -q -c 3 -i 0.2 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/ping.log" 2>&1; }
 ping_once || fail "no ping before: $(cat "$work/ping.log")"
 
-# pings WHAT: what the round trips were like meanwhile, in ms. A host that stands still for a moment delays few of them.
+# pings WHAT: what the round trips were like meanwhile, in ms. A host that stands still for a moment
+# delays few of them.
 pings_begin() { ip netns exec $a ping -n -i 0.005 -W 2 -I 10.1.0.1 10.2.0.1 >"$work/pings" 2>&1 & pinging=$!; running+=($pinging); }
 pings_end() {
   kill -INT $pinging; wait $pinging || true

@@ -1,4 +1,5 @@
-# A router between A and B that can be a NAT, and certificates. Sourced after lib.sh by a test that has set $R.
+# A router between A and B that can be a NAT, and certificates. Sourced after lib.sh by a test that
+# has set $R.
 spaces+=("$R")
 routed() {
   local ns side dev peer address gateway

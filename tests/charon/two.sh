@@ -28,7 +28,8 @@ stop_both() {
   wait "$gateway_a" "$gateway_b" "$charon_a" "$charon_b" 2>/dev/null || true
 }
 no_sas() { [ "$(sas a)$(sas b)" = 00 ]; }
-# tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: the only one there is.
+# tunnel "OUTER ADDRESSES" "CONNECTION OPTIONS" "CHILD OPTIONS" [SELECTOR_OF_A SELECTOR_OF_B]: the
+# only one there is.
 tunnel() {
   local at; read -r -a at <<<"$1"
   LOCAL_TS=${4:-} REMOTE_TS=${5:-} connection a "${at[0]}" "${at[1]}" "$2" "$3"

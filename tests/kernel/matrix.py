@@ -4,10 +4,12 @@ import itertools
 import os
 from dataclasses import dataclass, field
 
-# Bytes of ICMP payload, as the guest reads them too: FIRST-LAST is every length between. From 3000 on it is fragmented, which transport mode does
-# not carry (RFC 4303 section 3.3.4); the kernel does so after IPsec, so that the ESP packet around 20000 is longer than any jumbo frame.
+# Bytes of ICMP payload, as the guest reads them too: FIRST-LAST is every length between. From 3000
+# on it is fragmented, which transport mode does not carry (RFC 4303 section 3.3.4); the kernel does
+# so after IPsec, so that the ESP packet around 20000 is longer than any jumbo frame.
 SIZES = {"tunnel": "0,56,511,1300,3000,20000", "transport": "0,56,511,1300"}
-# Up to what fills the inner interface's MTU with IPv4, and so beyond what the tunnel leaves of the link's.
+# Up to what fills the inner interface's MTU with IPv4, and so beyond what the tunnel leaves of the
+# link's.
 EVERY_SIZE = "0-1472"
 OUTER = {4: ("198.51.100.1", "198.51.100.2"), 6: ("2001:db8::1", "2001:db8::2")}
 MAC = {"convoy": "02:00:00:00:00:01", "peer": "02:00:00:00:00:02"}
@@ -50,7 +52,8 @@ PROPOSALS = (
     Proposal("sha512", "", 0, *SHA512, "ah"),
 )
 
-# The gateway's only engine, if it is to be one of DPDK's devices, and what it is held to do of the above.
+# The gateway's only engine, if it is to be one of DPDK's devices, and what it is held to do of the
+# above.
 DEVICE = os.environ.get("DEVICE", "")
 DEVICES = {
     "": PROPOSALS,
@@ -134,7 +137,8 @@ key_out = "{self.keys[1]}"
         convoy, peer = self.outers
         request = f"reqid {self.number + 1} mode {self.mode}"
         protocol = self.proposal.protocol
-        # Without align4 the kernel pads AH to 8 bytes over IPv4 too, against RFC 4302 section 3.3.3.2.1.
+        # Without align4 the kernel pads AH to 8 bytes over IPv4 too, against RFC 4302 section
+        # 3.3.3.2.1.
         is_padded = protocol == "ah" and self.outer == 4
         flags = ["esn"] * self.esn + ["af-unspec"] * (self.mode == "tunnel") + ["align4"] * is_padded
         flags = "flag " + " ".join(flags) if flags else ""

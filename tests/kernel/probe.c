@@ -1,6 +1,7 @@
-// Tries every case of a list from the guest's side in one process, as starting one is slow there. A line of the list: case, source,
-// destination, bytes of each ping with commas between, FIRST-LAST for all between. A line of the output: RESULT case what.
-// usage: probe LIST FILE: what comes by TCP must be FILE
+// Tries every case of a list from the guest's side in one process, as starting one is slow there. A
+// line of the list: case, source, destination, bytes of each ping with commas between, FIRST-LAST
+// for all between. A line of the output: RESULT case what. usage: probe LIST FILE: what comes by
+// TCP must be FILE
 #include <arpa/inet.h>
 #include <errno.h>
 #include <linux/icmp.h>
@@ -58,8 +59,9 @@ static int open_pair(int type, int protocol, const char *from, const char *to, u
   return fd;
 }
 
-// Has the kernel keep all but answers from a raw socket. Requests of the other side, which come meanwhile, would fill its buffer, and the
-// answer would find no room; those that came before are taken out.
+// Has the kernel keep all but answers from a raw socket. Requests of the other side, which come
+// meanwhile, would fill its buffer, and the answer would find no room; those that came before are
+// taken out.
 static int only_answers(int fd, int is_v6) {
   struct icmp6_filter v6;
   uint32_t all_but_answers = ~(UINT32_C(1) << ICMP_ECHOREPLY);

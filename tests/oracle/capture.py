@@ -28,7 +28,8 @@ def is_of_the_link(frame):
     ethertype = int.from_bytes(frame[12:14], "big")
     if ethertype != 0x86DD:
         return ethertype == 0x0806
-    # ICMPv6 from 130 on is group and neighbour discovery (RFC 4861, RFC 3810), the former behind hop-by-hop options.
+    # ICMPv6 from 130 on is group and neighbour discovery (RFC 4861, RFC 3810), the former behind
+    # hop-by-hop options.
     return frame[20] == 0 or frame[20] == 58 and frame[54] >= 130
 
 

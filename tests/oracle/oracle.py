@@ -27,7 +27,8 @@ from cases import SIZES, cases, packet  # noqa: E402
 conf.verb = 0
 HEAD = '[gateway]\nmtu = 9216\nallow_weak = true\n'
 LINKTYPE_RAW = 101
-# Of a packet that a peer cuts after it has sealed it, as `ping -s 20000` from a Linux host is, and of the pieces. It has no DF.
+# Of a packet that a peer cuts after it has sealed it, as `ping -s 20000` from a Linux host is, and
+# of the pieces. It has no DF.
 LONG, LONG_INDEX, PATH_MTU = 20_000, 16, 1_500
 
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Runs in the guest, under its systemd: docs/guide/first-tunnel.md's and site-to-site.md's, then docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units
-# then do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
+# Runs in the guest, under its systemd: docs/guide/first-tunnel.md's and site-to-site.md's, then
+# docs/guide/strongswan.md's commands from the third on, as they stand, and what the two units then
+# do. Its peer is a stock charon in a namespace, with the same site.conf and its ends swapped.
 set -euo pipefail
 echo "systemd is up after $(cut -d' ' -f1 /proc/uptime) s"
 cd /src
@@ -45,8 +46,8 @@ peers_block >"$folder/b/swanctl.conf"
 start_charon b
 load b
 
-# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each by its own commands.
-# marked PAGE NAME: the code under a page's mark of this name.
+# docs/guide/first-tunnel.md installs, docs/guide/site-to-site.md configures and starts, each by its
+# own commands. marked PAGE NAME: the code under a page's mark of this name.
 marked() {
   sed -n "/^<!-- $2 -->\$/,/^\`\`\`\$/p" "$1" | sed '1,2d; $d' >marked
   [ -s marked ] || fail "$1 has no code under \"$2\""
@@ -58,7 +59,8 @@ bash -e commands || fail "the commands of docs/guide/first-tunnel.md"
 id convoy >/dev/null || fail "the commands of docs/guide/first-tunnel.md make no user"
 install -d -m 755 /etc/convoy
 (umask 077; marked docs/guide/site-to-site.md configuration >/etc/convoy/convoy.toml)
-# This guest's kernel has nf_tables without tables of family inet, which no distribution's kernel lacks.
+# This guest's kernel has nf_tables without tables of family inet, which no distribution's kernel
+# lacks.
 ! convoy run -c /etc/convoy/convoy.toml >refused 2>&1 || fail "a gateway runs although it cannot set its guard"
 grep -q 'cannot set it: .*guard = false in \[gateway\] does without' refused || fail "the reason is not told: $(cat refused)"
 sed -i '1i [gateway]\nguard = false' /etc/convoy/convoy.toml
@@ -75,7 +77,8 @@ convoy unblock | grep -q '^removed' || fail "unblock removes nothing"
 rm -f /etc/convoy/convoy.toml /usr/bin/convoy /etc/systemd/system/convoy.service /var/lib/convoy/state
 ok "docs/guide/first-tunnel.md and site-to-site.md start the service, as the user convoy, behind the firewall"
 
-# Debian starts charon when its package is installed, and loads its AppArmor profile, which only complains: here it is enforced.
+# Debian starts charon when its package is installed, and loads its AppArmor profile, which only
+# complains: here it is enforced.
 mount -t securityfs securityfs /sys/kernel/security 2>/dev/null || true
 sed -i 's/flags=(complain,/flags=(/' /etc/apparmor.d/usr.sbin.charon-systemd
 apparmor_parser -a /etc/apparmor.d/usr.sbin.charon-systemd

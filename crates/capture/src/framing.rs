@@ -131,7 +131,8 @@ impl<R: Read> Source<R> {
         if record.is_empty() && !matches!(read, Err(Stop::Io(_))) { Err(Stop::End) } else { read }
     }
 
-    /// Reads `count` more bytes of the record. Memory grows as bytes come in, whatever a broken length says.
+    /// Reads `count` more bytes of the record. Memory grows as bytes come in, whatever a broken
+    /// length says.
     pub(crate) fn append(&mut self, count: usize, record: &mut Vec<u8>) -> Result<(), Stop> {
         let read = self.reader.by_ref().take(count as u64).read_to_end(record)?;
         self.offset += read as u64;

@@ -20,7 +20,8 @@ pub(crate) const LINUX_SLL2: u16 = 276;
 const SLL_ETHERTYPE_AT: usize = 14;
 /// Version 2: the EtherType begins the header.
 const SLL2_HEADER_BYTES: usize = 20;
-/// BSD's loopback: the address family, in the order of the machine that captured, or in that of the network.
+/// BSD's loopback: the address family, in the order of the machine that captured, or in that of the
+/// network.
 const FAMILY_BYTES: usize = 4;
 /// IPv4 everywhere; IPv6 on Linux, Windows, NetBSD and OpenBSD, FreeBSD, Darwin.
 const IP_FAMILIES: [u32; 6] = [2, 10, 23, 24, 28, 30];
@@ -54,7 +55,8 @@ fn behind_sll2(frame: &[u8]) -> Result<usize, Reason> {
     if frame.len() < SLL2_HEADER_BYTES {
         return Err(Reason::HeaderCutOff);
     }
-    // The same walk over tags as elsewhere, over an EtherType that is followed by what follows the header.
+    // The same walk over tags as elsewhere, over an EtherType that is followed by what follows the
+    // header.
     let mut ahead = [0; 2 + 16];
     let behind = &frame[SLL2_HEADER_BYTES..];
     let count = behind.len().min(16);

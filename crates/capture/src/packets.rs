@@ -17,8 +17,8 @@ use crate::unread::Unread;
 const READ_BYTES: usize = 1 << 20;
 /// Bytes by which a capture is told from anything else.
 const MAGIC_BYTES: usize = 4;
-/// How pcap begins: microseconds, nanoseconds, and what some Linux distributions once wrote, in a machine's own order of
-/// bytes; and the first two in the other one.
+/// How pcap begins: microseconds, nanoseconds, and what some Linux distributions once wrote, in a
+/// machine's own order of bytes; and the first two in the other one.
 const PCAP_MAGICS: [u32; 5] = [0xa1b2_c3d4, 0xa1b2_3c4d, 0xa1b2_cd34, 0xd4c3_b2a1, 0x4d3c_b2a1];
 
 /// Whether a file that begins with `start` is pcap or pcapng.
@@ -30,7 +30,8 @@ pub fn is_capture(start: &[u8]) -> bool {
 /// An IP packet of a capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// What was captured of it, from its IP header on. Behind the packet there may be what fills up an Ethernet frame.
+    /// What was captured of it, from its IP header on. Behind the packet there may be what fills up
+    /// an Ethernet frame.
     pub bytes: &'a [u8],
     /// How many there were before a snap length cut them.
     pub original_len: usize,
@@ -130,8 +131,8 @@ impl<R: Read> Packets<R> {
         Ok(Self { name, source, format, record, unread: Unread::default(), damage: None, is_ended: false })
     }
 
-    /// The next IP packet; `None` at the end of the capture, be it the file's or that of what is readable of it. What cannot be
-    /// used before it is counted.
+    /// The next IP packet; `None` at the end of the capture, be it the file's or that of what is
+    /// readable of it. What cannot be used before it is counted.
     ///
     /// # Errors
     /// [`CaptureError::Io`] if the file cannot be read on.

@@ -11,7 +11,8 @@ use crate::framing::{ByteOrder, Frame, LONGEST_RECORD, Source, Step, Stop};
 pub(crate) const HEADER_BYTES: usize = 24;
 /// Of a record's header: two numbers of a time, captured and original length.
 const RECORD_HEADER_BYTES: usize = 16;
-/// In the "modified" format of some Linux distributions an interface, a protocol and a packet type follow.
+/// In the "modified" format of some Linux distributions an interface, a protocol and a packet type
+/// follow.
 const MODIFIED_RECORD_HEADER_BYTES: usize = 24;
 const CAPTURED_LEN_AT: usize = 8;
 

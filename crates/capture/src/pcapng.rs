@@ -11,18 +11,21 @@ use crate::unread::Reason;
 
 /// The type of a Section Header Block, which is the same in both orders of bytes.
 pub(crate) const SECTION_HEADER: [u8; 4] = [0x0a, 0x0d, 0x0d, 0x0a];
-/// The type of the Packet Block, which the Enhanced Packet Block has replaced; `pcap-parser` leaves it to its caller.
+/// The type of the Packet Block, which the Enhanced Packet Block has replaced; `pcap-parser` leaves
+/// it to its caller.
 const PACKET_BLOCK: u32 = 2;
-/// The shortest block, in bytes: type, length, length. In a section's header a byte-order mark follows the first two.
+/// The shortest block, in bytes: type, length, length. In a section's header a byte-order mark
+/// follows the first two.
 const SHORTEST_BLOCK: u32 = 12;
 const BYTE_ORDER_MARK: u32 = 0x1a2b_3c4d;
 
-/// Where a frame begins in an Enhanced Packet Block and in a Packet Block, and in a Simple Packet Block.
+/// Where a frame begins in an Enhanced Packet Block and in a Packet Block, and in a Simple Packet
+/// Block.
 const PACKET_AT: usize = 28;
 const SIMPLE_PACKET_AT: usize = 12;
 
-/// Interfaces that are kept of a section, so that a file of nothing else does not fill the memory: as many
-/// as the 16 bits of a Packet Block name.
+/// Interfaces that are kept of a section, so that a file of nothing else does not fill the memory:
+/// as many as the 16 bits of a Packet Block name.
 const INTERFACES: usize = 1 << 16;
 
 /// What the present section says about its blocks.
@@ -108,7 +111,8 @@ impl Section {
         Step::Other
     }
 
-    /// Interface and drops (16 bits each), a time, captured and original length, the frame, options.
+    /// Interface and drops (16 bits each), a time, captured and original length, the frame,
+    /// options.
     fn packet_block(&self, block: &[u8]) -> Step {
         // The length at the end of the block is no part of what stands in front of it.
         let Some(frames) = block.len().checked_sub(PACKET_AT + 4) else {

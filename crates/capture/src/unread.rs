@@ -56,7 +56,8 @@ impl fmt::Display for Reason {
     }
 }
 
-/// How many captured packets could not be used, by reason. Serialised as an object of names and numbers.
+/// How many captured packets could not be used, by reason. Serialised as an object of names and
+/// numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Unread(BTreeMap<Reason, u64>);
 

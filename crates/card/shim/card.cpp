@@ -1,4 +1,5 @@
-// The verilated card with what stands around it: memory behind the bus master, the register port, and the line.
+// The verilated card with what stands around it: memory behind the bus master, the register port,
+// and the line.
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -17,7 +18,8 @@ struct Memory {
     size_t len;
 };
 
-// Serves one burst at a time: a command, then a word, in each of the bus's own clocks. That clock is a fraction of the card's.
+// Serves one burst at a time: a command, then a word, in each of the bus's own clocks. That clock
+// is a fraction of the card's.
 class Bus {
   public:
     void clock(uint32_t clocks, uint32_t cycles) {
@@ -133,16 +135,19 @@ uint32_t convoy_card_read(convoy_card *card, uint8_t *bytes, size_t len, uint8_t
     return card->top->reg_rdata;
 }
 
-// Steps until the interrupt is raised, at most `cycles`. 1: raised, 0: not, -1: the card went beyond the memory.
+// Steps until the interrupt is raised, at most `cycles`. 1: raised, 0: not, -1: the card went
+// beyond the memory.
 int convoy_card_run(convoy_card *card, uint8_t *bytes, size_t len, uint64_t cycles) noexcept {
     const Memory memory{bytes, len};
     for (; cycles != 0 && !card->top->irq && !card->bus.strayed(); cycles--) card->cycle(memory);
     return card->bus.strayed() ? -1 : card->top->irq;
 }
 
-// Puts a frame, from destination address to payload, on the line to the card. 0: the line has as many as it holds.
+// Puts a frame, from destination address to payload, on the line to the card. 0: the line has as
+// many as it holds.
 int convoy_card_line_offer(convoy_card *card, const uint8_t *frame, size_t len) noexcept { return card->line.put(frame, len); }
 
-// The next frame that the card has sent, without FCS: its length, 0 for none, -1 for one that is broken or longer than `room`.
+// The next frame that the card has sent, without FCS: its length, 0 for none, -1 for one that is
+// broken or longer than `room`.
 ptrdiff_t convoy_card_line_take(convoy_card *card, uint8_t *frame, size_t room) noexcept { return card->line.next(frame, room); }
 }

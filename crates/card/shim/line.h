@@ -1,4 +1,5 @@
-// The far end of the card's GMII at full rate, a byte each cycle: puts preamble, padding, FCS and gap around frames, and takes them off.
+// The far end of the card's GMII at full rate, a byte each cycle: puts preamble, padding, FCS and
+// gap around frames, and takes them off.
 #pragma once
 #include <array>
 #include <cstddef>
@@ -46,7 +47,8 @@ class Line {
         return true;
     }
 
-    // The next frame from the card, without FCS: its length, 0 for none, -1 for one that is broken or does not fit.
+    // The next frame from the card, without FCS: its length, 0 for none, -1 for one that is broken
+    // or does not fit.
     ptrdiff_t next(uint8_t *frame, size_t room) {
         if (from_.empty()) return 0;
         const std::vector<uint8_t> wire = std::move(from_.front());

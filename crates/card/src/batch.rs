@@ -1,5 +1,5 @@
-//! A batch of commands at a time: they are posted with a buffer each for the answer, the doorbells rung, and the card left alone
-//! until its interrupt says that all is done.
+//! A batch of commands at a time: they are posted with a buffer each for the answer, the doorbells
+//! rung, and the card left alone until its interrupt says that all is done.
 
 use zeroize::Zeroize;
 
@@ -30,14 +30,16 @@ impl Batch {
         Self { rings: Rings::start(device), posted: 0, command_bytes: 0, answer_bytes: 0 }
     }
 
-    /// Whether a command and its answer fit into the batch at hand; both always fit into an empty one.
+    /// Whether a command and its answer fit into the batch at hand; both always fit into an empty
+    /// one.
     pub(crate) fn has_room(&self, command: usize, answer: usize) -> bool {
         self.posted < ENTRIES
             && self.command_bytes + command <= AREA_BYTES
             && self.answer_bytes + answer + STATUS_BYTES <= AREA_BYTES
     }
 
-    /// Writes a command and its descriptors. The answer has at most `answer` bytes behind its status.
+    /// Writes a command and its descriptors. The answer has at most `answer` bytes behind its
+    /// status.
     pub(crate) fn post(&mut self, device: &mut Device, pipeline: Pipeline, parts: &[&[u8]], answer: usize) {
         let at = COMMANDS + self.command_bytes;
         let len = device.put(at, parts);

@@ -3,7 +3,8 @@
 /// Entries of a pipeline's cache.
 const ENTRIES: usize = 256;
 
-/// An SA as it is cached: with ESN and without are two entries, since the card has the flag in the SA.
+/// An SA as it is cached: with ESN and without are two entries, since the card has the flag in the
+/// SA.
 pub(crate) type Name = (u32, bool);
 
 /// The driver's picture of one pipeline's cache. The entry that was filled longest ago makes room.

@@ -1,8 +1,9 @@
 //! The clock that the card would have as an FPGA.
 
-/// MHz of the slowest part that a packet passes, by the number of the function in the slots (0: none), as nextpnr routed it on an
-/// ECP5-85 (docs/results/card.md, "On an FPGA"): of the whole card with AES-GCM; with the other functions, with which the whole card has not
-/// been routed, of X0 and the pipelines, an upper bound.
+/// MHz of the slowest part that a packet passes, by the number of the function in the slots (0:
+/// none), as nextpnr routed it on an ECP5-85 (docs/results/card.md, "On an FPGA"): of the whole
+/// card with AES-GCM; with the other functions, with which the whole card has not been routed, of
+/// X0 and the pipelines, an upper bound.
 const ROUTED_MHZ: [u32; 6] = [107, 81, 84, 80, 75, 89];
 
 /// MHz of the card with a function in its slots, after routing.

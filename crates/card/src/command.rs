@@ -1,4 +1,5 @@
-//! What goes to the card before each frame, and what comes back (docs/internals/card.md, "Command prefix", "Status").
+//! What goes to the card before each frame, and what comes back (docs/internals/card.md, "Command
+//! prefix", "Status").
 
 /// Bytes before each frame to X1 or X2.
 pub const PREFIX_BYTES: usize = 32;

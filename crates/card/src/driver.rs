@@ -88,7 +88,8 @@ impl Driver {
         })
     }
 
-    /// Sets the card anew after an error: out of reset, with empty slots and caches. The SAs stay installed.
+    /// Sets the card anew after an error: out of reset, with empty slots and caches. The SAs stay
+    /// installed.
     ///
     /// # Errors
     /// As for [`Driver::new`].
@@ -105,8 +106,9 @@ impl Driver {
         self.built.iter().zip(self.active).map(|(built, active)| algorithm.function(*built, active)).min()?
     }
 
-    /// Sets the clock of the host's bus against the card's, which may be faster: its 64 bits move in `bus_mhz` of `card_mhz`
-    /// cycles, as do a burst's addresses. Without this, and where the bus is the faster one, in every cycle.
+    /// Sets the clock of the host's bus against the card's, which may be faster: its 64 bits move
+    /// in `bus_mhz` of `card_mhz` cycles, as do a burst's addresses. Without this, and where the
+    /// bus is the faster one, in every cycle.
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
         self.bus = (bus_mhz, card_mhz);
         self.device.set_bus(bus_mhz, card_mhz);
@@ -120,8 +122,8 @@ impl Driver {
     /// Keeps an SA; the card gets it with its first packet. Replaces what stood under this number.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] if the card has no function for it, a key is too long, or the ICV has fewer than 8 bytes or more than 32; the card may be used
-    /// on.
+    /// [`CardError::Unfit`] if the card has no function for it, a key is too long, or the ICV has
+    /// fewer than 8 bytes or more than 32; the card may be used on.
     pub fn install(&mut self, number: u32, sa: Sa) -> Result<(), CardError> {
         if self.function(sa.algorithm).is_none() || !sa.is_fit() {
             return Err(CardError::Unfit);

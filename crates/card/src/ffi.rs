@@ -20,10 +20,12 @@ unsafe extern "C" {
     fn convoy_card_line_take(card: *mut RawCard, frame: *mut u8, room: usize) -> isize;
 }
 
-/// A card out of reset. Time passes on it only in these calls; `memory` is what its bus master sees.
+/// A card out of reset. Time passes on it only in these calls; `memory` is what its bus master
+/// sees.
 pub(crate) struct Card(NonNull<RawCard>);
 
-// SAFETY: the model has no state outside its own object and context, and is used by one thread at a time, through `&mut`.
+// SAFETY: the model has no state outside its own object and context, and is used by one thread at a
+// time, through `&mut`.
 unsafe impl Send for Card {}
 
 /// How a run ended.
@@ -56,7 +58,8 @@ impl Card {
     }
 
     pub(crate) fn write(&mut self, memory: &mut [u8], address: u8, value: u32) {
-        // SAFETY: the card is live and exclusively ours; the shim stays inside `len` bytes and keeps no pointer.
+        // SAFETY: the card is live and exclusively ours; the shim stays inside `len` bytes and
+        // keeps no pointer.
         unsafe { convoy_card_write(self.0.as_ptr(), memory.as_mut_ptr(), memory.len(), address, value) }
     }
 
@@ -74,9 +77,11 @@ impl Card {
         }
     }
 
-    /// Puts a frame without FCS on the line to the card; `false` while the line holds enough of them.
+    /// Puts a frame without FCS on the line to the card; `false` while the line holds enough of
+    /// them.
     pub(crate) fn offer(&mut self, frame: &[u8]) -> bool {
-        // SAFETY: the card is live and exclusively ours; the shim reads `len` bytes and keeps no pointer.
+        // SAFETY: the card is live and exclusively ours; the shim reads `len` bytes and keeps no
+        // pointer.
         unsafe { convoy_card_line_offer(self.0.as_ptr(), frame.as_ptr(), frame.len()) != 0 }
     }
 

@@ -1,9 +1,11 @@
 //! The GRIP card as Verilator runs it, behind its own driver.
 //!
-//! [`command`] and [`sa`] have the formats of docs/internals/card.md: prefix and status, SAs. With the feature `verilated` there is a card too: the
-//! RTL of card/rtl made into a program, stepped cycle by cycle in the caller's thread, a [`Driver`] that has packets sealed and opened
-//! for the host, and a [`nic::Nic`] that has it done in flight, between the host and a line. It shows what the card does and in how
-//! many of its cycles. How long that takes here is no property of the card.
+//! [`command`] and [`sa`] have the formats of docs/internals/card.md: prefix and status, SAs. With
+//! the feature `verilated` there is a card too: the RTL of card/rtl made into a program, stepped
+//! cycle by cycle in the caller's thread, a [`Driver`] that has packets sealed and opened for the
+//! host, and a [`nic::Nic`] that has it done in flight, between the host and a line. It shows what
+//! the card does and in how many of its cycles. How long that takes here is no property of the
+//! card.
 
 mod clock;
 pub mod command;

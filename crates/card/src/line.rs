@@ -10,10 +10,11 @@ use rtrb::{Consumer, Producer, PushError, RingBuffer};
 /// The longest frame on the line, without FCS, in bytes.
 pub const LINE_BYTES: usize = 9_018;
 
-/// One end of a line of Ethernet frames, from destination address to payload, without FCS. Nothing here waits.
+/// One end of a line of Ethernet frames, from destination address to payload, without FCS. Nothing
+/// here waits.
 pub trait Line: Send {
-    /// The next frame for the card, written to the front of `buffer`; its length, or `None` if there is none. A frame that is longer
-    /// than the buffer never comes.
+    /// The next frame for the card, written to the front of `buffer`; its length, or `None` if
+    /// there is none. A frame that is longer than the buffer never comes.
     ///
     /// # Errors
     /// What the system says, for example of an interface that is down. The line may be asked again.

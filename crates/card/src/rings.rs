@@ -78,7 +78,8 @@ impl Rings {
         self.transmit_tail = self.transmit_tail.wrapping_add(1);
     }
 
-    /// Gives the card a buffer for an answer, whose address is its cookie; the caller keeps at most [`ENTRIES`] there.
+    /// Gives the card a buffer for an answer, whose address is its cookie; the caller keeps at most
+    /// [`ENTRIES`] there.
     pub(crate) fn offer(&mut self, device: &mut Device, at: usize, len: usize) {
         let entry = RECEIVE_RING + ENTRY_BYTES * index(self.receive_tail, ENTRIES);
         describe(device, entry, at, len, at as u32, 0);

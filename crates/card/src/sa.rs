@@ -114,7 +114,8 @@ impl Sa {
         self.key.len() <= 32 && self.auth_key.len() <= 64 && (8..=32).contains(&self.icv_bytes)
     }
 
-    /// The body of SA_INSTALL; `inbound` for packets from the line, which carry no high half of their number.
+    /// The body of SA_INSTALL; `inbound` for packets from the line, which carry no high half of
+    /// their number.
     ///
     /// # Panics
     /// If a key is longer than its place.

@@ -90,7 +90,8 @@ fn packets_of_one_sa_in_a_row_take_fewer_cycles_than_single_ones() {
     }
 }
 
-/// Has one packet of each of these SAs sealed on its way to the line; the cycles until the last has left.
+/// Has one packet of each of these SAs sealed on its way to the line; the cycles until the last has
+/// left.
 fn inline_cycles(nic: &mut Nic, line: &mut MemoryLine, icv_bytes: usize, sas: &[u32]) -> u32 {
     let mut frame = vec![0; LINE_ESP_AT + 16 + PAYLOAD_BYTES + icv_bytes];
     let before = nic.cycles();

@@ -1,5 +1,6 @@
-//! `platforms/grip-inline.toml` against the card as a network interface: what the simulator says of a burst is what the card takes until
-//! the last packet is on the line, behind a bus of its own clock and behind slower ones.
+//! `platforms/grip-inline.toml` against the card as a network interface: what the simulator says of
+//! a burst is what the card takes until the last packet is on the line, behind a bus of its own
+//! clock and behind slower ones.
 #![cfg(feature = "verilated")]
 
 use convoy_card::line::{Line, MemoryLine, memory};

@@ -1,5 +1,6 @@
-//! `platforms/grip.toml` against the card: its figures are the fit to the card's cycles, and what the simulator makes of them is what
-//! the card takes, behind a bus of its own clock and behind the paper's.
+//! `platforms/grip.toml` against the card: its figures are the fit to the card's cycles, and what
+//! the simulator makes of them is what the card takes, behind a bus of its own clock and behind the
+//! paper's.
 #![cfg(feature = "verilated")]
 
 use convoy_card::{

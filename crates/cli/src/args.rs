@@ -8,7 +8,8 @@ use crate::bench::BenchArgs;
 use crate::hdtv::HdtvArgs;
 use crate::sim::SimArgs;
 
-/// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a machine.
+/// An IPsec gateway in userspace that distributes packet cryptography over all crypto engines of a
+/// machine.
 #[derive(Parser)]
 #[command(version, about, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -18,13 +19,15 @@ pub(crate) struct Cli {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run two gateways in one process with real traffic over all engines; exits with 0 only if every packet arrives intact
+    /// Run two gateways in one process with real traffic over all engines; exits with 0 only if
+    /// every packet arrives intact
     Demo(DemoArgs),
     /// List the engines of this machine: their algorithms and costs, and why others are unavailable
     Engines(EnginesArgs),
     /// Run the gateway in the foreground; SIGTERM drains and stops, SIGHUP reloads
     Run(RunArgs),
-    /// Have a running gateway reload its configuration; a file with errors is refused and changes nothing
+    /// Have a running gateway reload its configuration; a file with errors is refused and changes
+    /// nothing
     Reload(ReloadArgs),
     /// Remove the routes of a stopped gateway that still drop packets to its tunnels' networks
     Unblock(UnblockArgs),
@@ -40,7 +43,8 @@ pub(crate) enum Command {
     /// Print the command line as a page of the book
     #[command(hide = true)]
     Reference,
-    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of four papers
+    /// Simulate a platform with the gateway's scheduler: single runs, sweeps, and the figures of
+    /// four papers
     Sim(SimArgs),
     /// Send or receive uncompressed video over RTP, as a load that shows what the gateway carries
     Hdtv(HdtvArgs),

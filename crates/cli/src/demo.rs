@@ -15,7 +15,8 @@ use crate::table::new_table;
 
 /// Part of the time that goes to the first, live part; the comparisons share the rest.
 const LIVE_SHARE: f64 = 0.15;
-/// Of each run with the verilated card, beside the rest: it does a few thousand packets a second here.
+/// Of each run with the verilated card, beside the rest: it does a few thousand packets a second
+/// here.
 const CARD: Duration = Duration::from_secs(3);
 
 pub(crate) fn demo(args: &DemoArgs) -> Result<(), Failure> {
@@ -126,7 +127,8 @@ fn print(report: &DemoReport) {
     }
 }
 
-/// Every policy on one platform: what it lets through, and how long packets take under the same load.
+/// Every policy on one platform: what it lets through, and how long packets take under the same
+/// load.
 fn print_comparison(comparison: &Comparison) {
     let Comparison { about, proposal, engines, offered_packets_per_second, .. } = comparison;
     println!("The first gateway with {about}, {proposal}:");

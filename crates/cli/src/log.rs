@@ -69,8 +69,9 @@ fn has_colors() -> bool {
     io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
-/// A destination that takes lines while it can, and loses them otherwise: its reader has gone or stands still, its terminal was
-/// closed, its disk is full. The next line that can be written says how many were lost.
+/// A destination that takes lines while it can, and loses them otherwise: its reader has gone or
+/// stands still, its terminal was closed, its disk is full. The next line that can be written says
+/// how many were lost.
 pub(crate) struct Lossy<D> {
     state: Mutex<State<D>>,
     /// Words for a number of lost lines, with the line's end.
@@ -90,7 +91,8 @@ impl<D: Write + AsFd> Lossy<D> {
 }
 
 impl<D: Write + AsFd> Write for &Lossy<D> {
-    /// Takes a whole line. It never fails: `tracing-subscriber` would report that on standard error, and panic there.
+    /// Takes a whole line. It never fails: `tracing-subscriber` would report that on standard
+    /// error, and panic there.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
         let state = &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let timeout = if state.lost == 0 { TIMEOUT_MS } else { 0 };
@@ -124,7 +126,8 @@ fn put<D: Write + AsFd>(destination: &mut D, text: &[u8], timeout_ms: u8) -> io:
 fn await_room(destination: BorrowedFd<'_>, timeout_ms: u8) -> io::Result<()> {
     match poll(&mut [PollFd::new(destination, PollFlags::POLLOUT)], PollTimeout::from(timeout_ms)) {
         Ok(0) => Err(io::ErrorKind::WouldBlock.into()),
-        // A signal, such as the one that asks for the reload that is logged, is no reason to lose a line.
+        // A signal, such as the one that asks for the reload that is logged, is no reason to lose a
+        // line.
         Ok(_) | Err(Errno::EINTR) => Ok(()),
         Err(error) => Err(error.into()),
     }

@@ -19,8 +19,8 @@ macro_rules! eprintln {
     ($($text:tt)*) => { $crate::output::error(format_args!($($text)*)) };
 }
 
-/// Prints a line. What cannot be printed for another reason than that nobody reads on, such as a full disk, fails the
-/// command.
+/// Prints a line. What cannot be printed for another reason than that nobody reads on, such as a
+/// full disk, fails the command.
 pub(crate) fn line(text: Arguments<'_>) {
     check(writeln!(stdout(), "{text}"));
 }

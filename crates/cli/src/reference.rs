@@ -97,7 +97,8 @@ fn paragraphs(text: &str, page: &mut String) {
     }
 }
 
-/// Lines of at most [`WIDTH`] columns, of which the first begins with `first`, the others with `rest`.
+/// Lines of at most [`WIDTH`] columns, of which the first begins with `first`, the others with
+/// `rest`.
 fn wrapped(text: &str, first: &str, rest: &str) -> String {
     let (mut lines, mut line) = (String::new(), first.to_owned());
     let mut is_empty = true;

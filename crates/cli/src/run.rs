@@ -92,7 +92,8 @@ struct Running {
 }
 
 impl Running {
-    /// Starts all in an order in which what may fail comes before what others notice: routes are last.
+    /// Starts all in an order in which what may fail comes before what others notice: routes are
+    /// last.
     fn start(
         config: Config,
         path: &Path,
@@ -135,8 +136,8 @@ fn tell_manager(progress: Progress) {
 /// SIGTERM and SIGINT drain and stop, SIGHUP reloads.
 fn listen_to_signals(load: Load, orders: Sender<Order>) -> std::io::Result<()> {
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP])?;
-    // On a thread of its own, since a peer's name may take long to resolve and SIGTERM is to be heard meanwhile. A reload
-    // that waits stands for all that were asked for since.
+    // On a thread of its own, since a peer's name may take long to resolve and SIGTERM is to be
+    // heard meanwhile. A reload that waits stands for all that were asked for since.
     let (ask, asked) = sync_channel(1);
     let reloads = orders.clone();
     supervise::spawn("reload", orders.clone(), move || {

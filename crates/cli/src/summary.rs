@@ -5,7 +5,8 @@ use std::path::Path;
 use convoy_gateway::config::{Config, PortConfig};
 use convoy_gateway::snapshot::{PortRow, Snapshot};
 
-/// What the gateway was told to take up: no copy of the configuration, which has keys. The gateway itself logs its engines.
+/// What the gateway was told to take up: no copy of the configuration, which has keys. The gateway
+/// itself logs its engines.
 pub(crate) struct Summary {
     gateway: String,
     /// By name.

@@ -55,7 +55,8 @@ pub(crate) fn number<'a, R>(header: impl Into<String>, cell: impl Fn(&R) -> Stri
     Column { header: header.into(), kind: Kind::Number, cell: Box::new(cell) }
 }
 
-/// A table of rows, without lines. With a width its words are wrapped to stay within so many characters.
+/// A table of rows, without lines. With a width its words are wrapped to stay within so many
+/// characters.
 pub(crate) fn table_of<R>(columns: &[Column<'_, R>], rows: &[R], width: Option<u16>) -> String {
     let mut table = Table::new();
     table.load_preset(NOTHING).set_header(columns.iter().map(|column| &column.header));

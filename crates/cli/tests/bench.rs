@@ -21,7 +21,8 @@ fn a_link_of_a_known_rate_is_found_by_the_command() {
         &[&["throughput", "--link", link, "--lengths", "64", "--quick", "--json"][..], &search].concat(),
     );
     let report = &json(&output)["rounds"][0][0];
-    // The queue alone holds a third of a trial, and a busy machine finds less; the tests of convoy-measure are exact.
+    // The queue alone holds a third of a trial, and a busy machine finds less; the tests of
+    // convoy-measure are exact.
     let rate = report["ndr"]["packets_per_second"].as_f64().expect("a rate");
     assert!((1_000.0..2_800.0).contains(&rate), "{report}");
 }

@@ -3,7 +3,8 @@
 /// The weight of what was before the last wait is this part less one of it.
 const MEMORY: u64 = 4;
 
-/// A time to wait. Where packets come further apart than that, it is not spent at all, so that it costs nothing at low load.
+/// A time to wait. Where packets come further apart than that, it is not spent at all, so that it
+/// costs nothing at low load.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AdaptiveWait {
     longest_ns: u64,

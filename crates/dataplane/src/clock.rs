@@ -1,4 +1,5 @@
-//! What a gateway takes from its machine: the time, random numbers and memory for frames. A simulation gives it all three.
+//! What a gateway takes from its machine: the time, random numbers and memory for frames. A
+//! simulation gives it all three.
 
 mod machine;
 
@@ -69,11 +70,13 @@ impl VirtualTime {
     }
 }
 
-/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random numbers, the usual frames and no other workers.
+/// What a pipeline takes from its machine. A [`Clock`] alone stands for itself, the system's random
+/// numbers, the usual frames and no other workers.
 pub struct Environment {
     /// The time.
     pub clock: Clock,
-    /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places outsiders must not predict.
+    /// Makes the IVs of CBC, which must not be guessed, and seeds the flow cache, whose places
+    /// outsiders must not predict.
     pub random: StdRng,
     /// How many frames a pipeline has: small, jumbo and huge.
     pub frames: (usize, usize, usize),
@@ -82,7 +85,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs could be guessed.
+    /// A simulation's: the same seed gives the same numbers. Never for real traffic, whose IVs
+    /// could be guessed.
     pub fn simulated(time: &VirtualTime, seed: u64) -> Self {
         Self {
             clock: time.clock(),

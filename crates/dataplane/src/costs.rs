@@ -1,5 +1,5 @@
-//! What engines cost: measured on this machine on instances that do nothing else, kept in the calibration cache, and estimated until
-//! then. No engine at work is ever measured.
+//! What engines cost: measured on this machine on instances that do nothing else, kept in the
+//! calibration cache, and estimated until then. No engine at work is ever measured.
 
 use std::collections::HashMap;
 use std::sync::mpsc::Sender;
@@ -22,7 +22,8 @@ pub struct CostModels {
 }
 
 impl CostModels {
-    /// What an engine costs for a transform, in ns: as measured, or [estimated](KnownCosts::estimate). Its own time is as stated, if it is.
+    /// What an engine costs for a transform, in ns: as measured, or
+    /// [estimated](KnownCosts::estimate). Its own time is as stated, if it is.
     pub fn of(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
         let stated = self.stated.get(&engine.name);
         let measured = self.known.of(engine, transform);
@@ -55,7 +56,8 @@ impl CostModels {
     }
 }
 
-/// What is stated is the engine's own time; what it takes to hand packets over is the machine's matter, and is as measured.
+/// What is stated is the engine's own time; what it takes to hand packets over is the machine's
+/// matter, and is as measured.
 fn with_stated(stated: &AlgorithmCost, measured: AlgorithmCost) -> AlgorithmCost {
     AlgorithmCost { model: stated.model, ..measured }
 }
@@ -145,8 +147,8 @@ impl Costs {
         }
     }
 
-    /// States what an engine costs whatever the transform: a modelled accelerator's timing. What is stated beside the engine's own time holds until it
-    /// is measured.
+    /// States what an engine costs whatever the transform: a modelled accelerator's timing. What is
+    /// stated beside the engine's own time holds until it is measured.
     pub fn state(&mut self, engine: &str, cost: impl Into<AlgorithmCost>) {
         self.stated.insert(engine.to_owned(), cost.into());
     }
@@ -156,7 +158,8 @@ impl Costs {
         CostModels { known: self.known.clone(), stated: self.stated.clone(), wanted: None }
     }
 
-    /// Says how to make an engine that is measured in place of `engine` and of all of its kind, device and placement.
+    /// Says how to make an engine that is measured in place of `engine` and of all of its kind,
+    /// device and placement.
     pub fn measure_by(
         &mut self,
         engine: &EngineDescription,
@@ -168,8 +171,9 @@ impl Costs {
         }
     }
 
-    /// Measures, of all engines that [can be](Self::measure_by), what is not known of a transform, and saves it; returns what is new. An
-    /// engine that fails is told of and not measured again: its costs stay estimates.
+    /// Measures, of all engines that [can be](Self::measure_by), what is not known of a transform,
+    /// and saves it; returns what is new. An engine that fails is told of and not measured again:
+    /// its costs stay estimates.
     pub fn measure(&mut self, transform: Transform) -> Vec<MeasuredCost> {
         let mut news = Vec::new();
         let (cache, known) = (&mut self.cache, &mut self.known);
@@ -214,7 +218,8 @@ impl Costs {
         });
     }
 
-    /// What an idle engine costs for a transform, in ns; measured if it is not known, unless it is stated.
+    /// What an idle engine costs for a transform, in ns; measured if it is not known, unless it is
+    /// stated.
     ///
     /// # Errors
     /// The engine's, if it fails while it is measured.

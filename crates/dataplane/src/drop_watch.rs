@@ -1,4 +1,5 @@
-//! Tells the operator of packets that are dropped, and what that usually means: each reason of each tunnel once a minute at most.
+//! Tells the operator of packets that are dropped, and what that usually means: each reason of each
+//! tunnel once a minute at most.
 
 use std::collections::HashMap;
 
@@ -102,8 +103,8 @@ pub struct DropWatch {
 }
 
 impl DropWatch {
-    /// Whether to look at the single counters: it is time, and one that matters has climbed. `counts` are those of all places
-    /// together.
+    /// Whether to look at the single counters: it is time, and one that matters has climbed.
+    /// `counts` are those of all places together.
     pub fn is_due(&mut self, now_ns: u64, counts: impl Iterator<Item = (DropReason, u64)>) -> bool {
         if now_ns < self.looked_ns + LOOK_NS {
             return false;
@@ -153,7 +154,8 @@ const PEER_IS_BEHIND: &str = "the peer's sequence numbers lie behind those that 
      time. A peer with static keys restarted without a state file, or with one that was lost or restored from a backup or a snapshot: \
      install new keys at both ends. Otherwise someone replays packets of a peer that sends nothing itself";
 
-/// What packets that are dropped for a reason usually mean, and what to do; `None` where it is no sign of a fault.
+/// What packets that are dropped for a reason usually mean, and what to do; `None` where it is no
+/// sign of a fault.
 fn meaning(reason: DropReason) -> Option<&'static str> {
     use DropReason as D;
     Some(match reason {

@@ -1,5 +1,6 @@
-//! Packets between workers. An SA belongs to one worker, which alone counts its sequence numbers; what another
-//! worker's queue received of it is handed over here, a ring for each pair, and a sleeping worker is woken.
+//! Packets between workers. An SA belongs to one worker, which alone counts its sequence numbers;
+//! what another worker's queue received of it is handed over here, a ring for each pair, and a
+//! sleeping worker is woken.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -42,7 +43,8 @@ impl Waker {
     }
 
     fn wake_sleeper(&self) {
-        // Pairs with the fence in `begin_sleep`: either we see it asleep, or it sees what we have put there.
+        // Pairs with the fence in `begin_sleep`: either we see it asleep, or it sees what we have
+        // put there.
         fence(Ordering::SeqCst);
         if self.is_asleep.load(Ordering::Relaxed) {
             self.wake();
@@ -110,8 +112,8 @@ impl Handoff {
         Arc::clone(&self.waker)
     }
 
-    /// Hands packets to the workers that they are for. A worker whose ring is full loses them (`pool` gets their frames back), so
-    /// that one which is overloaded holds no other up.
+    /// Hands packets to the workers that they are for. A worker whose ring is full loses them
+    /// (`pool` gets their frames back), so that one which is overloaded holds no other up.
     pub fn give(&mut self, items: &mut Vec<Addressed>, pool: &mut FramePool) -> Given {
         let (mut given, mut woken) = (Given::default(), 0_u64);
         for (to, is_outbound, frame) in items.drain(..) {
@@ -139,7 +141,8 @@ impl Handoff {
         given
     }
 
-    /// Appends up to `limit` packets that others handed over to the burst of their direction; returns how many.
+    /// Appends up to `limit` packets that others handed over to the burst of their direction;
+    /// returns how many.
     pub fn take(&mut self, limit: usize, outbound: &mut Vec<Frame>, inbound: &mut Vec<Frame>) -> usize {
         let mut taken = 0;
         let rings = self.from.len();
@@ -164,8 +167,8 @@ impl Handoff {
         self.from.iter().all(Consumer::is_empty)
     }
 
-    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep, since something was handed over or
-    /// `has_news` says that something else has come.
+    /// To be called before a sleep on [`fd`](Self::fd); `false` if there is no reason to sleep,
+    /// since something was handed over or `has_news` says that something else has come.
     pub fn begin_sleep(&self, has_news: impl FnOnce() -> bool) -> bool {
         self.waker.is_asleep.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);

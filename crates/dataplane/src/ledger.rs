@@ -1,7 +1,9 @@
-//! What each tunnel has carried and dropped since the gateway's start, over all SAs that it has had.
+//! What each tunnel has carried and dropped since the gateway's start, over all SAs that it has
+//! had.
 //!
-//! An SA's own counters end with it, at each rekeying. Here every SA's growth is added to its tunnel's totals, so that nothing
-//! is lost when an SA goes, and no total ever falls, whatever becomes of SAs, their numbers and their tunnels' names.
+//! An SA's own counters end with it, at each rekeying. Here every SA's growth is added to its
+//! tunnel's totals, so that nothing is lost when an SA goes, and no total ever falls, whatever
+//! becomes of SAs, their numbers and their tunnels' names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -63,13 +65,14 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// One with room for the counters of so many SAs: it need not grow, and copy all, between two bursts.
+    /// One with room for the counters of so many SAs: it need not grow, and copy all, between two
+    /// bursts.
     pub fn for_sas(sas: usize) -> Self {
         Self { accounts: HashMap::with_capacity(sas), totals: BTreeMap::new() }
     }
 
-    /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only remembered: charon tells names
-    /// shortly after SAs.
+    /// Takes in what an SA has counted by now. As long as its tunnel has no name it is only
+    /// remembered: charon tells names shortly after SAs.
     pub fn note(&mut self, sa: SaIndex, tunnel: Option<&str>, direction: SaDirection, now: Tally) {
         self.count(Source::Sa(sa), tunnel, direction, now);
     }

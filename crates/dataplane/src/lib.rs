@@ -5,8 +5,9 @@
 //!   leave lies in its [`departures`](pipeline::Pipeline::departures).
 //! - [`CryptoStage`](pipeline::CryptoStage), its middle, holds packets in the window, gives trains
 //!   of them to engines, takes back what engines lose, and puts all in order again.
-//! - [`Worker`](worker::Worker) has ports at both ends of a pipeline. A [round](worker::Worker::round)
-//!   reads, protects and sends; between rounds it [waits](worker::Worker::idle).
+//! - [`Worker`](worker::Worker) has ports at both ends of a pipeline. A
+//!   [round](worker::Worker::round) reads, protects and sends; between rounds it
+//!   [waits](worker::Worker::idle).
 //! - [`Handoff`](handoff::Handoff) has one worker's ends of the rings between all of them: an SA
 //!   belongs to one worker, whichever queue its packets arrive in.
 //!
@@ -21,9 +22,9 @@
 //! ([`drop_watch`]).
 //!
 //! Nothing here knows configuration, files, the control socket or other processes: whoever makes a
-//! pipeline installs its SAs and policies, and a change comes to it between two rounds. What engines
-//! cost is kept by [`convoy_engine::CalibrationCache`], which alone knows where. Time is always a
-//! [`Clock`](clock::Clock)'s, so that tests and simulations decide how it passes.
+//! pipeline installs its SAs and policies, and a change comes to it between two rounds. What
+//! engines cost is kept by [`convoy_engine::CalibrationCache`], which alone knows where. Time is
+//! always a [`Clock`](clock::Clock)'s, so that tests and simulations decide how it passes.
 
 mod adaptive_wait;
 mod append;

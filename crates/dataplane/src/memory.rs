@@ -1,13 +1,15 @@
-//! The memory of a gateway, had before it begins: an allocation that fails later ends the process, at an instant and in words that nobody
-//! chose.
+//! The memory of a gateway, had before it begins: an allocation that fails later ends the process,
+//! at an instant and in words that nobody chose.
 
 use convoy_packet::{FramePool, Region, RegionError};
 
-/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to what is on its way.
+/// How many frames a worker has: small, jumbo and huge. Reassembly leaves half of the huge ones to
+/// what is on its way.
 pub const POOL_FRAMES: (usize, usize, usize) = (8192, 512, 64);
 /// What a worker needs beside its frames, in bytes: its thread's stack, rings, tables.
 const BESIDE_FRAMES: usize = 8 << 20;
-/// What the rest of the gateway needs, in bytes: the other threads' stacks, the configuration, answers to clients.
+/// What the rest of the gateway needs, in bytes: the other threads' stacks, the configuration,
+/// answers to clients.
 const BESIDE_WORKERS: usize = 32 << 20;
 /// Packet memory, in chunks, for what has frames of its own beside the workers: calibration.
 const BESIDE_POOLS: usize = 512;
@@ -30,8 +32,9 @@ pub enum MemoryError {
     Packets(#[from] RegionError),
 }
 
-/// Makes the packet memory of so many workers, after a look whether there is memory for all else. To be called while the process has its
-/// privileges, which the system may want to see where huge pages are given out.
+/// Makes the packet memory of so many workers, after a look whether there is memory for all else.
+/// To be called while the process has its privileges, which the system may want to see where huge
+/// pages are given out.
 ///
 /// # Errors
 /// [`MemoryError`] says how much is needed.

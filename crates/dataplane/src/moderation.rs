@@ -1,16 +1,20 @@
-//! When a worker gathers packets before it reads them, and for how long: interrupt moderation that follows the rate, as network cards have it.
+//! When a worker gathers packets before it reads them, and for how long: interrupt moderation that
+//! follows the rate, as network cards have it.
 
-/// Packets that one wake is to serve, as many as a `tun` groups at once. With 32, a packet took a third more of the CPU at the highest rate.
+/// Packets that one wake is to serve, as many as a `tun` groups at once. With 32, a packet took a
+/// third more of the CPU at the highest rate.
 const WANTED: u64 = 128;
-/// Where fewer packets than this would come meanwhile, gathering them costs more than it saves, and holds up what waits for answers.
+/// Where fewer packets than this would come meanwhile, gathering them costs more than it saves, and
+/// holds up what waits for answers.
 const LEAST: u64 = 3;
 /// After so many times it waits for input again, to see how soon that comes.
 const PROBE: u32 = 32;
 /// The weight of what was before the last value is this part less one of it.
 const MEMORY: u64 = 8;
 
-/// The times for which a worker gathers packets. It does so only where several times packets would have woken it meanwhile: not at low rates, and not
-/// with bursts that come far apart, such as those of another gateway that gathers.
+/// The times for which a worker gathers packets. It does so only where several times packets would
+/// have woken it meanwhile: not at low rates, and not with bursts that come far apart, such as
+/// those of another gateway that gathers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Moderation {
     longest_ns: u64,
@@ -20,7 +24,8 @@ pub(crate) struct Moderation {
     span_ns: u64,
     /// How long it takes of late until input comes, times [`MEMORY`].
     wait_ns: u64,
-    /// How often it has gathered since it last waited for input, as far as it counts, and how often it has waited since it gathered.
+    /// How often it has gathered since it last waited for input, as far as it counts, and how often
+    /// it has waited since it gathered.
     gathered: u32,
     waits: u32,
 }
@@ -37,7 +42,8 @@ impl Moderation {
         self.longest_ns > 0
     }
 
-    /// How long to gather packets at `now_ns`, in ns; 0 is to wait for input instead. `arrived` packets came since the last call.
+    /// How long to gather packets at `now_ns`, in ns; 0 is to wait for input instead. `arrived`
+    /// packets came since the last call.
     pub(crate) fn next_ns(&mut self, now_ns: u64, arrived: u64) -> u64 {
         let span_ns = (now_ns - self.looked_ns).min(most(self.longest_ns));
         self.looked_ns = now_ns;

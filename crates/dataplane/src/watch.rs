@@ -14,7 +14,8 @@ const EVENTS: usize = 16;
 /// What stands for the worker's own event file among the ports.
 const WAKER: u64 = u64::MAX;
 
-/// Stands for the system in tests with a clock of their own: it lets time pass, and says which ports have something.
+/// Stands for the system in tests with a clock of their own: it lets time pass, and says which
+/// ports have something.
 #[cfg(test)]
 pub(crate) type StandIn = Box<dyn FnMut(Wait) -> Vec<(Side, usize)> + Send>;
 
@@ -100,7 +101,8 @@ impl Watch {
         !self.is_ready.iter().flatten().any(|is_ready| *is_ready)
     }
 
-    /// Learns which ports have something, if some are not known to and nobody has looked since the last call.
+    /// Learns which ports have something, if some are not known to and nobody has looked since the
+    /// last call.
     pub(crate) fn look(&mut self) {
         let all_known = self.is_ready.iter().flatten().all(|is_ready| *is_ready);
         if !std::mem::take(&mut self.has_looked) && !all_known {
@@ -109,7 +111,8 @@ impl Watch {
         }
     }
 
-    /// Has all ports asked in the next round, whether they are known to have something or not: some have timers of their own.
+    /// Has all ports asked in the next round, whether they are known to have something or not: some
+    /// have timers of their own.
     pub(crate) fn ask_all(&mut self) {
         self.is_ready.iter_mut().flatten().for_each(|is_ready| *is_ready = true);
     }
@@ -124,8 +127,8 @@ impl Watch {
         std::thread::sleep(time);
     }
 
-    /// Waits until a port has something or somebody wakes the worker, for `longest` at most. Returns how many of them there are, and whether somebody
-    /// wants the worker.
+    /// Waits until a port has something or somebody wakes the worker, for `longest` at most.
+    /// Returns how many of them there are, and whether somebody wants the worker.
     pub(crate) fn ask(&mut self, longest: Duration) -> (usize, bool) {
         self.has_looked = true;
         #[cfg(test)]

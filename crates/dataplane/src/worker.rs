@@ -117,17 +117,20 @@ impl Worker {
         Self { handoff: Some(handoff), ..self }
     }
 
-    /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and of what becomes of them.
+    /// The same worker with a key daemon, which hears of IKE messages, of SAs that are wanted, and
+    /// of what becomes of them.
     pub fn with_daemon(self, daemon: Arc<dyn Daemon>) -> Self {
         Self { daemon: Some(daemon), ..self }
     }
 
-    /// The same worker asking its ports on for so long before it sleeps, while packets come no further apart than that.
+    /// The same worker asking its ports on for so long before it sleeps, while packets come no
+    /// further apart than that.
     pub fn busy_polling(self, longest: Duration) -> Self {
         Self { busy_poll: AdaptiveWait::new(longest.as_nanos() as u64), ..self }
     }
 
-    /// The same worker gathering packets for up to so long before it reads them, where several would wake it meanwhile.
+    /// The same worker gathering packets for up to so long before it reads them, where several
+    /// would wake it meanwhile.
     pub fn moderating(self, time: Duration) -> Self {
         Self { moderation: Moderation::new(time.as_nanos() as u64), ..self }
     }
@@ -155,7 +158,8 @@ impl Worker {
         }
     }
 
-    /// Has the ports inside take packets to these networks from now on, where they are told which; what went wrong there.
+    /// Has the ports inside take packets to these networks from now on, where they are told which;
+    /// what went wrong there.
     pub fn take_networks(&mut self, networks: &[Prefix]) -> Vec<String> {
         let refused = |port: &mut Box<dyn Port>| {
             let error = port.set_networks(networks).err()?;
@@ -190,8 +194,8 @@ impl Worker {
         self.handed_over
     }
 
-    /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is false
-    /// while the gateway drains.
+    /// One round: read, prepare, schedule, finish, send. Returns whether anything moved. `read` is
+    /// false while the gateway drains.
     ///
     /// # Errors
     /// [`PortError`] if a port failed as a whole.
@@ -228,12 +232,12 @@ impl Worker {
         Ok(moved)
     }
 
-    /// Packets are read only where there is room for them all the way: in the window, at the ports that
-    /// they will leave by, and in the pool, where engines that may vanish need a copy of each. Each side
-    /// looks at the other's ports alone, so that two gateways with a full link between them cannot both
-    /// stop reading it. Other workers are not looked at: one that is overloaded would stop this one too.
-    /// One of several whose own window stays full reads on, since the kernel puts packets of other
-    /// workers' tunnels into its queues.
+    /// Packets are read only where there is room for them all the way: in the window, at the ports
+    /// that they will leave by, and in the pool, where engines that may vanish need a copy of each.
+    /// Each side looks at the other's ports alone, so that two gateways with a full link between
+    /// them cannot both stop reading it. Other workers are not looked at: one that is overloaded
+    /// would stop this one too. One of several whose own window stays full reads on, since the
+    /// kernel puts packets of other workers' tunnels into its queues.
     fn may_read(&mut self, side: Side) -> bool {
         let ways_out = match side {
             Side::Inside => &self.leaving[1],
@@ -262,7 +266,8 @@ impl Worker {
         taken > 0
     }
 
-    /// Finds what has come meanwhile as far as no system call is needed for it, so that the worker goes on without one.
+    /// Finds what has come meanwhile as far as no system call is needed for it, so that the worker
+    /// goes on without one.
     fn look_into_rings(&mut self) {
         for (side, ports) in [(Side::Inside, &self.inside), (Side::Outside, &self.outside)] {
             for (at, _) in ports.iter().enumerate().filter(|(_, port)| port.has_input()) {
@@ -342,7 +347,8 @@ impl Worker {
         Ok(sent > 0)
     }
 
-    /// Sends a whole IP packet outside, as it is: a key daemon's. One that finds no frame is lost, as on any network.
+    /// Sends a whole IP packet outside, as it is: a key daemon's. One that finds no frame is lost,
+    /// as on any network.
     pub fn send_outside(&mut self, packet: &[u8]) {
         if let Some(frame) = self.pipeline.pool_mut().take_filled(packet, 0) {
             self.pipeline.departures.to_outside.push(frame);
@@ -381,8 +387,8 @@ impl Worker {
     }
 }
 
-/// Lets packets wait for their ports; returns how many of them were given back, since their port would have sent in plain what was to be
-/// sealed.
+/// Lets packets wait for their ports; returns how many of them were given back, since their port
+/// would have sent in plain what was to be sealed.
 #[inline(never)]
 fn queue_all(
     frames: &mut Vec<Frame>,
@@ -405,8 +411,8 @@ fn queue_all(
     unencrypted
 }
 
-/// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have sent in plain although it was
-/// to be sealed. Every packet that leaves passes here.
+/// Lets a packet wait for its port, or gives it back; returns 1 for one that the port would have
+/// sent in plain although it was to be sealed. Every packet that leaves passes here.
 fn queue(
     frame: Frame,
     port: Option<&dyn Port>,
@@ -421,8 +427,9 @@ fn queue(
     u64::from(is_unsealed)
 }
 
-/// The ports by which outer packets leave, by their places among those outside. A port that carries all of them comes first; else ESP in
-/// UDP leaves by one that carries that, protocols 50 and 51 by one that carries those; where there is no such port, by the first.
+/// The ports by which outer packets leave, by their places among those outside. A port that carries
+/// all of them comes first; else ESP in UDP leaves by one that carries that, protocols 50 and 51 by
+/// one that carries those; where there is no such port, by the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct WaysOut {
     udp: usize,

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-/// EAL's memory without huge pages, in MiB: sessions, operations and rings of some devices. Pages that nothing has touched take no memory.
+/// EAL's memory without huge pages, in MiB: sessions, operations and rings of some devices. Pages
+/// that nothing has touched take no memory.
 const MIB_WITHOUT_HUGE_PAGES: &str = "512";
 
 /// Whether a device's name is a PCI address (`0000:1a:01.0`).
@@ -20,8 +21,8 @@ pub fn is_pci_address(name: &str) -> bool {
         && parts.next().is_none()
 }
 
-/// EAL's arguments for these devices: no core of its own, no files that other processes share, huge pages where any are free, and of the PCI
-/// devices those that are named.
+/// EAL's arguments for these devices: no core of its own, no files that other processes share, huge
+/// pages where any are free, and of the PCI devices those that are named.
 pub fn default_arguments<'a>(devices: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     arguments(devices, has_huge_pages(Path::new("/sys/kernel/mm/hugepages")))
 }

@@ -134,7 +134,8 @@ pub struct DeviceInfo {
 
 impl DeviceInfo {
     /// # Errors
-    /// What it lacks for SAs of this suite, with additional data of `aad_lens` bytes where it is an AEAD.
+    /// What it lacks for SAs of this suite, with additional data of `aad_lens` bytes where it is an
+    /// AEAD.
     pub fn check(&self, suite: &Suite, aad_lens: &[usize]) -> Result<(), String> {
         let has_cipher = suite.cipher != Cipher::Null;
         if has_cipher {

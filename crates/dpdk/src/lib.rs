@@ -1,12 +1,16 @@
-//! Safe bindings to DPDK's crypto and Ethernet devices. Crypto devices work on convoy's own packet memory, without copies.
+//! Safe bindings to DPDK's crypto and Ethernet devices. Crypto devices work on convoy's own packet
+//! memory, without copies.
 //!
-//! [`Eal::start`] starts DPDK once in a process; [`Eal::device`] opens a device, from which come [`Session`]s and [`Queue`]s. A queue takes
-//! a batch of frames and keeps it until the device has done the last of them, so that nobody else has a frame that a device writes to.
+//! [`Eal::start`] starts DPDK once in a process; [`Eal::device`] opens a device, from which come
+//! [`Session`]s and [`Queue`]s. A queue takes a batch of frames and keeps it until the device has
+//! done the last of them, so that nobody else has a frame that a device writes to.
 //!
-//! [`Eal::ethernet`] opens an Ethernet device, with an [`EthernetQueue`] for each thread. Frames are copied out of DPDK's buffers and into them.
+//! [`Eal::ethernet`] opens an Ethernet device, with an [`EthernetQueue`] for each thread. Frames
+//! are copied out of DPDK's buffers and into them.
 //!
-//! All `unsafe` is in `bound/`, over a C shim (`shim/`), since most of DPDK's data path is inline functions in headers. It is built with the
-//! feature `linked`; without it, only what a device [says of itself](DeviceInfo) is here.
+//! All `unsafe` is in `bound/`, over a C shim (`shim/`), since most of DPDK's data path is inline
+//! functions in headers. It is built with the feature `linked`; without it, only what a device
+//! [says of itself](DeviceInfo) is here.
 
 mod algorithm;
 mod arguments;

@@ -1,4 +1,5 @@
-//! DPDK's software devices through the bindings: known answers, forged packets, full queues, devices that stop.
+//! DPDK's software devices through the bindings: known answers, forged packets, full queues,
+//! devices that stop.
 //!
 //! One process has one EAL, so all tests share it; each has devices of its own.
 
@@ -58,7 +59,8 @@ struct Answer {
     icv: Vec<u8>,
 }
 
-/// NIST's GCM test case 2, RFC 3602's case 1, RFC 2202's HMAC-SHA-1 case 1 (cut to 96 bits) and RFC 4231's HMAC-SHA-256 case 2 (to 128).
+/// NIST's GCM test case 2, RFC 3602's case 1, RFC 2202's HMAC-SHA-1 case 1 (cut to 96 bits) and RFC
+/// 4231's HMAC-SHA-256 case 2 (to 128).
 fn answers() -> Vec<Answer> {
     let none = Vec::new;
     let cbc = Suite { cipher: Cipher::Cbc, icv_len: 0, ..GCM };

@@ -1,4 +1,5 @@
-//! Ethernet devices through the bindings, over `net_ring`: what is sent to one of its rings is received from the same.
+//! Ethernet devices through the bindings, over `net_ring`: what is sent to one of its rings is
+//! received from the same.
 //!
 //! One process has one EAL, so all tests share it; each has devices of its own.
 

@@ -1,5 +1,6 @@
-//! Time per packet of every real engine for the main proposals at 64, 512 and 1450 bytes, in multi-packets of 1 and
-//! of 32; then how far the model engine's times are from what its parameters say.
+//! Time per packet of every real engine for the main proposals at 64, 512 and 1450 bytes, in
+//! multi-packets of 1 and of 32; then how far the model engine's times are from what its parameters
+//! say.
 
 use std::time::Duration;
 

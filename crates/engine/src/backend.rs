@@ -75,7 +75,8 @@ pub struct EngineContext {
 
 /// What an engine costs.
 pub enum Cost {
-    /// As stated, whatever the transform: a modelled device's timing. What it costs to hand packets over is the machine's, and is measured.
+    /// As stated, whatever the transform: a modelled device's timing. What it costs to hand packets
+    /// over is the machine's, and is measured.
     Stated(CostModel, MakeIdle),
     /// As measured.
     Measured(MakeIdle),
@@ -118,7 +119,8 @@ impl Made {
     }
 }
 
-/// Makes an engine for each of so many workers, once privileges are given up; threads are started here, as they inherit what their maker has.
+/// Makes an engine for each of so many workers, once privileges are given up; threads are started
+/// here, as they inherit what their maker has.
 pub type EngineStart = Box<dyn FnOnce(&mut EngineContext, usize) -> Result<Made, String> + Send>;
 
 /// The settings of one kind of engine, which are all that the rest of convoy knows of the kind.
@@ -132,7 +134,8 @@ pub trait EngineBackend: Default {
     /// Checks what the file says.
     fn check(keys: &Self::Keys, c: &mut Checker<'_>) -> Self;
 
-    /// The settings of one on a core of its own where the configuration says nothing else; `None` where it says nothing of cores.
+    /// The settings of one on a core of its own where the configuration says nothing else; `None`
+    /// where it says nothing of cores.
     fn on_core(_core: usize) -> Option<Self> {
         None
     }
@@ -156,8 +159,9 @@ pub trait EngineBackend: Default {
         Self::find().ok().map(|found| found.version)
     }
 
-    /// Opens what needs privileges, such as a device, and returns how to make engines of this name over it: one for each worker. For more than
-    /// one worker it is asked only if it works on its caller's core or [is shareable](Self::is_shareable).
+    /// Opens what needs privileges, such as a device, and returns how to make engines of this name
+    /// over it: one for each worker. For more than one worker it is asked only if it works on its
+    /// caller's core or [is shareable](Self::is_shareable).
     ///
     /// # Errors
     /// Why there is none, and what to do.

@@ -1,5 +1,6 @@
-//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n` in ns, what a change of SA costs it inside a
-//! train, and what it takes the caller's core to hand packets over to an engine elsewhere.
+//! Speed tests: what an engine needs for a multi-packet of one algorithm, as `t_init + t_block * n`
+//! in ns, what a change of SA costs it inside a train, and what it takes the caller's core to hand
+//! packets over to an engine elsewhere.
 
 mod cache;
 mod fingerprint;
@@ -30,7 +31,8 @@ use fit::{Point, fit, fit_handover};
 use keys::t_key;
 use trip::Traveller;
 
-/// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to it.
+/// The SA under which calibration runs: no SAD of ours grows so far, and engines keep tables up to
+/// it.
 pub const CALIBRATION_SA: SaIndex = SaIndex(65_535);
 
 /// Packets per multi-packet.
@@ -40,16 +42,17 @@ const BYTES: [usize; 4] = [64, 256, 512, 1408];
 /// Measurements per point: at least, and at most as long as the time lasts.
 const ROUNDS: std::ops::RangeInclusive<usize> = 3..=31;
 const TIME_PER_POINT: Duration = Duration::from_micros(1_500);
-/// For all points of a transform. Larger ones that would not end in time are left out: the line that the smaller ones
-/// give holds for them too, and DES in a vector library may take milliseconds a packet.
+/// For all points of a transform. Larger ones that would not end in time are left out: the line
+/// that the smaller ones give holds for them too, and DES in a vector library may take milliseconds
+/// a packet.
 const TIME: Duration = Duration::from_millis(25);
 /// Points that a line needs, however long they take.
 const LEAST_POINTS: usize = 6;
 /// An engine that has not answered by then has failed.
 const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// No two multi-packets of calibration have the same ticket, nor that of a gateway, which counts from 0: what an engine
-/// brings after our timeout has ended is then nobody's.
+/// No two multi-packets of calibration have the same ticket, nor that of a gateway, which counts
+/// from 0: what an engine brings after our timeout has ended is then nobody's.
 static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 
 /// What an engine costs for a transform, in ns.
@@ -57,9 +60,11 @@ static NEXT_TICKET: AtomicU64 = AtomicU64::new(1 << 63);
 pub struct AlgorithmCost {
     /// The engine's own time for a multi-packet.
     pub model: CostModel,
-    /// What it takes the caller's core to hand a multi-packet over and to take it back; nothing for an engine on that core.
+    /// What it takes the caller's core to hand a multi-packet over and to take it back; nothing for
+    /// an engine on that core.
     pub handover: Handover,
-    /// What a change of SA costs the engine inside a train; nothing for one that takes multi-packets only.
+    /// What a change of SA costs the engine inside a train; nothing for one that takes
+    /// multi-packets only.
     pub t_key: f64,
 }
 
@@ -70,8 +75,9 @@ impl From<CostModel> for AlgorithmCost {
     }
 }
 
-/// An engine that was made to be measured. It never works for a gateway, as nobody gets it out again: to measure an engine at work would
-/// take the completions of its packets, and the time of its worker.
+/// An engine that was made to be measured. It never works for a gateway, as nobody gets it out
+/// again: to measure an engine at work would take the completions of its packets, and the time of
+/// its worker.
 pub struct IdleEngine(Box<dyn Engine>);
 
 impl IdleEngine {
@@ -87,13 +93,15 @@ impl IdleEngine {
 
     /// Measures a transform. This takes some 25 ms.
     ///
-    /// Medians over several rounds stand against the machine's noise; the fit is by least squares of the relative
-    /// error, so that small multi-packets count as much as large ones. The handover to an engine elsewhere is all that the caller does as a
-    /// worker would: it writes packets where others were before, keeps the input, submits, polls with success, and reads what came back; not that it waits.
+    /// Medians over several rounds stand against the machine's noise; the fit is by least squares
+    /// of the relative error, so that small multi-packets count as much as large ones. The handover
+    /// to an engine elsewhere is all that the caller does as a worker would: it writes packets
+    /// where others were before, keeps the input, submits, polls with success, and reads what came
+    /// back; not that it waits.
     ///
     /// # Errors
-    /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it fails or does not
-    /// answer within two seconds.
+    /// [`EngineError::Unsupported`] if it cannot do the transform; [`EngineError::Device`] if it
+    /// fails or does not answer within two seconds.
     pub fn calibrate(&mut self, transform: Transform) -> Result<AlgorithmCost, EngineError> {
         let engine = self.0.as_mut();
         let key = (0..transform.key_material_len()).map(|at| (at * 37 + 11) as u8).collect();
@@ -152,7 +160,8 @@ fn fits(left: Duration, points: &[Point], blocks: f64) -> bool {
     !left.is_zero() && ns_per_block * blocks * rounds <= left.as_nanos() as f64
 }
 
-/// A packet of [`CALIBRATION_SA`] to seal: header and IV, a body of `bytes` and what alignment asks for, ICV.
+/// A packet of [`CALIBRATION_SA`] to seal: header and IV, a body of `bytes` and what alignment asks
+/// for, ICV.
 ///
 /// # Panics
 /// If the pool has no small frame left, or the packet does not fit one.
@@ -185,7 +194,8 @@ pub fn sample_packet(pool: &mut FramePool, transform: Transform, bytes: usize) -
     Prepared { frame, job, status, sa: CALIBRATION_SA, direction: Direction::Seal, class: 0, context }
 }
 
-/// The medians of sealing `packets` again and again, the first time not counted: of the engine's time, and of the caller's.
+/// The medians of sealing `packets` again and again, the first time not counted: of the engine's
+/// time, and of the caller's.
 fn medians(
     engine: &mut dyn Engine,
     mut packets: Vec<Prepared>,

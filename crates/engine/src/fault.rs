@@ -1,4 +1,5 @@
-//! An engine that fails on purpose, after a plan and a seed: for tests, and for `convoy demo --fail`.
+//! An engine that fails on purpose, after a plan and a seed: for tests, and for
+//! `convoy demo --fail`.
 
 use std::collections::HashSet;
 use std::ops::RangeInclusive;
@@ -48,12 +49,14 @@ impl FaultPlan {
         Self { seed: 0, faults: Vec::new(), after: 0..=0, times: 0, probes: Some(0) }
     }
 
-    /// Fails once, with the multi-packet that comes after `after` good ones, and recovers at the first probe.
+    /// Fails once, with the multi-packet that comes after `after` good ones, and recovers at the
+    /// first probe.
     pub fn once(fault: Fault, after: u32) -> Self {
         Self { seed: 0, faults: vec![fault], after: after..=after, times: 1, probes: Some(0) }
     }
 
-    /// Fails again and again in all ways, at intervals up to 50 multi-packets, and recovers at the third probe.
+    /// Fails again and again in all ways, at intervals up to 50 multi-packets, and recovers at the
+    /// third probe.
     pub fn random(seed: u64) -> Self {
         let faults = vec![Fault::Error, Fault::Hang, Fault::Vanish, Fault::Slow { polls: 20 }];
         Self { seed, faults, after: 0..=50, times: u32::MAX, probes: Some(2) }
@@ -93,7 +96,8 @@ pub struct Faulty {
 }
 
 impl Faulty {
-    /// `engine`, failing as `plan` says. Its input must be kept, whatever the engine says of itself.
+    /// `engine`, failing as `plan` says. Its input must be kept, whatever the engine says of
+    /// itself.
     pub fn new(engine: Box<dyn Engine>, plan: FaultPlan) -> Self {
         let mut description = engine.description().clone();
         description.needs_input_kept = true;
@@ -213,7 +217,8 @@ impl EngineControl for Faulty {
             return Err(self.error("still has work of before"));
         }
         self.engine.probe()?;
-        // As a real device may: what it had done before it hung comes back late, what it had not is lost.
+        // As a real device may: what it had done before it hung comes back late, what it had not is
+        // lost.
         self.swallowed.clear();
         self.ready.append(&mut self.held);
         self.become_healthy();

@@ -54,15 +54,18 @@ pub enum EngineError {
     },
 }
 
-/// An engine that works on its caller's core and takes packets of whatever SAs and directions together.
+/// An engine that works on its caller's core and takes packets of whatever SAs and directions
+/// together.
 pub trait InPlace {
-    /// Seals or opens each packet in place, under the keys of its SA and as its `direction` says, and writes its status before it
-    /// returns. A packet whose SA has no keys here stays [`Pending`](convoy_ipsec::CryptoStatus::Pending) and as it was.
+    /// Seals or opens each packet in place, under the keys of its SA and as its `direction` says,
+    /// and writes its status before it returns. A packet whose SA has no keys here stays
+    /// [`Pending`](convoy_ipsec::CryptoStatus::Pending) and as it was.
     fn process(&mut self, packets: &mut [Prepared]);
 }
 
-/// What becomes of an engine before and between its packets: keys, devices that take SAs, and whether it works. The worker that has the engine
-/// calls it when SAs come and go; nothing here is called for packets.
+/// What becomes of an engine before and between its packets: keys, devices that take SAs, and
+/// whether it works. The worker that has the engine calls it when SAs come and go; nothing here is
+/// called for packets.
 pub trait EngineControl: Send {
     /// What it is and can do.
     fn description(&self) -> &EngineDescription;
@@ -73,18 +76,20 @@ pub trait EngineControl: Send {
     /// [`EngineError::Unsupported`], or [`EngineError::Device`].
     fn install_key(&mut self, sa: SaIndex, keys: &KeyMaterial) -> Result<(), EngineError>;
 
-    /// Forgets and wipes the keys of an SA. Unknown is no error. Multi-packets of it are in flight only if they were given up as too late: what
-    /// becomes of them is not used.
+    /// Forgets and wipes the keys of an SA. Unknown is no error. Multi-packets of it are in flight
+    /// only if they were given up as too late: what becomes of them is not used.
     fn remove_key(&mut self, sa: SaIndex);
 
-    /// Has the device of a port take an SA, so that it is done in flight: packets that are submitted for it leave this engine as
-    /// plaintext with a tag ([`Offload::Seal`](convoy_packet::Offload::Seal)), those that come are tagged and open. `false` if this
-    /// engine is no such device, or the device cannot. `remove_key` ends it.
+    /// Has the device of a port take an SA, so that it is done in flight: packets that are
+    /// submitted for it leave this engine as plaintext with a tag
+    /// ([`Offload::Seal`](convoy_packet::Offload::Seal)), those that come are tagged and open.
+    /// `false` if this engine is no such device, or the device cannot. `remove_key` ends it.
     fn bind(&mut self, _sa: SaIndex, _binding: Binding, _keys: &KeyMaterial) -> bool {
         false
     }
 
-    /// The SA that a device's number in [`Offload::Opened`](convoy_packet::Offload::Opened) stands for, while it is bound.
+    /// The SA that a device's number in [`Offload::Opened`](convoy_packet::Offload::Opened) stands
+    /// for, while it is bound.
     fn bound(&self, _number: u32) -> Option<SaIndex> {
         None
     }
@@ -100,21 +105,22 @@ pub trait EngineControl: Send {
 
 /// An engine's queue: packets in, the same packets back. No call waits.
 pub trait EngineQueue: Send {
-    /// Hands a multi-packet over; an inline engine does it at once, or [gathers](EngineDescription::gathers) it, and keeps it
-    /// for `poll`.
+    /// Hands a multi-packet over; an inline engine does it at once, or
+    /// [gathers](EngineDescription::gathers) it, and keeps it for `poll`.
     ///
     /// # Errors
     /// [`Refused`], with the multi-packet as it was.
     fn submit(&mut self, multi_packet: MultiPacket) -> Result<(), Box<Refused>>;
 
-    /// Begins what was gathered, and appends what is done to `completions`, in the order of completion.
+    /// Begins what was gathered, and appends what is done to `completions`, in the order of
+    /// completion.
     fn poll(&mut self, completions: &mut Vec<Completion>);
 
     /// Multi-packets submitted and not yet returned by `poll`.
     fn in_flight(&self) -> usize;
 
-    /// The engine without its queue, if it works on the caller's core and [takes trains](Takes::Trains): what is the only engine to choose need
-    /// not queue anything.
+    /// The engine without its queue, if it works on the caller's core and [takes
+    /// trains](Takes::Trains): what is the only engine to choose need not queue anything.
     fn in_place(&mut self) -> Option<&mut dyn InPlace> {
         None
     }
@@ -124,8 +130,9 @@ pub trait EngineQueue: Send {
         0
     }
 
-    /// Has it wake the caller whenever something is done; `false` if it cannot, so that a caller with something in flight must poll and not
-    /// sleep. An engine that is done when `submit` or `poll` returns has nothing to tell, and says `true`.
+    /// Has it wake the caller whenever something is done; `false` if it cannot, so that a caller
+    /// with something in flight must poll and not sleep. An engine that is done when `submit` or
+    /// `poll` returns has nothing to tell, and says `true`.
     fn wake_by(&mut self, _waker: &Waker) -> bool {
         false
     }
@@ -136,10 +143,12 @@ pub trait EngineQueue: Send {
     }
 }
 
-/// One engine of one worker: its control and its queue. Whatever threads or devices stand behind it are the engine's own matter; where several
-/// workers share a device, each has an engine of its own over it.
+/// One engine of one worker: its control and its queue. Whatever threads or devices stand behind it
+/// are the engine's own matter; where several workers share a device, each has an engine of its own
+/// over it.
 ///
-/// It is measured before it has any work, as an [`IdleEngine`](crate::IdleEngine) that gives no engine back.
+/// It is measured before it has any work, as an [`IdleEngine`](crate::IdleEngine) that gives no
+/// engine back.
 pub trait Engine: EngineControl + EngineQueue {}
 
 impl<E: EngineControl + EngineQueue> Engine for E {}

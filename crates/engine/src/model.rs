@@ -1,8 +1,10 @@
-//! A modelled accelerator: real ciphers, the timing of a device on a shared bus (docs/internals/simulator.md, rules 4 and 5).
+//! A modelled accelerator: real ciphers, the timing of a device on a shared bus
+//! (docs/internals/simulator.md, rules 4 and 5).
 //!
-//! Packets come out as the `software` engine would make them, done by ipsec-mb where it is at hand and does them well, and no earlier than the modelled device would
-//! have them done. The model's time is virtual and exact, in picoseconds ([`platform`]); one thread per bus
-//! ([`thread`]) follows it with the machine's clock, as closely as the operating system lets it. What an
+//! Packets come out as the `software` engine would make them, done by ipsec-mb where it is at hand
+//! and does them well, and no earlier than the modelled device would have them done. The model's
+//! time is virtual and exact, in picoseconds ([`platform`]); one thread per bus ([`thread`])
+//! follows it with the machine's clock, as closely as the operating system lets it. What an
 //! operator sees of it says "model".
 
 mod bus;
@@ -54,8 +56,8 @@ impl Default for ModelTiming {
 pub struct Model {
     description: EngineDescription,
     keys: KeyTable,
-    /// What computes in bursts, so that devices can be modelled that are faster than `software` here. It is locked once a
-    /// multi-packet by the bus's thread, and when keys change.
+    /// What computes in bursts, so that devices can be modelled that are faster than `software`
+    /// here. It is locked once a multi-packet by the bus's thread, and when keys change.
     burst: Option<Arc<Mutex<Core>>>,
     device: usize,
     bus: Bus,

@@ -1,4 +1,5 @@
-//! Engines on a thread of their own: a device or a library, fed by a ring for each worker that it serves.
+//! Engines on a thread of their own: a device or a library, fed by a ring for each worker that it
+//! serves.
 
 mod random;
 #[cfg(test)]
@@ -21,11 +22,13 @@ pub(crate) use random::Random;
 pub(crate) use thread::Processor;
 use thread::{DEPTH, Order, Thread};
 
-/// One worker's end of an engine that has a thread of its own, pinned to a core or not. The thread ends with the last of its ends.
+/// One worker's end of an engine that has a thread of its own, pinned to a core or not. The thread
+/// ends with the last of its ends.
 pub struct OnCore {
     description: EngineDescription,
     orders: Producer<Order>,
-    /// Keys for which the ring had no room: its worker waits for no thread. Packets stay behind them.
+    /// Keys for which the ring had no room: its worker waits for no thread. Packets stay behind
+    /// them.
     waiting: VecDeque<Order>,
     done: Consumer<Completion>,
     thread: Arc<Thread>,
@@ -35,8 +38,9 @@ pub struct OnCore {
 }
 
 impl OnCore {
-    /// Starts the thread, pinned to `core` if one is named, with what `make` makes there for each of so many workers, whose SAs have
-    /// nothing in common. `describe` is told what it can do. An end for each worker.
+    /// Starts the thread, pinned to `core` if one is named, with what `make` makes there for each
+    /// of so many workers, whose SAs have nothing in common. `describe` is told what it can do. An
+    /// end for each worker.
     pub(crate) fn start<P: Processor>(
         name: &str,
         core: Option<usize>,

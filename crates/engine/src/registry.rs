@@ -1,4 +1,5 @@
-//! The kinds of engine: one row each. Everything else about a kind is in the file of its [`EngineBackend`].
+//! The kinds of engine: one row each. Everything else about a kind is in the file of its
+//! [`EngineBackend`].
 
 use std::fmt;
 
@@ -73,7 +74,8 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.is_shareable(),)* }
             }
 
-            /// Opens what needs privileges, such as a device, and returns how to make engines of this name, one for each worker.
+            /// Opens what needs privileges, such as a device, and returns how to make engines of
+            /// this name, one for each worker.
             ///
             /// # Errors
             /// Why there is none, and what to do.
@@ -157,7 +159,8 @@ pub fn available() -> Vec<EngineFinding> {
 }
 
 impl EngineKind {
-    /// An engine of this kind with nothing configured, to be measured; `None` of one whose timing is a model's.
+    /// An engine of this kind with nothing configured, to be measured; `None` of one whose timing
+    /// is a model's.
     ///
     /// # Errors
     /// Why there is none, and what to do.
@@ -172,7 +175,8 @@ impl EngineKind {
         }
     }
 
-    /// The same as with `core` in the configuration, on a thread that has whichever core is free; `None` of a kind that has no `core`.
+    /// The same as with `core` in the configuration, on a thread that has whichever core is free;
+    /// `None` of a kind that has no `core`.
     ///
     /// # Errors
     /// Why there is none, and what to do.

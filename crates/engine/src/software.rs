@@ -1,5 +1,6 @@
-//! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the caller's core or a thread of its own: the reference that every other
-//! engine is held against, on every platform.
+//! One packet at a time with vetted ciphers (RustCrypto, and ring for ChaCha20-Poly1305), on the
+//! caller's core or a thread of its own: the reference that every other engine is held against, on
+//! every platform.
 
 mod aead;
 mod chacha;
@@ -25,7 +26,8 @@ use crate::{
     Outcome, Placement, Refused, Takes,
 };
 
-/// The `software` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of its own. Does everything that [`transforms`] lists.
+/// The `software` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of
+/// its own. Does everything that [`transforms`] lists.
 pub struct Software {
     description: EngineDescription,
     keys: KeyTable,

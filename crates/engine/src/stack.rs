@@ -5,8 +5,9 @@ use zeroize::Zeroize;
 /// More than any engine's `install_key` takes, with room for what called it, in bytes.
 const DEPTH: usize = 256 << 10;
 
-/// Overwrites what functions that returned have left below on this thread's stack: engines expand keys
-/// there. To be called where no caller's frame has keys, so what handles them must not be inlined.
+/// Overwrites what functions that returned have left below on this thread's stack: engines expand
+/// keys there. To be called where no caller's frame has keys, so what handles them must not be
+/// inlined.
 #[inline(never)]
 pub fn wipe_stack() {
     let mut stack = [0xa5_u8; DEPTH];

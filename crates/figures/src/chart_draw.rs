@@ -25,7 +25,8 @@ const GROUP: f64 = 0.84;
 /// How wide the caps of a whisker are: as a part of the axis of curves, and of a bar.
 const CURVE_CAP: f64 = 0.012;
 const BAR_CAP: f64 = 0.3;
-/// What a series takes in the key at least, and for each letter of its name, in pixels of the SVG: a key with much in it makes a wider picture.
+/// What a series takes in the key at least, and for each letter of its name, in pixels of the SVG:
+/// a key with much in it makes a wider picture.
 const KEY_SAMPLE: usize = 54;
 const KEY_LETTER: usize = 7;
 

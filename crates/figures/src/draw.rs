@@ -1,5 +1,5 @@
-//! Figures as pictures: the same drawing as SVG and, larger, as PNG. Series differ in marker and dash as well as in
-//! colour, so that a print without colours is read as well.
+//! Figures as pictures: the same drawing as SVG and, larger, as PNG. Series differ in marker and
+//! dash as well as in colour, so that a print without colours is read as well.
 
 use std::fs::File;
 use std::io::BufWriter;
@@ -87,7 +87,8 @@ pub(super) fn draw(figure: &impl Picture, stem: &Path) -> Result<(), FigureError
     write_png(&png, size, &pixels).map_err(|error| failed(&png, error.to_string()))
 }
 
-/// Writes pixels of red, green and blue. The library's own way would bring decoders of several formats along, for nothing.
+/// Writes pixels of red, green and blue. The library's own way would bring decoders of several
+/// formats along, for nothing.
 fn write_png(path: &Path, (width, height): (u32, u32), pixels: &[u8]) -> Result<(), png::EncodingError> {
     let mut encoder = png::Encoder::new(BufWriter::new(File::create(path)?), width, height);
     encoder.set_color(png::ColorType::Rgb);
@@ -145,7 +146,8 @@ fn lines<B: DrawingBackend>(
     };
     let mut chart = chart(area, &axes, scale)?;
     for (place, (series, look)) in panel.series.iter().zip(looks).enumerate() {
-        // A little aside of each other: equal values would hide each other, and deviations all the more.
+        // A little aside of each other: equal values would hide each other, and deviations all the
+        // more.
         let shift = |point: &Point| {
             let step = if point.deviation.is_some() { 0.22 } else { 0.05 };
             point.x + step * (place as f64 - (panel.series.len() as f64 - 1.0) / 2.0)

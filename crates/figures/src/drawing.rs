@@ -9,7 +9,8 @@ use super::draw::svg;
 pub enum DrawingForm {
     /// Curves over a number.
     Curves,
-    /// Bars in groups of these names, one for each series; the place of a group is its number on the axis.
+    /// Bars in groups of these names, one for each series; the place of a group is its number on
+    /// the axis.
     Groups(Vec<String>),
     /// Bars of these names, in which the series stand on top of each other.
     Stacks(Vec<String>),
@@ -30,8 +31,9 @@ pub struct Drawing {
     pub form: DrawingForm,
     /// Names, and their points.
     pub series: Vec<(String, Vec<(f64, f64)>)>,
-    /// The spread of each series, in the order of `series`: places, and the lowest and the highest of what was measured there. In a stack, of what stands
-    /// at that place by itself. None where there is one value of each.
+    /// The spread of each series, in the order of `series`: places, and the lowest and the highest
+    /// of what was measured there. In a stack, of what stands at that place by itself. None where
+    /// there is one value of each.
     pub whiskers: Vec<Vec<(f64, f64, f64)>>,
 }
 

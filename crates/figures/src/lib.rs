@@ -1,17 +1,18 @@
-//! The papers' figures and what becomes of their claims, by the simulator: SVG, PNG and CSV for each
-//! figure, a table of claims, and a report in one HTML file.
+//! The papers' figures and what becomes of their claims, by the simulator: SVG, PNG and CSV for
+//! each figure, a table of claims, and a report in one HTML file.
 //!
-//! [`make_figures`] does all of it for one [`Paper`]. A folder or file has each paper's own: cases and
-//! runs (what to simulate), charts or plots (what each figure shows of the runs), claims (what the
-//! paper says, each with the check that shows it). `plan.rs`, `runs.rs`, `claims/` and `plots.rs` are
-//! those of the first paper; the others share `paper.rs`. A claim is checked with convoy's choice of
-//! what a paper leaves open, and over its range: a [`ClaimVerdict`] has both.
+//! [`make_figures`] does all of it for one [`Paper`]. A folder or file has each paper's own: cases
+//! and runs (what to simulate), charts or plots (what each figure shows of the runs), claims (what
+//! the paper says, each with the check that shows it). `plan.rs`, `runs.rs`, `claims/` and
+//! `plots.rs` are those of the first paper; the others share `paper.rs`. A claim is checked with
+//! convoy's choice of what a paper leaves open, and over its range: a [`ClaimVerdict`] has both.
 //!
-//! A figure is data until the end: `draw.rs` and `chart_draw.rs` make the same picture as SVG and PNG.
-//! [`Drawing`] is such a picture of anybody's numbers; `convoy bench` and `convoy hdtv` use it.
+//! A figure is data until the end: `draw.rs` and `chart_draw.rs` make the same picture as SVG and
+//! PNG. [`Drawing`] is such a picture of anybody's numbers; `convoy bench` and `convoy hdtv` use
+//! it.
 //!
-//! Nothing here simulates by itself: runs are [`convoy_sim::Setting`]s on the platforms that come with
-//! the simulator. It writes files into the folder that it is given, and prints nothing.
+//! Nothing here simulates by itself: runs are [`convoy_sim::Setting`]s on the platforms that come
+//! with the simulator. It writes files into the folder that it is given, and prints nothing.
 
 mod accelerators;
 mod axes;
@@ -50,9 +51,11 @@ pub enum Paper {
     SmallPackets,
     /// *VPN Gateways over Network Processors*: figures 6 and 8 to 15.
     Ixp425,
-    /// *IPsec-Protected Transport of HDTV over IP*, figure 3, and the paper on network security with FPGAs, figure 1.
+    /// *IPsec-Protected Transport of HDTV over IP*, figure 3, and the paper on network security
+    /// with FPGAs, figure 1.
     Grip,
-    /// ConnectX-7, BlueField-3 and QAT by what was published about them, and the hybrid of card and CPU.
+    /// ConnectX-7, BlueField-3 and QAT by what was published about them, and the hybrid of card and
+    /// CPU.
     Accelerators,
 }
 

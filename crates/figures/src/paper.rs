@@ -1,4 +1,5 @@
-//! What the figures of the other papers have in common: runs in several cases of what is open, claims over them, and the report.
+//! What the figures of the other papers have in common: runs in several cases of what is open,
+//! claims over them, and the report.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -49,7 +50,8 @@ pub(super) struct Paper<P, K, O, R> {
 }
 
 impl<P: Sync, K: Clone + Eq + Hash + Sync, O: Clone + Send, R> Paper<P, K, O, R> {
-    /// Makes its figures, tables and report; `progress` hears how many packets have been simulated, and of how many.
+    /// Makes its figures, tables and report; `progress` hears how many packets have been simulated,
+    /// and of how many.
     ///
     /// # Errors
     /// [`FigureError`] says which file cannot be written.
@@ -96,8 +98,8 @@ struct Study {
 /// The runs of each case, and how many were made with convoy's choice and in the other cases.
 type Outcomes<K, O> = (Vec<HashMap<K, O>>, (usize, usize));
 
-/// Carries out every run of every case, on so many threads. One whose platform is that of convoy's choice, as `platform_of` has it,
-/// is not made again.
+/// Carries out every run of every case, on so many threads. One whose platform is that of convoy's
+/// choice, as `platform_of` has it, is not made again.
 ///
 /// # Errors
 /// The first run that is out of range.

@@ -11,7 +11,8 @@ use super::claims::opens;
 use super::runs::{Key, Open, Outcome, Runs, Variant, keys, run};
 use super::{FigureError, FigureOptions};
 
-/// Runs that differ in nothing are one: what the trace's locality does not touch is shared between localities.
+/// Runs that differ in nothing are one: what the trace's locality does not touch is shared between
+/// localities.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Identity {
     key: Key,

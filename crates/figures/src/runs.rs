@@ -95,8 +95,9 @@ pub(super) struct Outcome {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Runs(pub(super) HashMap<Key, Arc<Outcome>>);
 
-/// Part of an average length below which a difference is chance, in runs of 500,000 packets: twice the standard error of
-/// the CPU's at `T_enc_ratio` 7. Which multi-packets a processor gets is a sample; all else is of the same traffic.
+/// Part of an average length below which a difference is chance, in runs of 500,000 packets: twice
+/// the standard error of the CPU's at `T_enc_ratio` 7. Which multi-packets a processor gets is a
+/// sample; all else is of the same traffic.
 pub(super) const LENGTH_NOISE: f64 = 0.01;
 
 impl Runs {

@@ -52,7 +52,8 @@ fn summary(made: &FiguresMade) -> String {
     )
 }
 
-/// How often a claim is shown under each reading, in the order of [`claims::readings`](super::claims::readings).
+/// How often a claim is shown under each reading, in the order of
+/// [`claims::readings`](super::claims::readings).
 fn readings(claim: &ClaimVerdict, between: &str) -> String {
     claim.readings.iter().map(|reading| reading.shown.to_string()).collect::<Vec<_>>().join(between)
 }

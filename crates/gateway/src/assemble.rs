@@ -78,7 +78,8 @@ struct OpenEngine {
 pub struct OpenEngines(Vec<OpenEngine>);
 
 impl OpenEngines {
-    /// Those that a configuration names. Where it names none, nothing is open: engines that a gateway chooses need no privileges.
+    /// Those that a configuration names. Where it names none, nothing is open: engines that a
+    /// gateway chooses need no privileges.
     ///
     /// # Errors
     /// [`AssembleError::Engine`] if one is not there.
@@ -113,10 +114,12 @@ fn missing(name: &str, reason: String) -> AssembleError {
     AssembleError::Engine { name: name.to_owned(), reason }
 }
 
-/// Makes the engines of each worker; where none is named, those that are useful here. One that works on its caller's core is made
-/// for every worker. One with a thread or a device of its own serves one worker, whose scheduler then knows the finishing time of its queue
-/// exactly, or has a queue for each of several. How long a modelled engine takes is stated to `costs`; what else engines cost for the tunnels' transforms is measured on
-/// instances of their own, unless it is known.
+/// Makes the engines of each worker; where none is named, those that are useful here. One that
+/// works on its caller's core is made for every worker. One with a thread or a device of its own
+/// serves one worker, whose scheduler then knows the finishing time of its queue exactly, or has a
+/// queue for each of several. How long a modelled engine takes is stated to `costs`; what else
+/// engines cost for the tunnels' transforms is measured on instances of their own, unless it is
+/// known.
 ///
 /// # Errors
 /// [`AssembleError::Engine`] if one is not there.
@@ -161,7 +164,8 @@ pub fn start_engines(
     Ok(engines)
 }
 
-/// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of those that it serves, each with its beginning.
+/// One worker's pipeline, with these engines, all tunnels of the configuration, and the SAs of
+/// those that it serves, each with its beginning.
 ///
 /// # Errors
 /// [`AssembleError`] names the engine or tunnel.
@@ -276,7 +280,8 @@ pub fn install(
     Ok(Installed { config: tunnel.clone(), id, sas, numbers })
 }
 
-/// The policies of a configuration and its tunnels: what bypasses first, then the tunnels by priority.
+/// The policies of a configuration and its tunnels: what bypasses first, then the tunnels by
+/// priority.
 pub fn policies(config: &Config, installed: &[Installed]) -> Vec<Policy> {
     let bypass = config.bypass.iter().map(|(local, remote)| Policy {
         name: "bypass".to_owned(),

@@ -1,5 +1,6 @@
-//! The thread that measures, while the gateway runs, what workers could only estimate: transforms that came with a reload or that charon
-//! negotiated. It measures instances of its own, with the lowest priority, so that no worker and no engine at work waits for it.
+//! The thread that measures, while the gateway runs, what workers could only estimate: transforms
+//! that came with a reload or that charon negotiated. It measures instances of its own, with the
+//! lowest priority, so that no worker and no engine at work waits for it.
 
 use std::io;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
@@ -15,8 +16,9 @@ use crate::worker_handles::WorkerHandles;
 /// The lowest priority that a thread can have (setpriority(2)).
 const NICE: i32 = 19;
 
-/// Starts the thread, and returns when it has all that it will need of the system. It measures what is `wanted`, and meanwhile `ahead`
-/// whatever is in there, tells the workers, and ends when nobody is left who could want anything.
+/// Starts the thread, and returns when it has all that it will need of the system. It measures what
+/// is `wanted`, and meanwhile `ahead` whatever is in there, tells the workers, and ends when nobody
+/// is left who could want anything.
 ///
 /// # Errors
 /// The system's, if it gives no thread.

@@ -1,10 +1,12 @@
 //! The engines of a gateway whose configuration names none, and what any gateway's engines cost.
 //!
-//! What works on the worker's own core is taken: `multibuffer` where Intel's library is there and calibration finds it
-//! faster for something that the tunnels need, and `software` always, which can do everything. The scheduler gives each
-//! multi-packet to the one that finishes first. Never taken are models and the simulated card, nor a crypto core: the cost
-//! models hold what a cipher takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
-//! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures that with a capture.
+//! What works on the worker's own core is taken: `multibuffer` where Intel's library is there and
+//! calibration finds it faster for something that the tunnels need, and `software` always, which
+//! can do everything. The scheduler gives each multi-packet to the one that finishes first. Never
+//! taken are models and the simulated card, nor a crypto core: the cost models hold what a cipher
+//! takes there, but not what it costs the worker to wake its thread and to hand packets over, nor
+//! that the kernel's work for tun and sockets needs the spare core more. `convoy sim plan` measures
+//! that with a capture.
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{AutoSelect, Engine, EngineKind, IdleEngine};
@@ -14,8 +16,8 @@ use convoy_scheduler::CostModel;
 use crate::assemble::{self, AssembleError};
 use crate::config::{Config, EngineConfig};
 
-/// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full packets: between them lies
-/// whatever it will be.
+/// Blocks of the least that an engine is given, a packet of 64 bytes, and of a window of full
+/// packets: between them lies whatever it will be.
 const BLOCKS: [f64; 2] = [4.0, 32.0 * 91.0];
 /// Transforms whose cost one line tells.
 const TOLD: usize = 4;
@@ -33,8 +35,8 @@ pub fn choose(config: &Config, costs: &mut Costs) -> Vec<EngineConfig> {
     faster.into_iter().chain(EngineKind::selected(AutoSelect::Always)).map(EngineConfig::plain).collect()
 }
 
-/// Whether it is faster, for a transform that is needed, than what there is always. What charon will negotiate is not known, so that
-/// there it is.
+/// Whether it is faster, for a transform that is needed, than what there is always. What charon
+/// will negotiate is not known, so that there it is.
 fn is_useful(mut engine: IdleEngine, config: &Config, costs: &mut Costs) -> bool {
     let always = EngineKind::selected(AutoSelect::Always).filter_map(|kind| kind.idle().ok().flatten());
     let mut always: Vec<IdleEngine> = always.collect();

@@ -1,7 +1,9 @@
-//! The control socket: a Unix socket, mode 0600, on which a line of JSON is asked and a line answered.
+//! The control socket: a Unix socket, mode 0600, on which a line of JSON is asked and a line
+//! answered.
 //!
-//! Only root and the user who started the gateway are heard. A request has a size limit and a time limit, so that no client can
-//! hold the gateway up; workers are asked by a channel and never locked.
+//! Only root and the user who started the gateway are heard. A request has a size limit and a time
+//! limit, so that no client can hold the gateway up; workers are asked by a channel and never
+//! locked.
 
 use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::fd::OwnedFd;
@@ -93,15 +95,16 @@ pub fn parse_request(line: &[u8]) -> Result<Request, String> {
     Ok(request)
 }
 
-/// The gateway's end. The socket's file goes when this is dropped, unless the right to remove it was given up: then the
-/// [helper](crate::helper) does it.
+/// The gateway's end. The socket's file goes when this is dropped, unless the right to remove it
+/// was given up: then the [helper](crate::helper) does it.
 pub struct ControlServer {
     path: PathBuf,
     listener: Option<UnixListener>,
 }
 
 impl ControlServer {
-    /// Listens at `path`; a file that a dead gateway left there is replaced. Who connects waits until [`start`](Self::start).
+    /// Listens at `path`; a file that a dead gateway left there is replaced. Who connects waits
+    /// until [`start`](Self::start).
     ///
     /// # Errors
     /// What the system refused, or that another gateway listens there.

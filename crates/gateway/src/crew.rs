@@ -48,16 +48,18 @@ impl Crew {
         Ok(crew)
     }
 
-    /// Whether a worker has ended, for which there is no reason but a fault or the end of its captures.
+    /// Whether a worker has ended, for which there is no reason but a fault or the end of its
+    /// captures.
     pub(crate) fn has_gap(&self) -> bool {
         self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
-    /// Lets packets under way leave, and ends all. `pause` waits for the time that it is given, and says whether there is no
-    /// time for that.
+    /// Lets packets under way leave, and ends all. `pause` waits for the time that it is given, and
+    /// says whether there is no time for that.
     ///
     /// # Errors
-    /// The first worker's that ended by an error; the workers that do not end, which are left behind.
+    /// The first worker's that ended by an error; the workers that do not end, which are left
+    /// behind.
     pub(crate) fn stop(
         &mut self,
         handles: &WorkerHandles,

@@ -67,9 +67,11 @@ pub struct CostRow {
     pub t_init_ns: f64,
     /// Per 16 bytes, in ns.
     pub t_block_ns: f64,
-    /// For a change of SA inside a burst that it takes as it came, in ns; not of an engine that takes packets of one SA only.
+    /// For a change of SA inside a burst that it takes as it came, in ns; not of an engine that
+    /// takes packets of one SA only.
     pub t_key_ns: Option<f64>,
-    /// What it takes the worker to hand packets over and to take them back; not of an engine on the worker's core.
+    /// What it takes the worker to hand packets over and to take them back; not of an engine on the
+    /// worker's core.
     pub handover: Option<HandoverRow>,
 }
 
@@ -89,7 +91,8 @@ pub fn window_ns() -> f64 {
     window_cost_ns()
 }
 
-/// All kinds of engine. With `calibrate`, what is there is measured anew and the machine's cache renewed.
+/// All kinds of engine. With `calibrate`, what is there is measured anew and the machine's cache
+/// renewed.
 ///
 /// # Errors
 /// [`EngineError`] if an engine that is there fails at its calibration.

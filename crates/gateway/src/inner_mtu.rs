@@ -1,4 +1,5 @@
-//! The MTU of the interface inside: the longest packet that every tunnel carries in one piece, and why it is that.
+//! The MTU of the interface inside: the longest packet that every tunnel carries in one piece, and
+//! why it is that.
 
 use std::fmt;
 
@@ -7,7 +8,8 @@ use convoy_packet::{ipv4, ipv6};
 
 use crate::config::{Config, TunnelConfig};
 
-/// Of strongSwan's default proposals the one that leaves the least room: what charon may bring where the file does not say.
+/// Of strongSwan's default proposals the one that leaves the least room: what charon may bring
+/// where the file does not say.
 const LONGEST_DEFAULT: &str = "aes128-sha512";
 
 /// An MTU, and what it comes from. It prints as both.
@@ -25,8 +27,8 @@ impl fmt::Display for InnerMtu {
     }
 }
 
-/// What the interface inside has: as its `[[port]]` says, or the least that a tunnel of the configuration leaves of the outer MTU. A path
-/// that carries less is told to senders by ICMP.
+/// What the interface inside has: as its `[[port]]` says, or the least that a tunnel of the
+/// configuration leaves of the outer MTU. A path that carries less is told to senders by ICMP.
 pub fn inner_mtu(config: &Config) -> InnerMtu {
     if let Some(bytes) =
         config.ports.iter().filter(|port| !port.is_outside).find_map(|port| port.settings.mtu())

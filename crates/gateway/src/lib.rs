@@ -2,10 +2,10 @@
 //! ended.
 //!
 //! - [`Config`](config::Config) is what a file says, checked: nothing behind it reads keys or text.
-//! - [`assemble`] makes engines, SAs, policies and a [pipeline](convoy_dataplane::pipeline::Pipeline)
-//!   for each worker of it.
-//! - [`Gateway`](run::Gateway) has the ports and threads. It takes [`Order`](run::Order)s, one after
-//!   the other: stop, reload, show.
+//! - [`assemble`] makes engines, SAs, policies and a
+//!   [pipeline](convoy_dataplane::pipeline::Pipeline) for each worker of it.
+//! - [`Gateway`](run::Gateway) has the ports and threads. It takes [`Order`](run::Order)s, one
+//!   after the other: stop, reload, show.
 //! - [`Snapshot`](snapshot::Snapshot) is all that a gateway tells of itself; `convoy show`, the
 //!   metrics page and tests read the same.
 //!

@@ -61,13 +61,14 @@ fn by(holder: &Option<u32>) -> String {
     holder.map_or_else(String::new, |process| format!(" (process {process})"))
 }
 
-/// Held for as long as this lives. The file stays: to remove it would let two gateways hold one each.
+/// Held for as long as this lives. The file stays: to remove it would let two gateways hold one
+/// each.
 #[derive(Debug)]
 pub struct Lock(#[allow(dead_code)] File);
 
 impl Lock {
-    /// Takes the lock beside a control socket. Waits a moment for a gateway that was killed: the system
-    /// frees its lock only after its memory.
+    /// Takes the lock beside a control socket. Waits a moment for a gateway that was killed: the
+    /// system frees its lock only after its memory.
     ///
     /// # Errors
     /// [`LockError::Taken`] if another gateway has it.
@@ -107,7 +108,8 @@ impl Lock {
     }
 }
 
-/// Opens or makes the lock's file: neither the file behind a link that somebody put there, nor a FIFO.
+/// Opens or makes the lock's file: neither the file behind a link that somebody put there, nor a
+/// FIFO.
 fn open(path: &Path) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)?;

@@ -86,8 +86,9 @@ fn engine(_: &PortConfig, device: Device) -> PortEngine {
     match device {}
 }
 
-/// The addresses of a port at which it hears what ICMP says of paths. The kernel gives a message to every raw socket that
-/// listens there, so of several ports one alone does: the first that has all addresses of the family, else the first with that address.
+/// The addresses of a port at which it hears what ICMP says of paths. The kernel gives a message to
+/// every raw socket that listens there, so of several ports one alone does: the first that has all
+/// addresses of the family, else the first with that address.
 fn reports(config: &Config, port: &PortConfig) -> Vec<IpAddr> {
     let hears = |port: &&PortConfig| port.traits().hears_reports && port.is_outside;
     if !hears(&port) {

@@ -50,7 +50,8 @@ pub enum Order {
     Reload(Box<Config>, Reply<Reloading>),
     /// Say what there is.
     Show(Reply<Snapshot>),
-    /// End: the thread of this name, without which the gateway would only seem to work, has ended by a fault.
+    /// End: the thread of this name, without which the gateway would only seem to work, has ended
+    /// by a fault.
     Fault(String),
 }
 
@@ -73,9 +74,10 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Makes the packet memory, opens the state file, the ports and the engines' devices, gives up all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into the
-    /// tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell` hears what the operator should
-    /// know.
+    /// Makes the packet memory, opens the state file, the ports and the engines' devices, gives up
+    /// all privileges, installs engines and tunnels, and starts the workers. Nothing is routed into
+    /// the tunnels until [`route`](Self::route). `helper` does what needs privileges later; `tell`
+    /// hears what the operator should know.
     ///
     /// # Errors
     /// [`RunError`] names the port, engine or tunnel.
@@ -107,7 +109,8 @@ impl Gateway {
         Ok(gateway)
     }
 
-    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
+    /// A gateway over these ports. Never inlined: what it leaves on the stack, keys among it, is to
+    /// lie below its caller's frame.
     #[inline(never)]
     fn over(
         config: Config,
@@ -193,7 +196,8 @@ impl Gateway {
     /// Follows orders until one to stop comes, or every port has ended (captures).
     ///
     /// # Errors
-    /// [`RunError`] if a port failed as a whole, a thread ended by a fault, or a worker does not end.
+    /// [`RunError`] if a port failed as a whole, a thread ended by a fault, or a worker does not
+    /// end.
     pub fn work(&mut self, orders: &Receiver<Order>) -> Result<(), RunError> {
         let mut result = Ok(());
         let mut guard = GuardWatch::default();

@@ -1,7 +1,7 @@
 //! What `convoy show` and the metrics tell of a running gateway: plain structs, nothing secret.
 //!
-//! Each worker tells its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` puts them together, and
-//! `merge.rs` makes one gateway's of all workers'.
+//! Each worker tells its own in parts (`survey.rs`, `of_worker.rs`); `gather.rs` puts them
+//! together, and `merge.rs` makes one gateway's of all workers'.
 
 mod gather;
 mod merge;

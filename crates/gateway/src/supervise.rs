@@ -1,5 +1,6 @@
-//! Threads that live as long as the gateway. One that ends by a fault of the program ends the gateway in good order: a gateway that
-//! nobody can stop, or that charon cannot reach, is worse than one that the service manager starts again.
+//! Threads that live as long as the gateway. One that ends by a fault of the program ends the
+//! gateway in good order: a gateway that nobody can stop, or that charon cannot reach, is worse
+//! than one that the service manager starts again.
 
 use std::any::Any;
 use std::io;

@@ -1,8 +1,8 @@
 //! A worker's state, told in steps between its rounds, so that no packet waits while all of it is
 //! looked at: with 10,000 tunnels that would take tens of milliseconds.
 //!
-//! Each step looks at no more than [`STEP`] SAs, tunnels or policies and copies what it finds. Texts
-//! and sums are made of it by whoever asked, on a thread of theirs (`snapshot/gather.rs`).
+//! Each step looks at no more than [`STEP`] SAs, tunnels or policies and copies what it finds.
+//! Texts and sums are made of it by whoever asked, on a thread of theirs (`snapshot/gather.rs`).
 
 use std::ops::Bound;
 use std::sync::mpsc::Sender;
@@ -65,8 +65,8 @@ enum Stage {
     Done,
 }
 
-/// A walk over a worker's SAs, which brings its totals by tunnel up to date. Where somebody listens, it
-/// goes on over all that a snapshot tells.
+/// A walk over a worker's SAs, which brings its totals by tunnel up to date. Where somebody
+/// listens, it goes on over all that a snapshot tells.
 pub(crate) struct Survey {
     stage: Stage,
     listener: Option<Listener>,
@@ -104,8 +104,8 @@ impl Survey {
         Self { stage: Stage::Sas(SaCursor::default()), listener: None, drops_before }
     }
 
-    /// The worker's dropped packets before the first step: what was dropped meanwhile may be missing
-    /// in the totals of its tunnel.
+    /// The worker's dropped packets before the first step: what was dropped meanwhile may be
+    /// missing in the totals of its tunnel.
     pub(crate) fn drops_before(&self) -> &DropCounters {
         &self.drops_before
     }
@@ -115,8 +115,8 @@ impl Survey {
         self.listener.is_some()
     }
 
-    /// Looks at up to [`STEP`] things more; `false` when there is nothing left to do, or nobody listens
-    /// any more.
+    /// Looks at up to [`STEP`] things more; `false` when there is nothing left to do, or nobody
+    /// listens any more.
     pub(crate) fn step(&mut self, thread: &mut impl Surveyed) -> bool {
         // Before its place is looked at: another SA may stand there by now.
         thread.close_departed();

@@ -17,13 +17,15 @@ const NAMED: usize = 20;
 /// Why nothing, or not all, was removed.
 #[derive(Debug, thiserror::Error)]
 pub enum UnblockError {
-    /// A gateway runs: it would set again what is removed, and packets would leave in clear meanwhile.
+    /// A gateway runs: it would set again what is removed, and packets would leave in clear
+    /// meanwhile.
     #[error("the gateway is running{}; stop it first", process(.0))]
     Running(Option<u32>),
     /// The lock could not be tried.
     #[error(transparent)]
     Lock(LockError),
-    /// Another gateway uses the routes, or one that was killed left them on an interface that stays.
+    /// Another gateway uses the routes, or one that was killed left them on an interface that
+    /// stays.
     #[error(
         "routing table {table} has routes to the interface with index {interface}, so a gateway with another control \
          socket may be using it: give its configuration by -c, or use --force if none runs"

@@ -43,15 +43,16 @@ impl WorkerHandles {
         self.0.iter().for_each(|handle| handle.waker.wake());
     }
 
-    /// Has one worker do something on its thread, without waiting for it. One that has ended does nothing any more.
+    /// Has one worker do something on its thread, without waiting for it. One that has ended does
+    /// nothing any more.
     pub(crate) fn send(&self, worker: usize, what: impl FnOnce(&mut WorkerThread) + Send + 'static) {
         let Some(handle) = self.0.get(worker) else { return };
         let _ = handle.commands.send(Box::new(what));
         handle.waker.wake();
     }
 
-    /// Asks every worker, and waits for a time; what each answered, by its number. One that did not answer in time does not do
-    /// it any more, unless it is at it.
+    /// Asks every worker, and waits for a time; what each answered, by its number. One that did not
+    /// answer in time does not do it any more, unless it is at it.
     pub(crate) fn ask<R: Send + 'static>(
         &self,
         what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
@@ -62,8 +63,8 @@ impl WorkerHandles {
         asked.iter().map(|question| question.wait(until)).collect()
     }
 
-    /// Asks one worker, and waits for a time. Where that is over while it is at it, it undoes what it did: without an answer it
-    /// is as if it had not been asked.
+    /// Asks one worker, and waits for a time. Where that is over while it is at it, it undoes what
+    /// it did: without an answer it is as if it had not been asked.
     pub(crate) fn ask_or_undo<R: Send + 'static>(
         &self,
         worker: u16,
@@ -89,7 +90,8 @@ impl WorkerHandles {
         question
     }
 
-    /// Has every worker do something, however late, and waits for a time; what each answered, by its number.
+    /// Has every worker do something, however late, and waits for a time; what each answered, by
+    /// its number.
     pub(crate) fn tell<R: Send + 'static>(
         &self,
         what: impl Fn(&mut WorkerThread) -> R + Clone + Send + 'static,
@@ -154,7 +156,8 @@ impl<R> Question<R> {
 struct OnThread<R>(Arc<Question<R>>);
 
 impl<R> OnThread<R> {
-    /// Makes an answer if one is wanted. One that is not wanted any more by the time that it is made comes back.
+    /// Makes an answer if one is wanted. One that is not wanted any more by the time that it is
+    /// made comes back.
     fn answer(&self, make: impl FnOnce() -> R) -> Option<R> {
         if matches!(*self.0.lock(), Answer::Unwanted) {
             return None;

@@ -1,4 +1,5 @@
-//! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops with nothing lost.
+//! One worker on its thread: it works, does what its gateway asks of it between rounds, and stops
+//! with nothing lost.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -50,8 +51,8 @@ pub(crate) struct Common {
     votes: AtomicUsize,
 }
 
-/// A worker's vote that it will hand nothing over any more: given when it drains, or when it ends in whatever way, so that
-/// no other waits for it.
+/// A worker's vote that it will hand nothing over any more: given when it drains, or when it ends
+/// in whatever way, so that no other waits for it.
 struct HandoffVote<'a> {
     common: &'a Common,
     is_cast: bool,
@@ -223,7 +224,8 @@ impl WorkerThread {
         new.map(|tunnel| tunnel.name.clone()).collect()
     }
 
-    /// Lets what is under way leave. What others may still hand over is waited for, as they wait for ours.
+    /// Lets what is under way leave. What others may still hand over is waited for, as they wait
+    /// for ours.
     fn drain(&mut self, vote: &mut HandoffVote<'_>) -> Result<(), PortError> {
         let began = Instant::now();
         while began.elapsed() < DRAIN {
@@ -265,16 +267,16 @@ impl WorkerThread {
         }
     }
 
-    /// Tells the operator of packets that were dropped. The totals have been brought up to date since
-    /// `all` was counted, so that no drop of a tunnel is taken for one of none.
+    /// Tells the operator of packets that were dropped. The totals have been brought up to date
+    /// since `all` was counted, so that no drop of a tunnel is taken for one of none.
     fn warn_of_drops(&mut self, all: &DropCounters) {
         let drops = self.ledger.drops(all);
         let now_ns = self.worker.pipeline().clock().now_ns();
         self.drop_watch.look(now_ns, drops).iter().for_each(Climb::warn);
     }
 
-    /// Tells what there is of this worker, step by step from now on. A survey that was under way ends
-    /// untold: whoever wanted that one has given up.
+    /// Tells what there is of this worker, step by step from now on. A survey that was under way
+    /// ends untold: whoever wanted that one has given up.
     pub(crate) fn begin_survey(&mut self, survey: Survey) {
         self.survey = Some(survey);
     }
@@ -290,7 +292,8 @@ impl WorkerThread {
         true
     }
 
-    /// Brings the totals by tunnel up to date at once; to be called before tunnels change their names.
+    /// Brings the totals by tunnel up to date at once; to be called before tunnels change their
+    /// names.
     fn update_totals(&mut self) {
         self.close_departed();
         let mut cursor = Some(SaCursor::default());
@@ -314,9 +317,10 @@ impl WorkerThread {
         self.configured_name(tunnel).map(Cow::Borrowed).or_else(daemons)
     }
 
-    /// The first step to another configuration: lets the tunnels go that it has no more or otherwise, so that their SPIs are free at all
-    /// workers before the second, [`take_up`](Self::take_up). Those that did not change keep their SAs, and with them their sequence numbers
-    /// and replay windows. Returns how many went.
+    /// The first step to another configuration: lets the tunnels go that it has no more or
+    /// otherwise, so that their SPIs are free at all workers before the second,
+    /// [`take_up`](Self::take_up). Those that did not change keep their SAs, and with them their
+    /// sequence numbers and replay windows. Returns how many went.
     pub(crate) fn let_go(&mut self, config: &Arc<Config>) -> usize {
         self.update_totals();
         self.config = Arc::clone(config);
@@ -334,7 +338,8 @@ impl WorkerThread {
         gone.len()
     }
 
-    /// The second step: installs the tunnels that are new. One with static keys that has no beginning is left out.
+    /// The second step: installs the tunnels that are new. One with static keys that has no
+    /// beginning is left out.
     pub(crate) fn take_up(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         let done = self.install_new(config, beginnings);
         wipe_stack();
@@ -346,7 +351,8 @@ impl WorkerThread {
         self.worker.take_networks(networks)
     }
 
-    /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's frame.
+    /// Never inlined: what it leaves on the stack, keys among it, is to lie below its caller's
+    /// frame.
     #[inline(never)]
     fn install_new(&mut self, config: &Arc<Config>, beginnings: &Beginnings) -> Reloaded {
         let mut done = Reloaded { stayed: self.installed.len(), ..Reloaded::default() };
@@ -372,7 +378,8 @@ impl WorkerThread {
         done
     }
 
-    /// Forgets tunnels that another worker serves and could not install: their traffic is not to be handed to it.
+    /// Forgets tunnels that another worker serves and could not install: their traffic is not to be
+    /// handed to it.
     pub(crate) fn leave_out(&mut self, refused: &HashSet<String>) {
         self.installed.retain(|tunnel| !refused.contains(&tunnel.config.name));
         self.decide();

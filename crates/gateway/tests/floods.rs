@@ -1,8 +1,9 @@
-//! Floods of a million packets a second on one worker, over ports in memory, beside a peer's own traffic: whatever the flood is
-//! made of, each packet of the peer's that the port had room for is delivered.
+//! Floods of a million packets a second on one worker, over ports in memory, beside a peer's own
+//! traffic: whatever the flood is made of, each packet of the peer's that the port had room for is
+//! delivered.
 //!
-//! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. A build without optimisation, or a busy
-//! machine, is offered what it can take.
+//! Prints figures: `cargo test --release -p convoy-gateway --test floods -- --nocapture`. A build
+//! without optimisation, or a busy machine, is offered what it can take.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,5 +1,6 @@
-//! What concealment gives: the moving test picture over a link that loses packets and delays each by a time of its own, in virtual time and from
-//! a seed. Prints the PSNR of what is shown, over all frames.
+//! What concealment gives: the moving test picture over a link that loses packets and delays each
+//! by a time of its own, in virtual time and from a seed. Prints the PSNR of what is shown, over
+//! all frames.
 //!
 //! `cargo run --release -p convoy-hdtv --example concealment`
 

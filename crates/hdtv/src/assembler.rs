@@ -1,4 +1,5 @@
-//! From packets to frames: the receiver without its socket. It has no clock and no thread: time is an argument, packets are bytes.
+//! From packets to frames: the receiver without its socket. It has no clock and no thread: time is
+//! an argument, packets are bytes.
 
 mod counts;
 mod pending;
@@ -46,12 +47,14 @@ struct Aim {
     shape: usize,
 }
 
-/// Puts packets where they belong, in whichever order they come, and hands out frames when they are due.
+/// Puts packets where they belong, in whichever order they come, and hands out frames when they are
+/// due.
 pub struct Assembler {
     format: Format,
     payload_type: u8,
     pending: Pending,
-    /// The frame after those that have begun: the kernel may write the next packets there before its time is known.
+    /// The frame after those that have begun: the kernel may write the next packets there before
+    /// its time is known.
     blank: Option<PendingFrame>,
     free: Vec<Vec<u8>>,
     aim: Aim,
@@ -72,8 +75,9 @@ pub struct Assembler {
 }
 
 impl Assembler {
-    /// Assembles pictures of one format. At most `frames` frames are begun or handed out and not given back at a time; they are due
-    /// `delay_ns` after the fastest possible arrival of their first packet.
+    /// Assembles pictures of one format. At most `frames` frames are begun or handed out and not
+    /// given back at a time; they are due `delay_ns` after the fastest possible arrival of their
+    /// first packet.
     pub fn new(format: Format, payload_type: u8, frames: usize, delay_ns: u64) -> Self {
         let mut free: Vec<_> = (0..frames.max(2)).map(|_| vec![0; format.frame_bytes()]).collect();
         let aim = Aim { timestamp: None, shape: 0 };
@@ -107,7 +111,8 @@ impl Assembler {
         }
     }
 
-    /// Says where the next packets, `most` at most, are expected. Until [`settle`](Self::settle), [`slots`](Self::slots) is about these.
+    /// Says where the next packets, `most` at most, are expected. Until [`settle`](Self::settle),
+    /// [`slots`](Self::slots) is about these.
     pub fn plan(&mut self, most: usize) -> usize {
         self.planned = self.aim;
         let known = &self.shapes.known()[self.aim.shape.min(self.shapes.known().len())..];
@@ -122,8 +127,9 @@ impl Assembler {
         Some((&mut frame.bytes, known))
     }
 
-    /// Takes a packet whose pixels are already at the place of the planned packet `slot`, if it is that one: `header` are as many bytes
-    /// of it as its headers have, and `padding_end` its last byte if it has padding. `false` if it is another packet.
+    /// Takes a packet whose pixels are already at the place of the planned packet `slot`, if it is
+    /// that one: `header` are as many bytes of it as its headers have, and `padding_end` its last
+    /// byte if it has padding. `false` if it is another packet.
     pub fn accept(&mut self, slot: usize, header: &[u8], padding_end: Option<u8>, now_ns: u64) -> bool {
         let index = self.planned.shape + slot;
         let Some(shape) = self.shapes.known().get(index) else { return false };
@@ -155,7 +161,8 @@ impl Assembler {
         true
     }
 
-    /// Ends what [`plan`](Self::plan) began: from here on, other packets may be taken and frames be handed out.
+    /// Ends what [`plan`](Self::plan) began: from here on, other packets may be taken and frames be
+    /// handed out.
     pub fn settle(&mut self) {
         let Some(timestamp) = self.blank.as_ref().and_then(|frame| frame.timestamp) else { return };
         if let Some(frame) = self.blank.take() {
@@ -238,8 +245,9 @@ impl Assembler {
         self.source.is_some_and(|(_, from)| from == address)
     }
 
-    /// Frames that can be missing at most, by the time since the source began: a timestamp that jumps further says
-    /// nothing of pictures, and nobody is to have a file filled with more of them than a camera makes.
+    /// Frames that can be missing at most, by the time since the source began: a timestamp that
+    /// jumps further says nothing of pictures, and nobody is to have a file filled with more of
+    /// them than a camera makes.
     fn could_be_missing(&self) -> u64 {
         let interval_ns = self.format.frame_start_ns(1).max(1);
         let made = self.heard_ns.saturating_sub(self.begun_ns) / interval_ns;
@@ -281,8 +289,8 @@ impl Assembler {
         Some(rtp)
     }
 
-    /// Begins another source if there is none, or none any more, and this packet is a reason to believe it; whether
-    /// the packet belongs to the stream then.
+    /// Begins another source if there is none, or none any more, and this packet is a reason to
+    /// believe it; whether the packet belongs to the stream then.
     fn prove(&mut self, rtp: &RtpPacket<'_>, packet: &[u8], from: SocketAddr, now_ns: u64) -> bool {
         let is_silent = now_ns.saturating_sub(self.heard_ns) > SILENCE_NS;
         let kept = if self.source.is_none() || is_silent {
@@ -329,7 +337,8 @@ impl Assembler {
         is_newest
     }
 
-    /// Copies the pixels of a packet to their places; returns the time of the frame and how many bytes were new.
+    /// Copies the pixels of a packet to their places; returns the time of the frame and how many
+    /// bytes were new.
     fn place(
         &mut self,
         rtp: &RtpPacket<'_>,

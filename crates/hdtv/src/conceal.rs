@@ -12,7 +12,8 @@ pub enum Concealment {
     None,
     /// The same place of the frame before.
     Previous,
-    /// The lines above and below, weighted by their distance; where neither is there, the frame before.
+    /// The lines above and below, weighted by their distance; where neither is there, the frame
+    /// before.
     Interpolate,
 }
 

@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-/// Ranges that do not touch, in their order. Packets in order make one range grow, so it is short unless many are missing.
+/// Ranges that do not touch, in their order. Packets in order make one range grow, so it is short
+/// unless many are missing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Coverage {
     ranges: Vec<Range<usize>>,

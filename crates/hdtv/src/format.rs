@@ -1,4 +1,5 @@
-//! What a picture consists of: size, scan, rate, sampling and depth, and the sizes in bytes that follow.
+//! What a picture consists of: size, scan, rate, sampling and depth, and the sizes in bytes that
+//! follow.
 
 use std::fmt;
 use std::str::FromStr;
@@ -61,14 +62,16 @@ pub enum Scan {
     Interlaced,
 }
 
-/// From where the lines of an interlaced picture are counted in packets. RFC 4175 section 4.3 says "scan line number", and not of what.
+/// From where the lines of an interlaced picture are counted in packets. RFC 4175 section 4.3 says
+/// "scan line number", and not of what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineNumbers {
     /// From the top of the field, as SMPTE ST 2110-20 has it: both fields have lines 0, 1, 2...
     #[default]
     Field,
-    /// From the top of the frame, as GStreamer's `rtpvrawpay` does: the first field has lines 0, 2, 4..., the second one 1, 3, 5...
+    /// From the top of the frame, as GStreamer's `rtpvrawpay` does: the first field has lines 0, 2,
+    /// 4..., the second one 1, 3, 5...
     Frame,
 }
 
@@ -134,7 +137,8 @@ pub enum FormatError {
     OddFields(usize),
 }
 
-/// The smallest group of pixels that is a whole number of bytes (RFC 4175 section 4.3): no packet cuts one.
+/// The smallest group of pixels that is a whole number of bytes (RFC 4175 section 4.3): no packet
+/// cuts one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pgroup {
     /// Its length in bytes.
@@ -145,8 +149,9 @@ pub struct Pgroup {
     pub samples: usize,
 }
 
-/// A format of pictures. A frame in memory is its packed lines one after the other, as RFC 4175 orders the bytes; of an interlaced
-/// one first all lines of the first field, then those of the second, so that what a packet carries is always in one piece.
+/// A format of pictures. A frame in memory is its packed lines one after the other, as RFC 4175
+/// orders the bytes; of an interlaced one first all lines of the first field, then those of the
+/// second, so that what a packet carries is always in one piece.
 ///
 /// ```
 /// use convoy_hdtv::Format;

@@ -29,14 +29,15 @@ pub struct PacketPlan {
     header: Range<usize>,
     /// What it carries, in the frame in memory.
     pub data: Range<usize>,
-    /// Bytes behind that, so that it is as long as the others. The last of them says how many they are (RFC 3550 section 5.1).
+    /// Bytes behind that, so that it is as long as the others. The last of them says how many they
+    /// are (RFC 3550 section 5.1).
     pub padding: u8,
     /// The field that it is of.
     pub field: u8,
 }
 
-/// How a frame is cut into packets that are all of one length, but for the last one of a field: the kernel then takes many of them as
-/// one message.
+/// How a frame is cut into packets that are all of one length, but for the last one of a field: the
+/// kernel then takes many of them as one message.
 #[derive(Debug)]
 pub struct Layout {
     packets: Vec<PacketPlan>,
@@ -160,9 +161,11 @@ pub(crate) fn padding(bytes: u8) -> &'static [u8] {
     &PADDINGS[usize::from(bytes)][..usize::from(bytes)]
 }
 
-/// Packets that a frame may be late by in one burst, as SMPTE ST 2110-21 has it for its wide senders: `(narrow, wide)`.
+/// Packets that a frame may be late by in one burst, as SMPTE ST 2110-21 has it for its wide
+/// senders: `(narrow, wide)`.
 pub(crate) fn burst_limits(format: &Format, packets: usize) -> (usize, usize) {
-    // The part of a frame's time in which lines of a raster are active: 720p has 720 of 750 lines, 1080 has 1080 of 1125.
+    // The part of a frame's time in which lines of a raster are active: 720p has 720 of 750 lines,
+    // 1080 has 1080 of 1125.
     const ACTIVE: f64 = 0.96;
     let each_second = packets as f64 * format.rate.hz();
     let active = if format.scan == Scan::Progressive || format.height == 1080 { ACTIVE } else { 1.0 };

@@ -1,9 +1,11 @@
 //! Uncompressed video over RTP (RFC 3550, RFC 4175): the demonstration of the GRIP papers.
 //!
-//! A [`Format`] says what a frame is. [`send_video`] has one thread make frames from a [`Source`] and another one send them:
-//! a [`Layout`] cuts a frame into packets of one length, and messages of many packets leave straight from the frame, spread over
-//! its time. [`receive_video`] has one thread receive, where the kernel writes the pixels of a packet to their place in the frame as far as
-//! the [`Assembler`] knows what comes next, and another one that conceals what was lost and has a [`View`] of each frame when it is due.
+//! A [`Format`] says what a frame is. [`send_video`] has one thread make frames from a [`Source`]
+//! and another one send them: a [`Layout`] cuts a frame into packets of one length, and messages of
+//! many packets leave straight from the frame, spread over its time. [`receive_video`] has one
+//! thread receive, where the kernel writes the pixels of a packet to their place in the frame as
+//! far as the [`Assembler`] knows what comes next, and another one that conceals what was lost and
+//! has a [`View`] of each frame when it is due.
 //!
 //! [`Layout`], [`Payload`], [`Assembler`] and [`rtcp`] know no socket, no thread and no clock.
 #![forbid(unsafe_code)]

@@ -11,7 +11,8 @@ use crate::y4m::{self, Y4mError};
 /// How frames are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Container {
-    /// The packed lines from top to bottom, one frame behind the other, as GStreamer's `videoparse` and ffmpeg's `rawvideo` take them.
+    /// The packed lines from top to bottom, one frame behind the other, as GStreamer's `videoparse`
+    /// and ffmpeg's `rawvideo` take them.
     Raw,
     /// Y4M.
     Y4m,

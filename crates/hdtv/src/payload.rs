@@ -1,4 +1,5 @@
-//! The payload header of RFC 4175 section 4.3: 16 more bits of the sequence number, then what is carried of which lines.
+//! The payload header of RFC 4175 section 4.3: 16 more bits of the sequence number, then what is
+//! carried of which lines.
 
 use crate::format::Format;
 
@@ -14,7 +15,8 @@ pub struct LineHeader {
     pub bytes: u16,
     /// The field that the line is of: 0 where there is only one.
     pub field: u8,
-    /// Its line's number, counted from the top of the field or of the frame ([`LineNumbers`](crate::LineNumbers)).
+    /// Its line's number, counted from the top of the field or of the frame
+    /// ([`LineNumbers`](crate::LineNumbers)).
     pub line: u16,
     /// Its first pixel.
     pub pixel: u16,
@@ -79,7 +81,8 @@ pub struct Payload<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// Checks that the headers are whole, that all they announce is there, and that it is within a picture of this format.
+    /// Checks that the headers are whole, that all they announce is there, and that it is within a
+    /// picture of this format.
     ///
     /// # Errors
     /// See [`PayloadError`].
@@ -138,7 +141,8 @@ impl<'a> Payload<'a> {
     }
 }
 
-/// Where a run begins in the frame; `None` if it is not within the picture or does not consist of whole groups.
+/// Where a run begins in the frame; `None` if it is not within the picture or does not consist of
+/// whole groups.
 fn run_start(format: &Format, header: &LineHeader) -> Option<usize> {
     let group = format.pgroup();
     let (pixel, bytes) = (usize::from(header.pixel), usize::from(header.bytes));

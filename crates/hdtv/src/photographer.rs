@@ -1,5 +1,5 @@
-//! Pictures of single frames. To encode one takes longer than many frames last, so neither the stream nor what shows it waits for it, and
-//! it has only the time that they leave.
+//! Pictures of single frames. To encode one takes longer than many frames last, so neither the
+//! stream nor what shows it waits for it, and it has only the time that they leave.
 
 use std::io;
 use std::path::PathBuf;
@@ -37,7 +37,8 @@ impl Photographer {
         for snapshot in self.wanted.iter().filter(|snapshot| snapshot.frame == number) {
             let (path, format, frame) = (snapshot.path.clone(), self.format, frame.to_vec());
             let write = move || {
-                // A thread inherits the priority of the one that starts it, which may be that of packets.
+                // A thread inherits the priority of the one that starts it, which may be that of
+                // packets.
                 crate::priority::background()?;
                 write_png(&path, &format, &frame)
             };

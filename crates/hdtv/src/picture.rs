@@ -1,5 +1,6 @@
-//! A moving test picture: colour bars that stand still, a zone plate and a coloured ramp that pass by, and the number of the frame. It is
-//! the same for everyone, so that a receiver can tell what it should have got.
+//! A moving test picture: colour bars that stand still, a zone plate and a coloured ramp that pass
+//! by, and the number of the frame. It is the same for everyone, so that a receiver can tell what
+//! it should have got.
 
 use crate::format::{Format, Sampling};
 use crate::samples::pack;
@@ -21,7 +22,8 @@ const DIGITS: [[u8; 5]; 10] = [
 ];
 /// Digits that are shown.
 const PLACES: usize = 6;
-/// White, yellow, cyan, green, magenta, red, blue, black; three quarters bright, as television's are.
+/// White, yellow, cyan, green, magenta, red, blue, black; three quarters bright, as television's
+/// are.
 const BARS: [[f32; 3]; 8] = [
     [0.75, 0.75, 0.75],
     [0.75, 0.75, 0.0],
@@ -89,7 +91,8 @@ impl Picture {
     fn draw_number(&self, number: u64, frame: &mut [u8]) {
         let Format { width, height, .. } = self.format;
         let group = self.format.pgroup();
-        // A dot is some groups wide, and as high as it is wide. Around the number there is a frame of dots.
+        // A dot is some groups wide, and as high as it is wide. Around the number there is a frame
+        // of dots.
         let dot = (width / 160).max(1).next_multiple_of(group.pixels);
         let (columns, rows) = (PLACES * 4 + 1, 7);
         let left = width.saturating_sub(columns * dot) / 2 / group.pixels * group.pixels;

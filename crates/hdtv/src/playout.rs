@@ -1,23 +1,27 @@
-//! When a frame is shown: the jitter buffer. All times are nanoseconds of one clock that the caller has.
+//! When a frame is shown: the jitter buffer. All times are nanoseconds of one clock that the caller
+//! has.
 
 use crate::format::CLOCK_HZ;
 
-/// The fastest way is looked for anew in spans of this length, so that the two ends' clocks may drift apart.
+/// The fastest way is looked for anew in spans of this length, so that the two ends' clocks may
+/// drift apart.
 const SPAN_NS: u64 = 5_000_000_000;
 
-/// Finds the time at which frames are due: that of the packet that came the fastest way, and a fixed delay.
+/// Finds the time at which frames are due: that of the packet that came the fastest way, and a
+/// fixed delay.
 #[derive(Debug)]
 pub(crate) struct Playout {
     delay_ns: u64,
     first: Option<u32>,
-    /// The time on this clock that stands for tick 0, by the fastest packet of this span and of the one before.
+    /// The time on this clock that stands for tick 0, by the fastest packet of this span and of the
+    /// one before.
     bases: [Option<i64>; 2],
     span_end_ns: u64,
 }
 
 impl Playout {
-    /// Frames are due `delay_ns` after their first packet would have come by the fastest way. The delay has to cover the time in which a
-    /// frame is sent, too, which is all of its interval.
+    /// Frames are due `delay_ns` after their first packet would have come by the fastest way. The
+    /// delay has to cover the time in which a frame is sent, too, which is all of its interval.
     pub(crate) fn new(delay_ns: u64) -> Self {
         Self { delay_ns, first: None, bases: [None; 2], span_end_ns: 0 }
     }

@@ -1,4 +1,5 @@
-//! When the kernel runs a thread: before all ordinary ones, or only when nothing else wants the processor.
+//! When the kernel runs a thread: before all ordinary ones, or only when nothing else wants the
+//! processor.
 
 use std::io;
 
@@ -7,7 +8,8 @@ use thread_priority::{
     set_thread_priority_and_policy, thread_native_id,
 };
 
-/// Has the calling thread run before all threads that have no real-time priority (`SCHED_RR`, the lowest priority of it).
+/// Has the calling thread run before all threads that have no real-time priority (`SCHED_RR`, the
+/// lowest priority of it).
 ///
 /// # Errors
 /// The operating system's: most users may not.
@@ -16,7 +18,8 @@ pub(crate) fn real_time() -> io::Result<()> {
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).map_err(of_system)
 }
 
-/// Has the calling thread run when nothing else does (`SCHED_IDLE`), whatever it inherited; everyone may ask for that.
+/// Has the calling thread run when nothing else does (`SCHED_IDLE`), whatever it inherited;
+/// everyone may ask for that.
 pub(crate) fn background() -> io::Result<()> {
     let policy = ThreadSchedulePolicy::Normal(NormalThreadSchedulePolicy::Idle);
     set_thread_priority_and_policy(thread_native_id(), ThreadPriority::Min, policy).map_err(of_system)

@@ -1,4 +1,5 @@
-//! The receiver: one thread takes packets, another one does what is wanted with frames. A viewer that is slow loses frames, never packets.
+//! The receiver: one thread takes packets, another one does what is wanted with frames. A viewer
+//! that is slow loses frames, never packets.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -20,9 +21,11 @@ use crate::scatter::{Scatter, listen};
 use crate::usage::CpuSeconds;
 use crate::viewer::{View, Viewer};
 
-/// Frames that wait for a viewer, at least: it may be late by these, and by as many as the jitter buffer has.
+/// Frames that wait for a viewer, at least: it may be late by these, and by as many as the jitter
+/// buffer has.
 const FRAMES_TO_VIEW: usize = 4;
-/// Packets gather for so long before they are received together: it takes fewer system calls, and the socket has room for far more.
+/// Packets gather for so long before they are received together: it takes fewer system calls, and
+/// the socket has room for far more.
 const GATHER: Duration = Duration::from_micros(500);
 /// How often the receiver looks whether it should end.
 const PATIENCE: Duration = Duration::from_millis(20);
@@ -38,7 +41,8 @@ pub struct ReceiveConfig {
     pub format: Format,
     /// The payload type of the video.
     pub payload_type: u8,
-    /// The jitter buffer: a frame is shown so long after it should have been there, at the earliest.
+    /// The jitter buffer: a frame is shown so long after it should have been there, at the
+    /// earliest.
     pub delay: Duration,
     /// How holes are filled.
     pub concealment: Concealment,
@@ -101,7 +105,8 @@ pub struct ReceiveReport {
     pub view_cpu: CpuSeconds,
 }
 
-/// Receives until the sender or the wanted number of frames ends, or `stop` is set. `progress` is called each second.
+/// Receives until the sender or the wanted number of frames ends, or `stop` is set. `progress` is
+/// called each second.
 ///
 /// # Errors
 /// See [`ReceiveError`].

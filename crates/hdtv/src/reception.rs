@@ -1,6 +1,8 @@
-//! What a receiver knows of a stream's packets: numbers, loss and jitter, as RFC 3550 appendix A has them.
+//! What a receiver knows of a stream's packets: numbers, loss and jitter, as RFC 3550 appendix A
+//! has them.
 
-/// A jump of less than this is a packet that is late or numbers that began anew, not the other way round.
+/// A jump of less than this is a packet that is late or numbers that began anew, not the other way
+/// round.
 const HALF: u32 = 1 << 15;
 
 /// What a report says about a stream (RFC 3550 section 6.4.1).
@@ -33,8 +35,9 @@ pub struct Reception {
 impl Reception {
     /// Takes note of a packet and returns its number as one that does not wrap.
     ///
-    /// `extension` are the upper bits of RFC 4175: they are believed where they go on from what was there, so that a gap may be longer than
-    /// half of the lower 16 bits. A sender that leaves them at zero is understood as one of plain RTP.
+    /// `extension` are the upper bits of RFC 4175: they are believed where they go on from what was
+    /// there, so that a gap may be longer than half of the lower 16 bits. A sender that leaves them
+    /// at zero is understood as one of plain RTP.
     pub fn note(&mut self, sequence: u16, extension: u16) -> u64 {
         self.is_extended |= extension != 0;
         if self.received == 0 {
@@ -76,8 +79,8 @@ impl Reception {
         }
     }
 
-    /// Takes note of when a packet arrived, by RFC 3550's A.8. All packets of a frame have one timestamp though they leave one after the
-    /// other, so this is for the first packet of each.
+    /// Takes note of when a packet arrived, by RFC 3550's A.8. All packets of a frame have one
+    /// timestamp though they leave one after the other, so this is for the first packet of each.
     pub fn note_arrival(&mut self, arrival_ticks: u32, timestamp: u32) {
         let transit = arrival_ticks.wrapping_sub(timestamp);
         if let Some(before) = self.transit.replace(transit) {

@@ -10,7 +10,8 @@ use rtcp_types::{
 
 use crate::reception::ReceptionReport;
 
-/// Reports leave so often, on average. RFC 3550 section 6.2 allows less than its 5 s to streams of many megabits.
+/// Reports leave so often, on average. RFC 3550 section 6.2 allows less than its 5 s to streams of
+/// many megabits.
 const INTERVAL: Duration = Duration::from_secs(1);
 /// Seconds from NTP's era to Unix'.
 const NTP_TO_UNIX: u64 = 2_208_988_800;

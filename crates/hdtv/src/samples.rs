@@ -1,4 +1,5 @@
-//! Samples in the packed order of RFC 4175 section 4.3, and what is made of them: fewer bits, planes, red, green and blue.
+//! Samples in the packed order of RFC 4175 section 4.3, and what is made of them: fewer bits,
+//! planes, red, green and blue.
 
 use crate::format::{Depth, Format, Sampling};
 
@@ -38,14 +39,16 @@ pub(crate) const fn to_eight(sample: u16) -> u8 {
     if rounded > 255 { 255 } else { rounded as u8 }
 }
 
-/// Makes packed samples of eight bits of packed ones of ten: the papers' grabber does this to fit into a gigabit.
+/// Makes packed samples of eight bits of packed ones of ten: the papers' grabber does this to fit
+/// into a gigabit.
 pub(crate) fn ten_to_eight(ten: &[u8], eight: &mut [u8]) {
     for (five, to) in ten.as_chunks().0.iter().zip(eight.as_chunks_mut::<4>().0) {
         *to = four(*five).map(to_eight);
     }
 }
 
-/// The samples of a line as planes: luma and both colour differences, or red, green and blue. Each plane is `width` or half as long.
+/// The samples of a line as planes: luma and both colour differences, or red, green and blue. Each
+/// plane is `width` or half as long.
 pub(crate) fn planes(sampling: Sampling, samples: &[u16], out: &mut [Vec<u16>; 3]) {
     out.iter_mut().for_each(Vec::clear);
     let [first, second, third] = out;

@@ -1,7 +1,9 @@
-//! Receiving with `recvmmsg(2)`: headers to a place of their own, pixels straight to where they belong in the frame.
+//! Receiving with `recvmmsg(2)`: headers to a place of their own, pixels straight to where they
+//! belong in the frame.
 //!
-//! The kernel may have joined datagrams of one size (`UDP_GRO`). A message then has as many of the planned packets as are in it, one behind
-//! the other. What does not come as planned is put together again and copied, which is rare: after loss, and before the first frame is known.
+//! The kernel may have joined datagrams of one size (`UDP_GRO`). A message then has as many of the
+//! planned packets as are in it, one behind the other. What does not come as planned is put
+//! together again and copied, which is rare: after loss, and before the first frame is known.
 
 use std::io::{self, IoSliceMut};
 use std::net::{SocketAddr, UdpSocket};
@@ -70,7 +72,8 @@ pub(crate) struct Scatter {
     spills: Vec<u8>,
     slots: Vec<Slot>,
     messages: Vec<Message>,
-    /// Packets that came otherwise than planned, one after the other, and their lengths and senders.
+    /// Packets that came otherwise than planned, one after the other, and their lengths and
+    /// senders.
     strays: Vec<u8>,
     stray_bytes: Vec<(usize, SocketAddr)>,
     /// Whether the kernel joined datagrams the last time.
@@ -91,7 +94,8 @@ impl Scatter {
         }
     }
 
-    /// Receives what is there, at most one call's worth, and hands it to the assembler. Returns whether there may be more. Does not wait.
+    /// Receives what is there, at most one call's worth, and hands it to the assembler. Returns
+    /// whether there may be more. Does not wait.
     ///
     /// # Errors
     /// What the kernel refused; that nothing is there is none.
@@ -121,7 +125,8 @@ impl Scatter {
         Ok(self.messages.len() == messages)
     }
 
-    /// Asks the kernel, with each message laid out as `each` of the planned packets and room for the rest.
+    /// Asks the kernel, with each message laid out as `each` of the planned packets and room for
+    /// the rest.
     fn call(
         &mut self,
         socket: &UdpSocket,
@@ -179,7 +184,8 @@ impl Scatter {
         Ok(())
     }
 
-    /// Hands each packet to the assembler: first those that lie in their place, so that what is copied overwrites none of the others.
+    /// Hands each packet to the assembler: first those that lie in their place, so that what is
+    /// copied overwrites none of the others.
     fn sort(&mut self, assembler: &mut Assembler, each: usize, now_ns: u64) {
         self.strays.clear();
         self.stray_bytes.clear();
@@ -217,7 +223,8 @@ impl Scatter {
         assembler.accept(slot, &head[..header], padding_end, now_ns)
     }
 
-    /// Appends the bytes of a message from where its pieces lie: those of its planned packets, then the rest.
+    /// Appends the bytes of a message from where its pieces lie: those of its planned packets, then
+    /// the rest.
     fn put_together(
         &mut self,
         assembler: &mut Assembler,
@@ -267,7 +274,8 @@ mod tests {
         (sender, receiver)
     }
 
-    /// Sends frames as messages of `joined` packets without those whose place in the stream is in `lost`; returns what was counted.
+    /// Sends frames as messages of `joined` packets without those whose place in the stream is in
+    /// `lost`; returns what was counted.
     fn stream(joined: usize, lost: &[usize]) -> crate::assembler::Counts {
         let format: Format = "640x16p25".parse().expect("a name");
         let mut layout = Layout::new(&format, 1000, 7).expect("fits");

@@ -1,4 +1,5 @@
-//! The description of a stream (RFC 8866) with the parameters of RFC 4175 section 6, written and read.
+//! The description of a stream (RFC 8866) with the parameters of RFC 4175 section 6, written and
+//! read.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -48,7 +49,8 @@ pub enum SdpError {
 }
 
 impl Description {
-    /// Writes it; `from` is the sender's address and `number` makes this session different from others of the same host.
+    /// Writes it; `from` is the sender's address and `number` makes this session different from
+    /// others of the same host.
     pub fn write(&self, from: IpAddr, number: u64) -> String {
         let Self { to, payload_type, format } = self;
         let sampling = match format.sampling {

@@ -106,9 +106,11 @@ pub struct SendReport {
     pub video_mbps: f64,
     /// The same with the headers of RTP, UDP and IP.
     pub ip_mbps: f64,
-    /// Frames that began more than a frame's time late. They were sent whole: what is lost is not among them.
+    /// Frames that began more than a frame's time late. They were sent whole: what is lost is not
+    /// among them.
     pub late_frames: u64,
-    /// Of these, frames that the source had not made in time. The others waited for a processor, or for room in the socket.
+    /// Of these, frames that the source had not made in time. The others waited for a processor, or
+    /// for room in the socket.
     pub late_from_source: u64,
     /// By how much a message left late, at most, in microseconds.
     pub latest_us: u64,
@@ -125,7 +127,8 @@ pub struct SendReport {
 /// A frame and its number.
 type Numbered = (u64, Vec<u8>);
 
-/// Sends until the source or the wanted number of frames ends, or `stop` is set. `progress` is called each second.
+/// Sends until the source or the wanted number of frames ends, or `stop` is set. `progress` is
+/// called each second.
 ///
 /// # Errors
 /// See [`SendError`].
@@ -297,7 +300,8 @@ impl Transmission {
         Ok(())
     }
 
-    /// Counts a frame that begins late. The thread was `ready` for it then: if that was in time, the source was not.
+    /// Counts a frame that begins late. The thread was `ready` for it then: if that was in time,
+    /// the source was not.
     fn note_lateness(&mut self, number: u64, origin: Instant, ready: Instant) {
         let latest = origin + Duration::from_nanos(self.config.format.frame_start_ns(number + 1));
         let is_late = Instant::now() > latest;

@@ -1,12 +1,14 @@
-//! What the packets of a sender look like. A sender cuts every frame in the same way, so the receiver knows of each packet where its
-//! pixels belong before it has arrived, and has the kernel write them there.
+//! What the packets of a sender look like. A sender cuts every frame in the same way, so the
+//! receiver knows of each packet where its pixels belong before it has arrived, and has the kernel
+//! write them there.
 
 use std::ops::Range;
 
 use crate::layout::RTP_HEADER_BYTES;
 use crate::payload::EXTENSION_BYTES;
 
-/// Bytes of headers that are remembered: those of eight runs of lines, and a few contributing sources.
+/// Bytes of headers that are remembered: those of eight runs of lines, and a few contributing
+/// sources.
 pub(crate) const LONGEST_HEADER: usize = 80;
 
 /// One packet of a frame, without its pixels.
@@ -22,8 +24,8 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// That of a packet whose headers are `header`; `None` if it is not one to remember: its headers are too long, or it has an
-    /// extension, whose length may change.
+    /// That of a packet whose headers are `header`; `None` if it is not one to remember: its
+    /// headers are too long, or it has an extension, whose length may change.
     pub fn of(header: &[u8], data: Range<usize>, padding: u8) -> Option<Self> {
         let mut own = [0; LONGEST_HEADER];
         own.get_mut(..header.len())?.copy_from_slice(header);
@@ -37,8 +39,9 @@ impl Shape {
         self.header_bytes + self.data.len() + usize::from(self.padding)
     }
 
-    /// Whether headers are this packet's, whatever the frame: version, padding, payload type and source are the same, and so are the runs
-    /// of pixels. The sequence number, the time and the marker may differ.
+    /// Whether headers are this packet's, whatever the frame: version, padding, payload type and
+    /// source are the same, and so are the runs of pixels. The sequence number, the time and the
+    /// marker may differ.
     pub fn is_of(&self, header: &[u8]) -> bool {
         const RUNS: usize = RTP_HEADER_BYTES + EXTENSION_BYTES;
         const SOURCE: usize = 8;

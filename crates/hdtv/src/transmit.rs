@@ -1,5 +1,5 @@
-//! Messages of packets straight from a frame: `sendmsg(2)` with a piece for each header and each packet's pixels, which the kernel cuts into
-//! datagrams (`UDP_SEGMENT`).
+//! Messages of packets straight from a frame: `sendmsg(2)` with a piece for each header and each
+//! packet's pixels, which the kernel cuts into datagrams (`UDP_SEGMENT`).
 
 use std::io::{self, IoSlice};
 use std::net::{SocketAddr, UdpSocket};
@@ -31,7 +31,8 @@ pub(crate) fn connect(to: SocketAddr) -> io::Result<UdpSocket> {
     Ok(socket.into())
 }
 
-/// Cuts the packets of a frame into messages of at most `most` packets: all of one length but the last one, and of one field.
+/// Cuts the packets of a frame into messages of at most `most` packets: all of one length but the
+/// last one, and of one field.
 pub(crate) fn messages(layout: &Layout, most: usize) -> Vec<Range<usize>> {
     let most = most.clamp(1, MOST_SEGMENTS).min(MESSAGE_BYTES / layout.packet_bytes()).max(1);
     let mut messages: Vec<Range<usize>> = Vec::new();

@@ -10,7 +10,8 @@ pub struct CpuSeconds {
     pub user: f64,
     /// In the kernel, on its behalf.
     pub system: f64,
-    /// Not used: for so long it was ready to run, and no processor was free. 0 where the kernel does not tell.
+    /// Not used: for so long it was ready to run, and no processor was free. 0 where the kernel
+    /// does not tell.
     pub waiting: f64,
 }
 

@@ -1,4 +1,5 @@
-//! What is done with frames once they are due: holes are concealed, the frame is written, compared, photographed.
+//! What is done with frames once they are due: holes are concealed, the frame is written, compared,
+//! photographed.
 
 use std::io::{self, Write};
 

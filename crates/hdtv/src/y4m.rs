@@ -1,5 +1,5 @@
-//! Y4M (YUV4MPEG2), the files of uncompressed video that ffmpeg, GStreamer and others read and write: planes, with a line of text before
-//! the first frame and another one before each.
+//! Y4M (YUV4MPEG2), the files of uncompressed video that ffmpeg, GStreamer and others read and
+//! write: planes, with a line of text before the first frame and another one before each.
 
 use std::io::{self, BufRead, Read, Write};
 
@@ -106,7 +106,8 @@ fn read_line(input: &mut impl BufRead) -> io::Result<Option<String>> {
     Ok(Some(String::from_utf8_lossy(&line).into_owned()))
 }
 
-/// Reads frames behind the header, into frames in memory that have the file's depth, or eight bits of its ten.
+/// Reads frames behind the header, into frames in memory that have the file's depth, or eight bits
+/// of its ten.
 pub struct Reader<R> {
     input: R,
     /// What the file has.

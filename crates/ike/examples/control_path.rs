@@ -1,7 +1,9 @@
-//! A gateway without packets, for a real charon to talk to: `control_path.sh` runs the two against a stock charon.
+//! A gateway without packets, for a real charon to talk to: `control_path.sh` runs the two against
+//! a stock charon.
 //!
-//! usage: control_path SOCKET LOCAL_ADDRESS. It owns UDP 500 and 4500 there, keeps SAs in memory, lets them expire by their
-//! lifetimes, and on a line `acquire` asks for the SAs of every trap. What it does it prints, a line each.
+//! usage: control_path SOCKET LOCAL_ADDRESS. It owns UDP 500 and 4500 there, keeps SAs in memory,
+//! lets them expire by their lifetimes, and on a line `acquire` asks for the SAs of every trap.
+//! What it does it prints, a line each.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::BufRead;

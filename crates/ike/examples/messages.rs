@@ -1,6 +1,6 @@
-//! Writes what a gateway sends to charon's plugin as inputs of `charon/fuzz`, in the gateway's own encoding: a byte that says
-//! what is done, then messages, each with its length before it.
-//! usage: messages FOLDER
+//! Writes what a gateway sends to charon's plugin as inputs of `charon/fuzz`, in the gateway's own
+//! encoding: a byte that says what is done, then messages, each with its length before it. usage:
+//! messages FOLDER
 
 use std::net::SocketAddr;
 use std::path::Path;

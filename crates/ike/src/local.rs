@@ -9,19 +9,20 @@ use std::sync::OnceLock;
 use nix::sys::socket::{getsockopt, sockopt};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// The user who started the gateway. It may become another, `nobody` among them, whose other programs it does not trust.
+/// The user who started the gateway. It may become another, `nobody` among them, whose other
+/// programs it does not trust.
 static STARTED_BY: OnceLock<u32> = OnceLock::new();
 
 fn started_by() -> u32 {
     *STARTED_BY.get_or_init(|| nix::unistd::getuid().as_raw())
 }
 
-/// Listens at `path`, mode 0600, in a folder that is made if need be; the socket of a dead gateway there is replaced.
-/// `backlog` connections may wait to be accepted.
+/// Listens at `path`, mode 0600, in a folder that is made if need be; the socket of a dead gateway
+/// there is replaced. `backlog` connections may wait to be accepted.
 ///
 /// # Errors
-/// What the system refused, [`ErrorKind::AddrInUse`] if someone listens there, or [`ErrorKind::AlreadyExists`] if a file that is
-/// no socket is there.
+/// What the system refused, [`ErrorKind::AddrInUse`] if someone listens there, or
+/// [`ErrorKind::AlreadyExists`] if a file that is no socket is there.
 pub fn listen(path: &Path, kind: Type, backlog: i32) -> io::Result<Socket> {
     started_by();
     let address = SockAddr::unix(path)?;
@@ -55,8 +56,8 @@ fn clear(path: &Path, kind: Type, address: &SockAddr) -> io::Result<()> {
     }
 }
 
-/// The process at the other end, if it is root's or of the user who started the gateway: whose process this was when it first
-/// listened.
+/// The process at the other end, if it is root's or of the user who started the gateway: whose
+/// process this was when it first listened.
 pub fn trusted_peer(socket: &impl AsFd) -> Option<i32> {
     let peer = getsockopt(socket, sockopt::PeerCredentials).ok()?;
     let is_trusted = peer.uid() == 0 || peer.uid() == started_by();

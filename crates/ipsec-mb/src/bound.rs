@@ -64,8 +64,8 @@ pub struct Manager {
     tags: Vec<[u8; TAG_BYTES]>,
 }
 
-// SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use exclusive. What `jobs` points
-// to is only reached through a `Burst`, which borrows it.
+// SAFETY: the manager is plain memory without ties to a thread; `&mut self` keeps its use
+// exclusive. What `jobs` points to is only reached through a `Burst`, which borrows it.
 unsafe impl Send for Manager {}
 
 /// Expanded keys; wiped when dropped.
@@ -82,7 +82,8 @@ pub struct Key {
 // SAFETY: a key is plain memory that is only read after it was made.
 unsafe impl Send for Key {}
 
-/// Jobs that are done together: those of AEADs, which gain nothing by it, [at once](Self::aead), all others in [`run`](Self::run).
+/// Jobs that are done together: those of AEADs, which gain nothing by it, [at once](Self::aead),
+/// all others in [`run`](Self::run).
 #[derive(Debug)]
 pub struct Burst<'m, 'p> {
     manager: &'m mut Manager,
@@ -125,7 +126,8 @@ impl Manager {
     /// Initialises the library for this processor and runs its self-test.
     ///
     /// # Errors
-    /// [`Unavailable`] if the library that is installed is not the one convoy was built for, or does not work here.
+    /// [`Unavailable`] if the library that is installed is not the one convoy was built for, or
+    /// does not work here.
     pub fn new() -> Result<Self, Unavailable> {
         // SAFETY: neither takes anything.
         let (built, found) = unsafe { (text(convoy_mb_built_version()), text(convoy_mb_version())) };
@@ -156,7 +158,8 @@ impl Manager {
         format!("{}, {}", text(version), text(arch))
     }
 
-    /// Whether the library has vector code for a cipher on this processor; where it has not, it is slower than others.
+    /// Whether the library has vector code for a cipher on this processor; where it has not, it is
+    /// slower than others.
     pub fn has_vector_code(&self, cipher: Cipher) -> bool {
         // SAFETY: the manager is alive.
         let has_des = unsafe { convoy_mb_has_vector_des(self.raw.as_ptr()) } != 0;
@@ -175,7 +178,8 @@ impl Manager {
         if !fits(cipher, hash, tag_len, key.len(), auth.len()) {
             return None;
         }
-        // SAFETY: pointers and lengths are of slices that outlive the call; lengths were checked above.
+        // SAFETY: pointers and lengths are of slices that outlive the call; lengths were checked
+        // above.
         let raw = unsafe {
             convoy_mb_key_new(
                 self.raw.as_ptr(),
@@ -199,8 +203,9 @@ impl Manager {
         Burst { manager: self, packets: PhantomData }
     }
 
-    /// Seals the packets that stand `stride` bytes apart in `memory`, of `len` bytes behind `head`, by the library
-    /// alone: what benches hold us against. For AEADs, and for AES with or without a hash.
+    /// Seals the packets that stand `stride` bytes apart in `memory`, of `len` bytes behind `head`,
+    /// by the library alone: what benches hold us against. For AEADs, and for AES with or without a
+    /// hash.
     ///
     /// # Panics
     /// If a packet and its tag do not fit into the stride.
@@ -208,8 +213,8 @@ impl Manager {
     pub fn floor(&mut self, key: &Key, memory: &mut [u8], stride: usize, head: usize, len: usize) {
         assert!(head <= stride && len <= stride && head + len + TAG_BYTES <= stride && stride <= 1 << 16);
         let count = memory.len() / stride;
-        // SAFETY: `count` strides lie inside `memory`, and each packet with its tag inside its stride; manager and
-        // key are alive, and the call keeps no pointer.
+        // SAFETY: `count` strides lie inside `memory`, and each packet with its tag inside its
+        // stride; manager and key are alive, and the call keeps no pointer.
         unsafe {
             let memory = memory.as_mut_ptr();
             convoy_mb_floor(

@@ -1,7 +1,8 @@
 //! Safe bindings to Intel's ipsec-mb, for bursts of packets, each under its own key.
 //!
-//! Built without the library where it is not installed; then [`Manager::new`] says how to get it. All `unsafe` is in
-//! `bound.rs` and `bound/`, over a C shim whose structures come from the library's own header.
+//! Built without the library where it is not installed; then [`Manager::new`] says how to get it.
+//! All `unsafe` is in `bound.rs` and `bound/`, over a C shim whose structures come from the
+//! library's own header.
 
 use std::marker::PhantomData;
 
@@ -120,7 +121,8 @@ pub struct Inputs<'p> {
     pub aad_len: u8,
 }
 
-/// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are checked when it is made.
+/// One packet's job: bytes to be worked on in place, and where the parts stand. All ranges are
+/// checked when it is made.
 #[derive(Debug)]
 #[cfg_attr(not(has_ipsec_mb), expect(dead_code, reason = "nothing can take it"))]
 pub struct Job<'p> {
@@ -130,8 +132,9 @@ pub struct Job<'p> {
 }
 
 impl<'p> Job<'p> {
-    /// A job on `packet`: what is ciphered and what is hashed, as (start, length) in bytes; nonce and additional data.
-    /// `None` if a part does not lie inside the packet, or nonce or data are too long.
+    /// A job on `packet`: what is ciphered and what is hashed, as (start, length) in bytes; nonce
+    /// and additional data. `None` if a part does not lie inside the packet, or nonce or data are
+    /// too long.
     #[inline]
     pub fn new(
         packet: &'p mut [u8],

@@ -1,5 +1,6 @@
-//! What the directory of SAs costs with few and with many SAs: a rekeying at the owner, which alone does it, and a burst of packets
-//! that another worker received and hands over. Beside these, what a burst costs whose SAs nobody has.
+//! What the directory of SAs costs with few and with many SAs: a rekeying at the owner, which alone
+//! does it, and a burst of packets that another worker received and hands over. Beside these, what
+//! a burst costs whose SAs nobody has.
 
 use std::net::IpAddr;
 use std::sync::Arc;

@@ -1,5 +1,6 @@
-//! What ESP costs beside its ciphers: a burst of packets out of one gateway and into its peer, IPv4 in UDP over IPv4
-//! and IPv6 in IPv6. The crypto jobs count as done, so what is "encrypted" stays as it is.
+//! What ESP costs beside its ciphers: a burst of packets out of one gateway and into its peer, IPv4
+//! in UDP over IPv4 and IPv6 in IPv6. The crypto jobs count as done, so what is "encrypted" stays
+//! as it is.
 
 use std::net::IpAddr;
 

@@ -1,12 +1,13 @@
-//! What `Ipsec` costs a packet beside the ciphers, step by step and by the number of SAs: for `callgrind`, which counts instructions
-//! without noise, and for a clock.
+//! What `Ipsec` costs a packet beside the ciphers, step by step and by the number of SAs: for
+//! `callgrind`, which counts instructions without noise, and for a clock.
 //!
 //! ```text
 //! path <out|in> <SAs> <bursts> [bytes] [packets of one SA in a row]
 //! ```
 //!
-//! Packets come in bursts of 32, from the SAs in turn but not in the order of their places; the crypto jobs count as done. The two steps of a direction are the
-//! functions `prepare_step` and `finish_step`, so that
+//! Packets come in bursts of 32, from the SAs in turn but not in the order of their places; the
+//! crypto jobs count as done. The two steps of a direction are the functions `prepare_step` and
+//! `finish_step`, so that
 //!
 //! ```text
 //! valgrind --tool=callgrind --toggle-collect='*prepare_step*' --toggle-collect='*finish_step*' target/release/examples/path out 100 1000

@@ -1,8 +1,8 @@
 //! The Authentication Header (RFC 4302): where it stands, and what of a packet it leaves out.
 //!
-//! The ICV covers the packet with its mutable fields counted as zero. An engine only reads bytes, so the
-//! headers before AH are copied aside, into the frame's headroom, and the fields zeroed in place; once the
-//! job is done the copy goes back.
+//! The ICV covers the packet with its mutable fields counted as zero. An engine only reads bytes,
+//! so the headers before AH are copied aside, into the frame's headroom, and the fields zeroed in
+//! place; once the job is done the copy goes back.
 
 use convoy_packet::protocol::AH;
 use convoy_packet::{Frame, Layout, ah, ip, zero_mutable};

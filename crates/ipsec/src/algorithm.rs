@@ -160,8 +160,8 @@ impl Transform {
         self.cipher_key_len() + self.salt_len() + self.integrity_key_len()
     }
 
-    /// Whether the gateway refuses this unless `allow_weak = true`: DES, 3DES, MD5, and whatever lacks integrity, or encryption in ESP;
-    /// AH has none by design.
+    /// Whether the gateway refuses this unless `allow_weak = true`: DES, 3DES, MD5, and whatever
+    /// lacks integrity, or encryption in ESP; AH has none by design.
     pub const fn is_weak(self, protocol: SaProtocol) -> bool {
         let is_encryption_weak = matches!(protocol, SaProtocol::Esp) && self.encryption().row().is_weak;
         let is_integrity_weak = match (self, self.integrity()) {

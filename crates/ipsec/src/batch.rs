@@ -1,4 +1,5 @@
-//! A batch of one SA between its dispatch and its end, on whichever core: what lays out the jobs of raw packets and takes opened ones apart.
+//! A batch of one SA between its dispatch and its end, on whichever core: what lays out the jobs of
+//! raw packets and takes opened ones apart.
 
 use crate::Form;
 use crate::drops::DropReason;
@@ -22,8 +23,9 @@ pub enum BatchTemplate {
 }
 
 impl BatchTemplate {
-    /// Lays out headers and job of every packet that is [raw](Prepared::is_raw) and was not refused; others stay as they are. `random` gives
-    /// the IVs of CBC. A packet whose frame has lost the room that it had is refused.
+    /// Lays out headers and job of every packet that is [raw](Prepared::is_raw) and was not
+    /// refused; others stay as they are. `random` gives the IVs of CBC. A packet whose frame has
+    /// lost the room that it had is refused.
     pub fn lay_out(&self, packets: &mut [Prepared], random: &mut dyn FnMut(&mut [u8])) {
         let raw =
             packets.iter_mut().filter(|packet| packet.is_raw() && packet.status == CryptoStatus::Pending);

@@ -1,14 +1,15 @@
 //! Whose each SA of a process is: the one thing that all workers know of an SA.
 //!
-//! Everything else of it stands with its owner alone. Only the owner changes an entry, between two of its rounds, when it is told to
-//! install, move or remove the SA; any worker may look at any time, without a lock. The order is such that a packet is handed over only
-//! while its SA stands:
+//! Everything else of it stands with its owner alone. Only the owner changes an entry, between two
+//! of its rounds, when it is told to install, move or remove the SA; any worker may look at any
+//! time, without a lock. The order is such that a packet is handed over only while its SA stands:
 //!
-//! 1. An SA that comes is entered here first, which is where an overlapping SPI is refused, and stands at its owner before that thread
-//!    takes the next packet from another worker: what is handed over earlier waits until then.
+//! 1. An SA that comes is entered here first, which is where an overlapping SPI is refused, and
+//!    stands at its owner before that thread takes the next packet from another worker: what is
+//!    handed over earlier waits until then.
 //! 2. An SA that moves is entered with its new ends before the entry with its old ones is deleted.
-//! 3. An SA that goes is deleted here before its owner lets go of its SPI. What was handed over earlier finds nothing and is dropped, as
-//!    it would have been had it arrived later.
+//! 3. An SA that goes is deleted here before its owner lets go of its SPI. What was handed over
+//!    earlier finds nothing and is dropped, as it would have been had it arrived later.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -28,7 +29,8 @@ pub(crate) struct Entry {
 
 /// All SAs of a process by SPI, with their owners; one for all workers.
 ///
-/// A concurrent map: to add or delete one SA costs the same with ten thousand others as with none, and a look-up waits for nobody.
+/// A concurrent map: to add or delete one SA costs the same with ten thousand others as with none,
+/// and a look-up waits for nobody.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -126,7 +128,8 @@ impl Directory {
         Ok(())
     }
 
-    /// The other worker that has the inbound SA of an SPI; `worker` is the one that asks, and has looked at its own.
+    /// The other worker that has the inbound SA of an SPI; `worker` is the one that asks, and has
+    /// looked at its own.
     pub(crate) fn other_owner(&self, worker: u16, spi: u32, protocol: SaProtocol) -> Option<u16> {
         // A worker that is alone has every SA there is.
         if self.workers == 1 {
@@ -145,7 +148,8 @@ impl Directory {
         self.sas.pin().get(key).map(|entry| entry.number)
     }
 
-    /// Whether an inbound SA of another worker has this outer address of ours, or takes any of its family.
+    /// Whether an inbound SA of another worker has this outer address of ours, or takes any of its
+    /// family.
     pub(crate) fn has_local(&self, address: IpAddr) -> bool {
         if self.workers == 1 {
             return false;

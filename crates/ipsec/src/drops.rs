@@ -4,8 +4,8 @@ use std::fmt;
 
 macro_rules! drop_reasons {
     ($($(#[$doc:meta])* $variant:ident = $name:literal,)*) => {
-        /// Why a packet was dropped. The names follow RFC 4301's auditable events and Linux' `xfrm_stat`
-        /// where one fits.
+        /// Why a packet was dropped. The names follow RFC 4301's auditable events and Linux'
+        /// `xfrm_stat` where one fits.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum DropReason { $($(#[$doc])* $variant,)* }
@@ -32,7 +32,8 @@ drop_reasons! {
     OutboundDiscard = "outbound_discard",
     /// The policy's tunnel has no outbound SA (`XfrmOutNoStates`).
     OutboundNoSa = "outbound_no_sa",
-    /// It does not fit the path and may not be fragmented; the sender was told, rate limit permitting.
+    /// It does not fit the path and may not be fragmented; the sender was told, rate limit
+    /// permitting.
     PacketTooBig = "packet_too_big",
     /// Its TTL or hop limit ran out.
     TtlExpired = "ttl_expired",
@@ -42,13 +43,16 @@ drop_reasons! {
     TransportAddress = "transport_address",
     /// The sequence number would repeat (`XfrmOutStateSeqError`; RFC 4303 section 3.3.3).
     SequenceExhausted = "sequence_exhausted",
-    /// No further sequence number was reserved in the state file yet: its disk is slow, full or gone.
+    /// No further sequence number was reserved in the state file yet: its disk is slow, full or
+    /// gone.
     SequenceUnreserved = "sequence_unreserved",
     /// An engine failed and no other could do the job.
     EngineFailed = "engine_failed",
-    /// A port's device was to encrypt it, and it was about to leave by another port, or in fragments.
+    /// A port's device was to encrypt it, and it was about to leave by another port, or in
+    /// fragments.
     Unencrypted = "unencrypted",
-    /// Sealed, but the system has no route to the peer from the local address, or the interface is down.
+    /// Sealed, but the system has no route to the peer from the local address, or the interface is
+    /// down.
     NoRoute = "no_route",
     /// Sealed, but the system's packet filter or a policy of its routing forbids to send it.
     SendForbidden = "send_forbidden",
@@ -72,11 +76,13 @@ drop_reasons! {
     Overloaded = "overloaded",
 
     // Inbound, before the crypto job.
-    /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short (`XfrmInHdrError`).
+    /// An outside packet that is no IP packet, or whose ESP, AH or UDP header is cut short
+    /// (`XfrmInHdrError`).
     MalformedOuter = "malformed_outer",
     /// No SA under this SPI (`XfrmInNoStates`; RFC 4301 section 5.2).
     UnknownSpi = "unknown_spi",
-    /// The SPI is known, but the packet came to another address, in another encapsulation or direction.
+    /// The SPI is known, but the packet came to another address, in another encapsulation or
+    /// direction.
     SaMismatch = "sa_mismatch",
     /// The sequence number was seen before, or is left of the window (`XfrmInStateSeqError`).
     Replayed = "replayed",
@@ -84,11 +90,13 @@ drop_reasons! {
     DecryptedElsewhere = "decrypted_elsewhere",
     /// A NAT keep-alive (RFC 3948 section 2.3): absorbed, not lost.
     Keepalive = "keepalive",
-    /// An IKE message for which the queue to charon had no room; its sender sends it again (RFC 7296 section 2.1).
+    /// An IKE message for which the queue to charon had no room; its sender sends it again (RFC
+    /// 7296 section 2.1).
     IkeQueueFull = "ike_queue_full",
     /// An ICMP error about one of our SAs: absorbed, not lost.
     IcmpError = "icmp_error",
-    /// An ICMP error that quotes one of our SAs, but no packet that it sent lately: forged, or far too late.
+    /// An ICMP error that quotes one of our SAs, but no packet that it sent lately: forged, or far
+    /// too late.
     IcmpUnbelieved = "icmp_unbelieved",
 
     // Inbound, after the crypto job.
@@ -104,9 +112,11 @@ drop_reasons! {
     Dummy = "dummy",
     /// Congestion was met on a path whose endpoints do not know ECN (RFC 6040 section 4.2).
     EcnCongestion = "ecn_congestion",
-    /// The inner packet is not what the SA's policies select (`XfrmInTmplMismatch`; RFC 4301 section 5.2).
+    /// The inner packet is not what the SA's policies select (`XfrmInTmplMismatch`; RFC 4301
+    /// section 5.2).
     PolicyMismatch = "policy_mismatch",
-    /// An ICMP error that came by an SA quotes a packet whose answers that SA may not carry (RFC 4301 section 6.2).
+    /// An ICMP error that came by an SA quotes a packet whose answers that SA may not carry (RFC
+    /// 4301 section 6.2).
     IcmpMismatch = "icmp_mismatch",
 
     // Inbound plaintext.

@@ -63,8 +63,9 @@ impl Envelope {
         }
     }
 
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes. In transport mode the packet keeps its own IP header of
-    /// `header_len` bytes in front; in tunnel mode that does not matter.
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes. In transport mode
+    /// the packet keeps its own IP header of `header_len` bytes in front; in tunnel mode that does
+    /// not matter.
     pub const fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
         let kept = match self.mode {
             Mode::Tunnel => 0,

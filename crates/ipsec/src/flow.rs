@@ -23,16 +23,17 @@ pub(crate) const fn number_address(is_v6: bool, number: u128) -> IpAddr {
 
 /// The selector fields of one packet (RFC 4301 section 4.4.1.1).
 ///
-/// For ICMP both ports are `type << 8 | code`. Where the ports cannot be seen (a fragment other than the
-/// first, an unknown protocol) they are 0: that is OPAQUE.
+/// For ICMP both ports are `type << 8 | code`. Where the ports cannot be seen (a fragment other
+/// than the first, an unknown protocol) they are 0: that is OPAQUE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
     /// Source address as a number.
     pub(crate) source: u128,
     /// Destination address as a number.
     pub(crate) destination: u128,
-    /// What is above the addresses, in one word, so that two keys are soon compared: [`IS_V6`], [`PORTS_KNOWN`], the protocol from bit
-    /// 32 on, the source port from bit 16 on, the destination port.
+    /// What is above the addresses, in one word, so that two keys are soon compared: [`IS_V6`],
+    /// [`PORTS_KNOWN`], the protocol from bit 32 on, the source port from bit 16 on, the
+    /// destination port.
     pub(crate) upper: u64,
 }
 
@@ -60,8 +61,8 @@ impl FlowKey {
         Self { source, destination, upper: upper(layout.is_v6, layout.protocol, layout.ports(packet)) }
     }
 
-    /// The key of a packet that an ICMP error quotes and may cut short behind its IP headers; `None` if those are malformed or
-    /// not all there.
+    /// The key of a packet that an ICMP error quotes and may cut short behind its IP headers;
+    /// `None` if those are malformed or not all there.
     pub(crate) fn of_quoted(packet: &[u8]) -> Option<Self> {
         let mut layout = Layout::parse_quoted(packet).ok()?;
         layout.total_len = layout.total_len.min(packet.len());
@@ -108,7 +109,8 @@ impl FlowKey {
     }
 }
 
-/// What stands for the upper part of the key of an IPv4 packet with ports, source before destination.
+/// What stands for the upper part of the key of an IPv4 packet with ports, source before
+/// destination.
 #[inline]
 pub(crate) fn upper_v4(protocol: u8, ports: u32) -> u64 {
     PORTS_KNOWN | u64::from(protocol) << 32 | u64::from(ports)

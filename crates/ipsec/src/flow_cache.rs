@@ -1,9 +1,10 @@
 //! A fixed table from flow to policy decision, so that few packets search the policies.
 //!
-//! Set-associative: a flow may stand in one of [`WAYS`] places of either of two sets, so a lookup takes the same few steps
-//! whatever the traffic is; an attacker who fills the table costs us misses and nothing else. With one set alone a fifth of the flows
-//! would lack a place when two thirds of the table are in use. Each family has a table of its own,
-//! since a flow of IPv4 takes half the room, and two places of a set are in one cache line then.
+//! Set-associative: a flow may stand in one of [`WAYS`] places of either of two sets, so a lookup
+//! takes the same few steps whatever the traffic is; an attacker who fills the table costs us
+//! misses and nothing else. With one set alone a fifth of the flows would lack a place when two
+//! thirds of the table are in use. Each family has a table of its own, since a flow of IPv4 takes
+//! half the room, and two places of a set are in one cache line then.
 
 use convoy_packet::prefetch;
 
@@ -175,8 +176,8 @@ impl FlowPlace {
 }
 
 impl<D: Copy> FlowCache<D> {
-    /// Room for `flows` of each family, rounded up to a power of two and at least [`WAYS`]; `seed` keeps outsiders from
-    /// predicting which flows share a set.
+    /// Room for `flows` of each family, rounded up to a power of two and at least [`WAYS`]; `seed`
+    /// keeps outsiders from predicting which flows share a set.
     pub(crate) fn new(flows: usize, seed: u64) -> Self {
         Self {
             v4: Table::new(flows, V4Key { addresses: 0, upper: 0 }),
@@ -199,7 +200,8 @@ impl<D: Copy> FlowCache<D> {
         }
     }
 
-    /// Where to look for `flow`. What stands there is on its way into the processor's cache when this returns.
+    /// Where to look for `flow`. What stands there is on its way into the processor's cache when
+    /// this returns.
     #[inline]
     pub(crate) fn place(&self, flow: &FlowKey) -> FlowPlace {
         if flow.is_v6() {
@@ -219,7 +221,8 @@ impl<D: Copy> FlowCache<D> {
         place
     }
 
-    /// The decision for `flow`, whose [`place`](Self::place) is told; on a miss, `decide` makes it and it is kept.
+    /// The decision for `flow`, whose [`place`](Self::place) is told; on a miss, `decide` makes it
+    /// and it is kept.
     #[inline(never)]
     pub(crate) fn get_or_decide(
         &mut self,

@@ -10,14 +10,15 @@ use crate::drops::DropReason;
 /// Bytes that stay free behind a fragment, for the trailer of a transform that comes after.
 const TAILROOM: usize = 300;
 
-/// Cuts `frame` into packets of at most `mtu` bytes and appends them to `out`, in order. One that fits
-/// is appended as it is. Whether fragmentation is allowed (DF) is the caller's to know.
+/// Cuts `frame` into packets of at most `mtu` bytes and appends them to `out`, in order. One that
+/// fits is appended as it is. Whether fragmentation is allowed (DF) is the caller's to know.
 ///
-/// `id` is the new identification; `None` keeps IPv4's own, as must be done with a packet of someone
-/// else, and refuses IPv6, which only its source may cut.
+/// `id` is the new identification; `None` keeps IPv4's own, as must be done with a packet of
+/// someone else, and refuses IPv6, which only its source may cut.
 ///
 /// # Errors
-/// The reason; the frame has then gone back to the pool. What is to be sealed in flight is never cut.
+/// The reason; the frame has then gone back to the pool. What is to be sealed in flight is never
+/// cut.
 pub(crate) fn split(
     mut frame: Frame,
     mtu: usize,
@@ -148,8 +149,8 @@ impl Cut {
     }
 }
 
-/// The header of a fragment other than the first: only options with the copied flag (RFC 791 section
-/// 3.1). Returns its length.
+/// The header of a fragment other than the first: only options with the copied flag (RFC 791
+/// section 3.1). Returns its length.
 fn later_ipv4_header(original: &[u8], header: &mut [u8; ipv4::LONGEST_BYTES]) -> usize {
     let mut from = ipv4::HEADER_BYTES;
     let mut to = from;

@@ -1,5 +1,5 @@
-//! ICMP and ICMPv6 errors: those that the gateway sends inside (RFC 792, 1191, 1812, 4443), and "too big"
-//! from outside about its own packets (RFC 4301 section 8.2.1).
+//! ICMP and ICMPv6 errors: those that the gateway sends inside (RFC 792, 1191, 1812, 4443), and
+//! "too big" from outside about its own packets (RFC 4301 section 8.2.1).
 
 use std::net::IpAddr;
 
@@ -14,7 +14,8 @@ use crate::flow::address_number;
 const V4_ERROR_BYTES: usize = 576;
 /// The longest ICMPv6 error (RFC 4443 section 2.4): IPv6's least MTU.
 const V6_ERROR_BYTES: usize = 1280;
-/// What a gateway's own errors are marked with: internetwork control, as RFC 1812 section 4.3.2.5 asks.
+/// What a gateway's own errors are marked with: internetwork control, as RFC 1812 section 4.3.2.5
+/// asks.
 const V4_TRAFFIC_CLASS: u8 = 0xc0;
 /// MTUs that a path without a number in its ICMP is taken to have (RFC 1191 section 7).
 const PLATEAUS: [u16; 7] = [32_000, 17_914, 8_166, 4_352, 2_002, 1_492, 1_006];
@@ -28,8 +29,8 @@ pub(crate) enum IcmpError {
     TimeExceeded,
 }
 
-/// An error about `packet`, from `source` to the packet's sender; `None` if none may be sent about it, or
-/// no frame is free.
+/// An error about `packet`, from `source` to the packet's sender; `None` if none may be sent about
+/// it, or no frame is free.
 pub(crate) fn build(
     error: IcmpError,
     packet: &[u8],
@@ -106,8 +107,8 @@ pub(crate) struct TooBigReport {
     pub(crate) sequence: Option<u32>,
 }
 
-/// Reads `packet` as "too big" about ESP, ESP in UDP or AH; `None` if it is anything else, cut short, or
-/// its checksum is wrong.
+/// Reads `packet` as "too big" about ESP, ESP in UDP or AH; `None` if it is anything else, cut
+/// short, or its checksum is wrong.
 pub(crate) fn parse_too_big(packet: &[u8], layout: &Layout) -> Option<TooBigReport> {
     let body = layout.body(packet);
     let message = Icmp::parse(body).ok()?;

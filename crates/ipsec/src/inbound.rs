@@ -1,5 +1,5 @@
-//! The inbound SA: from an IPsec packet to its crypto job, and from the job's result to the plain packet
-//! (RFC 4303 section 3.4).
+//! The inbound SA: from an IPsec packet to its crypto job, and from the job's result to the plain
+//! packet (RFC 4303 section 3.4).
 
 use std::net::SocketAddr;
 
@@ -108,7 +108,8 @@ impl InboundSa {
         self.in_udp
     }
 
-    /// Whether it is this very address, told as a number, that its packets come to, and in this encapsulation.
+    /// Whether it is this very address, told as a number, that its packets come to, and in this
+    /// encapsulation.
     #[inline]
     pub(crate) fn is_at(&self, is_v6: bool, address: u128, in_udp: bool) -> bool {
         u128::from_ne_bytes(self.local) == address && self.is_v6 == is_v6 && self.in_udp == in_udp
@@ -223,7 +224,8 @@ impl InboundSa {
         });
     }
 
-    /// The plain packet inside one that was opened by ESP in tunnel mode, if it is one of IPv4 with TCP or UDP that is to be delivered just as it stands.
+    /// The plain packet inside one that was opened by ESP in tunnel mode, if it is one of IPv4 with
+    /// TCP or UDP that is to be delivered just as it stands.
     #[inline]
     pub(crate) fn plain_inner(&self, packet: &[u8], job: &CryptoJob) -> Option<PlainV4> {
         if self.is_esp_tunnel() { plain_inner(packet, job) } else { None }
@@ -282,7 +284,8 @@ impl InboundSa {
         is_limit
     }
 
-    /// Makes an opened packet, which was [accepted](Self::accept), into the plain one that was protected, and returns its layout.
+    /// Makes an opened packet, which was [accepted](Self::accept), into the plain one that was
+    /// protected, and returns its layout.
     ///
     /// # Errors
     /// The reason to drop the packet; its content is then undefined.
@@ -333,7 +336,8 @@ impl InboundSa {
         frame.trim_front(gone).map_err(no_room)?;
         ip::set_length(frame);
         if self.in_udp {
-            // A NAT changed the addresses that the transport checksum covers (RFC 3948 section 3.1.2).
+            // A NAT changed the addresses that the transport checksum covers (RFC 3948 section
+            // 3.1.2).
             natt::fix_checksum(frame, ip_len, next);
         }
         let layout = Layout::parse(frame).map_err(|_| DropReason::MalformedDecrypted)?;

@@ -1,4 +1,5 @@
-//! The crypto job: what stands between `prepare` and `finish`, and all that an engine sees of a packet.
+//! The crypto job: what stands between `prepare` and `finish`, and all that an engine sees of a
+//! packet.
 
 use convoy_packet::Frame;
 
@@ -6,8 +7,8 @@ use crate::drops::DropReason;
 use crate::sa_config::SaProtocol;
 use crate::{FinishContext, Form};
 
-/// One SA's place in its worker's SAD. Engines cache keys under it, the scheduler groups by it. Reused only
-/// after every engine has removed the key that stood there.
+/// One SA's place in its worker's SAD. Engines cache keys under it, the scheduler groups by it.
+/// Reused only after every engine has removed the key that stood there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SaIndex(pub u32);
 
@@ -16,8 +17,8 @@ pub struct SaIndex(pub u32);
 pub enum Direction {
     /// Encrypt in place and write the ICV.
     Seal,
-    /// Compare the ICV in constant time, then decrypt in place. On a mismatch the bytes stay as they are
-    /// or become garbage; nobody may look at them.
+    /// Compare the ICV in constant time, then decrypt in place. On a mismatch the bytes stay as
+    /// they are or become garbage; nobody may look at them.
     Open,
 }
 
@@ -26,8 +27,8 @@ pub const NONCE_BYTES: usize = 16;
 /// The longest additional authenticated data: SPI and a 64-bit sequence number.
 pub const AAD_BYTES: usize = 12;
 
-/// Where an engine finds the parts of one packet. Offsets and lengths are in bytes, from the start of
-/// the frame's packet; `prepare` has checked that all lie inside it.
+/// Where an engine finds the parts of one packet. Offsets and lengths are in bytes, from the start
+/// of the frame's packet; `prepare` has checked that all lie inside it.
 ///
 /// | transform | nonce | authenticated |
 /// | --- | --- | --- |
@@ -36,7 +37,8 @@ pub const AAD_BYTES: usize = 12;
 /// | AES-CTR + HMAC | nonce, IV, 1 (16) | `auth` of the frame, then `esn_high` |
 /// | CBC + HMAC | IV (8 or 16) | `auth` of the frame, then `esn_high` |
 ///
-/// An ICV that lies inside `auth`, as AH's does, counts as zeros there (RFC 4302 section 3.3.3.1.2).
+/// An ICV that lies inside `auth`, as AH's does, counts as zeros there (RFC 4302 section
+/// 3.3.3.1.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CryptoJob {
     /// Start of what is en- or decrypted.
@@ -57,8 +59,8 @@ pub struct CryptoJob {
     pub aad: [u8; AAD_BYTES],
     /// The nonce or IV as the cipher takes it.
     pub nonce: [u8; NONCE_BYTES],
-    /// The upper half of an extended sequence number, which integrity algorithms take in behind `auth`
-    /// without its being sent (RFC 4303 section 2.2.1, RFC 4302 section 2.5.1).
+    /// The upper half of an extended sequence number, which integrity algorithms take in behind
+    /// `auth` without its being sent (RFC 4303 section 2.2.1, RFC 4302 section 2.5.1).
     pub esn_high: Option<[u8; 4]>,
 }
 
@@ -88,8 +90,8 @@ impl CryptoJob {
         &self.nonce[..self.nonce_len as usize]
     }
 
-    /// Bytes to which the SA's algorithm is applied, as lifetimes count them (RFC 4301 section 4.4.2.1): ESP's
-    /// payload, padding and trailer, encrypted or not; all that AH covers.
+    /// Bytes to which the SA's algorithm is applied, as lifetimes count them (RFC 4301 section
+    /// 4.4.2.1): ESP's payload, padding and trailer, encrypted or not; all that AH covers.
     pub(crate) fn lifetime_bytes(&self, protocol: SaProtocol) -> usize {
         usize::from(match protocol {
             SaProtocol::Esp => self.icv_start - self.cipher_start,
@@ -97,8 +99,8 @@ impl CryptoJob {
         })
     }
 
-    /// The job's size in 16-byte blocks, as the cost model counts it: what is ciphered or, where nothing
-    /// is, authenticated.
+    /// The job's size in 16-byte blocks, as the cost model counts it: what is ciphered or, where
+    /// nothing is, authenticated.
     pub fn blocks(&self) -> u32 {
         u32::from(self.cipher_len.max(self.auth_len)).div_ceil(16)
     }
@@ -114,7 +116,8 @@ pub enum CryptoStatus {
     Done,
     /// The ICV did not match.
     IcvMismatch,
-    /// There is nothing to do: the packet is to be dropped for this reason, and no engine touches it.
+    /// There is nothing to do: the packet is to be dropped for this reason, and no engine touches
+    /// it.
     Refused(DropReason),
 }
 
@@ -157,13 +160,15 @@ impl Prepared {
         self.context.form == Form::Raw
     }
 
-    /// The size of its job in 16-byte blocks, as the cost model counts it; that of a raw packet is estimated by its length.
+    /// The size of its job in 16-byte blocks, as the cost model counts it; that of a raw packet is
+    /// estimated by its length.
     #[inline]
     pub fn blocks(&self) -> u32 {
         if self.is_raw() { (self.frame.len() as u32).div_ceil(16) } else { self.job.blocks() }
     }
 
-    /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way out.
+    /// Whether it will leave in pieces once it is sealed, so that no device can seal it on its way
+    /// out.
     pub fn leaves_in_pieces(&self) -> bool {
         self.context.is_cut
     }

@@ -1,4 +1,5 @@
-//! From an SA's transform to the job of a packet: what is ciphered and authenticated, with which nonce.
+//! From an SA's transform to the job of a packet: what is ciphered and authenticated, with which
+//! nonce.
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 
@@ -152,8 +153,8 @@ impl JobPlan {
         job.icv_start = (body + body_len) as u16;
     }
 
-    /// Writes the job of an ESP packet by AES-CBC over one that has nothing but the IV, which is its
-    /// nonce.
+    /// Writes the job of an ESP packet by AES-CBC over one that has nothing but the IV, which is
+    /// its nonce.
     #[inline(always)]
     pub(crate) fn cbc_job(&self, job: &mut CryptoJob, (esp, body_len): (usize, usize), sequence: u64) {
         let body = esp + ESP_HEADER + CBC_IV;
@@ -164,7 +165,8 @@ impl JobPlan {
         self.add_integrity(job, (esp, body_len), sequence);
     }
 
-    /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len` the bytes between IV and ICV.
+    /// The job of an ESP packet whose headers are written: `esp` is where ESP's stands, `body_len`
+    /// the bytes between IV and ICV.
     #[inline]
     pub(crate) fn esp_job(
         &self,
@@ -235,8 +237,8 @@ impl JobPlan {
         self.esn.then(|| ((sequence >> 32) as u32).to_be_bytes())
     }
 
-    /// Whether the IV counts with the sequence number, so that it never repeats under one key; a chaining cipher needs one that cannot
-    /// be foreseen.
+    /// Whether the IV counts with the sequence number, so that it never repeats under one key; a
+    /// chaining cipher needs one that cannot be foreseen.
     #[inline]
     pub(crate) fn counts_iv(&self) -> bool {
         !matches!(self.shape, Shape::AesCbc | Shape::DesCbc)

@@ -91,8 +91,8 @@ pub use tos::{ClassMap, DSCP_VALUES, Ecn, EcnMode, OuterDscp};
 
 use outer_header::Inner;
 
-/// The longest packet that is protected or opened, in bytes: the places in a [`CryptoJob`] are of 16 bits. IPv6's length field, which
-/// leaves its header out, would admit 40 bytes more.
+/// The longest packet that is protected or opened, in bytes: the places in a [`CryptoJob`] are of
+/// 16 bits. IPv6's length field, which leaves its header out, would admit 40 bytes more.
 pub(crate) const LONGEST_BYTES: usize = u16::MAX as usize;
 
 /// How far a packet between `prepare` and `finish` has come.

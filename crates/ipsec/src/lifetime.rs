@@ -63,7 +63,8 @@ impl Usage {
         (self.bytes, self.packets) = (bytes, packets);
     }
 
-    /// The bytes and packets at which the next limit is reached, and the time of the hard one; `u64::MAX` where there is none.
+    /// The bytes and packets at which the next limit is reached, and the time of the hard one;
+    /// `u64::MAX` where there is none.
     pub(crate) fn next_limits(&self) -> (u64, u64, u64) {
         let Lifetime { soft, hard } = &self.limits;
         let next = |limits: [Option<u64>; 2], spent: u64| {
@@ -77,7 +78,8 @@ impl Usage {
         )
     }
 
-    /// When the soft and the hard limit of time are reached, in ns, as far as there are such limits.
+    /// When the soft and the hard limit of time are reached, in ns, as far as there are such
+    /// limits.
     pub(crate) fn due_ns(&self) -> impl Iterator<Item = u64> + use<> {
         let ages = [self.limits.soft.time_ns, self.limits.hard.time_ns];
         let installed_ns = self.installed_ns;

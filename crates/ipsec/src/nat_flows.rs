@@ -1,5 +1,5 @@
-//! UDP flows to peers that are kept open through a NAT: one for each pair of addresses and ports, of
-//! however many SAs (RFC 3948 section 4).
+//! UDP flows to peers that are kept open through a NAT: one for each pair of addresses and ports,
+//! of however many SAs (RFC 3948 section 4).
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -31,8 +31,8 @@ impl NatFlow {
     }
 }
 
-/// Whether an address is one that no host of the public Internet has, so that a NAT stands between the
-/// two: RFC 1918, RFC 6598 (carrier-grade NAT), RFC 4193, and link-local ones.
+/// Whether an address is one that no host of the public Internet has, so that a NAT stands between
+/// the two: RFC 1918, RFC 6598 (carrier-grade NAT), RFC 4193, and link-local ones.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {
@@ -64,8 +64,8 @@ pub(crate) struct NatFlows {
 }
 
 impl NatFlows {
-    /// An SA uses a flow from now on. One that is new is looked at within `interval_ns`, and many that
-    /// come at once are spread over it.
+    /// An SA uses a flow from now on. One that is new is looked at within `interval_ns`, and many
+    /// that come at once are spread over it.
     pub(crate) fn join(&mut self, flow: NatFlow, sa: OutboundId, now_ns: u64, interval_ns: u64) {
         if let Some(state) = self.flows.get_mut(&flow) {
             state.sas.insert(sa);

@@ -29,9 +29,9 @@ pub fn classify(payload: &[u8]) -> Carried {
     }
 }
 
-/// Computes the TCP or UDP checksum of a packet anew, whose transport header stands at `at`. A UDP checksum of
-/// 0 in IPv4 stays: the sender did without. What lies behind the length that UDP itself gives is no part of the
-/// datagram (RFC 768, RFC 9868).
+/// Computes the TCP or UDP checksum of a packet anew, whose transport header stands at `at`. A UDP
+/// checksum of 0 in IPv4 stays: the sender did without. What lies behind the length that UDP itself
+/// gives is no part of the datagram (RFC 768, RFC 9868).
 pub(crate) fn fix_checksum(packet: &mut [u8], at: usize, protocol: u8) {
     let rest = packet.len() - at;
     match protocol {

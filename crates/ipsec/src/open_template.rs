@@ -1,4 +1,5 @@
-//! From an ESP packet of tunnel mode whose number is known to its job, and from the opened packet to the one inside (RFC 4303 section 3.4).
+//! From an ESP packet of tunnel mode whose number is known to its job, and from the opened packet
+//! to the one inside (RFC 4303 section 3.4).
 
 use convoy_packet::esp::HEADER_BYTES as ESP_HEADER;
 use convoy_packet::protocol::{IPV4, IPV6, NO_NEXT_HEADER};
@@ -11,7 +12,8 @@ use crate::tos::{Ecn, decapsulate};
 use crate::trailer::{ESP_TRAILER, unpadded};
 use crate::{FinishContext, Form, LONGEST_BYTES};
 
-/// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any core.
+/// What an inbound SA takes its packets apart by. It has no state, so that a copy of it serves any
+/// core.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenTemplate {
     pub(crate) plan: JobPlan,
@@ -27,7 +29,8 @@ struct EspHeader<const IV: usize> {
 }
 
 impl OpenTemplate {
-    /// The length of what stands between the IV and the ICV of a packet whose ESP header stands at `esp`, in bytes.
+    /// The length of what stands between the IV and the ICV of a packet whose ESP header stands at
+    /// `esp`, in bytes.
     ///
     /// # Errors
     /// [`DropReason::MalformedOuter`] if it has no such length.
@@ -154,7 +157,8 @@ impl OpenTemplate {
         (body_len >= ESP_TRAILER && self.plan.is_whole(body_len)).then_some((header, body_len))
     }
 
-    /// Leaves the inner packet of one that was opened, with its ECN field brought up to date (RFC 6040), and returns its layout.
+    /// Leaves the inner packet of one that was opened, with its ECN field brought up to date (RFC
+    /// 6040), and returns its layout.
     ///
     /// # Errors
     /// The reason to drop the packet; its content is then undefined.
@@ -201,7 +205,8 @@ pub(crate) fn strip_trailer(frame: &mut Frame, job: &CryptoJob, icv_len: usize) 
     Ok(next)
 }
 
-/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and returns its layout.
+/// Leaves the inner packet of tunnel mode, with its ECN field brought up to date (RFC 6040), and
+/// returns its layout.
 #[inline]
 pub(crate) fn strip_tunnel(frame: &mut Frame, payload: usize, next: u8) -> Result<Layout, DropReason> {
     let is_v6 = match next {

@@ -1,4 +1,5 @@
-//! Selectors in the order in which they are asked, for who wants to know which of them no packet ever reaches.
+//! Selectors in the order in which they are asked, for who wants to know which of them no packet
+//! ever reaches.
 
 use crate::flow::FlowKey;
 use crate::selector::Selector;
@@ -23,8 +24,8 @@ impl OrderedSelectors {
         &self.selectors
     }
 
-    /// The place of the first among the first `count` that admits each flow which `selector` admits. One whose sides are of two
-    /// families admits none, and nothing is said of it.
+    /// The place of the first among the first `count` that admits each flow which `selector`
+    /// admits. One whose sides are of two families admits none, and nothing is said of it.
     pub fn first_covering(&self, selector: &Selector, count: usize) -> Option<usize> {
         let [local, remote] = [selector.local.addresses.first(), selector.remote.addresses.first()];
         if local.is_ipv6() != remote.is_ipv6() {

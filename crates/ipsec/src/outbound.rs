@@ -75,8 +75,8 @@ impl OutboundRest {
         }
     }
 
-    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers before the payload are `header_len` bytes
-    /// long.
+    /// The longest inner packet that fits an outer one of `mtu` bytes, in bytes, whose headers
+    /// before the payload are `header_len` bytes long.
     pub(crate) fn inner_mtu(&self, mtu: usize, header_len: usize) -> usize {
         self.envelope.inner_mtu(mtu, header_len)
     }
@@ -107,8 +107,8 @@ impl OutboundSa {
         self.sequence
     }
 
-    /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and with it a nonce,
-    /// would come twice under one key.
+    /// Goes on after `sequence`, as a standby that takes over does. Never goes back: a number, and
+    /// with it a nonce, would come twice under one key.
     pub(crate) fn set_sequence(&mut self, rest: &mut OutboundRest, sequence: u64) {
         let skipped = sequence.saturating_sub(self.sequence);
         self.sequence += skipped;
@@ -145,7 +145,9 @@ impl OutboundSa {
         expiry
     }
 
-    /// Looks at limits and path anew; `port_mtu` is the largest packet that the outside port sends, in bytes. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the lease is over.
+    /// Looks at limits and path anew; `port_mtu` is the largest packet that the outside port sends,
+    /// in bytes. Those who look at the SA's [path MTU](Self::path_mtu) call it first, where the
+    /// lease is over.
     pub(crate) fn renew(&mut self, rest: &mut OutboundRest, now_ns: u64, port_mtu: u16) {
         rest.sent_lately.note(now_ns, self.sequence);
         self.path_mtu = rest.path.current(now_ns, port_mtu);
@@ -178,8 +180,8 @@ impl OutboundSa {
         self.end_lease();
     }
 
-    /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH, the copy of
-    /// the headers before that.
+    /// Bytes of headroom that a packet with this layout needs: what is put before it and, with AH,
+    /// the copy of the headers before that.
     pub(crate) fn needed_headroom(&self, rest: &OutboundRest, inner: &Layout) -> usize {
         let esp = self.template.plan.esp_header_len();
         let ah = |is_v6| ah::header_len(self.template.plan.icv_len(), is_v6);
@@ -359,7 +361,8 @@ impl OutboundSa {
     /// Completes a packet whose job is done: what AH hid from the engine is put back.
     ///
     /// # Errors
-    /// The reason for which it was refused, or [`DropReason::EngineFailed`] if its job was not done.
+    /// The reason for which it was refused, or [`DropReason::EngineFailed`] if its job was not
+    /// done.
     #[inline]
     pub(crate) fn finish(
         frame: &mut Frame,

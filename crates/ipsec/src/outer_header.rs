@@ -78,7 +78,8 @@ impl OuterHeader {
         self.len.into()
     }
 
-    /// Writes the header of the packet with this sequence number at the start of `packet`, whose length is final.
+    /// Writes the header of the packet with this sequence number at the start of `packet`, whose
+    /// length is final.
     #[inline(always)]
     pub(crate) fn write(&self, packet: &mut [u8], inner: Inner, sequence: u64) {
         let own = IpVariables {
@@ -99,11 +100,13 @@ impl OuterHeader {
     }
 }
 
-/// What IPv4 tells the fragments of one packet from another's by. It follows the sequence number, so that whichever core writes the header
-/// needs no counter, and a packet that is done again has the same.
+/// What IPv4 tells the fragments of one packet from another's by. It follows the sequence number,
+/// so that whichever core writes the header needs no counter, and a packet that is done again has
+/// the same.
 #[inline(always)]
 fn identification(sequence: u64) -> u16 {
-    // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH would not survive.
+    // Linux puts its own in place of 0 in a packet that comes with its header (raw(7)), which AH
+    // would not survive.
     (sequence.wrapping_sub(1) % u64::from(u16::MAX)) as u16 + 1
 }
 

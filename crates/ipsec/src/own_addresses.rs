@@ -2,7 +2,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses of inbound SAs and of the configuration. Each is counted, as thousands of SAs share one.
+/// Addresses of inbound SAs and of the configuration. Each is counted, as thousands of SAs share
+/// one.
 #[derive(Default)]
 pub(crate) struct OwnAddresses {
     /// By address.

@@ -1,12 +1,14 @@
 //! The path MTU of one outbound SA (RFC 4301 section 8.2, RFC 1191, RFC 8201).
 
-/// What an IPv4 path is taken to carry at least; less is not believed (RFC 4301 section 8.2.1). It is what every host must take
-/// (RFC 1122 section 3.3.2), and close to Linux's own least, `net.ipv4.route.min_pmtu` (552). Links with less are hardly found any
-/// more, and a lower value would only give a forger more room.
+/// What an IPv4 path is taken to carry at least; less is not believed (RFC 4301 section 8.2.1). It
+/// is what every host must take (RFC 1122 section 3.3.2), and close to Linux's own least,
+/// `net.ipv4.route.min_pmtu` (552). Links with less are hardly found any more, and a lower value
+/// would only give a forger more room.
 pub(crate) const LEAST_V4: u16 = 576;
 /// IPv6's least MTU.
 pub(crate) const LEAST_V6: u16 = 1280;
-/// How long a smaller MTU that was learned is kept before a larger is tried, in ns (RFC 1191 section 6.3).
+/// How long a smaller MTU that was learned is kept before a larger is tried, in ns (RFC 1191
+/// section 6.3).
 const AGE_NS: u64 = 600_000_000_000;
 
 /// The largest outer packet that the path is believed to carry.
@@ -30,8 +32,8 @@ impl PathMtu {
         self.learned.map_or(u64::MAX, |(_, forgotten_ns)| forgotten_ns)
     }
 
-    /// Takes in what a router said. Values below the family's least are raised to it; values that are no
-    /// smaller than the present one are ignored. Returns whether the MTU changed.
+    /// Takes in what a router said. Values below the family's least are raised to it; values that
+    /// are no smaller than the present one are ignored. Returns whether the MTU changed.
     pub(crate) fn learn(&mut self, now_ns: u64, link: u16, mtu: u16, is_v6: bool) -> bool {
         let mtu = mtu.max(if is_v6 { LEAST_V6 } else { LEAST_V4 });
         if mtu >= self.current(now_ns, link) {
@@ -42,11 +44,13 @@ impl PathMtu {
     }
 }
 
-/// How far apart the marks of [`SentLately`] are at least, in ns. A report comes a round trip after its packet.
+/// How far apart the marks of [`SentLately`] are at least, in ns. A report comes a round trip after
+/// its packet.
 const LATELY_NS: u64 = 2_000_000_000;
 
-/// The sequence numbers that an outbound SA sent in the last 2 to 4 s: a report from the path can only be about one of them (RFC
-/// 4301 section 8.2). By time, not by count, since what is under way grows with the rate.
+/// The sequence numbers that an outbound SA sent in the last 2 to 4 s: a report from the path can
+/// only be about one of them (RFC 4301 section 8.2). By time, not by count, since what is under way
+/// grows with the rate.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SentLately {
     /// The last number sent before the last two marks, the newer first.
@@ -56,8 +60,9 @@ pub(crate) struct SentLately {
 }
 
 impl SentLately {
-    /// Before a packet leaves: notes the last number sent, if the mark before it is old enough. That it is called for the first packet
-    /// at or behind [`next_mark_ns`](Self::next_mark_ns) is enough.
+    /// Before a packet leaves: notes the last number sent, if the mark before it is old enough.
+    /// That it is called for the first packet at or behind [`next_mark_ns`](Self::next_mark_ns) is
+    /// enough.
     pub(crate) fn note(&mut self, now_ns: u64, sequence: u64) {
         if now_ns >= self.next_mark_ns() {
             self.marks = [sequence, self.lowest(now_ns, sequence)];

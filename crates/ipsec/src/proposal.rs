@@ -1,12 +1,13 @@
-//! Proposals in swanctl's words: `aes128gcm16`, `aes256-sha256`, `aes128ctr-sha256`, `chacha20poly1305`.
+//! Proposals in swanctl's words: `aes128gcm16`, `aes256-sha256`, `aes128ctr-sha256`,
+//! `chacha20poly1305`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::algorithm::{Cipher, ENCRYPTION, Encryption, INTEGRITY, Integrity, Transform};
 
-/// The algorithms of an SA, as `esp_proposals` of swanctl.conf names them. Only what ESP and AH themselves need;
-/// Diffie-Hellman groups and pseudo-random functions are the key daemon's.
+/// The algorithms of an SA, as `esp_proposals` of swanctl.conf names them. Only what ESP and AH
+/// themselves need; Diffie-Hellman groups and pseudo-random functions are the key daemon's.
 ///
 /// ```
 /// use convoy_ipsec::Proposal;
@@ -60,7 +61,8 @@ fn integrity_algorithms() -> String {
     words.join(", ")
 }
 
-/// The words of proposals, those first that are best taken: for whoever guesses what a wrong one was meant to be.
+/// The words of proposals, those first that are best taken: for whoever guesses what a wrong one
+/// was meant to be.
 pub fn proposal_words() -> Vec<String> {
     let encryption = |is_weak| {
         let rows = ENCRYPTION.iter().filter(move |row| row.is_weak == is_weak);

@@ -1,4 +1,5 @@
-//! What `esp_proposals` of swanctl.conf may hold: several proposals, with key exchange groups, and `default`.
+//! What `esp_proposals` of swanctl.conf may hold: several proposals, with key exchange groups, and
+//! `default`.
 
 use std::str::FromStr;
 
@@ -40,8 +41,8 @@ impl FromStr for ProposalList {
     }
 }
 
-/// Whether a word is a key exchange group of strongSwan's, such as `x25519`, `ecp256`, `modp2048` or
-/// `ke1_mlkem768` (RFC 9370).
+/// Whether a word is a key exchange group of strongSwan's, such as `x25519`, `ecp256`, `modp2048`
+/// or `ke1_mlkem768` (RFC 9370).
 fn is_key_exchange(word: &str) -> bool {
     let additional = word.strip_prefix("ke").and_then(|rest| rest.split_once('_'));
     let word = match additional {

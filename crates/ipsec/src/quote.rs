@@ -1,4 +1,5 @@
-//! The packet that an ICMP error quotes: by it, errors inside tunnels are checked and find their SA (RFC 4301 section 6.2).
+//! The packet that an ICMP error quotes: by it, errors inside tunnels are checked and find their SA
+//! (RFC 4301 section 6.2).
 
 use convoy_packet::icmp::{v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6};
@@ -9,15 +10,16 @@ use crate::flow::FlowKey;
 /// What an ICMP error says about the packet that caused it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Quote {
-    /// The flow of the packet in question, as that was sent; `None` where less than its IP headers is quoted.
+    /// The flow of the packet in question, as that was sent; `None` where less than its IP headers
+    /// is quoted.
     flow: Option<FlowKey>,
     /// Whether the error may go where answers to the packet in question go.
     may_follow: bool,
 }
 
 impl Quote {
-    /// Reads what `packet`, of which `layout` is the layout, quotes; `None` if it is no ICMP error, or a fragment other
-    /// than the first of one.
+    /// Reads what `packet`, of which `layout` is the layout, quotes; `None` if it is no ICMP error,
+    /// or a fragment other than the first of one.
     pub(crate) fn of(packet: &[u8], layout: &Layout) -> Option<Self> {
         let is_later = layout.fragment.is_some_and(|fields| fields.offset != 0);
         if is_later || !is_icmp(layout) {
@@ -42,8 +44,9 @@ impl Quote {
         self.flow.as_ref()
     }
 
-    /// The flow of the packet in question, if the error may go where answers to that go although its own header does not
-    /// lead there: it is whole, of a type that senders need, and for the packet's sender.
+    /// The flow of the packet in question, if the error may go where answers to that go although
+    /// its own header does not lead there: it is whole, of a type that senders need, and for the
+    /// packet's sender.
     pub(crate) fn followed(&self) -> Option<&FlowKey> {
         self.flow().filter(|_| self.may_follow)
     }
@@ -54,8 +57,8 @@ pub(crate) const fn is_icmp(layout: &Layout) -> bool {
     layout.protocol == if layout.is_v6 { ICMP_V6 } else { ICMP }
 }
 
-/// Unreachable with the path's MTU, time exceeded, parameter problem: errors about a packet's way, by which its sender's
-/// transport and traceroute go.
+/// Unreachable with the path's MTU, time exceeded, parameter problem: errors about a packet's way,
+/// by which its sender's transport and traceroute go.
 const fn is_followed(kind: u8, is_v6: bool) -> bool {
     if is_v6 {
         matches!(kind, v6::UNREACHABLE | v6::PACKET_TOO_BIG | v6::TIME_EXCEEDED | v6::PARAMETER_PROBLEM)

@@ -1,8 +1,10 @@
-//! Reassembly of outer fragments before decapsulation (RFC 4303 section 3.4.1), with bounded memory.
+//! Reassembly of outer fragments before decapsulation (RFC 4303 section 3.4.1), with bounded
+//! memory.
 //!
 //! A datagram is put together in one frame, its payload at a fixed place: fragments are copied in
-//! and go back to the pool at once. It begins in a jumbo frame and moves to a huge one when it outgrows that; of those each source has
-//! its share. Any overlap condemns the datagram (RFC 5722, RFC 8200 section 4.5).
+//! and go back to the pool at once. It begins in a jumbo frame and moves to a huge one when it
+//! outgrows that; of those each source has its share. Any overlap condemns the datagram (RFC 5722,
+//! RFC 8200 section 4.5).
 
 mod datagram;
 
@@ -20,7 +22,8 @@ pub struct ReassemblyConfig {
     pub datagrams: usize,
     /// Of these from one source address.
     pub per_source: usize,
-    /// Of the datagrams, those that may be so long that they need a huge frame: above some 9,400 bytes.
+    /// Of the datagrams, those that may be so long that they need a huge frame: above some 9,400
+    /// bytes.
     pub huge: usize,
     /// Of these from one source address.
     pub huge_per_source: usize,
@@ -29,8 +32,8 @@ pub struct ReassemblyConfig {
 }
 
 impl Default for ReassemblyConfig {
-    /// 64 datagrams, 16 from one source; of these 32 huge ones, 8 from one source, for 30 s: 2.6 MB in all, 0.6 MB from one
-    /// source.
+    /// 64 datagrams, 16 from one source; of these 32 huge ones, 8 from one source, for 30 s: 2.6 MB
+    /// in all, 0.6 MB from one source.
     fn default() -> Self {
         Self { datagrams: 64, per_source: 16, huge: 32, huge_per_source: 8, timeout_ns: 30_000_000_000 }
     }
@@ -70,8 +73,8 @@ impl Reassembly {
         Self { config, datagrams: Vec::with_capacity(config.datagrams) }
     }
 
-    /// Takes one fragment and returns the datagram if that made it whole. Losses are counted in `drops`,
-    /// one per fragment.
+    /// Takes one fragment and returns the datagram if that made it whole. Losses are counted in
+    /// `drops`, one per fragment.
     pub(crate) fn take_in(
         &mut self,
         now_ns: u64,
@@ -152,7 +155,8 @@ impl Reassembly {
         Some(())
     }
 
-    /// Moves a datagram to a huge frame if it is not in one; condemns it if there is none to be had.
+    /// Moves a datagram to a huge frame if it is not in one; condemns it if there is none to be
+    /// had.
     fn widen(&mut self, key: &Key, pool: &mut FramePool, drops: &mut DropCounters) {
         let is_huge = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Huge);
         let is_small = |datagram: &Datagram| datagram.frame_size() == Some(FrameSize::Jumbo);
@@ -172,9 +176,10 @@ impl Reassembly {
         }
     }
 
-    /// Keeps room for one more datagram of those that `counts` counts, within limits in all and for one source. The oldest makes
-    /// way: of its own source, if that has its share, else of all. So whoever fills the table, be it in another's name, does
-    /// not shut the others out. `false` if the limits admit none.
+    /// Keeps room for one more datagram of those that `counts` counts, within limits in all and for
+    /// one source. The oldest makes way: of its own source, if that has its share, else of all. So
+    /// whoever fills the table, be it in another's name, does not shut the others out. `false` if
+    /// the limits admit none.
     fn make_way(
         &mut self,
         (in_all, per_source): (usize, usize),

@@ -1,7 +1,7 @@
 //! The anti-replay window, with extended sequence numbers (RFC 4303 section 3.4.3 and appendix A).
 //!
-//! A ring of 64-bit words, one bit a packet, in the manner of RFC 6479: the window moves by whole words,
-//! so that nothing is ever shifted.
+//! A ring of 64-bit words, one bit a packet, in the manner of RFC 6479: the window moves by whole
+//! words, so that nothing is ever shifted.
 
 use convoy_packet::prefetch;
 
@@ -22,7 +22,8 @@ pub struct ReplayWindow {
 impl ReplayWindow {
     /// A window of `size` packets: 0 (off), or 32 to 65,536. Nothing was received yet.
     pub fn new(size: u32, esn: bool) -> Self {
-        // One word more than the window, because the word that holds its lower end is only partly inside.
+        // One word more than the window, because the word that holds its lower end is only partly
+        // inside.
         let words = if size == 0 { 0 } else { (u64::from(size).div_ceil(WORD) + 1).next_power_of_two() };
         Self { ring: vec![0; words as usize].into(), size, esn, highest: 0 }
     }
@@ -57,8 +58,8 @@ impl ReplayWindow {
         (lowest..=self.highest).filter(|number| self.is_set(*number)).count() as u32
     }
 
-    /// The full number of a packet whose lower 32 bits are `low`: itself without ESN; with ESN the upper half
-    /// is inferred from the window's place (RFC 4303 appendix A2.2).
+    /// The full number of a packet whose lower 32 bits are `low`: itself without ESN; with ESN the
+    /// upper half is inferred from the window's place (RFC 4303 appendix A2.2).
     #[inline]
     pub fn infer(&self, low: u32) -> u64 {
         if self.esn { self.infer_upper(low) } else { low.into() }
@@ -73,7 +74,8 @@ impl ReplayWindow {
             // The window lies within one subspace.
             if low >= bottom { high_top } else { high_top.wrapping_add(1) }
         } else if low >= bottom {
-            // It spans two, and the number is in the lower one. Before the first wrap there is none.
+            // It spans two, and the number is in the lower one. Before the first wrap there is
+            // none.
             if high_top == 0 { 0 } else { high_top - 1 }
         } else {
             high_top
@@ -93,8 +95,8 @@ impl ReplayWindow {
         number > self.highest || (self.highest - number < u64::from(self.size) && !self.is_set(number))
     }
 
-    /// Notes an authenticated packet; `false` if it must be dropped after all, because another with its number
-    /// was authenticated in the meantime or the window has moved on.
+    /// Notes an authenticated packet; `false` if it must be dropped after all, because another with
+    /// its number was authenticated in the meantime or the window has moved on.
     #[inline]
     pub fn accept(&mut self, number: u64) -> bool {
         if !self.may_accept(number) {
@@ -188,7 +190,8 @@ mod tests {
         assert_eq!(window.infer(9), 0x1_0000_0009);
     }
 
-    /// RFC 4303 appendix A2.2 word by word: the upper half for `low`, of which W, Tl and Th are the window's.
+    /// RFC 4303 appendix A2.2 word by word: the upper half for `low`, of which W, Tl and Th are the
+    /// window's.
     fn appendix_a(w: u32, th: u32, tl: u32, low: u32) -> u32 {
         if tl >= w - 1 {
             let bl = tl - (w - 1);
@@ -240,7 +243,8 @@ mod tests {
                 assert!(!window.may_accept(lowest - 1) && !window.may_accept(top));
                 assert_eq!(window.received(), 4);
             }
-            // Behind the last number of all there is none: what looks like it is left of the window.
+            // Behind the last number of all there is none: what looks like it is left of the
+            // window.
             let mut window = ReplayWindow::new(size, true);
             assert!(window.accept(u64::MAX) && !window.accept(window.infer(1)));
         }

@@ -77,8 +77,8 @@ pub(crate) fn no_room(_: FrameError) -> DropReason {
     DropReason::NoRoom
 }
 
-/// Writes a UDP header at the start of `datagram`, over its whole length, with checksum 0: over IPv4 as RFC
-/// 3948 section 2.1 has it, over IPv6 as RFC 6935 allows for tunnels.
+/// Writes a UDP header at the start of `datagram`, over its whole length, with checksum 0: over
+/// IPv4 as RFC 3948 section 2.1 has it, over IPv6 as RFC 6935 allows for tunnels.
 pub(crate) fn write_udp(datagram: &mut [u8], ports: UdpEncap) {
     udp::write(datagram, ports.local_port, ports.remote_port);
 }

@@ -56,10 +56,12 @@ pub struct UdpEncap {
     pub remote_port: u16,
 }
 
-/// Whether the UDP flow of an encapsulated SA is kept open while nothing is sent (RFC 3948 section 4).
+/// Whether the UDP flow of an encapsulated SA is kept open while nothing is sent (RFC 3948 section
+/// 4).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum NatKeepalive {
-    /// Where our address is a private one and the peer's is not, so that a NAT on our side is between.
+    /// Where our address is a private one and the peer's is not, so that a NAT on our side is
+    /// between.
     #[default]
     Auto,
     /// In any case.
@@ -83,7 +85,8 @@ pub struct SaEnds {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes protected, as RFC 4301 section 4.4.2.1 counts them: those to which the algorithm is
-    /// applied. For ESP payload, padding and trailer, for AH the whole packet; the same at both ends.
+    /// applied. For ESP payload, padding and trailer, for AH the whole packet; the same at both
+    /// ends.
     pub bytes: Option<u64>,
     /// Packets.
     pub packets: Option<u64>,
@@ -123,12 +126,13 @@ pub struct SaConfig {
     pub keys: KeyMaterial,
     /// Extended (64-bit) sequence numbers.
     pub esn: bool,
-    /// What the IV of a counter cipher starts from; each packet counts it up. 0 where the keys are fresh. Where they may have been in
-    /// use before, as those given by hand are after a restart, what no packet can have had: a nonce that comes twice breaks
-    /// such a cipher (RFC 4106 section 2, RFC 3686 section 2.1). Outbound only.
+    /// What the IV of a counter cipher starts from; each packet counts it up. 0 where the keys are
+    /// fresh. Where they may have been in use before, as those given by hand are after a restart,
+    /// what no packet can have had: a nonce that comes twice breaks such a cipher (RFC 4106 section
+    /// 2, RFC 3686 section 2.1). Outbound only.
     pub iv_start: u64,
-    /// The last sequence number before this SA: an outbound one goes on after it, an inbound one takes it and all before it as received.
-    /// 0 where the keys are fresh.
+    /// The last sequence number before this SA: an outbound one goes on after it, an inbound one
+    /// takes it and all before it as received. 0 where the keys are fresh.
     pub sequence_start: u64,
     /// The last sequence number that may be sent until
     /// [`Tables::reserve_sequence`](crate::Tables::reserve_sequence) allows more, for who must have
@@ -144,16 +148,16 @@ pub struct SaConfig {
     pub ecn: EcnMode,
     /// The outer DF bit.
     pub df: OuterDf,
-    /// Tunnel mode ESP packets are padded to this inner length, in bytes, and no further than their path (RFC
-    /// 4303 section 2.7); 0 is none.
+    /// Tunnel mode ESP packets are padded to this inner length, in bytes, and no further than their
+    /// path (RFC 4303 section 2.7); 0 is none.
     pub tfc_bytes: u16,
     /// What policies know it by.
     pub tunnel: TunnelId,
 }
 
 impl SaConfig {
-    /// An SA with the usual settings: ESP in tunnel mode, no encapsulation, 32-bit sequence numbers, a
-    /// replay window of 1,024, no lifetimes.
+    /// An SA with the usual settings: ESP in tunnel mode, no encapsulation, 32-bit sequence
+    /// numbers, a replay window of 1,024, no lifetimes.
     pub fn new(spi: u32, direction: SaDirection, local: IpAddr, remote: IpAddr, keys: KeyMaterial) -> Self {
         Self {
             spi,

@@ -20,7 +20,8 @@ pub enum SaId {
     Inbound(InboundId),
 }
 
-/// An SA in the whole process. No two SAs ever have the same number: a place that is used again has another generation.
+/// An SA in the whole process. No two SAs ever have the same number: a place that is used again has
+/// another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SaNumber {
     /// The worker that serves it, and alone has it.
@@ -31,7 +32,8 @@ pub struct SaNumber {
     pub generation: u32,
 }
 
-// Engines and the scheduler keep both directions in one array, so that even numbers are outbound and odd ones inbound.
+// Engines and the scheduler keep both directions in one array, so that even numbers are outbound
+// and odd ones inbound.
 
 impl From<OutboundId> for SaIndex {
     #[inline]

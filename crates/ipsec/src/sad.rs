@@ -100,9 +100,11 @@ pub(crate) struct SaCommon {
     pub(crate) facts: SaFacts,
     /// The tunnel's number.
     pub(crate) tunnel: u32,
-    /// Told to every packet in flight, so that one which outlives its SA is not taken for its successor's.
+    /// Told to every packet in flight, so that one which outlives its SA is not taken for its
+    /// successor's.
     pub(crate) generation: u32,
-    /// Limits of its life, and what was told of them. What was spent stands with what every packet needs.
+    /// Limits of its life, and what was told of them. What was spent stands with what every packet
+    /// needs.
     pub(crate) usage: Usage,
     pub(crate) drops: DropCounters,
     /// Whether only packets in flight know it any more: its SPI is free for another.
@@ -184,7 +186,8 @@ impl Sad {
         Some(SaNumber { owner: self.worker, index, generation })
     }
 
-    /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its tunnel's number.
+    /// Lets nothing more find an SA by its SPI; it stays for its packets in flight. Returns its
+    /// tunnel's number.
     pub(crate) fn withdraw(&mut self, index: SaIndex) -> Option<u32> {
         let number = self.number(index)?;
         let common = self.common_mut(index)?;
@@ -218,8 +221,8 @@ impl Sad {
         }
     }
 
-    /// Gives an SA other ends; `false` if it is unknown or withdrawn, if another has its SPI there, or if it cannot
-    /// travel so.
+    /// Gives an SA other ends; `false` if it is unknown or withdrawn, if another has its SPI there,
+    /// or if it cannot travel so.
     pub(crate) fn move_sa(&mut self, index: SaIndex, ends: &SaEnds) -> bool {
         let Some(&SaCommon { facts, is_withdrawn, .. }) = self.common(index) else { return false };
         let moved = SaName { local: ends.local, remote: ends.remote, ..facts.name };

@@ -1,4 +1,5 @@
-//! From a plain packet and its sequence number to an ESP packet of tunnel mode with its job (RFC 4303 section 3.3).
+//! From a plain packet and its sequence number to an ESP packet of tunnel mode with its job (RFC
+//! 4303 section 3.3).
 
 use convoy_packet::Frame;
 use convoy_packet::esp::{self, HEADER_BYTES as ESP_HEADER};
@@ -16,7 +17,8 @@ use crate::{FinishContext, Form, LONGEST_BYTES};
 /// 2.4).
 const AEAD_ALIGNMENT: usize = 4;
 
-/// What an outbound SA makes its packets of, beside their numbers. It has no state, so that a copy of it serves any core.
+/// What an outbound SA makes its packets of, beside their numbers. It has no state, so that a copy
+/// of it serves any core.
 #[derive(Clone, Copy, Debug)]
 pub struct SealTemplate {
     iv_start: u64,

@@ -29,7 +29,8 @@ impl AddressRange {
         Ok(Self { first: low, last: high, is_v6: first.is_ipv6() })
     }
 
-    /// The addresses that share their first `bits` with `address`; host bits are ignored, as swanctl does.
+    /// The addresses that share their first `bits` with `address`; host bits are ignored, as
+    /// swanctl does.
     ///
     /// # Errors
     /// [`SelectorError::Prefix`] if the family has fewer bits.
@@ -139,7 +140,8 @@ impl fmt::Display for AddressRange {
     }
 }
 
-/// The ports of one side; for ICMP, `type << 8 | code`, so that a type with any code is a range of 256.
+/// The ports of one side; for ICMP, `type << 8 | code`, so that a type with any code is a range of
+/// 256.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Ports {
     /// Any port, and packets whose ports cannot be seen.
@@ -202,7 +204,8 @@ impl TrafficSelector {
 /// Local and remote side of the traffic that a policy is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Selector {
-    /// What is on our side of the gateway: the source of outbound, the destination of inbound packets.
+    /// What is on our side of the gateway: the source of outbound, the destination of inbound
+    /// packets.
     pub local: TrafficSelector,
     /// What is on the peer's side.
     pub remote: TrafficSelector,
@@ -220,7 +223,8 @@ impl Selector {
             && self.remote.ports.matches(known, destination)
     }
 
-    /// Whether the flow of an outbound packet that was quoted is admitted, as far as the quote reaches.
+    /// Whether the flow of an outbound packet that was quoted is admitted, as far as the quote
+    /// reaches.
     pub(crate) const fn matches_quoted(&self, flow: &FlowKey) -> bool {
         if flow.ports().is_some() { self.matches_outbound(flow) } else { self.matches_but_for_ports(flow) }
     }
@@ -334,8 +338,8 @@ const fn is_icmp(protocol: Option<u8>) -> bool {
     matches!(protocol, Some(ICMP | ICMP_V6))
 }
 
-/// The first and the last port of a type with any code, of `type(code)`, or of both as one number from 256 on, as strongSwan
-/// reads it.
+/// The first and the last port of a type with any code, of `type(code)`, or of both as one number
+/// from 256 on, as strongSwan reads it.
 fn parse_icmp(text: &str) -> Option<(u16, u16)> {
     let port = match text.split_once('(') {
         Some((kind, code)) => {

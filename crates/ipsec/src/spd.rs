@@ -7,13 +7,14 @@ use crate::flow::FlowKey;
 use crate::selector::Selector;
 use crate::spd_index::AddressIndex;
 
-/// What policies name instead of an SA, so that they outlive it: all SAs of one tunnel (in IKE's words,
-/// of one CHILD_SA and its successors) carry the same id.
+/// What policies name instead of an SA, so that they outlive it: all SAs of one tunnel (in IKE's
+/// words, of one CHILD_SA and its successors) carry the same id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TunnelId(pub u32);
 
 impl TunnelId {
-    /// Which of so many workers serves it: tunnels are dealt to workers in turn, by their numbers, so that everyone knows whose each is.
+    /// Which of so many workers serves it: tunnels are dealt to workers in turn, by their numbers,
+    /// so that everyone knows whose each is.
     #[inline]
     pub const fn owner(self, workers: u16) -> u16 {
         (self.0 % workers as u32) as u16

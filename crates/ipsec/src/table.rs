@@ -1,5 +1,5 @@
-//! The SAs of one direction: what every packet needs apart from all else, so that the lines of thousands of SAs fit the
-//! processor's cache.
+//! The SAs of one direction: what every packet needs apart from all else, so that the lines of
+//! thousands of SAs fit the processor's cache.
 
 use std::collections::VecDeque;
 

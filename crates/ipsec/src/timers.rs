@@ -13,7 +13,8 @@ pub(crate) struct Timer<S> {
     pub(crate) generation: u32,
 }
 
-/// Timers, the next first. Those of SAs that are gone stay until they are due or [swept](Timers::sweep).
+/// Timers, the next first. Those of SAs that are gone stay until they are due or
+/// [swept](Timers::sweep).
 pub(crate) struct Timers<S> {
     heap: BinaryHeap<Reverse<Timer<S>>>,
     /// At so many a sweep is due.
@@ -43,8 +44,8 @@ impl<S: Ord> Timers<S> {
         self.heap.pop().map(|Reverse(timer)| timer)
     }
 
-    /// Forgets those that `is_alive` denies, whenever there are twice as many as were alive the last time: SAs that come and go before
-    /// their time do not fill the memory.
+    /// Forgets those that `is_alive` denies, whenever there are twice as many as were alive the
+    /// last time: SAs that come and go before their time do not fill the memory.
     pub(crate) fn sweep(&mut self, mut is_alive: impl FnMut(&Timer<S>) -> bool) {
         if self.heap.len() >= self.crowded.max(FEW) {
             self.heap.retain(|Reverse(timer)| is_alive(timer));

@@ -14,8 +14,8 @@ pub(crate) static PADDING: [u8; 255] = {
     bytes
 };
 
-/// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`. What is behind them may be overwritten:
-/// it is the ICV's place.
+/// Writes padding, its length and the next header, which are `len` bytes, to the start of `tail`.
+/// What is behind them may be overwritten: it is the ICV's place.
 #[inline(always)]
 pub(crate) fn write_trailer(tail: &mut [u8], len: usize, next: u8) {
     let pad_len = len - ESP_TRAILER;

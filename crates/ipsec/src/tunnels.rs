@@ -1,4 +1,5 @@
-//! What stands between policies and SAs: per tunnel its outbound SAs and the traffic that it admits.
+//! What stands between policies and SAs: per tunnel its outbound SAs and the traffic that it
+//! admits.
 
 use std::collections::HashMap;
 
@@ -24,7 +25,8 @@ struct Tunnel {
 /// What no SA's place is.
 const NONE: u32 = u32::MAX;
 
-/// The part of a tunnel's selectors that most packets are admitted by: one of IPv4 with any ports. Two of them are a cache line.
+/// The part of a tunnel's selectors that most packets are admitted by: one of IPv4 with any ports.
+/// Two of them are a cache line.
 #[derive(Clone, Copy)]
 #[repr(align(32))]
 struct Admission {
@@ -54,8 +56,8 @@ impl Admission {
         })
     }
 
-    /// Whether an inbound packet of IPv4 is admitted, by its addresses as numbers and its protocol; if not, another selector may admit
-    /// it.
+    /// Whether an inbound packet of IPv4 is admitted, by its addresses as numbers and its protocol;
+    /// if not, another selector may admit it.
     #[inline]
     fn admits_inbound(&self, (source, destination): (u32, u32), protocol: u8) -> bool {
         let holds = |[first, last]: [u32; 2], address: u32| first <= address && address <= last;
@@ -66,7 +68,8 @@ impl Admission {
     }
 }
 
-/// All tunnels that a policy or an SA has named, under a dense number each. Numbers are never reused.
+/// All tunnels that a policy or an SA has named, under a dense number each. Numbers are never
+/// reused.
 #[derive(Default)]
 pub(crate) struct Tunnels {
     list: Vec<Tunnel>,
@@ -155,8 +158,8 @@ impl Tunnels {
         self.list[number as usize].dropped_without_sa += 1;
     }
 
-    /// Packets that were dropped for want of an SA, for each tunnel that has lost any, among the `most`
-    /// from number `first`; `None` behind the last.
+    /// Packets that were dropped for want of an SA, for each tunnel that has lost any, among the
+    /// `most` from number `first`; `None` behind the last.
     pub(crate) fn dropped_without_sa(
         &self,
         first: usize,
@@ -193,8 +196,8 @@ impl Tunnels {
         self.admissions[number as usize] = simple.unwrap_or(Admission::NOTHING);
     }
 
-    /// Whether it is plain at once that an inner packet may come by this tunnel; if not, [`admits_inbound`](Self::admits_inbound)
-    /// knows.
+    /// Whether it is plain at once that an inner packet may come by this tunnel; if not,
+    /// [`admits_inbound`](Self::admits_inbound) knows.
     #[inline]
     pub(crate) fn admits_at_once(&self, number: u32, packet: &[u8], layout: &Layout) -> bool {
         let (source, destination) = layout.address_numbers(packet);
@@ -215,7 +218,8 @@ impl Tunnels {
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_outbound(&flow))
     }
 
-    /// Whether the tunnel carries answers to an outbound packet that was quoted, as far as the quote reaches (RFC 4301 section 6.2).
+    /// Whether the tunnel carries answers to an outbound packet that was quoted, as far as the
+    /// quote reaches (RFC 4301 section 6.2).
     pub(crate) fn answers(&self, number: u32, quoted: &FlowKey) -> bool {
         self.list[number as usize].selectors.iter().any(|selector| selector.matches_quoted(quoted))
     }

@@ -7,7 +7,8 @@ use serde::Serialize;
 pub struct Reordering {
     /// Packets that came after one with a greater number (section 3.3).
     pub packets: u64,
-    /// Of these, how far behind the earliest packet with a greater number they came, in packets that arrived (section 4.2): the mean.
+    /// Of these, how far behind the earliest packet with a greater number they came, in packets
+    /// that arrived (section 4.2): the mean.
     pub mean_extent: f64,
     /// The greatest.
     pub greatest_extent: u64,
@@ -24,13 +25,14 @@ pub struct Account {
     reordered: u64,
     extents: u64,
     greatest_extent: u64,
-    /// Arrivals with a greater number than all before: the number, and how many packets had arrived. Those that are older than
-    /// [`RECORDS`] are forgotten.
+    /// Arrivals with a greater number than all before: the number, and how many packets had
+    /// arrived. Those that are older than [`RECORDS`] are forgotten.
     records: Box<[(u64, u64)]>,
     recorded: u64,
 }
 
-/// Records that are kept. A packet that comes later than this many others with rising numbers has the extent of the oldest.
+/// Records that are kept. A packet that comes later than this many others with rising numbers has
+/// the extent of the oldest.
 const RECORDS: usize = 4096;
 
 impl Account {
@@ -50,7 +52,8 @@ impl Account {
         }
     }
 
-    /// Takes down that a packet arrived. Returns whether it is the first with its number; a number out of range is none of ours.
+    /// Takes down that a packet arrived. Returns whether it is the first with its number; a number
+    /// out of range is none of ours.
     #[inline]
     pub fn arrive(&mut self, sequence: u64) -> bool {
         if sequence >= self.packets {
@@ -73,7 +76,8 @@ impl Account {
         true
     }
 
-    /// The earliest arrival with a greater number is a record, since all before it have smaller ones; records rise in both.
+    /// The earliest arrival with a greater number is a record, since all before it have smaller
+    /// ones; records rise in both.
     fn reorder(&mut self, sequence: u64) {
         let record = |nth: u64| self.records[(nth % RECORDS as u64) as usize];
         let (mut low, mut high) = (self.recorded.saturating_sub(RECORDS as u64), self.recorded - 1);

@@ -11,7 +11,8 @@ pub(crate) fn allowed() -> Vec<usize> {
     if cores.is_empty() { vec![0] } else { cores }
 }
 
-/// Keeps the calling thread on one core. A system that refuses leaves it where it is, which is no error: it then measures less exactly.
+/// Keeps the calling thread on one core. A system that refuses leaves it where it is, which is no
+/// error: it then measures less exactly.
 pub(crate) fn pin(core: usize) {
     let mut set = CpuSet::new();
     if set.set(core).is_ok() {

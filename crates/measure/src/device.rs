@@ -70,12 +70,14 @@ pub struct Outcome {
     pub reordering: Reordering,
     /// Packets of other trials or of others, which do not count.
     pub foreign: u64,
-    /// Packets that came to the tester and found no room there, as far as its ports count them: they are among those lost, through no fault of
-    /// the device.
+    /// Packets that came to the tester and found no room there, as far as its ports count them:
+    /// they are among those lost, through no fault of the device.
     pub missed_by_tester: u64,
-    /// What was sent each way, in packets per second: less than was asked for where the tester could not send as fast.
+    /// What was sent each way, in packets per second: less than was asked for where the tester
+    /// could not send as fast.
     pub sent_per_second: f64,
-    /// What arrived each way while the tester sent, in packets per second; without what was queued then.
+    /// What arrived each way while the tester sent, in packets per second; without what was queued
+    /// then.
     pub received_per_second: f64,
     /// Times from one end to the other.
     pub latency: Latency,
@@ -99,7 +101,8 @@ impl Outcome {
         self.missed_by_tester as f64 / self.sent.max(1) as f64
     }
 
-    /// Whether the tester itself could not send as fast as it was to: nothing is known of the device at the rate then.
+    /// Whether the tester itself could not send as fast as it was to: nothing is known of the
+    /// device at the rate then.
     pub fn is_behind(&self, packets_per_second: f64) -> bool {
         self.sent_per_second < packets_per_second * LEAST_KEPT
     }
@@ -138,7 +141,8 @@ pub trait DeviceUnderTest {
     /// [`MeasureError`] if it could not be held. That packets are lost is no error.
     fn trial(&mut self, trial: &Trial) -> Result<Outcome, MeasureError>;
 
-    /// How long packets may be, in bytes: so long that they hold a stamp, and no longer than the device's MTU.
+    /// How long packets may be, in bytes: so long that they hold a stamp, and no longer than the
+    /// device's MTU.
     fn packet_bytes(&self) -> RangeInclusive<u16> {
         LEAST_LENGTH..=u16::MAX
     }

@@ -1,4 +1,5 @@
-//! Ends of a tester on this machine's network, in any network namespace: for gateways that are not of this process.
+//! Ends of a tester on this machine's network, in any network namespace: for gateways that are not
+//! of this process.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -16,7 +17,8 @@ const UDP_PORT: u16 = 9000;
 /// The MTU of interfaces that the tester makes, in bytes: what gateways can do is less.
 const TUN_MTU: u16 = 9000;
 
-/// What the kernel holds for such an interface until the tester reads it, so that the tester itself loses nothing.
+/// What the kernel holds for such an interface until the tester reads it, so that the tester itself
+/// loses nothing.
 const TUN_QUEUE_PACKETS: u32 = 10_000;
 
 /// Where a tester sends and receives.
@@ -33,7 +35,8 @@ pub struct EndSpec {
 pub enum EndKind {
     /// A UDP socket at an address that the host has.
     Udp(SocketAddr),
-    /// A host behind a `tun` interface, which is made with this address and prefix; the host has the next address.
+    /// A host behind a `tun` interface, which is made with this address and prefix; the host has
+    /// the next address.
     Tun {
         /// The interface's name.
         device: String,
@@ -42,7 +45,8 @@ pub enum EndKind {
         /// The length of its prefix.
         prefix: u8,
     },
-    /// A host at an Ethernet interface, with an address that the interface has, by packets of its own beside the kernel's network stack.
+    /// A host at an Ethernet interface, with an address that the interface has, by packets of its
+    /// own beside the kernel's network stack.
     Host(HostConfig),
 }
 
@@ -107,7 +111,8 @@ impl Tester {
     }
 }
 
-/// Does something in another network namespace, on a thread that ends there: sockets stay where they were made.
+/// Does something in another network namespace, on a thread that ends there: sockets stay where
+/// they were made.
 fn in_namespace<T: Send>(
     name: &str,
     what: impl FnOnce() -> Result<T, MeasureError> + Send,

@@ -20,7 +20,8 @@ pub struct Flow {
     pub from: SocketAddr,
     /// Its receiver, of the sender's family.
     pub to: SocketAddr,
-    /// How many receivers' addresses follow one another, one packet to each in turn. With a tunnel for each host, as many SAs.
+    /// How many receivers' addresses follow one another, one packet to each in turn. With a tunnel
+    /// for each host, as many SAs.
     pub hosts: u16,
 }
 

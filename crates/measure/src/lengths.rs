@@ -9,7 +9,8 @@ use crate::stamp;
 
 /// CSIT's `IMIX_v4`: in every twelve packets, seven of 64 bytes, four of 570 and one of 1518.
 const IMIX: [u16; 12] = [64, 570, 64, 64, 570, 64, 1518, 64, 570, 64, 64, 570];
-/// RFC 2544, section 9.1, with the lengths of VPN papers (1450) and of jumbo frames; the last is the mix.
+/// RFC 2544, section 9.1, with the lengths of VPN papers (1450) and of jumbo frames; the last is
+/// the mix.
 const USUAL: [Lengths; 10] = [
     Lengths::All(64),
     Lengths::All(128),

@@ -1,12 +1,13 @@
 //! Measures a gateway from outside, as a tester of RFC 2544, and from inside.
 //!
-//! A [`Tester`] sends a [`Trial`]'s packets by one port and counts them at another: what lies between is the
-//! [`DeviceUnderTest`]. Each packet's payload has a stamp with its number and when it was sent, so that loss, duplication, reordering
-//! and latency are known of every packet. [`search()`] holds trials until it knows the highest rates without loss and with little;
+//! A [`Tester`] sends a [`Trial`]'s packets by one port and counts them at another: what lies
+//! between is the [`DeviceUnderTest`]. Each packet's payload has a stamp with its number and when
+//! it was sent, so that loss, duplication, reordering and latency are known of every packet.
+//! [`search()`] holds trials until it knows the highest rates without loss and with little;
 //! [`test()`] adds latency, loss against load, bursts and recovery.
 //!
-//! A device is a [`Pair`] of gateways in this process, whatever lies between two [`EndSpec`]s on this machine's network, or a link
-//! whose properties are known ([`LinkSpec`]).
+//! A device is a [`Pair`] of gateways in this process, whatever lies between two [`EndSpec`]s on
+//! this machine's network, or a link whose properties are known ([`LinkSpec`]).
 
 mod account;
 mod cores;

@@ -1,4 +1,5 @@
-//! A link whose properties are known, as a device under test: what a tester says of it shows what the tester is worth on this machine.
+//! A link whose properties are known, as a device under test: what a tester says of it shows what
+//! the tester is worth on this machine.
 
 use std::str::FromStr;
 use std::sync::Arc;
@@ -16,7 +17,8 @@ const RING: usize = 4096;
 /// In bytes.
 const MTU: usize = 9200;
 
-/// What a link does to packets, each way, as `rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5`.
+/// What a link does to packets, each way, as
+/// `rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LinkSpec(pub Faults);
 

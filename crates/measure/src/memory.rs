@@ -1,8 +1,10 @@
-//! The memory account: how many bytes a packet moves, against what this machine's memory moves in a second.
+//! The memory account: how many bytes a packet moves, against what this machine's memory moves in a
+//! second.
 //!
-//! The GRIP papers count six transfers of each packet through a host's memory. A gateway with the kernel's ports has six as well: the copy into
-//! a frame reads and writes, the cipher reads and writes, and the copy out of the frame reads and writes. Their bytes are those that the ports have
-//! counted.
+//! The GRIP papers count six transfers of each packet through a host's memory. A gateway with the
+//! kernel's ports has six as well: the copy into a frame reads and writes, the cipher reads and
+//! writes, and the copy out of the frame reads and writes. Their bytes are those that the ports
+//! have counted.
 
 use std::time::Instant;
 
@@ -38,7 +40,8 @@ impl MemoryAccount {
         self.receive + self.crypto + self.transmit
     }
 
-    /// The rate at which memory would be the bottleneck if no transfer were served by a cache, in packets per second.
+    /// The rate at which memory would be the bottleneck if no transfer were served by a cache, in
+    /// packets per second.
     pub fn most_packets_per_second(&self) -> f64 {
         self.bandwidth / self.bytes().max(1.0)
     }

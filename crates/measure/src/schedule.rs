@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 const NS: f64 = 1e9;
-/// Overtime of a tester that fell behind: one part in so many of the trial's length, and this time, in ns.
+/// Overtime of a tester that fell behind: one part in so many of the trial's length, and this time,
+/// in ns.
 const OVERTIME_PART: u64 = 8;
 const OVERTIME_NS: u64 = 100_000_000;
 
@@ -30,7 +31,8 @@ impl Phase {
 
 /// The packets of phases that follow one another.
 pub(crate) struct Schedule {
-    /// Of each phase: its first packet, when that is due in ns, its packets, and ns from one to the next.
+    /// Of each phase: its first packet, when that is due in ns, its packets, and ns from one to the
+    /// next.
     phases: Vec<(u64, f64, u64, f64)>,
 }
 
@@ -52,7 +54,8 @@ impl Schedule {
         self.phases.last().map_or(0, |(first, _, packets, _)| first + packets)
     }
 
-    /// How long a tester tries to send them, in ns: longer than they take by a part that no tester needs that keeps the rate.
+    /// How long a tester tries to send them, in ns: longer than they take by a part that no tester
+    /// needs that keeps the rate.
     pub(crate) fn most_ns(&self) -> u64 {
         let ns = self
             .phases

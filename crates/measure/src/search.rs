@@ -1,8 +1,10 @@
-//! The highest rate at which no more is lost than may be: RFC 2544's throughput (NDR), and rates with a loss ratio (PDR).
+//! The highest rate at which no more is lost than may be: RFC 2544's throughput (NDR), and rates
+//! with a loss ratio (PDR).
 //!
-//! The rules are those of MLRsearch (draft-ietf-bmwg-mlrsearch): one search for several goals, each with a loss ratio, the length of
-//! a trial that counts, the time over which a rate is judged, and the part of that time which may exceed the loss ratio. Short
-//! trials only tell where to look. What a trial says counts for all goals.
+//! The rules are those of MLRsearch (draft-ietf-bmwg-mlrsearch): one search for several goals, each
+//! with a loss ratio, the length of a trial that counts, the time over which a rate is judged, and
+//! the part of that time which may exceed the loss ratio. Short trials only tell where to look.
+//! What a trial says counts for all goals.
 
 use std::time::Instant;
 
@@ -23,7 +25,8 @@ pub struct Goal {
     pub trial_s: f64,
     /// For how long a rate is tried until it is judged, in seconds; a multiple of the trial's time.
     pub sum_s: f64,
-    /// Part of that time in which more may be lost: where other programs of a machine disturb single trials, a half.
+    /// Part of that time in which more may be lost: where other programs of a machine disturb
+    /// single trials, a half.
     pub exceed_ratio: f64,
 }
 
@@ -107,10 +110,11 @@ pub struct Found {
     pub packets_per_second: Option<f64>,
     /// The lowest rate above that fails; nothing where the highest that can be tried passes.
     pub fails_at: Option<f64>,
-    /// Whether what fails is the tester, or the highest rate that it was to try: the device may be faster.
+    /// Whether what fails is the tester, or the highest rate that it was to try: the device may be
+    /// faster.
     pub is_limited_by_tester: bool,
-    /// Whether the search ended by itself. One whose time was up before knows no more than that the rate lies between these two, or what short
-    /// trials have told.
+    /// Whether the search ended by itself. One whose time was up before knows no more than that the
+    /// rate lies between these two, or what short trials have told.
     pub is_settled: bool,
 }
 
@@ -119,7 +123,8 @@ pub struct Found {
 pub struct Searched {
     /// For each goal, in their order.
     pub found: Vec<Found>,
-    /// What arrived each way under the highest rate that was tried, in packets per second (CSIT's MRR).
+    /// What arrived each way under the highest rate that was tried, in packets per second (CSIT's
+    /// MRR).
     pub most_received_per_second: f64,
     /// The highest rate that was tried.
     pub most_sent_per_second: f64,
@@ -145,8 +150,8 @@ struct Search<'a> {
     observe: &'a mut dyn FnMut(&Held),
 }
 
-/// Searches for the highest rates that meet the goals. `observe` hears of each trial. After `until` no trial begins any more, and what is known
-/// by then is told as not settled.
+/// Searches for the highest rates that meet the goals. `observe` hears of each trial. After `until`
+/// no trial begins any more, and what is known by then is told as not settled.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held, or a goal or the rates make no sense.
@@ -275,8 +280,8 @@ impl Search<'_> {
         (rates_that(Judged::Passes).filter(below).max_by(f64::total_cmp), upper)
     }
 
-    /// Goes outward from the guess in growing steps until a rate that passes and one that fails are known, and then halves what is
-    /// between.
+    /// Goes outward from the guess in growing steps until a rate that passes and one that fails are
+    /// known, and then halves what is between.
     fn meet(&mut self, goal: &Goal, guess: f64) -> Result<Found, MeasureError> {
         let Rates { least, most } = self.rates;
         let mut step = goal.width;

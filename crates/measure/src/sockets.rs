@@ -1,4 +1,5 @@
-//! UDP sockets as ports: whose datagrams are the packets themselves, for a tester among hosts; or carry whole IP packets, as a wire does.
+//! UDP sockets as ports: whose datagrams are the packets themselves, for a tester among hosts; or
+//! carry whole IP packets, as a wire does.
 
 use std::io::{IoSlice, IoSliceMut};
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
@@ -18,8 +19,9 @@ const MESSAGES: usize = 64;
 const LONGEST: usize = 9216;
 /// What the kernel keeps of received packets, in bytes, so that the tester itself loses nothing.
 const RECEIVE_BUFFER: usize = 32 << 20;
-/// The same for a gateway, which has what a network card's ring holds: some 1,400 short packets, or 450 of 1450 bytes (the kernel takes twice
-/// the value, and counts its own structures). A longer queue would let short trials pass at rates that the gateway cannot keep.
+/// The same for a gateway, which has what a network card's ring holds: some 1,400 short packets, or
+/// 450 of 1450 bytes (the kernel takes twice the value, and counts its own structures). A longer
+/// queue would let short trials pass at rates that the gateway cannot keep.
 const GATEWAY_BUFFER: usize = 512 << 10;
 
 /// A socket that is connected to the other end.
@@ -27,7 +29,8 @@ pub(crate) struct UdpEnd {
     description: PortDescription,
     counters: PortCounters,
     socket: UdpSocket,
-    /// The family of packets whose headers of IP and UDP the kernel makes; none where datagrams are whole packets.
+    /// The family of packets whose headers of IP and UDP the kernel makes; none where datagrams are
+    /// whole packets.
     family: Option<Family>,
     buffers: Vec<Vec<u8>>,
 }
@@ -40,8 +43,9 @@ impl UdpEnd {
         Self::connected(socket, peer, Some(Family::of(peer.ip())), RECEIVE_BUFFER)
     }
 
-    /// Two sockets on loopback that send whole IP packets to each other: a wire whose ports make real system calls, and need no
-    /// privileges. The first is the tester's end, the second the gateway's.
+    /// Two sockets on loopback that send whole IP packets to each other: a wire whose ports make
+    /// real system calls, and need no privileges. The first is the tester's end, the second the
+    /// gateway's.
     pub(crate) fn wire() -> Result<[Self; 2], MeasureError> {
         let bind = || {
             let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;

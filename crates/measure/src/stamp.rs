@@ -13,7 +13,8 @@ use crate::family::Family;
 const MAGIC: u32 = 0x4356_594d;
 /// Of the stamp, in bytes.
 pub(crate) const STAMP_LENGTH: u16 = 24;
-/// The shortest packet that holds one, in bytes: of IPv4. [`Family::least_length`] says it of either family.
+/// The shortest packet that holds one, in bytes: of IPv4. [`Family::least_length`] says it of
+/// either family.
 pub const LEAST_LENGTH: u16 = Family::V4.least_length();
 /// From the stamp back to UDP's checksum, in bytes.
 const BACK_TO_CHECKSUM: usize = 2;
@@ -30,7 +31,8 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Writes it into an IP packet with UDP, over one that may be there. UDP's checksum stays right if it was; over IPv4 there may be none.
+    /// Writes it into an IP packet with UDP, over one that may be there. UDP's checksum stays right
+    /// if it was; over IPv4 there may be none.
     ///
     /// # Panics
     /// If the packet is shorter than [`Family::least_length`], or has IPv4's options.
@@ -48,7 +50,8 @@ impl Stamp {
         replace_sum(&mut packet[at - BACK_TO_CHECKSUM..at], before, now);
     }
 
-    /// Reads that of an IP packet, which has no IP options or extension headers; `None` if it has none.
+    /// Reads that of an IP packet, which has no IP options or extension headers; `None` if it has
+    /// none.
     #[inline]
     pub fn read(packet: &[u8]) -> Option<Self> {
         let at = usize::from(Family::of_packet(packet)?.headers_length());
@@ -64,7 +67,8 @@ fn sum(bytes: &[u8]) -> u16 {
     !checksum::of(bytes, 0)
 }
 
-/// Corrects UDP's checksum for bytes whose sum has changed. 0 says that there is none (RFC 768), so that a sum of 0 is written as its other form.
+/// Corrects UDP's checksum for bytes whose sum has changed. 0 says that there is none (RFC 768), so
+/// that a sum of 0 is written as its other form.
 fn replace_sum(at: &mut [u8], before: u16, now: u16) {
     let old = u16::from_be_bytes([at[0], at[1]]);
     let new = match old {

@@ -18,7 +18,8 @@ use crate::stamp::Stamp;
 pub enum Reads {
     /// By their stamps.
     Stamps,
-    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are encrypted, so that times are not known.
+    /// By the numbers of ESP (RFC 4303, section 2.2), as one SA gives them: the stamps are
+    /// encrypted, so that times are not known.
     EspNumbers,
 }
 
@@ -27,7 +28,8 @@ pub(crate) struct Stream {
     /// In its packets' stamps.
     pub(crate) id: u32,
     pub(crate) packets: Packets,
-    /// How many there are to be sent; fewer than the trial has where the tester fell behind too far.
+    /// How many there are to be sent; fewer than the trial has where the tester fell behind too
+    /// far.
     pub(crate) wanted: u64,
     /// Packets sent.
     pub(crate) sent: u64,

@@ -20,15 +20,16 @@ const FRAMES: (usize, usize) = (16_384, 2_048);
 const BURST: usize = 32;
 /// Room behind each packet, in bytes.
 const TAIL: usize = 64;
-/// A tester that could not send for longer than this, a time slice of the kernel's, and owes more than a burst does not make up for it in one
-/// go, in ns.
+/// A tester that could not send for longer than this, a time slice of the kernel's, and owes more
+/// than a burst does not make up for it in one go, in ns.
 const MOST_LATE_NS: u64 = 4_000_000;
-/// The trial is over once nothing has arrived for so long after the last packet was sent, or everything has.
+/// The trial is over once nothing has arrived for so long after the last packet was sent, or
+/// everything has.
 const QUIET: Duration = Duration::from_millis(200);
 /// It is over at any rate so long after (RFC 2544, section 23, waits two seconds).
 const MOST_WAIT_NS: u64 = 2_000_000_000;
-/// Bursts of an earlier trial that are taken before the next one: more than any queue holds, so that a device that repeats packets for ever does
-/// not keep the tester here.
+/// Bursts of an earlier trial that are taken before the next one: more than any queue holds, so
+/// that a device that repeats packets for ever does not keep the tester here.
 const MOST_LEFT: usize = 100_000;
 /// How long packets are sent to learn a way where none arrives, in ns.
 const LEARNING_NS: u64 = 3_000_000_000;
@@ -48,7 +49,8 @@ pub struct End {
 }
 
 impl End {
-    /// An end with so many frames that trials do not run out of them before the device's queues are full.
+    /// An end with so many frames that trials do not run out of them before the device's queues are
+    /// full.
     ///
     /// # Errors
     /// [`MeasureError::Invalid`] if the process has no memory for frames.
@@ -58,8 +60,8 @@ impl End {
         Ok(Self { port, pool, reads: Reads::Stamps })
     }
 
-    /// Makes the process's packet memory with room for so many ends and no more, if there is none yet: AF_XDP has the kernel keep all of it in
-    /// place.
+    /// Makes the process's packet memory with room for so many ends and no more, if there is none
+    /// yet: AF_XDP has the kernel keep all of it in place.
     ///
     /// # Errors
     /// [`MeasureError::Invalid`] if the system refuses, or there is one already and it is smaller.
@@ -97,8 +99,9 @@ impl Time {
         }
     }
 
-    /// Passes a round in which something moved last at this time. The longer that is ago the longer a round takes, so that waiting for the end
-    /// of a trial takes few rounds, and times are still exact to a part in 256.
+    /// Passes a round in which something moved last at this time. The longer that is ago the longer
+    /// a round takes, so that waiting for the end of a trial takes few rounds, and times are still
+    /// exact to a part in 256.
     fn pass_round(&self, moved_ns: u64) {
         if let Self::Virtual(time) = self {
             let now_ns = time.now_ns();
@@ -128,14 +131,15 @@ impl Tester {
         Self { ends, flow, time, trials: 0, quiet_ns: QUIET.as_nanos() as u64, drive, burst }
     }
 
-    /// The same tester, which waits so long for packets that are still on their way when a trial has ended: for a device that is known to
-    /// be quick.
+    /// The same tester, which waits so long for packets that are still on their way when a trial
+    /// has ended: for a device that is known to be quick.
     #[must_use]
     pub fn waiting(self, quiet: Duration) -> Self {
         Self { quiet_ns: quiet.as_nanos() as u64, ..self }
     }
 
-    /// The same tester, which does something in each of its rounds: for a device without threads of its own.
+    /// The same tester, which does something in each of its rounds: for a device without threads of
+    /// its own.
     #[must_use]
     pub fn driving(self, drive: impl FnMut() -> Result<(), MeasureError> + 'static) -> Self {
         Self { drive: Box::new(drive), ..self }
@@ -146,8 +150,9 @@ impl Tester {
         self.ends.iter().map(|end| end.port.description().mtu).min().unwrap_or(0)
     }
 
-    /// Sends a packet each way, again and again, until one has arrived each way: what hosts and devices have to learn first, neighbours and
-    /// flows, is no part of a trial (RFC 2544, section 23, calls them learning frames). Returns whether they arrived within three seconds or so.
+    /// Sends a packet each way, again and again, until one has arrived each way: what hosts and
+    /// devices have to learn first, neighbours and flows, is no part of a trial (RFC 2544, section
+    /// 23, calls them learning frames). Returns whether they arrived within three seconds or so.
     ///
     /// # Errors
     /// [`MeasureError`] if a port failed.
@@ -199,7 +204,8 @@ impl Tester {
         (0..trial.ways.count()).map(stream).collect()
     }
 
-    /// Sends what is due of one way, a burst at most. What the device's port has no room for is lost, as on a wire.
+    /// Sends what is due of one way, a burst at most. What the device's port has no room for is
+    /// lost, as on a wire.
     fn send(&mut self, way: usize, stream: &mut Stream, schedule: &Schedule) -> Result<bool, MeasureError> {
         let now_ns = self.time.now_ns();
         if now_ns.saturating_sub(stream.first_begin_ns) > schedule.most_ns() {
@@ -250,7 +256,8 @@ impl Tester {
         Ok(true)
     }
 
-    /// Takes what is left of an earlier trial: the numbers of ESP count on, so that it would be taken for this one's.
+    /// Takes what is left of an earlier trial: the numbers of ESP count on, so that it would be
+    /// taken for this one's.
     fn empty(&mut self) -> Result<(), MeasureError> {
         for end in [0, 1] {
             for _ in 0..MOST_LEFT {

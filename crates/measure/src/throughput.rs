@@ -77,7 +77,8 @@ pub struct BackToBack {
     pub packets: u64,
     /// Whether longer ones were not tried.
     pub is_longest_tried: bool,
-    /// What of it waits in buffers, in seconds at the rate of bursts: without what the device carries meanwhile (RFC 9004, section 6.4).
+    /// What of it waits in buffers, in seconds at the rate of bursts: without what the device
+    /// carries meanwhile (RFC 9004, section 6.4).
     pub buffer_s: f64,
 }
 
@@ -88,7 +89,8 @@ pub struct Recovery {
     pub overload_packets_per_second: f64,
     /// What was lost under it, as a part.
     pub overload_loss_ratio: f64,
-    /// From the end of the overload to the last packet that was lost, in seconds; 0 where none was lost any more.
+    /// From the end of the overload to the last packet that was lost, in seconds; 0 where none was
+    /// lost any more.
     pub seconds: f64,
 }
 
@@ -117,7 +119,8 @@ pub struct LengthReport {
     pub loss: Vec<LossAt>,
     /// The longest burst; nothing where even short ones are lost, or it was not to be measured.
     pub back_to_back: Option<BackToBack>,
-    /// Recovery after overload; nothing where there is no way to overload the device, or it was not to be measured.
+    /// Recovery after overload; nothing where there is no way to overload the device, or it was not
+    /// to be measured.
     pub recovery: Option<Recovery>,
     /// Whether time was up before all of this was measured.
     pub is_cut_short: bool,
@@ -138,8 +141,8 @@ impl LengthReport {
 /// Part of a test's time that its search may take at most.
 const SEARCH_PART: f64 = 0.6;
 
-/// Holds the test at one packet length. `observe` hears what is going on, before each trial of its own. After `until` no trial begins any
-/// more; the report then has what was measured by then.
+/// Holds the test at one packet length. `observe` hears what is going on, before each trial of its
+/// own. After `until` no trial begins any more; the report then has what was measured by then.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held.

@@ -1,5 +1,5 @@
-//! The tester's ends at real interfaces, in network namespaces: each kind, over IPv4 and IPv6, finds what a router between them loses, to the
-//! packet. Root is needed.
+//! The tester's ends at real interfaces, in network namespaces: each kind, over IPv4 and IPv6,
+//! finds what a router between them loses, to the packet. Root is needed.
 
 #[path = "../../port/tests/support/mod.rs"]
 mod support;
@@ -9,7 +9,8 @@ use convoy_measure::{
 };
 use support::{Namespace, run, wait_until_delivered};
 
-/// Packets of a trial, each way: they fit into every queue on their way, so that a busy machine loses none.
+/// Packets of a trial, each way: they fit into every queue on their way, so that a busy machine
+/// loses none.
 const PACKETS: u64 = 200;
 /// One in so many is lost where the router is to lose some.
 const ONE_IN: u64 = 8;
@@ -28,7 +29,8 @@ const ENDS_OF_KINDS: [[&str; 2]; 8] = [
     ["af_xdp:eth0=fd00:1::10", "af_xdp:eth0=fd00:2::10"],
 ];
 
-/// Two hosts, each with a cable to a router. Behind each is a network of its own, 10.x.9.0/24 and fd00:x:9::/64.
+/// Two hosts, each with a cable to a router. Behind each is a network of its own, 10.x.9.0/24 and
+/// fd00:x:9::/64.
 struct Hosts {
     hosts: [Namespace; 2],
     router: Namespace,

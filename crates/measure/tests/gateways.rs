@@ -1,4 +1,5 @@
-//! The tester with two gateways in between: in virtual time, so that a busy machine changes nothing, and on threads.
+//! The tester with two gateways in between: in virtual time, so that a busy machine changes
+//! nothing, and on threads.
 
 use convoy_measure::{
     DeviceUnderTest, Families, Family, Lengths, Outcome, Pair, Phase, Placement, Scheme, Service, Trial, Ways,

@@ -1,4 +1,5 @@
-//! The tester against a link whose rate, delay, loss and reordering are known, in virtual time: it finds each.
+//! The tester against a link whose rate, delay, loss and reordering are known, in virtual time: it
+//! finds each.
 
 use std::sync::Arc;
 
@@ -65,7 +66,8 @@ fn loss_and_duplication_are_found_within_a_percent() {
     for part in [0.05, 0.2] {
         let faults = Faults { loss: part, duplication: part, ..Faults::default() };
         let outcome = send(&mut tester(faults, Faults::default()), 400_000.0, 1.0, Ways::One);
-        // By chance alone 400,000 packets of which one in twenty is lost differ by less than this from seed to seed.
+        // By chance alone 400,000 packets of which one in twenty is lost differ by less than this
+        // from seed to seed.
         assert!((outcome.loss_ratio() - part).abs() < part * 0.02, "{} of {part}", outcome.loss_ratio());
         let twice = outcome.duplicated as f64 / outcome.received as f64;
         assert!((twice - part).abs() < part * 0.02, "{twice} of {part}");
@@ -76,7 +78,8 @@ fn loss_and_duplication_are_found_within_a_percent() {
 fn what_the_link_counts_is_what_the_tester_finds_to_the_packet() {
     use convoy_packet::FramePool;
     use convoy_port::Port;
-    // The tester owns its ports; so the same link is driven once more beside it, with the same packets.
+    // The tester owns its ports; so the same link is driven once more beside it, with the same
+    // packets.
     let faults =
         Faults { loss: 0.03, duplication: 0.02, reordering: 0.01, overtaken_by: 5, ..Faults::default() };
     let outcome = send(&mut tester(faults, Faults::default()), 100_000.0, 1.0, Ways::One);
@@ -104,7 +107,8 @@ fn reordering_and_its_extent_are_found_within_a_percent() {
         assert_eq!(outcome.lost(), 0);
         let found = outcome.reordering;
         let ratio = found.packets as f64 / outcome.sent as f64;
-        // By chance alone some thousand packets in 400,000 differ by less than this from seed to seed.
+        // By chance alone some thousand packets in 400,000 differ by less than this from seed to
+        // seed.
         assert!((ratio - part).abs() < part * 0.06, "{ratio} of {part}");
         // Those that overtake may be followed by one that was overtaken itself.
         let extent = f64::from(overtaken_by) * (1.0 + part);

@@ -24,7 +24,8 @@ impl<'a> Ah<'a> {
         Ok(Self(bytes))
     }
 
-    /// SPI, and sequence number where it is there, of what an ICMP error quotes: it may end anywhere behind the SPI.
+    /// SPI, and sequence number where it is there, of what an ICMP error quotes: it may end
+    /// anywhere behind the SPI.
     pub fn quoted(bytes: &[u8]) -> Option<(u32, Option<u32>)> {
         let field = |at: usize| bytes.get(at..at + 4).map(|field| u32_at(field, 0));
         Some((field(4)?, field(8)))
@@ -35,7 +36,8 @@ impl<'a> Ah<'a> {
         self.0[0]
     }
 
-    /// Length of the header with its ICV and padding, in bytes; the field "payload length" counts 4-byte words less 2.
+    /// Length of the header with its ICV and padding, in bytes; the field "payload length" counts
+    /// 4-byte words less 2.
     pub fn header_len(&self) -> usize {
         4 * (usize::from(self.0[1]) + 2)
     }
@@ -61,7 +63,8 @@ impl<'a> Ah<'a> {
     }
 }
 
-/// Writes the fields before the ICV to the front of `into` and zeroes to the rest, which is ICV and padding.
+/// Writes the fields before the ICV to the front of `into` and zeroes to the rest, which is ICV and
+/// padding.
 ///
 /// # Panics
 /// If the length of `into` is no multiple of 4 from [`HEADER_BYTES`] to [`LONGEST_BYTES`].

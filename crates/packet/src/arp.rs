@@ -37,7 +37,8 @@ pub struct Arp {
 }
 
 impl Arp {
-    /// Reads a message; Ethernet's padding may follow it. `None` if it is not a request or reply for IPv4 on Ethernet.
+    /// Reads a message; Ethernet's padding may follow it. `None` if it is not a request or reply
+    /// for IPv4 on Ethernet.
     ///
     /// # Errors
     /// [`HeaderError::TooShort`].

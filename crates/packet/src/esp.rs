@@ -21,8 +21,8 @@ impl<'a> Esp<'a> {
         Ok(Self(bytes))
     }
 
-    /// The security parameters index; 0 is never on the wire (section 2.1), and in UDP it marks IKE (RFC 3948 section
-    /// 2.2).
+    /// The security parameters index; 0 is never on the wire (section 2.1), and in UDP it marks IKE
+    /// (RFC 3948 section 2.2).
     pub fn spi(&self) -> u32 {
         u32_at(self.0, 0)
     }

@@ -112,8 +112,9 @@ pub fn header(destination: MacAddress, source: MacAddress, ethertype: u16) -> [u
     bytes
 }
 
-/// Where the IP packet starts behind the EtherType at `at` and its tags; `None` if it announces no IP packet. For
-/// Ethernet ([`ETHERTYPE_AT`]) and for what else has an EtherType, such as Linux "cooked" captures.
+/// Where the IP packet starts behind the EtherType at `at` and its tags; `None` if it announces no
+/// IP packet. For Ethernet ([`ETHERTYPE_AT`]) and for what else has an EtherType, such as Linux
+/// "cooked" captures.
 pub fn ip_start(bytes: &[u8], at: usize) -> Option<usize> {
     for tags in 0..=TAG_LIMIT {
         let at = at + tags * TAG_BYTES;

@@ -1,4 +1,5 @@
-//! Fields of headers: big-endian numbers at fixed places, and the length checks that come before them.
+//! Fields of headers: big-endian numbers at fixed places, and the length checks that come before
+//! them.
 
 use crate::HeaderError;
 

@@ -1,5 +1,5 @@
-/// What tells the fragments of one datagram apart: in IPv4's header, and in IPv6's fragment header (RFC 8200 section
-/// 4.5).
+/// What tells the fragments of one datagram apart: in IPv4's header, and in IPv6's fragment header
+/// (RFC 8200 section 4.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fragment {
     /// What the fragments of one datagram share; 16 bits in IPv4.

@@ -1,9 +1,10 @@
 //! Frames: packet buffers that are written in place.
 //!
-//! A [`Frame`] is one packet buffer with room before and behind the packet, so that ESP, UDP and outer
-//! headers are written in place. It is 32 bits, owned by one stage at a time, and may cross threads. It comes from a
-//! [`FramePool`](crate::FramePool) of one worker, which takes it back by a push on a vector. A frame that is dropped instead, wherever
-//! that is, goes back there by one exchange of 64 bits, so no code path can leak one.
+//! A [`Frame`] is one packet buffer with room before and behind the packet, so that ESP, UDP and
+//! outer headers are written in place. It is 32 bits, owned by one stage at a time, and may cross
+//! threads. It comes from a [`FramePool`](crate::FramePool) of one worker, which takes it back by a
+//! push on a vector. A frame that is dropped instead, wherever that is, goes back there by one
+//! exchange of 64 bits, so no code path can leak one.
 
 #![allow(unsafe_code)]
 
@@ -20,10 +21,11 @@ use crate::{FrameError, Offload};
 pub const SMALL_FRAME_BYTES: usize = CHUNK_BYTES;
 /// Bytes of a jumbo frame, head- and tailroom included: a 9,000-byte MTU with 1,240 bytes to spare.
 pub const JUMBO_FRAME_BYTES: usize = 5 * CHUNK_BYTES;
-/// Bytes of a huge frame, head- and tailroom included: the longest IP packet that a length field tells, and 2,049 to spare.
+/// Bytes of a huge frame, head- and tailroom included: the longest IP packet that a length field
+/// tells, and 2,049 to spare.
 pub const HUGE_FRAME_BYTES: usize = 33 * CHUNK_BYTES;
-/// Bytes kept free before the packet in a fresh frame: an outer IPv6 header (40), UDP (8), ESP (8), the
-/// longest IV (16), a virtio-net header (12), and slack that keeps the packet on a cache line.
+/// Bytes kept free before the packet in a fresh frame: an outer IPv6 header (40), UDP (8), ESP (8),
+/// the longest IV (16), a virtio-net header (12), and slack that keeps the packet on a cache line.
 pub const HEADROOM_BYTES: usize = 128;
 
 /// The sizes of frame.
@@ -55,8 +57,8 @@ impl FrameSize {
         self.bytes() / CHUNK_BYTES
     }
 
-    /// The smallest size that holds a packet of `len` bytes with full headroom and `tail` bytes behind
-    /// it, or `None` if none does.
+    /// The smallest size that holds a packet of `len` bytes with full headroom and `tail` bytes
+    /// behind it, or `None` if none does.
     pub const fn for_packet(len: usize, tail: usize) -> Option<Self> {
         let need = HEADROOM_BYTES + len + tail;
         if need <= SMALL_FRAME_BYTES {
@@ -96,8 +98,9 @@ const _: () = assert!(size_of::<Metadata>() == 64);
 
 /// One packet buffer, owned by one stage at a time. Dereferences to the packet's bytes.
 ///
-/// It is the offset of its metadata, in bytes: to find that is one addition. Whoever has the frame has its metadata and its bytes to
-/// themselves; so it may be sent to another thread, and a shared one only reads.
+/// It is the offset of its metadata, in bytes: to find that is one addition. Whoever has the frame
+/// has its metadata and its bytes to themselves; so it may be sent to another thread, and a shared
+/// one only reads.
 #[repr(transparent)]
 pub struct Frame(NonZeroU32);
 
@@ -119,7 +122,8 @@ impl Frame {
         NonZeroU32::new(link).map(Self)
     }
 
-    /// Makes a number of it, never 0, which is no owner: the frame is lost unless it is made of that again.
+    /// Makes a number of it, never 0, which is no owner: the frame is lost unless it is made of
+    /// that again.
     pub(crate) fn into_link(self) -> u32 {
         let link = self.0.get();
         mem::forget(self);
@@ -140,7 +144,8 @@ impl Frame {
 
     #[inline]
     pub(crate) fn metadata(&self) -> &Metadata {
-        // SAFETY: the entry was written when the frame's pool was made, and stays until the frame is back there; only this frame leads to it.
+        // SAFETY: the entry was written when the frame's pool was made, and stays until the frame
+        // is back there; only this frame leads to it.
         unsafe { &*self.entry() }
     }
 
@@ -177,7 +182,8 @@ impl Frame {
         self.0.get() as usize / size_of::<Metadata>()
     }
 
-    /// Where the packet begins, in bytes from [`Region::base`](crate::Region::base): its address for a device that knows the region.
+    /// Where the packet begins, in bytes from [`Region::base`](crate::Region::base): its address
+    /// for a device that knows the region.
     #[inline]
     pub fn offset(&self) -> usize {
         self.chunk() * CHUNK_BYTES + self.headroom()
@@ -213,7 +219,8 @@ impl Frame {
             - metadata.len as usize
     }
 
-    /// When the packet was received, in ns of the clock that the receiving port was given; 0 if unset.
+    /// When the packet was received, in ns of the clock that the receiving port was given; 0 if
+    /// unset.
     pub fn received_ns(&self) -> u64 {
         self.metadata().received_ns
     }
@@ -235,7 +242,8 @@ impl Frame {
         self.metadata_mut().offload = offload;
     }
 
-    /// Grows the packet by `count` bytes at its front and returns them; their content is what stood there.
+    /// Grows the packet by `count` bytes at its front and returns them; their content is what stood
+    /// there.
     ///
     /// # Errors
     /// [`FrameError::NoHeadroom`] if fewer bytes are free there.
@@ -251,7 +259,8 @@ impl Frame {
         Ok(&mut self[..count])
     }
 
-    /// Grows the packet by `count` bytes at its end and returns them; their content is what stood there.
+    /// Grows the packet by `count` bytes at its end and returns them; their content is what stood
+    /// there.
     ///
     /// # Errors
     /// [`FrameError::NoTailroom`] if fewer bytes are free there.
@@ -265,8 +274,8 @@ impl Frame {
         Ok(&mut self[old..])
     }
 
-    /// Grows the packet by `front` bytes before and `back` bytes behind it, and returns all of it; the content of the new bytes is what
-    /// stood there.
+    /// Grows the packet by `front` bytes before and `back` bytes behind it, and returns all of it;
+    /// the content of the new bytes is what stood there.
     ///
     /// # Errors
     /// [`FrameError`] if fewer bytes are free; the packet is as it was then.
@@ -346,8 +355,8 @@ impl Deref for Frame {
     #[inline]
     fn deref(&self) -> &[u8] {
         let metadata = self.metadata();
-        // SAFETY: every method keeps the packet inside the frame, whose bytes are initialised (the region begins as zeros) and this
-        // frame's alone.
+        // SAFETY: every method keeps the packet inside the frame, whose bytes are initialised (the
+        // region begins as zeros) and this frame's alone.
         unsafe { slice::from_raw_parts(metadata.packet.as_ptr(), metadata.len as usize) }
     }
 }
@@ -368,8 +377,9 @@ impl fmt::Debug for Frame {
 }
 
 impl Drop for Frame {
-    // By value and inlined: where what holds a frame is moved, its address must not be needed for the sake of an unwinding that never comes, or it
-    // is built in memory and copied instead of written where it goes.
+    // By value and inlined: where what holds a frame is moved, its address must not be needed for
+    // the sake of an unwinding that never comes, or it is built in memory and copied instead of
+    // written where it goes.
     #[inline(always)]
     fn drop(&mut self) {
         // The frame that is made here takes this one's place, of which nothing is left.

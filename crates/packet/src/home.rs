@@ -1,10 +1,12 @@
 //! Where frames go that are freed elsewhere than at their pool.
 //!
-//! A [`Home`] is the far side of a pool's frames of one size. Whoever frees some of them without having the pool links them to those that
-//! came before, by one exchange; the pool takes all of them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed
-//! again between two steps of another thread does no harm there (no ABA).
+//! A [`Home`] is the far side of a pool's frames of one size. Whoever frees some of them without
+//! having the pool links them to those that came before, by one exchange; the pool takes all of
+//! them at once. Nobody ever takes a single one, so a frame that is freed, taken and freed again
+//! between two steps of another thread does no harm there (no ABA).
 //!
-//! When the pool is dropped, the home counts the frames that are still out. Whoever brings the last one gives the memory back to the region.
+//! When the pool is dropped, the home counts the frames that are still out. Whoever brings the last
+//! one gives the memory back to the region.
 
 #![allow(unsafe_code)]
 
@@ -21,13 +23,15 @@ const CLOSED: u64 = 1 << 63;
 /// The frames of one size of one pool: where they lie, and which were freed elsewhere.
 #[repr(align(64))]
 pub(crate) struct Home {
-    /// While there is a pool: how many frames were freed elsewhere in the upper half, the link of the last of them in the lower one.
+    /// While there is a pool: how many frames were freed elsewhere in the upper half, the link of
+    /// the last of them in the lower one.
     returned: AtomicU64,
     chunks: Chunks,
 }
 
 impl Home {
-    /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it is closed and all frames are here.
+    /// The home of the frames in these chunks. It frees itself, and gives the chunks back, when it
+    /// is closed and all frames are here.
     pub(crate) fn new(chunks: Chunks) -> NonNull<Self> {
         NonNull::from(Box::leak(Box::new(Self { returned: AtomicU64::new(0), chunks })))
     }
@@ -37,7 +41,8 @@ impl Home {
     /// # Safety
     /// They are this home's.
     unsafe fn take_back(home: NonNull<Self>, mut chain: Chain) {
-        // SAFETY: a home lives while a frame of it is out, as those of the chain are until the exchange below succeeds.
+        // SAFETY: a home lives while a frame of it is out, as those of the chain are until the
+        // exchange below succeeds.
         let returned = unsafe { &(*home.as_ptr()).returned };
         let mut before = returned.load(Ordering::Relaxed);
         loop {
@@ -47,7 +52,8 @@ impl Home {
             } else {
                 before - u64::from(chain.len)
             };
-            // Release: whoever takes them finds what was done to them. Acquire: who frees the home comes after all others.
+            // Release: whoever takes them finds what was done to them. Acquire: who frees the home
+            // comes after all others.
             match returned.compare_exchange_weak(before, after, Ordering::AcqRel, Ordering::Relaxed) {
                 Err(now) => before = now,
                 Ok(_) => {
@@ -73,14 +79,16 @@ impl Home {
         }
         // Acquire: what was done to the frames comes before.
         let mut link = self.returned.swap(0, Ordering::Acquire) as u32;
-        // SAFETY: each was made a link by the chain it came in, and the exchange gave all of them to this one.
+        // SAFETY: each was made a link by the chain it came in, and the exchange gave all of them
+        // to this one.
         while let Some(frame) = unsafe { Frame::from_link(link) } {
             link = frame.metadata().next;
             free.push(frame);
         }
     }
 
-    /// Says that there is no pool any more, and that all frames but `out` and those that wait here are in its hands and forgotten.
+    /// Says that there is no pool any more, and that all frames but `out` and those that wait here
+    /// are in its hands and forgotten.
     ///
     /// # Safety
     /// It is so, and the pool does not touch the home after this.
@@ -148,7 +156,8 @@ pub(crate) fn send_home(frame: Frame) {
     unsafe { Home::take_back(home, Chain::of(frame)) };
 }
 
-/// Sends frames home, those of one home that come one behind the other in one go. What is left goes when it is dropped.
+/// Sends frames home, those of one home that come one behind the other in one go. What is left goes
+/// when it is dropped.
 #[derive(Default)]
 pub(crate) struct Returning(Option<(NonNull<Home>, Chain)>);
 

@@ -1,4 +1,5 @@
-//! ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443), as far as errors and echo go: both have the same first eight bytes.
+//! ICMP (RFC 792, RFC 1191) and ICMPv6 (RFC 4443), as far as errors and echo go: both have the same
+//! first eight bytes.
 
 use crate::field::{fixed, put_u16, put_u32, u16_at, u32_at};
 use crate::{HeaderError, checksum};
@@ -15,7 +16,8 @@ pub mod v4 {
     pub const ECHO: u8 = 8;
     /// Destination unreachable.
     pub const UNREACHABLE: u8 = 3;
-    /// Code of [`UNREACHABLE`]: fragmentation needed and DF set; the MTU stands in the last two bytes of the header.
+    /// Code of [`UNREACHABLE`]: fragmentation needed and DF set; the MTU stands in the last two
+    /// bytes of the header.
     pub const FRAGMENTATION_NEEDED: u8 = 4;
     /// Source quench, deprecated.
     pub const SOURCE_QUENCH: u8 = 4;
@@ -45,8 +47,8 @@ pub mod v6 {
     /// Redirect.
     pub const REDIRECT: u8 = 137;
 
-    /// Whether no error may answer messages of this type (RFC 4443 section 2.4(e)): errors, known or not, and
-    /// redirects.
+    /// Whether no error may answer messages of this type (RFC 4443 section 2.4(e)): errors, known
+    /// or not, and redirects.
     pub const fn is_error(kind: u8) -> bool {
         kind < 128 || kind == REDIRECT
     }
@@ -87,8 +89,8 @@ impl<'a> Icmp<'a> {
         u32_at(self.0, 4)
     }
 
-    /// The MTU that ICMP's "fragmentation needed" tells, in bytes; 0 from routers older than RFC 1191, `None` for other
-    /// messages.
+    /// The MTU that ICMP's "fragmentation needed" tells, in bytes; 0 from routers older than RFC
+    /// 1191, `None` for other messages.
     pub fn fragmentation_needed_mtu(&self) -> Option<u16> {
         let is_it = self.message_type() == v4::UNREACHABLE && self.code() == v4::FRAGMENTATION_NEEDED;
         is_it.then(|| u16_at(self.0, 6))
@@ -105,8 +107,8 @@ impl<'a> Icmp<'a> {
     }
 }
 
-/// Writes a header to the front of `message`, whose body is in place, with the checksum of both on top of a `pseudo`
-/// header's sum: 0 for ICMP, [`checksum::pseudo_header`] for ICMPv6.
+/// Writes a header to the front of `message`, whose body is in place, with the checksum of both on
+/// top of a `pseudo` header's sum: 0 for ICMP, [`checksum::pseudo_header`] for ICMPv6.
 ///
 /// # Panics
 /// If `message` is shorter than [`HEADER_BYTES`].

@@ -1,5 +1,5 @@
-//! Reading and writing the header of a packet that is IPv4 or IPv6. Functions on packets are for those whose headers
-//! were parsed, or written, before: of others they may read nonsense or panic.
+//! Reading and writing the header of a packet that is IPv4 or IPv6. Functions on packets are for
+//! those whose headers were parsed, or written, before: of others they may read nonsense or panic.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,8 @@ use crate::field::{u32_at, u128_at};
 use crate::ipv4::{self, Ipv4Header};
 use crate::ipv6::{self, Extension, Ipv6Header};
 
-/// A header of either family without options or extension headers, to be written. The addresses are of one family.
+/// A header of either family without options or extension headers, to be written. The addresses are
+/// of one family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpHeader {
     /// DSCP and ECN.
@@ -46,8 +47,8 @@ impl IpHeader {
         if self.source.is_ipv4() { ipv4::HEADER_BYTES } else { ipv6::HEADER_BYTES }
     }
 
-    /// Writes the header to the front of `packet`, whose length is final. An IPv4 destination from an IPv6 source is
-    /// written as mapped.
+    /// Writes the header to the front of `packet`, whose length is final. An IPv4 destination from
+    /// an IPv6 source is written as mapped.
     ///
     /// # Panics
     /// If `packet` is shorter than the header.
@@ -140,7 +141,8 @@ pub fn source(packet: &[u8]) -> IpAddr {
     if is_v6(packet) { ipv6::source(packet).into() } else { ipv4::source(packet).into() }
 }
 
-/// Where the number of the protocol stands whose header starts at `header_len`, behind options or extension headers.
+/// Where the number of the protocol stands whose header starts at `header_len`, behind options or
+/// extension headers.
 ///
 /// # Errors
 /// [`HeaderError`] if no header starts there.

@@ -17,12 +17,14 @@ pub(crate) const OFFSET_MASK: u16 = 0x1fff;
 pub const PROTOCOL_AT: usize = 9;
 const CHECKSUM_AT: usize = 10;
 
-/// A checked view of an IPv4 packet. Bytes behind the total length, such as Ethernet's padding, are not part of it.
+/// A checked view of an IPv4 packet. Bytes behind the total length, such as Ethernet's padding, are
+/// not part of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ipv4<'a>(&'a [u8]);
 
 impl<'a> Ipv4<'a> {
-    /// Checks version, header length and total length; not the checksum, see [`Self::is_checksum_valid`].
+    /// Checks version, header length and total length; not the checksum, see
+    /// [`Self::is_checksum_valid`].
     ///
     /// # Errors
     /// [`HeaderError`] says which of them is wrong.
@@ -32,8 +34,8 @@ impl<'a> Ipv4<'a> {
         Ok(Self(&bytes[..total_length]))
     }
 
-    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end before its total length, though not inside
-    /// its header.
+    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end before its total
+    /// length, though not inside its header.
     ///
     /// # Errors
     /// [`HeaderError`] says what is wrong.
@@ -129,8 +131,8 @@ pub struct Ipv4Option {
 }
 
 impl Ipv4Option {
-    /// The first option of a whole `header` at or behind `at`, no-operations left out; `None` at the end of options. The
-    /// first of all is at or behind [`HEADER_BYTES`].
+    /// The first option of a whole `header` at or behind `at`, no-operations left out; `None` at
+    /// the end of options. The first of all is at or behind [`HEADER_BYTES`].
     ///
     /// # Errors
     /// [`HeaderError::Length`] if its length is none.
@@ -210,7 +212,8 @@ pub fn set_header_len(header: &mut [u8], bytes: usize) {
     header[0] = 0x40 | (bytes / 4) as u8;
 }
 
-/// Sets identification, MF and fragment offset and clears DF. The checksum is left to [`fill_checksum`].
+/// Sets identification, MF and fragment offset and clears DF. The checksum is left to
+/// [`fill_checksum`].
 pub fn set_fragment(header: &mut [u8], fragment: Fragment) {
     let more = if fragment.more { MORE_FRAGMENTS } else { 0 };
     put_u16(header, 4, fragment.identification as u16);

@@ -36,7 +36,8 @@ impl<'a> Ipv6<'a> {
         Ok(Self(&bytes[..HEADER_BYTES + payload_length]))
     }
 
-    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end before its payload does.
+    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end before its payload
+    /// does.
     ///
     /// # Errors
     /// [`HeaderError`] says what is wrong.
@@ -93,12 +94,13 @@ impl<'a> Ipv6<'a> {
         self.0
     }
 
-    /// Finds the protocol behind the extension headers. AH and ESP end the walk: to selectors both are protocols (RFC
-    /// 4301 section 4.4.1.1). So does a fragment other than the first: what follows there is the middle of something.
+    /// Finds the protocol behind the extension headers. AH and ESP end the walk: to selectors both
+    /// are protocols (RFC 4301 section 4.4.1.1). So does a fragment other than the first: what
+    /// follows there is the middle of something.
     ///
     /// # Errors
-    /// [`HeaderError`] if an extension header is cut short, there are more than [`EXTENSION_LIMIT`], or two are
-    /// fragment headers.
+    /// [`HeaderError`] if an extension header is cut short, there are more than
+    /// [`EXTENSION_LIMIT`], or two are fragment headers.
     pub fn upper_layer(&self) -> Result<UpperLayer, HeaderError> {
         let mut upper = UpperLayer {
             protocol: self.next_header(),
@@ -121,7 +123,8 @@ impl<'a> Ipv6<'a> {
     }
 }
 
-/// Where the protocol behind the extension headers stands. Places are in bytes from the packet's start.
+/// Where the protocol behind the extension headers stands. Places are in bytes from the packet's
+/// start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UpperLayer {
     /// The protocol.
@@ -130,8 +133,9 @@ pub struct UpperLayer {
     pub at: usize,
     /// The fragment header's fields, if there is one.
     pub fragment: Option<Fragment>,
-    /// End of the headers that every fragment repeats, which routers look at. A fragment header goes there, and ESP and
-    /// AH in transport mode: before the last destination options (RFC 4303 section 3.1.1).
+    /// End of the headers that every fragment repeats, which routers look at. A fragment header
+    /// goes there, and ESP and AH in transport mode: before the last destination options (RFC 4303
+    /// section 3.1.1).
     pub unfragmentable: usize,
     /// Where the number of the header that follows those stands.
     pub next_header_at: usize,

@@ -1,5 +1,5 @@
-//! Where the parts of an IP packet stand: one walk over its headers, made once per packet, that classification,
-//! encapsulation, fragmentation and reassembly all use.
+//! Where the parts of an IP packet stand: one walk over its headers, made once per packet, that
+//! classification, encapsulation, fragmentation and reassembly all use.
 
 use std::net::IpAddr;
 
@@ -22,9 +22,11 @@ use crate::{Fragment, HeaderError, Ipv4, Ipv6, ip, ipv4, ipv6};
 pub struct Layout {
     /// Whether the packet is IPv6.
     pub is_v6: bool,
-    /// The packet's length as its header says; never more than there is, unless it is [quoted](Self::parse_quoted).
+    /// The packet's length as its header says; never more than there is, unless it is
+    /// [quoted](Self::parse_quoted).
     pub total_len: usize,
-    /// The protocol behind all extension headers; AH and ESP count as protocols (RFC 4301 section 4.4.1.1).
+    /// The protocol behind all extension headers; AH and ESP count as protocols (RFC 4301 section
+    /// 4.4.1.1).
     pub protocol: u8,
     /// Where its header starts; in a fragment other than the first, where the piece starts.
     pub payload: usize,
@@ -36,7 +38,8 @@ pub struct Layout {
     pub dont_fragment: bool,
     /// The fragment fields, where the packet is a piece or has an IPv6 fragment header.
     pub fragment: Option<Fragment>,
-    /// End of the headers that every fragment repeats: where a fragment header, or in transport mode ESP and AH, go.
+    /// End of the headers that every fragment repeats: where a fragment header, or in transport
+    /// mode ESP and AH, go.
     pub unfragmentable: usize,
     /// Where the number of what follows those stands.
     pub next_header_at: usize,
@@ -106,7 +109,8 @@ impl Layout {
         }
     }
 
-    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end anywhere behind its IP headers.
+    /// As [`Self::parse`], of a packet that an ICMP error quotes: it may end anywhere behind its IP
+    /// headers.
     ///
     /// # Errors
     /// [`HeaderError`] if the IP headers are malformed or cut short.
@@ -172,8 +176,8 @@ impl Layout {
         }
     }
 
-    /// Source and destination port, or `type << 8 | code` of ICMP and ICMPv6 twice; `None` where they cannot be seen: in a
-    /// fragment other than the first, in a protocol without ports.
+    /// Source and destination port, or `type << 8 | code` of ICMP and ICMPv6 twice; `None` where
+    /// they cannot be seen: in a fragment other than the first, in a protocol without ports.
     #[inline]
     pub fn ports(&self, packet: &[u8]) -> Option<(u16, u16)> {
         let is_first = self.fragment.is_none_or(|fragment| fragment.offset == 0);

@@ -1,10 +1,12 @@
 //! Frames from a pool, header views and checksums.
 //!
-//! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or ports.
+//! Pure: no socket, thread, clock or random source. Knows nothing of IPsec policy, engines or
+//! ports.
 //!
-//! Each header has a file of the same shape: a view whose `parse` checks everything that the accessors rely on,
-//! accessors named after the RFC's fields, a writer, tests. A view borrows the bytes and copies nothing. [`Layout`] is one
-//! walk over a packet's IP headers, [`ip`] reads and writes either family's. No other crate knows where a field stands.
+//! Each header has a file of the same shape: a view whose `parse` checks everything that the
+//! accessors rely on, accessors named after the RFC's fields, a writer, tests. A view borrows the
+//! bytes and copies nothing. [`Layout`] is one walk over a packet's IP headers, [`ip`] reads and
+//! writes either family's. No other crate knows where a field stands.
 
 pub mod ah;
 pub mod arp;

@@ -1,15 +1,17 @@
-//! Frames that a device has: it writes or reads their bytes, and says by their offset when it is done.
+//! Frames that a device has: it writes or reads their bytes, and says by their offset when it is
+//! done.
 
 #![allow(unsafe_code)]
 
 use crate::frame::Frame;
 use crate::region::{CHUNK_BYTES, Region};
 
-/// The small frames that one device has at the moment. A device knows a frame by its offset in the [`Region`]; of an offset that comes
-/// back, the frame is made again only if it is out on this loan, so whatever a device says, no frame has two owners.
+/// The small frames that one device has at the moment. A device knows a frame by its offset in the
+/// [`Region`]; of an offset that comes back, the frame is made again only if it is out on this
+/// loan, so whatever a device says, no frame has two owners.
 ///
-/// What is still out when this is dropped stays so: the device may write there at any time. [`recall`](Self::recall) it once the
-/// device is closed.
+/// What is still out when this is dropped stays so: the device may write there at any time.
+/// [`recall`](Self::recall) it once the device is closed.
 pub struct Loans {
     /// A bit a chunk.
     out: Box<[u64]>,
@@ -39,7 +41,8 @@ impl Loans {
         self.count == 0
     }
 
-    /// Lends a frame to the device and returns where its packet begins, in bytes from [`Region::base`].
+    /// Lends a frame to the device and returns where its packet begins, in bytes from
+    /// [`Region::base`].
     ///
     /// # Errors
     /// The frame, if it is larger than a chunk.
@@ -55,8 +58,9 @@ impl Loans {
         Ok(offset)
     }
 
-    /// Takes the frame back in whose chunk `offset` lies, with the `len` bytes from there as its packet. `None` if it is not out on this
-    /// loan, or if the chunk ends before the packet does; then it stays out.
+    /// Takes the frame back in whose chunk `offset` lies, with the `len` bytes from there as its
+    /// packet. `None` if it is not out on this loan, or if the chunk ends before the packet does;
+    /// then it stays out.
     #[inline]
     pub fn take_back(&mut self, offset: usize, len: usize) -> Option<Frame> {
         let (chunk, head) = (offset / CHUNK_BYTES, offset % CHUNK_BYTES);
@@ -73,7 +77,8 @@ impl Loans {
         Some(frame)
     }
 
-    /// Takes back all that is out. Only after the device was closed: it would write into packets otherwise.
+    /// Takes back all that is out. Only after the device was closed: it would write into packets
+    /// otherwise.
     pub fn recall(&mut self) -> Vec<Frame> {
         let words = self.out.iter().enumerate().filter(|(_, bits)| **bits != 0);
         let words: Vec<usize> = words.map(|(at, _)| at).collect();

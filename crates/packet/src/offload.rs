@@ -6,7 +6,8 @@ pub enum Offload {
     /// Nothing: the bytes are what they seem.
     #[default]
     None,
-    /// Outbound: still plaintext; the port's device seals it in flight. The last bytes, as many as the ICV has, are room for it.
+    /// Outbound: still plaintext; the port's device seals it in flight. The last bytes, as many as
+    /// the ICV has, are room for it.
     Seal {
         /// The SA's number at the device.
         sa: u32,
@@ -15,7 +16,8 @@ pub enum Offload {
         /// The upper half of an extended sequence number; only with ESN.
         seq_high: Option<[u8; 4]>,
     },
-    /// Inbound: opened and authenticated by the port's device; the ICV's bytes at the end mean nothing.
+    /// Inbound: opened and authenticated by the port's device; the ICV's bytes at the end mean
+    /// nothing.
     Opened {
         /// The SA's number at the device.
         sa: u32,

@@ -42,7 +42,8 @@ impl FreeList {
                 next: 0,
                 offload: Offload::None,
             };
-            // SAFETY: there is a region, whose array has an entry for each chunk; this chunk is of this list alone, and there is no frame of it.
+            // SAFETY: there is a region, whose array has an entry for each chunk; this chunk is of
+            // this list alone, and there is no frame of it.
             unsafe { region::metadata().add(chunk as usize).write(metadata) };
             // SAFETY: its entry was just written, and this is the first frame of it.
             free.push(unsafe { Frame::of_chunk(chunk) });
@@ -109,7 +110,8 @@ impl FramePool {
     /// A pool of `small` frames of 2 KiB and `jumbo` frames of 10 KiB, and of no huge ones.
     ///
     /// # Panics
-    /// If the process's packet memory has no room for them; [`in_region`](Self::in_region) says so instead.
+    /// If the process's packet memory has no room for them; [`in_region`](Self::in_region) says so
+    /// instead.
     pub fn new(small: usize, jumbo: usize) -> Self {
         made(Self::in_region(small, jumbo, 0))
     }
@@ -150,19 +152,21 @@ impl FramePool {
         }
     }
 
-    /// The smallest size that holds a packet of `len` bytes and leaves `tail` bytes behind it, or `None` if this pool has no frame of
-    /// that size at all: to wait for one would be to wait for ever.
+    /// The smallest size that holds a packet of `len` bytes and leaves `tail` bytes behind it, or
+    /// `None` if this pool has no frame of that size at all: to wait for one would be to wait for
+    /// ever.
     pub fn size_for(&self, len: usize, tail: usize) -> Option<FrameSize> {
         FrameSize::for_packet(len, tail).filter(|size| self.total(*size) > 0)
     }
 
-    /// An empty frame with [`HEADROOM_BYTES`](crate::HEADROOM_BYTES) before it, or `None` when all are out.
+    /// An empty frame with [`HEADROOM_BYTES`](crate::HEADROOM_BYTES) before it, or `None` when all
+    /// are out.
     pub fn take(&mut self, size: FrameSize) -> Option<Frame> {
         self.free_list(size).take()
     }
 
-    /// A frame that holds a copy of `bytes`, in the smallest size that also leaves `tail` bytes behind
-    /// them; `None` when none is free or none is large enough.
+    /// A frame that holds a copy of `bytes`, in the smallest size that also leaves `tail` bytes
+    /// behind them; `None` when none is free or none is large enough.
     pub fn take_filled(&mut self, bytes: &[u8], tail: usize) -> Option<Frame> {
         let mut frame = self.take(FrameSize::for_packet(bytes.len(), tail)?)?;
         frame.fill(bytes).ok()?;
@@ -197,7 +201,8 @@ impl FramePool {
         }
     }
 
-    /// Gives a burst back and leaves `burst` empty. Frames of another pool that come one behind the other go there in one go.
+    /// Gives a burst back and leaves `burst` empty. Frames of another pool that come one behind the
+    /// other go there in one go.
     pub fn give_back_burst(&mut self, burst: &mut Vec<Frame>) {
         let mut returning = Returning::default();
         for frame in burst.drain(..) {
@@ -208,7 +213,8 @@ impl FramePool {
         }
     }
 
-    /// Whether more than `count` frames of this size can be taken now; what others have freed is only counted where it matters.
+    /// Whether more than `count` frames of this size can be taken now; what others have freed is
+    /// only counted where it matters.
     pub fn has_more_than(&self, size: FrameSize, count: usize) -> bool {
         let free = match size {
             FrameSize::Small => &self.small.free,

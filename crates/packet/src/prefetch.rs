@@ -5,13 +5,15 @@
 /// Bytes that come into the processor's cache together.
 const LINE_BYTES: usize = 64;
 
-/// Has the processor fetch the memory of `value` into its cache, without waiting for it. Does nothing where that is not known how.
+/// Has the processor fetch the memory of `value` into its cache, without waiting for it. Does
+/// nothing where that is not known how.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     for offset in (0..size_of::<T>()).step_by(LINE_BYTES) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: a prefetch reads and writes nothing that a program can see, whatever its address is; this one lies inside `value`.
+        // SAFETY: a prefetch reads and writes nothing that a program can see, whatever its address
+        // is; this one lies inside `value`.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast::<i8>().wrapping_add(offset)) };
     }
     #[cfg(not(target_arch = "x86_64"))]

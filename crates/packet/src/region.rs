@@ -1,11 +1,14 @@
 //! The packet memory of a process: one range of addresses, of which every pool has a part.
 //!
-//! Chunks of [`CHUNK_BYTES`] lie one behind the other from [`Region::base`], so that the whole can be registered once with a device or with
-//! the kernel (the UMEM of AF_XDP, a DMA mapping) and a frame is known there by its offset. What is known of each frame lies in
-//! an array of its own, one entry of a cache line a chunk; a [`Frame`](crate::Frame) is its entry's offset in that array, 32 bits.
+//! Chunks of [`CHUNK_BYTES`] lie one behind the other from [`Region::base`], so that the whole can
+//! be registered once with a device or with the kernel (the UMEM of AF_XDP, a DMA mapping) and a
+//! frame is known there by its offset. What is known of each frame lies in an array of its own, one
+//! entry of a cache line a chunk; a [`Frame`](crate::Frame) is its entry's offset in that array, 32
+//! bits.
 //!
-//! A gateway makes its region with [`Region::make`], in the size that it needs, before it gives up privileges. Whoever makes a pool
-//! without that gets a region of 16 GiB of address space, of which memory is taken where it is touched.
+//! A gateway makes its region with [`Region::make`], in the size that it needs, before it gives up
+//! privileges. Whoever makes a pool without that gets a region of 16 GiB of address space, of which
+//! memory is taken where it is touched.
 
 #![allow(unsafe_code)]
 
@@ -20,7 +23,8 @@ use mapping::{HUGE_PAGE_BYTES, Mapping};
 
 /// Bytes of a chunk: a small frame has one, larger frames several.
 pub const CHUNK_BYTES: usize = 2048;
-/// The addresses, in bytes, that are reserved for chunks where nobody said how many there should be.
+/// The addresses, in bytes, that are reserved for chunks where nobody said how many there should
+/// be.
 const UNSIZED_BYTES: usize = if cfg!(miri) { 2 << 20 } else { 16 << 30 };
 /// Less is not worth beginning with, in bytes.
 const LEAST_UNSIZED_BYTES: usize = 2 << 20;
@@ -40,9 +44,10 @@ static MAKING: Mutex<()> = Mutex::new(());
 #[inline(always)]
 pub(crate) unsafe fn metadata() -> *mut Metadata {
     let entries;
-    // Other crates would reach the variable by the table of global offsets, with one load more at each access to a frame: 24
-    // instructions of the 1,010 that a packet of 64 bytes takes.
-    // SAFETY: the variable was written before the region was published, from which the caller's frame comes, and is never written again.
+    // Other crates would reach the variable by the table of global offsets, with one load more at
+    // each access to a frame: 24 instructions of the 1,010 that a packet of 64 bytes takes. SAFETY:
+    // the variable was written before the region was published, from which the caller's frame
+    // comes, and is never written again.
     unsafe {
         std::arch::asm!(
             "mov {entries}, qword ptr [rip + {variable}]",
@@ -61,7 +66,8 @@ pub(crate) unsafe fn metadata() -> *mut Metadata {
 #[cfg(not(all(target_arch = "x86_64", not(miri))))]
 #[inline(always)]
 pub(crate) unsafe fn metadata() -> *mut Metadata {
-    // SAFETY: it was written before the region was published, from which the caller's frame comes, and is never written again.
+    // SAFETY: it was written before the region was published, from which the caller's frame comes,
+    // and is never written again.
     unsafe { METADATA }
 }
 
@@ -112,17 +118,19 @@ pub struct Region {
     free: Mutex<FreeRanges>,
 }
 
-// SAFETY: `base` is only handed out as a number and a pointer; what lies there is reached through frames.
+// SAFETY: `base` is only handed out as a number and a pointer; what lies there is reached through
+// frames.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Makes this process's packet memory with room for so many chunks, in huge pages where the system has any. What was made before is
-    /// returned if it is large enough.
+    /// Makes this process's packet memory with room for so many chunks, in huge pages where the
+    /// system has any. What was made before is returned if it is large enough.
     ///
     /// # Errors
-    /// [`RegionError`] if the system refuses, or if the packet memory that there is already is smaller.
+    /// [`RegionError`] if the system refuses, or if the packet memory that there is already is
+    /// smaller.
     pub fn make(chunks: usize) -> Result<&'static Self, RegionError> {
         // The first chunk is nobody's, so that no frame is 0.
         let bytes = ((chunks + 1) * CHUNK_BYTES).next_multiple_of(HUGE_PAGE_BYTES);
@@ -165,7 +173,8 @@ impl Region {
         Ok(REGION.get_or_init(|| region))
     }
 
-    /// Maps entries and chunks and publishes where the entries are. The caller holds `MAKING` and there is no region.
+    /// Maps entries and chunks and publishes where the entries are. The caller holds `MAKING` and
+    /// there is no region.
     fn map(bytes: usize, is_sized: bool) -> Result<Self, RegionError> {
         let chunks = bytes / CHUNK_BYTES;
         if chunks > MOST_CHUNKS {
@@ -177,14 +186,15 @@ impl Region {
             .map_err(|reason| RegionError::Refused { mib: (entries + bytes) >> 20, reason })?;
         // SAFETY: the mapping has `entries + bytes` bytes.
         let base = unsafe { mapping.base.add(entries) };
-        // SAFETY: there is no region and so no frame, and `MAKING` is held: nobody reads or writes it. The mapping is aligned to more
-        // than an entry.
+        // SAFETY: there is no region and so no frame, and `MAKING` is held: nobody reads or writes
+        // it. The mapping is aligned to more than an entry.
         unsafe { METADATA = mapping.base.as_ptr().cast::<Metadata>() };
         let free = Mutex::new(FreeRanges(vec![Chunks { first: 1, count: chunks as u32 - 1 }]));
         Ok(Self { base, chunks: chunks as u32, pages: mapping.pages, free })
     }
 
-    /// Where chunk 0 begins, on a page. A frame's [`offset`](crate::Frame::offset) counts from here.
+    /// Where chunk 0 begins, on a page. A frame's [`offset`](crate::Frame::offset) counts from
+    /// here.
     pub fn base(&self) -> NonNull<u8> {
         self.base
     }

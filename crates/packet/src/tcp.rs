@@ -1,5 +1,5 @@
-//! TCP (RFC 9293), as far as a gateway looks at it: its checksum, which a NAT or an offload leaves wrong, and where its
-//! payload starts.
+//! TCP (RFC 9293), as far as a gateway looks at it: its checksum, which a NAT or an offload leaves
+//! wrong, and where its payload starts.
 
 use crate::checksum;
 use crate::field::put_u16;
@@ -21,15 +21,15 @@ pub const CWR: u8 = 0x80;
 const CHECKSUM_AT: usize = 16;
 const DATA_OFFSET_AT: usize = 12;
 
-/// Length of the header that `segment` starts with, options included, in bytes; `None` where it does not show, or is
-/// less than a header's.
+/// Length of the header that `segment` starts with, options included, in bytes; `None` where it
+/// does not show, or is less than a header's.
 pub fn header_len(segment: &[u8]) -> Option<usize> {
     let len = usize::from(*segment.get(DATA_OFFSET_AT)? >> 4) * 4;
     (len >= HEADER_BYTES).then_some(len)
 }
 
-/// Computes the checksum of `segment`, header and payload, on top of its `pseudo` header's sum and writes it. What is
-/// cut short inside the header stays as it is.
+/// Computes the checksum of `segment`, header and payload, on top of its `pseudo` header's sum and
+/// writes it. What is cut short inside the header stays as it is.
 pub fn fill_checksum(segment: &mut [u8], pseudo: u64) {
     if segment.len() >= HEADER_BYTES {
         put_u16(segment, CHECKSUM_AT, 0);

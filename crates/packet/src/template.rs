@@ -4,8 +4,8 @@ use std::net::IpAddr;
 
 use crate::{IpHeader, checksum, ipv4, ipv6};
 
-/// A header of either family without options or extension headers. Each packet has its own traffic class, length,
-/// identification and DF.
+/// A header of either family without options or extension headers. Each packet has its own traffic
+/// class, length, identification and DF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IpTemplate {
     /// Source and destination as they are sent; IPv4's are the first eight bytes.

@@ -44,8 +44,8 @@ impl<'a> Udp<'a> {
         u16_at(self.0, CHECKSUM_AT)
     }
 
-    /// Whether the datagram sums to its checksum, on top of its `pseudo` header's sum (see [`checksum`]). None at all
-    /// is not valid: who admits that asks [`Self::checksum`] first.
+    /// Whether the datagram sums to its checksum, on top of its `pseudo` header's sum (see
+    /// [`checksum`]). None at all is not valid: who admits that asks [`Self::checksum`] first.
     pub fn is_checksum_valid(&self, pseudo: u64) -> bool {
         self.checksum() != 0 && checksum::of(self.0, pseudo) == 0
     }
@@ -69,8 +69,8 @@ pub fn write(datagram: &mut [u8], source_port: u16, destination_port: u16) {
     put_u16(header, 6, 0);
 }
 
-/// Computes the checksum of `datagram`, header and payload, on top of its `pseudo` header's sum and writes it. A sum of
-/// 0 is written as 0xffff, since 0 means none.
+/// Computes the checksum of `datagram`, header and payload, on top of its `pseudo` header's sum and
+/// writes it. A sum of 0 is written as 0xffff, since 0 means none.
 ///
 /// # Panics
 /// If `datagram` is shorter than [`HEADER_BYTES`].
@@ -83,8 +83,9 @@ pub fn fill_checksum(datagram: &mut [u8], pseudo: u64) {
     put_u16(datagram, CHECKSUM_AT, sum);
 }
 
-/// Gives an IPv6 packet's UDP datagram a checksum if it has none, as RFC 8200 section 8.1 demands of all but some
-/// tunnels (RFC 6935). All else stays as it is: IPv4, where there need be none, fragments, and what is malformed.
+/// Gives an IPv6 packet's UDP datagram a checksum if it has none, as RFC 8200 section 8.1 demands
+/// of all but some tunnels (RFC 6935). All else stays as it is: IPv4, where there need be none,
+/// fragments, and what is malformed.
 pub fn complete_checksum(packet: &mut [u8]) {
     let Ok(layout) = Layout::parse(packet) else { return };
     if !layout.is_v6 || layout.protocol != UDP || layout.fragment.is_some() {

@@ -23,7 +23,8 @@ pub struct PortTraits {
     pub carries_v6: bool,
     /// How many queues it can have.
     pub queues: Queues,
-    /// Whether it hears what ICMP says of paths, by raw sockets of the kernel: of two ports with one address, one alone may.
+    /// Whether it hears what ICMP says of paths, by raw sockets of the kernel: of two ports with
+    /// one address, one alone may.
     pub hears_reports: bool,
     /// Whether its device is also an engine, under the port's name.
     pub is_engine: bool,
@@ -176,7 +177,8 @@ pub trait Backend: Sized {
         None
     }
 
-    /// Whether packets pass it that the kernel does not forward, so that the gateway counts their hops.
+    /// Whether packets pass it that the kernel does not forward, so that the gateway counts their
+    /// hops.
     fn forwards(&self) -> bool {
         false
     }

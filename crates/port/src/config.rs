@@ -35,7 +35,8 @@ pub struct PortConfig {
 }
 
 impl PortConfig {
-    /// Checks what the file says of a port; `None` where that is too little to tell which port it is.
+    /// Checks what the file says of a port; `None` where that is too little to tell which port it
+    /// is.
     pub fn check(c: &mut Checker<'_>, entry: &PortEntry) -> Option<Self> {
         let common = &entry.common;
         let name = c.needed(&common.at, common.name.as_ref(), "port.name", "\"outside\"");

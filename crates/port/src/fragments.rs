@@ -1,5 +1,6 @@
-//! Fragments of outer packets. A UDP socket sends whole datagrams alone and an IPv6 raw socket writes its own header, so what
-//! was cut before it came to the port leaves by sockets that take packets with their headers.
+//! Fragments of outer packets. A UDP socket sends whole datagrams alone and an IPv6 raw socket
+//! writes its own header, so what was cut before it came to the port leaves by sockets that take
+//! packets with their headers.
 
 use std::io::IoSlice;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -72,7 +73,8 @@ impl FragmentSender {
 }
 
 impl FragmentSender {
-    /// Sends a packet as it is, from any source, by the route that the kernel has to its destination. Does not wait.
+    /// Sends a packet as it is, from any source, by the route that the kernel has to its
+    /// destination. Does not wait.
     ///
     /// # Errors
     /// What the system said.

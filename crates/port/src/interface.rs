@@ -86,8 +86,9 @@ pub trait Port: Send {
     /// What it is.
     fn description(&self) -> &PortDescription;
 
-    /// Appends up to `limit` received packets to `burst`, in frames from `pool`, and returns how many.
-    /// None at hand is 0. With no free frame, packets stay where they are or are counted as dropped.
+    /// Appends up to `limit` received packets to `burst`, in frames from `pool`, and returns how
+    /// many. None at hand is 0. With no free frame, packets stay where they are or are counted as
+    /// dropped.
     ///
     /// # Errors
     /// [`PortError`] if the port as a whole failed.
@@ -105,10 +106,10 @@ pub trait Port: Send {
     /// [`PortError`] if the port as a whole failed.
     fn send(&mut self, pool: &mut FramePool, burst: &mut Vec<Frame>) -> Result<usize, PortError>;
 
-    /// What time alone brings about, some ten times a second, whether or not anything is received or
-    /// sent meanwhile: packets that the port keeps, for an answer or for room, go on or are given up.
-    /// A worker stops reading while its pool is short of frames, so that what a port keeps must be
-    /// bounded by a share of the pool, and come back without another call.
+    /// What time alone brings about, some ten times a second, whether or not anything is received
+    /// or sent meanwhile: packets that the port keeps, for an answer or for room, go on or are
+    /// given up. A worker stops reading while its pool is short of frames, so that what a port
+    /// keeps must be bounded by a share of the pool, and come back without another call.
     ///
     /// # Errors
     /// [`PortError`] if the port as a whole failed.
@@ -116,8 +117,9 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// Whether its device seals frames that are tagged [`Offload::Seal`](convoy_packet::Offload::Seal) as they leave. Any other
-    /// port must never be given one: it would send plaintext.
+    /// Whether its device seals frames that are tagged
+    /// [`Offload::Seal`](convoy_packet::Offload::Seal) as they leave. Any other port must never be
+    /// given one: it would send plaintext.
     fn seals(&self) -> bool {
         false
     }
@@ -127,24 +129,26 @@ pub trait Port: Send {
         false
     }
 
-    /// Takes one finding of the kind: packets with DF to this destination did not fit, and its path's MTU is so many bytes.
+    /// Takes one finding of the kind: packets with DF to this destination did not fit, and its
+    /// path's MTU is so many bytes.
     fn take_path_mtu(&mut self) -> Option<(IpAddr, u16)> {
         None
     }
 
-    /// Moves to `unsent` which packets the system refused to send since the last call, and why. They are
-    /// among those [counted](PortCounters::send_dropped) as dropped.
+    /// Moves to `unsent` which packets the system refused to send since the last call, and why.
+    /// They are among those [counted](PortCounters::send_dropped) as dropped.
     fn take_unsent(&mut self, _unsent: &mut Vec<Unsent>) {}
 
-    /// The descriptors of which one becomes readable when `receive` has something new; they stay the same for as long as the port
-    /// lives. `None` if it must be asked again and again. After a `receive` that brought less than the limit, only what comes later
-    /// makes one readable, or what [waits](Self::has_waiting) is left.
+    /// The descriptors of which one becomes readable when `receive` has something new; they stay
+    /// the same for as long as the port lives. `None` if it must be asked again and again. After a
+    /// `receive` that brought less than the limit, only what comes later makes one readable, or
+    /// what [waits](Self::has_waiting) is left.
     fn readable_fds(&self) -> Option<Vec<BorrowedFd<'_>>> {
         None
     }
 
-    /// Has it take packets to these networks behind the tunnels from now on, if it is inside and is told which. Queues of one port share what they
-    /// are told. It needs no privileges.
+    /// Has it take packets to these networks behind the tunnels from now on, if it is inside and is
+    /// told which. Queues of one port share what they are told. It needs no privileges.
     ///
     /// # Errors
     /// What the system refused.
@@ -152,12 +156,14 @@ pub trait Port: Send {
         Ok(())
     }
 
-    /// Whether packets that it took from the system wait inside it, for frames or for room in a burst.
+    /// Whether packets that it took from the system wait inside it, for frames or for room in a
+    /// burst.
     fn has_waiting(&self) -> bool {
         false
     }
 
-    /// Whether `receive` would bring packets, as far as that can be told without a system call: from a ring that the kernel fills.
+    /// Whether `receive` would bring packets, as far as that can be told without a system call:
+    /// from a ring that the kernel fills.
     fn has_input(&self) -> bool {
         false
     }
@@ -165,7 +171,8 @@ pub trait Port: Send {
     /// What it has counted.
     fn counters(&self) -> PortCounters;
 
-    /// What its device has counted beside, each under its name: packets that a card has sealed, for example.
+    /// What its device has counted beside, each under its name: packets that a card has sealed, for
+    /// example.
     fn device_counters(&self) -> Vec<(&'static str, u64)> {
         Vec::new()
     }

@@ -1,11 +1,11 @@
 //! One interface to every packet port, and its backends.
 //!
 //! **Contract:** every frame that passes through a port is a whole IP packet, from its IPv4 or IPv6
-//! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP and
-//! UDP header of what it received from the sender's address and strips them from what it sends; `raw`
-//! does so with the IP header; `card`, `dpdk`, `af_xdp` and `af_packet` take the Ethernet header off and put it on. Offloads
-//! (virtio headers, GSO, GRO, UDP segmentation) stay inside the port: the frames it hands out fit the MTU
-//! and have whole checksums.
+//! header on. A port that sits on something else translates at its edge: `udp` builds the outer IP
+//! and UDP header of what it received from the sender's address and strips them from what it sends;
+//! `raw` does so with the IP header; `card`, `dpdk`, `af_xdp` and `af_packet` take the Ethernet
+//! header off and put it on. Offloads (virtio headers, GSO, GRO, UDP segmentation) stay inside the
+//! port: the frames it hands out fit the MTU and have whole checksums.
 
 mod af_packet;
 mod af_xdp;

@@ -1,4 +1,5 @@
-//! An in-process link between two ports, with faults where a test wants them; for tests, the demo and measures.
+//! An in-process link between two ports, with faults where a test wants them; for tests, the demo
+//! and measures.
 
 mod faults;
 
@@ -24,8 +25,8 @@ pub(crate) const TRAITS: PortTraits = PortTraits {
 use faults::Wire;
 pub use faults::{FaultCounts, Faults, Now};
 
-/// One end of a link. Frames change hands; nothing is copied. A frame that came from the other end's pool goes back
-/// there when it is given back.
+/// One end of a link. Frames change hands; nothing is copied. A frame that came from the other
+/// end's pool goes back there when it is given back.
 pub struct Memory {
     description: PortDescription,
     counters: PortCounters,
@@ -52,8 +53,8 @@ pub fn link(name_a: &str, name_b: &str, capacity: usize, mtu: usize) -> (Memory,
     (end(name_a, to_b, from_b), end(name_b, to_a, from_a))
 }
 
-/// As [`link`], with faults each way: of what `b` receives, and of what `a` receives. `now` reads the clock by which packets take their
-/// time.
+/// As [`link`], with faults each way: of what `b` receives, and of what `a` receives. `now` reads
+/// the clock by which packets take their time.
 pub fn faulty_link(
     name_a: &str,
     name_b: &str,

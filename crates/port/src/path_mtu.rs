@@ -1,7 +1,9 @@
-//! What the interfaces towards peers carry, learned where the kernel refuses a packet as too long for them.
+//! What the interfaces towards peers carry, learned where the kernel refuses a packet as too long
+//! for them.
 //!
-//! What routers further on carry is not asked of the kernel: it believes any ICMP that names an address and port. Such
-//! reports are handed up as packets, to whoever knows what was sent (RFC 4301 section 8.2).
+//! What routers further on carry is not asked of the kernel: it believes any ICMP that names an
+//! address and port. Such reports are handed up as packets, to whoever knows what was sent (RFC
+//! 4301 section 8.2).
 
 use std::net::IpAddr;
 
@@ -15,7 +17,8 @@ pub(crate) struct PathMtus {
 }
 
 impl PathMtus {
-    /// Notes that a packet of `len` bytes was too long for the interface towards `peer`. `ask` finds out what that carries.
+    /// Notes that a packet of `len` bytes was too long for the interface towards `peer`. `ask`
+    /// finds out what that carries.
     pub(crate) fn exceeded(&mut self, peer: IpAddr, len: usize, ask: impl FnOnce() -> Option<u16>) {
         let mtu = match self.get(peer) {
             Some(known) if usize::from(known) < len => known,

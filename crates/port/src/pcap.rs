@@ -17,7 +17,8 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 /// Tailroom of frames that are handed out, in bytes: what ESP may add behind a packet.
 const TAILROOM: usize = 320;
 
-/// A port over captures: it hands out the IP packets of one, and writes what it sends to another, as raw IP.
+/// A port over captures: it hands out the IP packets of one, and writes what it sends to another,
+/// as raw IP.
 pub struct Pcap {
     description: PortDescription,
     counters: PortCounters,
@@ -31,8 +32,9 @@ pub struct Pcap {
 }
 
 impl Pcap {
-    /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP packets. What cannot be
-    /// handed out, because it is not IP or a snap length truncated it, is counted ([`Self::unread`]).
+    /// A port that hands out the packets of `read` and writes what it sends to `write` as raw IP
+    /// packets. What cannot be handed out, because it is not IP or a snap length truncated it, is
+    /// counted ([`Self::unread`]).
     ///
     /// # Errors
     /// [`PortError`] names the file and what is wrong with it.
@@ -58,16 +60,16 @@ impl Pcap {
         })
     }
 
-    /// Hands out packets that a snap length truncated behind their IP headers, too, filled up with zeros to their original
-    /// length: for those who look at sizes and addresses.
+    /// Hands out packets that a snap length truncated behind their IP headers, too, filled up with
+    /// zeros to their original length: for those who look at sizes and addresses.
     #[must_use]
     pub fn filling_up_truncated(mut self) -> Self {
         self.fills_up = true;
         self
     }
 
-    /// Writes no UDP over IPv6 without a checksum, but computes it, as the kernel does behind port `udp`: for what is sent
-    /// outside, where ESP in UDP arrives here without one.
+    /// Writes no UDP over IPv6 without a checksum, but computes it, as the kernel does behind port
+    /// `udp`: for what is sent outside, where ESP in UDP arrives here without one.
     #[must_use]
     pub fn completing_udp_checksums(mut self) -> Self {
         self.completes_checksums = true;
@@ -84,7 +86,8 @@ impl Pcap {
         self.reader.as_ref().and_then(Packets::damage)
     }
 
-    /// Reads the next packet that can be handed out into `self.packet`; its frame's size, or `None` at the end of the capture.
+    /// Reads the next packet that can be handed out into `self.packet`; its frame's size, or `None`
+    /// at the end of the capture.
     fn read_packet(&mut self, pool: &FramePool) -> Result<Option<FrameSize>, PortError> {
         let Some(reader) = &mut self.reader else { return Ok(None) };
         loop {

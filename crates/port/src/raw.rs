@@ -1,4 +1,5 @@
-//! ESP and AH right on IP: raw sockets of protocols 50 and 51. What routers say of packets that were too big comes with it.
+//! ESP and AH right on IP: raw sockets of protocols 50 and 51. What routers say of packets that
+//! were too big comes with it.
 
 mod receive;
 mod send;
@@ -23,7 +24,8 @@ pub(crate) use socket::RawSocket;
 const PROTOCOLS: [u8; 2] = [ESP, AH];
 /// Packets that are received at once.
 const MESSAGES: usize = 32;
-/// Calls of `receive` of which one asks all sockets, even though one had something: a busy one must not keep the others waiting.
+/// Calls of `receive` of which one asks all sockets, even though one had something: a busy one must
+/// not keep the others waiting.
 const ASKS_ALL_EVERY: u32 = 8;
 
 /// The `raw` port.
@@ -41,10 +43,11 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer packets, in bytes. The
-    /// kernel gives a packet to every raw socket of its protocol, so the first queue alone receives. It hears what ICMP says of paths at
-    /// the addresses in `reports`: those of which no other port does. What leaves has the mark (`SO_MARK`), by which routing rules know
-    /// it; that needs CAP_NET_ADMIN.
+    /// The queues of a port, each with a socket for each address and protocol; `mtu` is of outer
+    /// packets, in bytes. The kernel gives a packet to every raw socket of its protocol, so the
+    /// first queue alone receives. It hears what ICMP says of paths at the addresses in `reports`:
+    /// those of which no other port does. What leaves has the mark (`SO_MARK`), by which routing
+    /// rules know it; that needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// [`PortError::Io`] if the system refuses: raw sockets need CAP_NET_RAW.
@@ -111,7 +114,8 @@ impl Raw {
         filled.map_err(|source| self.out.description.failed("receive", source))
     }
 
-    /// Sends what is planned of the frames from `at` on; returns the first that is still to be sent, or `None` if there is no room now.
+    /// Sends what is planned of the frames from `at` on; returns the first that is still to be
+    /// sent, or `None` if there is no room now.
     fn send_planned(&mut self, socket: usize, burst: &[Frame], at: usize) -> Option<usize> {
         self.out.counters.system_calls += 1;
         let error = match self.plan.send(&self.endpoints[socket], burst) {

@@ -77,7 +77,8 @@ macro_rules! registry {
                 match self { $(Self::$kind(settings) => settings.routed_interface(),)* }
             }
 
-            /// Whether packets pass it that the kernel does not forward, so that the gateway counts their hops.
+            /// Whether packets pass it that the kernel does not forward, so that the gateway counts
+            /// their hops.
             pub fn forwards(&self) -> bool {
                 match self { $(Self::$kind(settings) => settings.forwards(),)* }
             }

@@ -9,8 +9,8 @@ pub(crate) fn interface_exists(name: &str) -> bool {
     nix::net::if_::if_nametoindex(name).is_ok()
 }
 
-/// The IP protocol, ESP or AH, for which a raw socket of another program is bound to this address: it would get, and answer, the
-/// same packets.
+/// The IP protocol, ESP or AH, for which a raw socket of another program is bound to this address:
+/// it would get, and answer, the same packets.
 pub(crate) fn raw_protocol_taken(address: IpAddr) -> Option<u8> {
     let list = if address.is_ipv4() { "/proc/thread-self/net/raw" } else { "/proc/thread-self/net/raw6" };
     // Without /proc nothing is known, and nothing refused.
@@ -18,7 +18,8 @@ pub(crate) fn raw_protocol_taken(address: IpAddr) -> Option<u8> {
     [ESP, AH].into_iter().find(|protocol| lists(&sockets, address, *protocol))
 }
 
-/// Whether the kernel's list of raw sockets has one bound to `address`; the protocol stands where others have a port.
+/// Whether the kernel's list of raw sockets has one bound to `address`; the protocol stands where
+/// others have a port.
 fn lists(sockets: &str, address: IpAddr, protocol: u8) -> bool {
     let words = |bytes: &[u8]| -> String {
         let words = bytes.chunks_exact(4).filter_map(|word| word.first_chunk::<4>());

@@ -1,8 +1,9 @@
 //! A Linux TUN interface: the plaintext side as the kernel's IP stack sees it.
 //!
-//! The library tun-rs makes the device and sets its offloads. A super-packet of TCP or UDP, of 64 KiB at most, is read in one call and cut into
-//! packets that fit the MTU. What leaves is written in as few calls, as super-packets made of the frames
-//! where they lie (`super_packet/`). tun-rs can do both as well, by way of buffers of its own: a copy more each way.
+//! The library tun-rs makes the device and sets its offloads. A super-packet of TCP or UDP, of 64
+//! KiB at most, is read in one call and cut into packets that fit the MTU. What leaves is written
+//! in as few calls, as super-packets made of the frames where they lie (`super_packet/`). tun-rs
+//! can do both as well, by way of buffers of its own: a copy more each way.
 
 mod settings;
 
@@ -35,7 +36,8 @@ pub struct TunConfig {
     pub addresses: Vec<(IpAddr, u8)>,
     /// Its MTU in bytes.
     pub mtu: u16,
-    /// Packets that the kernel holds for each queue until they are read (`txqueuelen`); `None` leaves what Linux chose, 500.
+    /// Packets that the kernel holds for each queue until they are read (`txqueuelen`); `None`
+    /// leaves what Linux chose, 500.
     pub kernel_queue_packets: Option<u32>,
     /// Queues, each for one worker. The kernel gives all packets of one flow to one queue.
     pub queues: usize,
@@ -58,8 +60,8 @@ pub struct Tun {
 }
 
 impl Tun {
-    /// Opens the device with its queues, gives it its addresses and MTU, and sets it up. Nothing is routed to it yet but the
-    /// networks of its addresses.
+    /// Opens the device with its queues, gives it its addresses and MTU, and sets it up. Nothing is
+    /// routed to it yet but the networks of its addresses.
     ///
     /// # Errors
     /// [`PortError`] says what the system refused, and what to do.
@@ -78,7 +80,8 @@ impl Tun {
         };
         let has_more = *queues > 1;
         if has_more && crate::taken::interface_exists(device) {
-            // The kernel would add our queues to those of whoever has it, and share the packets out among all.
+            // The kernel would add our queues to those of whoever has it, and share the packets out
+            // among all.
             let reason = format!(
                 "there is an interface {device} already: another gateway has it, or it was made to stay; stop that gateway, \
                  or run: ip link del {device}"
@@ -178,7 +181,8 @@ impl Tun {
         true
     }
 
-    /// Writes one group of a burst. The kernel takes no part of what it refuses: a malformed inner packet, or the interface is down.
+    /// Writes one group of a burst. The kernel takes no part of what it refuses: a malformed inner
+    /// packet, or the interface is down.
     fn write(&mut self, coalescer: &Coalescer, group: &Group, burst: &[Frame]) {
         match self.write_joined(coalescer, group, burst) {
             Ok(()) => {
@@ -186,7 +190,8 @@ impl Tun {
                 let bytes = coalescer.packets(group).map(|at| burst[at].len() as u64);
                 self.counters.sent_bytes += bytes.sum::<u64>();
             }
-            // Whatever it was that the kernel does not like of a super-packet, it may take the packets.
+            // Whatever it was that the kernel does not like of a super-packet, it may take the
+            // packets.
             Err(Errno::EINVAL) if group.len() > 1 => {
                 coalescer.packets(group).for_each(|at| self.write_alone(&burst[at]));
             }

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use convoy_packet::protocol::{AH, ESP, UDP};
 use convoy_packet::{Layout, udp};
 
-/// Kinds of packets that are told apart until they are taken; the packets of more are counted together.
+/// Kinds of packets that are told apart until they are taken; the packets of more are counted
+/// together.
 const LIMIT: usize = 4_096;
 
 /// Whose packets were refused, as far as their outer headers tell.
@@ -24,8 +25,8 @@ pub struct UnsentSa {
 /// Packets that the system refused to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Unsent {
-    /// `None` of packets that are no ESP or AH, as IKE messages, of pieces other than the first of a
-    /// fragmented packet, and where too many kinds were refused since the last call.
+    /// `None` of packets that are no ESP or AH, as IKE messages, of pieces other than the first of
+    /// a fragmented packet, and where too many kinds were refused since the last call.
     pub sa: Option<UnsentSa>,
     /// What the system said (`errno`).
     pub errno: i32,

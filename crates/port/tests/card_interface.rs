@@ -1,4 +1,5 @@
-//! A card port on one end of a veth, and the kernel on the other, in a network namespace of its own. Needs root and `ip`, `ping`.
+//! A card port on one end of a veth, and the kernel on the other, in a network namespace of its
+//! own. Needs root and `ip`, `ping`.
 //!
 //! Without a test harness: a namespace is made before there is any thread.
 

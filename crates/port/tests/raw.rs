@@ -1,4 +1,5 @@
-//! The `raw` port over a link between network namespaces. Root is needed; without it the tests fail and say so.
+//! The `raw` port over a link between network namespaces. Root is needed; without it the tests fail
+//! and say so.
 
 mod support;
 

@@ -1,5 +1,5 @@
-//! The `tun` port on real interfaces: a TCP connection of the kernel's from one to another. Root is needed; without it the
-//! tests fail and say so.
+//! The `tun` port on real interfaces: a TCP connection of the kernel's from one to another. Root is
+//! needed; without it the tests fail and say so.
 
 mod support;
 
@@ -62,7 +62,8 @@ fn content() -> Vec<u8> {
     (0..BYTES).map(|at| (at * 7 + at / 251) as u8).collect()
 }
 
-/// Carries [`BYTES`] over TCP; returns the packets that went to the receiver's interface, and the writes it took.
+/// Carries [`BYTES`] over TCP; returns the packets that went to the receiver's interface, and the
+/// writes it took.
 fn transfer(addresses: [&str; 2]) -> (u64, u64) {
     let (left, right) = (Namespace::new(), Namespace::new());
     let [mut a, mut b] = [open(&left, addresses[0]), open(&right, addresses[1])];

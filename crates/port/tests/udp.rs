@@ -88,7 +88,8 @@ struct Cost {
     buffers: u64,
 }
 
-/// Sends in both directions at once and expects all of it, in order, as it was (but for DF, of which a socket is not told).
+/// Sends in both directions at once and expects all of it, in order, as it was (but for DF, of
+/// which a socket is not told).
 fn exchange(addresses: [&str; 2], offloads: bool, packets: impl Fn(&str, &str) -> Vec<Vec<u8>>) -> [Cost; 2] {
     exchange_over(|_, _| {}, addresses, offloads, packets)
 }
@@ -211,8 +212,9 @@ fn over_a_device_that_cannot_segment_packets_leave_one_by_one() {
     assert!(without.buffers >= 1_280 && with.buffers < 1_280 / 10, "{without:?} {with:?}");
 }
 
-/// A router between two hosts whose second link carries only 1,300 bytes. Sends five packets across, four of them longer, three
-/// times over; returns the sending port, what came to it, and what came to the other.
+/// A router between two hosts whose second link carries only 1,300 bytes. Sends five packets
+/// across, four of them longer, three times over; returns the sending port, what came to it, and
+/// what came to the other.
 fn narrow_path(addresses: [&str; 2], dont_fragment: bool) -> (Udp, Vec<Vec<u8>>, Vec<Vec<u8>>) {
     let (left, router, right) = (Namespace::new(), Namespace::new(), Namespace::new());
     left.link(

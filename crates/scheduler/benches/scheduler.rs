@@ -1,8 +1,10 @@
-//! Nanoseconds a packet for push, dispatch, complete and recycle over 1 and 100 SAs with a saturated source, with the order of
-//! release and without; and for the order alone. One CPU and three accelerators, whose queues are kept full.
+//! Nanoseconds a packet for push, dispatch, complete and recycle over 1 and 100 SAs with a
+//! saturated source, with the order of release and without; and for the order alone. One CPU and
+//! three accelerators, whose queues are kept full.
 //!
-//! For instructions, which no other load changes: `valgrind --tool=callgrind --toggle-collect='*Source::run*' target/release/deps/scheduler-* count 32
-//! 100` with the window and the SAs; a third word `ordered` adds the order.
+//! For instructions, which no other load changes, with the newest of `target/release/deps`:
+//! `valgrind --tool=callgrind --toggle-collect='*Source::run*' scheduler-* count 32 100`, with the
+//! window and the SAs; a third word `ordered` adds the order.
 
 use std::collections::VecDeque;
 use std::hint::black_box;

@@ -19,9 +19,9 @@ impl AdaptiveWindow {
         Self { least, most, multi_packets: 0, saved_ticks: 0.0, lost_ticks: 0.0 }
     }
 
-    /// Notes a multi-packet: its packets, what one initialisation costs, and for how long its packets stood in the
-    /// window while the engine was idle, in sum; both in ticks. Returns the window from now on, if it is
-    /// time to decide.
+    /// Notes a multi-packet: its packets, what one initialisation costs, and for how long its
+    /// packets stood in the window while the engine was idle, in sum; both in ticks. Returns the
+    /// window from now on, if it is time to decide.
     #[inline(never)]
     pub(crate) fn note(&mut self, window: usize, packets: u32, t_init: f64, lost: u64) -> Option<usize> {
         self.multi_packets += 1;

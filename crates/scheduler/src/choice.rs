@@ -13,7 +13,8 @@ pub(crate) struct Choice {
     pub(crate) wait: u64,
     /// `p`, in ticks.
     pub(crate) processing: u64,
-    /// `f`, in ticks from now: with what the caller's core has to do besides, on an engine of that core.
+    /// `f`, in ticks from now: with what the caller's core has to do besides, on an engine of that
+    /// core.
     pub(crate) finish: u64,
 }
 
@@ -36,7 +37,8 @@ pub(crate) struct Search<'a, R = ()> {
 }
 
 impl<R> Search<'_, R> {
-    /// Chooses by the policy; `last` is the engine of the last choice. `None` if the policy waits for room.
+    /// Chooses by the policy; `last` is the engine of the last choice. `None` if the policy waits
+    /// for room.
     #[inline]
     pub(crate) fn choose(&self, policy: Policy, last: usize) -> Option<Choice> {
         match (policy, self.full_queue) {
@@ -46,8 +48,9 @@ impl<R> Search<'_, R> {
         }
     }
 
-    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is full with the core's own work and
-    /// without it. If all are late there is none that is better to wait for, and whoever has room will do.
+    /// The lowest finishing time of all engines that are not late; `None` if that one's queue is
+    /// full with the core's own work and without it. If all are late there is none that is better
+    /// to wait for, and whoever has room will do.
     #[inline]
     fn lowest_of_all(&self) -> Option<Choice> {
         let in_time = self.in_time();
@@ -123,15 +126,16 @@ impl<R> Search<'_, R> {
         Choice { engine, wait, processing, finish }
     }
 
-    /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster before the slower,
-    /// then the order of the configuration decides.
+    /// The engine with the lowest key. On a tie accelerators go before the CPU, then the faster
+    /// before the slower, then the order of the configuration decides.
     #[inline]
     pub(crate) fn lowest(&self, among: EngineMask, key: impl Fn(&Choice) -> u64) -> Option<Choice> {
         let first = among.first()?;
         Some(self.choice(self.lowest_from(first, among, key)))
     }
 
-    /// A function of its own, so that the loop has all registers: inlined it took a third more instructions.
+    /// A function of its own, so that the loop has all registers: inlined it took a third more
+    /// instructions.
     #[inline(never)]
     fn lowest_from(&self, first: usize, among: EngineMask, key: impl Fn(&Choice) -> u64) -> usize {
         let (mut best, mut lowest) = (first, u128::MAX);
@@ -140,7 +144,8 @@ impl<R> Search<'_, R> {
             if !among.contains(engine) {
                 continue;
             }
-            // One number, so that no branch depends on who is faster, which nobody predicts. A time is that of an `i64`, and leaves a bit.
+            // One number, so that no branch depends on who is faster, which nobody predicts. A time
+            // is that of an `i64`, and leaves a bit.
             let key = key(&self.choice_of(engine, queue, *processing));
             let rank = u128::from(key) << 64 | u128::from(queue.if_cpu & 1 << 63 | *processing);
             if rank < lowest {
@@ -155,7 +160,8 @@ impl<R> Search<'_, R> {
         self.engines.available.and(self.capable)
     }
 
-    /// The lowest finishing time among the CPUs or among the accelerators; among all where there is none of the kind.
+    /// The lowest finishing time among the CPUs or among the accelerators; among all where there is
+    /// none of the kind.
     fn of_kind(&self, open: EngineMask, is_cpu: bool) -> Option<Choice> {
         let cpus = self.engines.cpus;
         let available = self.available();

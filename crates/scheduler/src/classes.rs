@@ -1,12 +1,14 @@
 //! Traffic classes: which is served next, and how much of the window each may count on.
 //!
-//! All classes share one window. So that nobody is kept out by packets that merely came first, part of it is promised:
-//! - strict: an eighth of the window (at least one packet) to each class but the lowest, against all lower ones, where
-//!   the window holds two packets a class or more; a smaller one is too small to keep any of it free;
+//! All classes share one window. So that nobody is kept out by packets that merely came first, part
+//! of it is promised:
+//! - strict: an eighth of the window (at least one packet) to each class but the lowest, against
+//!   all lower ones, where the window holds two packets a class or more; a smaller one is too small
+//!   to keep any of it free;
 //! - weighted: half of the window, split by weight, each part against all other classes.
 //!
-//! The window counts as full as soon as there is a class for which it has no room: a refused packet is then never
-//! waiting for a dispatch that nothing would set off.
+//! The window counts as full as soon as there is a class for which it has no room: a refused packet
+//! is then never waiting for a dispatch that nothing would set off.
 
 use crate::config::{CLASSES, ClassDiscipline};
 
@@ -72,7 +74,8 @@ impl Classes {
         if self.count == 1 { 0 } else { self.promised_to_others(class, counts) }
     }
 
-    /// Out of the way of those who have a single class: with this inlined a dispatch takes a tenth more instructions.
+    /// Out of the way of those who have a single class: with this inlined a dispatch takes a tenth
+    /// more instructions.
     #[inline(never)]
     fn promised_to_others(&self, class: usize, counts: &[usize; CLASSES]) -> usize {
         let others = match self.discipline {
@@ -113,8 +116,8 @@ impl Classes {
         }
     }
 
-    /// Deficit round robin: a class is served while it has credit, then the turn goes on; a class with nothing in
-    /// the window saves nothing up.
+    /// Deficit round robin: a class is served while it has credit, then the turn goes on; a class
+    /// with nothing in the window saves nothing up.
     fn next_weighted(&mut self, counts: &[usize; CLASSES]) -> Option<usize> {
         for (credit, count) in self.credit.iter_mut().zip(counts) {
             if *count == 0 {
@@ -122,7 +125,8 @@ impl Classes {
             }
         }
         let present = |class: &usize| counts[*class] > 0;
-        // Rounds in which nobody gets out of debt are taken at once, since a long multi-packet makes many of them.
+        // Rounds in which nobody gets out of debt are taken at once, since a long multi-packet
+        // makes many of them.
         let rounds_left = |class: usize| (-self.credit[class]).div_euclid(QUANTUM * self.weight(class));
         let idle_rounds = (0..self.count).filter(present).map(rounds_left).min()?.max(0);
         for class in (0..self.count).filter(present) {

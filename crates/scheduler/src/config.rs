@@ -22,36 +22,40 @@ pub enum ClassDiscipline {
 pub struct SchedulerConfig {
     /// Who gets a multi-packet.
     pub policy: Policy,
-    /// What policy `finishing-time` does where the best engine's queue is full. The baselines have rules of their own.
+    /// What policy `finishing-time` does where the best engine's queue is full. The baselines have
+    /// rules of their own.
     pub full_queue: FullQueue,
     /// What [`EngineModel::depth`](crate::EngineModel::depth) counts.
     pub depth_unit: DepthUnit,
-    /// With [`FullQueue::Wait`]: an engine whose multi-packet in service should have been done more than so many ticks
-    /// ago gets nothing until it completes one, as long as another engine that is not late can do the work. So an engine that
-    /// hangs, or is slower than its prediction, holds nobody up for longer. Without, it is waited for however late it is.
+    /// With [`FullQueue::Wait`]: an engine whose multi-packet in service should have been done more
+    /// than so many ticks ago gets nothing until it completes one, as long as another engine that
+    /// is not late can do the work. So an engine that hangs, or is slower than its prediction,
+    /// holds nobody up for longer. Without, it is waited for however late it is.
     pub late_margin: Option<u64>,
-    /// Whether multi-packets of other SAs may pass one that waits for room in its engine's queue, within their class.
+    /// Whether multi-packets of other SAs may pass one that waits for room in its engine's queue,
+    /// within their class.
     pub overtake: bool,
     /// Packets in the window, 1 to [`WINDOW_MAX`]; 1 switches bundling off.
     pub window: usize,
-    /// How long the window may hold packets back to grow a multi-packet, from the arrival of its first. With 0 it
-    /// holds none back while an engine is idle and [no more input is at hand](Input::Paused).
+    /// How long the window may hold packets back to grow a multi-packet, from the arrival of its
+    /// first. With 0 it holds none back while an engine is idle and [no more input is at
+    /// hand](Input::Paused).
     pub max_wait: u64,
-    /// Bytes in the window at which it is dispatched though it is not full; also the most bytes of a multi-packet,
-    /// unless it is a single packet.
+    /// Bytes in the window at which it is dispatched though it is not full; also the most bytes of
+    /// a multi-packet, unless it is a single packet.
     pub byte_limit: u32,
     /// Classes in use, 1 to [`CLASSES`]; a packet of a class beyond the last belongs to the last.
     pub classes: usize,
     /// In which order they are served.
     pub discipline: ClassDiscipline,
-    /// Bounds in packets between which the window adapts itself, if it does; it starts from `window`. See the
-    /// rule in [the crate's page](crate#the-adaptive-window).
+    /// Bounds in packets between which the window adapts itself, if it does; it starts from
+    /// `window`. See the rule in [the crate's page](crate#the-adaptive-window).
     pub adaptive: Option<(usize, usize)>,
     /// Whether cost models follow what is measured.
     pub correct: bool,
-    /// Whether it counts what [`Snapshot`](crate::Snapshot) says of waits, packets and times; without, only
-    /// an adaptive window counts what it needs. A simulator measures for itself, and counting the same twice would take a
-    /// twentieth of its time.
+    /// Whether it counts what [`Snapshot`](crate::Snapshot) says of waits, packets and times;
+    /// without, only an adaptive window counts what it needs. A simulator measures for itself, and
+    /// counting the same twice would take a twentieth of its time.
     pub measure: bool,
 }
 

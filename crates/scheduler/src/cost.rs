@@ -2,7 +2,8 @@
 
 use crate::engine_mask::EngineMask;
 
-/// An engine's time for one algorithm: `t_init + t_block * n`, in ticks, with `n` in blocks of 16 bytes.
+/// An engine's time for one algorithm: `t_init + t_block * n`, in ticks, with `n` in blocks of 16
+/// bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CostModel {
     /// Paid once per multi-packet.
@@ -12,18 +13,21 @@ pub struct CostModel {
 }
 
 impl CostModel {
-    /// The time for `blocks`, to the nearest tick; never negative, though a fit through noisy measurements may be.
+    /// The time for `blocks`, to the nearest tick; never negative, though a fit through noisy
+    /// measurements may be.
     #[inline]
     pub fn cost(&self, blocks: u64) -> u64 {
-        // `f64::round` is a call into libm on baseline x86-64, and conversions of unsigned numbers take some
-        // ten instructions: together 8 ns for each engine and multi-packet. This cast cuts towards 0.
+        // `f64::round` is a call into libm on baseline x86-64, and conversions of unsigned numbers
+        // take some ten instructions: together 8 ns for each engine and multi-packet. This cast
+        // cuts towards 0.
         let ticks = (self.t_init + self.t_block * blocks as i64 as f64 + 0.5) as i64;
         ticks.max(0) as u64
     }
 }
 
-/// What the caller's own core pays to hand packets to an engine elsewhere and to take them back: `t_init + t_packet * packets + t_block * n`, in
-/// ticks, with `n` in blocks of 16 bytes. Input that is kept, the queue both ways, and cache lines that another core has written.
+/// What the caller's own core pays to hand packets to an engine elsewhere and to take them back:
+/// `t_init + t_packet * packets + t_block * n`, in ticks, with `n` in blocks of 16 bytes. Input
+/// that is kept, the queue both ways, and cache lines that another core has written.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Handover {
     /// Paid once per multi-packet or train.
@@ -51,24 +55,29 @@ pub struct EngineModel {
     pub name: String,
     /// Whether it is processor 0 of the model: the CPU on which the scheduler itself runs.
     pub is_cpu: bool,
-    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; what is in service is not counted.
+    /// Multi-packets, or [packets](crate::DepthUnit), that may wait; what is in service is not
+    /// counted.
     pub depth: usize,
-    /// The cost of each algorithm, by its number; `None`, or none at all, is an algorithm that it cannot do.
+    /// The cost of each algorithm, by its number; `None`, or none at all, is an algorithm that it
+    /// cannot do.
     pub costs: Vec<Option<CostModel>>,
 }
 
 /// Weight of the newest measurement in the average.
 const GAIN: f64 = 1.0 / 16.0;
-/// How far from the calibrated model the correction may go: further is not noise but another machine.
+/// How far from the calibrated model the correction may go: further is not noise but another
+/// machine.
 const RATIO_MIN: f64 = 0.125;
 const RATIO_MAX: f64 = 64.0;
 
-/// A measurement counts at most so many times what was predicted: an engine's thread that lost its core for a while is no slower
-/// than before, but predicted to be so it would get no work, and with it no measurement that says otherwise.
+/// A measurement counts at most so many times what was predicted: an engine's thread that lost its
+/// core for a while is no slower than before, but predicted to be so it would get no work, and with
+/// it no measurement that says otherwise.
 const SURPRISE: f64 = 4.0;
 
-/// Measurements of an algorithm after which an engine that had none of them is believed a step nearer to its calibration. What made it slow may be
-/// over, and while it is thought slow it gets no work that would tell.
+/// Measurements of an algorithm after which an engine that had none of them is believed a step
+/// nearer to its calibration. What made it slow may be over, and while it is thought slow it gets
+/// no work that would tell.
 const FORGET_AFTER: u32 = 256;
 
 /// A calibrated model, and how far measurements are off it.
@@ -84,8 +93,8 @@ pub(crate) struct CostTable {
     engines: usize,
     /// For each algorithm, who can do it.
     capable: Vec<EngineMask>,
-    /// A row of engines for each algorithm, so that a choice reads one run of memory: the models as corrected.
-    /// Meaningless where the engine is not capable.
+    /// A row of engines for each algorithm, so that a choice reads one run of memory: the models as
+    /// corrected. Meaningless where the engine is not capable.
     current: Vec<CostModel>,
     /// The same places: what was calibrated.
     calibrated: Vec<Calibrated>,
@@ -97,8 +106,8 @@ pub(crate) struct CostTable {
     window_cost: f64,
     /// For each algorithm, the measurements since engines without any were looked for.
     recent: Vec<Recent>,
-    /// What `priced_for`, an algorithm and blocks, takes each engine, in ticks. A multi-packet that waits for room is asked about again at each
-    /// completion, and many have the same size.
+    /// What `priced_for`, an algorithm and blocks, takes each engine, in ticks. A multi-packet that
+    /// waits for room is asked about again at each completion, and many have the same size.
     prices: Vec<u64>,
     priced_for: Option<(u16, u64)>,
 }
@@ -166,7 +175,8 @@ impl CostTable {
         !self.handovers.is_empty()
     }
 
-    /// What it costs to hand over packets of an algorithm, engine by engine; empty where nobody has said so.
+    /// What it costs to hand over packets of an algorithm, engine by engine; empty where nobody has
+    /// said so.
     #[inline]
     pub(crate) fn handovers(&self, algorithm: u16) -> &[Handover] {
         let start = usize::from(algorithm) * self.engines;
@@ -197,7 +207,8 @@ impl CostTable {
         self.t_keys.get(usize::from(algorithm) * self.engines + engine).copied().unwrap_or(0.0)
     }
 
-    /// Whether a change of SA inside a train costs one of these engines more than a multi-packet of its own would.
+    /// Whether a change of SA inside a train costs one of these engines more than a multi-packet of
+    /// its own would.
     #[inline]
     pub(crate) fn is_better_bundled(&self, algorithm: u16, engines: EngineMask) -> bool {
         let start = usize::from(algorithm) * self.engines;
@@ -219,7 +230,8 @@ impl CostTable {
         self.current.get(start..start + self.engines).unwrap_or_default()
     }
 
-    /// Works out what so many blocks of an algorithm take each engine, for [`prices`](Self::prices).
+    /// Works out what so many blocks of an algorithm take each engine, for
+    /// [`prices`](Self::prices).
     #[inline]
     pub(crate) fn price(&mut self, algorithm: u16, blocks: u64) {
         if self.priced_for != Some((algorithm, blocks)) {
@@ -276,8 +288,8 @@ impl CostTable {
         }
     }
 
-    /// Halves, as a logarithm, how much slower than calibrated engines are thought that have no recent measurement. One that is thought faster gets
-    /// work that tells.
+    /// Halves, as a logarithm, how much slower than calibrated engines are thought that have no
+    /// recent measurement. One that is thought faster gets work that tells.
     #[cold]
     fn forget_old(&mut self, algorithm: usize) {
         let recent = std::mem::take(&mut self.recent[algorithm]);

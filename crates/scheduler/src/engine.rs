@@ -31,7 +31,8 @@ pub(crate) struct EngineQueue<R = ()> {
     pending: VecDeque<Pending<R>>,
     /// `q`: the sum of the estimates of those that wait.
     waiting: u64,
-    /// When the one in service should be done; in an empty queue, since when it is empty. `r` is what is left of it.
+    /// When the one in service should be done; in an empty queue, since when it is empty. `r` is
+    /// what is left of it.
     busy_until: u64,
 }
 
@@ -43,15 +44,16 @@ impl<R> EngineQueue<R> {
         Self { depth, if_cpu, gathers: 1, taken: 0, pending, waiting: 0, busy_until: 0 }
     }
 
-    /// Whether a multi-packet that counts for so many places may come. What is larger than the depth may wait alone.
+    /// Whether a multi-packet that counts for so many places may come. What is larger than the
+    /// depth may wait alone.
     #[inline]
     pub(crate) fn has_room(&self, places: u32) -> bool {
         let all = (places as usize).min(self.depth).max(1);
         self.taken + all <= self.depth || self.pending.is_empty()
     }
 
-    /// Whether the one in service should have been done more than `margin` ago. What gathers on the caller's core waits for
-    /// nobody but the caller, and is not late.
+    /// Whether the one in service should have been done more than `margin` ago. What gathers on the
+    /// caller's core waits for nobody but the caller, and is not late.
     #[inline]
     pub(crate) fn is_late(&self, now: u64, margin: u64) -> bool {
         self.gathers == 1 && !self.is_idle() && now.saturating_sub(self.busy_until) > margin

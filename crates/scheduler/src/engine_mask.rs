@@ -1,4 +1,5 @@
-//! Sets of engines, one bit each: "nobody has room" is one comparison, and a choice visits only those that count.
+//! Sets of engines, one bit each: "nobody has room" is one comparison, and a choice visits only
+//! those that count.
 
 /// The most engines of a scheduler.
 pub const ENGINES: usize = u64::BITS as usize;

@@ -1,12 +1,14 @@
-//! Who gets a multi-packet where it costs the caller's core something to hand it over: see [the crate's page](crate#the-handover).
+//! Who gets a multi-packet where it costs the caller's core something to hand it over: see [the
+//! crate's page](crate#the-handover).
 
 use crate::choice::{Choice, Search};
 use crate::cost::Handover;
 use crate::engine_mask::EngineMask;
 use crate::room::FullQueue;
 
-/// A multi-packet that looks for the engine with the lowest finishing time. It is a search of its own, so that one that counts no handover, as in
-/// the simulator and without engines elsewhere, does not pay for it.
+/// A multi-packet that looks for the engine with the lowest finishing time. It is a search of its
+/// own, so that one that counts no handover, as in the simulator and without engines elsewhere,
+/// does not pay for it.
 pub(crate) struct HandoverSearch<'a, R = ()> {
     pub(crate) search: Search<'a, R>,
     /// What the caller's core pays to hand the multi-packet to each engine.
@@ -34,8 +36,9 @@ impl<R> HandoverSearch<'_, R> {
         if search.own_work > 0 { without_own_work.choose() } else { None }
     }
 
-    /// With more at hand, these engines without those elsewhere to which it would cost the core half as much to hand the packets over as to do
-    /// them itself, if it has an engine with room: it would gain nothing by it.
+    /// With more at hand, these engines without those elsewhere to which it would cost the core
+    /// half as much to hand the packets over as to do them itself, if it has an engine with room:
+    /// it would gain nothing by it.
     fn worth_it(&self, mut among: EngineMask) -> EngineMask {
         let Search { engines, processing, .. } = self.search;
         let here = if self.has_more {
@@ -55,11 +58,14 @@ impl<R> HandoverSearch<'_, R> {
     }
 }
 
-/// How many times what a handover is said to cost must be less than what the core takes itself. Calibration sees a multi-packet by itself; at work its order,
-/// its deadlines and what the other core writes to lay packets out come on top of it: 1.6 times in all with 1450 bytes, 2.1 with 64, on an AMD EPYC (Zen 5).
+/// How many times what a handover is said to cost must be less than what the core takes itself.
+/// Calibration sees a multi-packet by itself; at work its order, its deadlines and what the other
+/// core writes to lay packets out come on top of it: 1.6 times in all with 1450 bytes, 2.1 with 64,
+/// on an AMD EPYC (Zen 5).
 const MARGIN: f64 = 2.0;
 
-/// Whether the core gains by a handover what takes it `own` ticks itself. Where nothing is said of the handover, nothing is held against it.
+/// Whether the core gains by a handover what takes it `own` ticks itself. Where nothing is said of
+/// the handover, nothing is held against it.
 pub(crate) fn is_worth_it(handover: u64, own: u64) -> bool {
     handover == 0 || handover as i64 as f64 * MARGIN < own as i64 as f64
 }
@@ -70,7 +76,8 @@ mod tests {
     use crate::choice::tests::{All, all, fill, search};
     use crate::policy::Policy;
 
-    /// One engine on the caller's core that takes `here` and a tick, and more elsewhere, by (`t_init`, what it costs to hand a packet over).
+    /// One engine on the caller's core that takes `here` and a tick, and more elsewhere, by
+    /// (`t_init`, what it costs to hand a packet over).
     fn engines(here: f64, elsewhere: &[(f64, f64)]) -> (All, Vec<Handover>) {
         let engines: Vec<_> = elsewhere.iter().map(|engine| (false, engine.0, 1)).collect();
         let handover = |engine: &(f64, f64)| Handover { t_packet: engine.1, ..Handover::default() };
@@ -110,7 +117,8 @@ mod tests {
                 let choice = HandoverSearch { search, handovers: &handovers, packets: 1, has_more }.choose();
                 choice.map(|choice| choice.engine)
             };
-            // The core has so much to do besides that the finishing time says elsewhere; 101 is what its engine takes.
+            // The core has so much to do besides that the finishing time says elsewhere; 101 is
+            // what its engine takes.
             assert_eq!([50.0, 51.0, 5_000.0].map(|handover| by(handover, true)), [Some(1), Some(0), Some(0)]);
             assert_eq!([51.0, 5_000.0].map(|handover| by(handover, false)), [Some(1); 2]);
         }

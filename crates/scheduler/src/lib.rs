@@ -1,13 +1,14 @@
 //! The sliding window and the finishing-time scheduler.
 //!
-//! A packet's path: [`Scheduler::push`] puts an [`Item`] into the window, [`Scheduler::dispatch`] takes the packets
-//! of one SA out of it as a multi-packet and names the engine with the lowest finishing time (a [`Dispatch`]),
-//! [`Scheduler::complete`] tells that the engine is done with it. [`OrderedRelease`] then lets packets go in the
-//! order of their SA. The rules are those of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems*
-//! (Taddeo, Ferrante, Piuri), section III; what a packet is, the scheduler never sees.
+//! A packet's path: [`Scheduler::push`] puts an [`Item`] into the window, [`Scheduler::dispatch`]
+//! takes the packets of one SA out of it as a multi-packet and names the engine with the lowest
+//! finishing time (a [`Dispatch`]), [`Scheduler::complete`] tells that the engine is done with it.
+//! [`OrderedRelease`] then lets packets go in the order of their SA. The rules are those of
+//! *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo, Ferrante, Piuri),
+//! section III; what a packet is, the scheduler never sees.
 //!
-//! Pure: no clock and no thread. Time is in ticks of the caller's choice (1 ns in the gateway, 1 ps in the
-//! simulator) and never goes back.
+//! Pure: no clock and no thread. Time is in ticks of the caller's choice (1 ns in the gateway, 1 ps
+//! in the simulator) and never goes back.
 //!
 //! ```
 //! use convoy_scheduler::{CostModel, EngineModel, Input, Item, Scheduler, SchedulerConfig};
@@ -38,38 +39,45 @@
 //! ```
 //!
 //! # Choices that the rules leave open
-//! - **Order and classes.** A multi-packet holds all packets of its SA, of whatever class, since they leave in the order
-//!   in which they got their sequence numbers: a packet of a lower class rides with its SA.
-//! - **Classes and the window.** The window's size is over all classes; part of it is kept for each, see
-//!   [`Scheduler::push`].
-//! - **An SA that no available engine can serve** stops the window when its packet is the reference, as a full queue
-//!   does. The owner keeps such an SA out, or has an engine that can do everything.
-//! - **Other SAs behind a group that waits** for room stay behind it, unless [`SchedulerConfig::overtake`] lets them pass.
-//!   No class ever passes a higher one.
+//! - **Order and classes.** A multi-packet holds all packets of its SA, of whatever class, since
+//!   they leave in the order in which they got their sequence numbers: a packet of a lower class
+//!   rides with its SA.
+//! - **Classes and the window.** The window's size is over all classes; part of it is kept for
+//!   each, see [`Scheduler::push`].
+//! - **An SA that no available engine can serve** stops the window when its packet is the
+//!   reference, as a full queue does. The owner keeps such an SA out, or has an engine that can do
+//!   everything.
+//! - **Other SAs behind a group that waits** for room stay behind it, unless
+//!   [`SchedulerConfig::overtake`] lets them pass. No class ever passes a higher one.
 //! - **An engine that is late** is not waited for: see [`SchedulerConfig::late_margin`].
 //!
 //! # The core's own work
-//! Processor 0 of the paper does nothing but encrypt. A gateway's core also receives, prepares and sends each packet, and all that is
-//! delayed by what an engine on that core does: asked between two multi-packets such an engine is always idle, although its core is
-//! the bottleneck. So its finishing time may count, beside `w` and `p`, what the core still has to do for the packets at hand: its
-//! own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and those before it
-//! ([`Scheduler::set_before_window`]). It counts
+//! Processor 0 of the paper does nothing but encrypt. A gateway's core also receives, prepares and
+//! sends each packet, and all that is delayed by what an engine on that core does: asked between
+//! two multi-packets such an engine is always idle, although its core is the bottleneck. So its
+//! finishing time may count, beside `w` and `p`, what the core still has to do for the packets at
+//! hand: its own cost per packet ([`Scheduler::set_own_cost`]) times the packets in the window and
+//! those before it ([`Scheduler::set_before_window`]). It counts
 //! - only with policy `finishing-time`, and only for engines whose [`EngineModel::is_cpu`] is set;
-//! - for all of these packets while [more input is at hand](Input::More), and [otherwise](Input::Paused) without those of the
-//!   multi-packet itself: a packet that is alone keeps nobody waiting;
-//! - for no less than what the core has to do until it can give other engines more ([`Scheduler::set_own_work_ahead`]): with less, these
-//!   run out of work while the core does its own;
-//! - not where the engine that is chosen with it has no room: while the caller waits for room its core has nothing else to do. So
-//!   nothing waits that would not wait without it.
+//! - for all of these packets while [more input is at hand](Input::More), and
+//!   [otherwise](Input::Paused) without those of the multi-packet itself: a packet that is alone
+//!   keeps nobody waiting;
+//! - for no less than what the core has to do until it can give other engines more
+//!   ([`Scheduler::set_own_work_ahead`]): with less, these run out of work while the core does its
+//!   own;
+//! - not where the engine that is chosen with it has no room: while the caller waits for room its
+//!   core has nothing else to do. So nothing waits that would not wait without it.
 //!
 //! A [`Dispatch`] tells `w` without it, since the engine begins at once.
 //!
 //! # The handover
-//! To give packets to an engine elsewhere takes the caller's core some time as well: input that is kept, a queue both ways, cache lines that
-//! another core has written. With policy `finishing-time` what [the caller says](Scheduler::set_handover) of that counts
+//! To give packets to an engine elsewhere takes the caller's core some time as well: input that is
+//! kept, a queue both ways, cache lines that another core has written. With policy `finishing-time`
+//! what [the caller says](Scheduler::set_handover) of that counts
 //! - as part of the finishing time of an engine elsewhere;
-//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it would cost the core at least half of what an
-//!   engine of its own with room takes for the packets to hand them over: the core is what everything waits for, and would gain nothing.
+//! - and while [more input is at hand](Input::More), an engine elsewhere is no choice to which it
+//!   would cost the core at least half of what an engine of its own with room takes for the packets
+//!   to hand them over: the core is what everything waits for, and would gain nothing.
 //!
 //! A [`Dispatch`] tells `w` and `p` without it. Nothing changes where it is not said.
 //!
@@ -80,10 +88,11 @@
 //! multi-packet of its own would, the window sorts packets by SA instead.
 //!
 //! # The adaptive window
-//! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a packet the time for
-//! which it stood in the window while its engine had nothing to do; while the engine is busy the packet would
-//! have waited anyway. Every 64 multi-packets the two sums are compared: the window doubles where more was saved,
-//! halves where more was lost, and stays where they are equal.
+//! Bundling saves the engine `t_init` for every packet of a multi-packet but the first. It costs a
+//! packet the time for which it stood in the window while its engine had nothing to do; while the
+//! engine is busy the packet would have waited anyway. Every 64 multi-packets the two sums are
+//! compared: the window doubles where more was saved, halves where more was lost, and stays where
+//! they are equal.
 
 mod adaptive;
 mod choice;

@@ -3,23 +3,24 @@
 use std::fmt;
 use std::str::FromStr;
 
-/// How the engine is chosen. Only engines that are available and can do the algorithm are considered; who
-/// has room matters as each policy says.
+/// How the engine is chosen. Only engines that are available and can do the algorithm are
+/// considered; who has room matters as each policy says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// The lowest `f = w + p` (equation 1); on a tie the fastest accelerator, then the next ones, then the CPU.
-    /// [`FullQueue`](crate::FullQueue) says what it does where that one's queue is full.
+    /// The lowest `f = w + p` (equation 1); on a tie the fastest accelerator, then the next ones,
+    /// then the CPU. [`FullQueue`](crate::FullQueue) says what it does where that one's queue is
+    /// full.
     #[default]
     FinishingTime,
     /// The CPU alone; the others only where no CPU is available that can do the algorithm.
     CpuOnly,
     /// One after the other, of those that have room.
     RoundRobin,
-    /// Multi-packets below so many bytes to the CPU, others to an accelerator, as DPDK's cryptodev scheduler has it
-    /// for two workers. Where one kind is missing the other takes all.
+    /// Multi-packets below so many bytes to the CPU, others to an accelerator, as DPDK's cryptodev
+    /// scheduler has it for two workers. Where one kind is missing the other takes all.
     PacketSize(u32),
-    /// The first capable accelerator, in the order of the configuration, as the OpenBSD Cryptographic Framework
-    /// has it; the CPU only where there is none.
+    /// The first capable accelerator, in the order of the configuration, as the OpenBSD
+    /// Cryptographic Framework has it; the CPU only where there is none.
     FirstCapable,
     /// The lowest `w` among those that have room, whatever the multi-packet itself costs.
     LeastLoaded,

@@ -1,16 +1,19 @@
-//! How much may wait for an engine, and what becomes of a multi-packet for which the best engine has no room.
+//! How much may wait for an engine, and what becomes of a multi-packet for which the best engine
+//! has no room.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// What the finishing-time policy does where the engine with the lowest finishing time has a full queue.
+/// What the finishing-time policy does where the engine with the lowest finishing time has a full
+/// queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum FullQueue {
-    /// It waits for room there, as published: section III-B of the small-packets paper knows no other condition. The
-    /// packets stay in the window.
+    /// It waits for room there, as published: section III-B of the small-packets paper knows no
+    /// other condition. The packets stay in the window.
     #[default]
     Wait,
-    /// It takes the lowest finishing time among the engines whose queue has room, and waits only if none has.
+    /// It takes the lowest finishing time among the engines whose queue has room, and waits only if
+    /// none has.
     Skip,
 }
 

@@ -142,8 +142,8 @@ impl<T, R> Scheduler<T, R> {
         })
     }
 
-    /// Packets that the window takes now. With several classes some of it may be promised to others:
-    /// [`room_for`](Self::room_for) knows.
+    /// Packets that the window takes now. With several classes some of it may be promised to
+    /// others: [`room_for`](Self::room_for) knows.
     #[inline]
     pub fn room(&self) -> usize {
         self.size.saturating_sub(self.window.len())
@@ -168,9 +168,9 @@ impl<T, R> Scheduler<T, R> {
 
     /// Puts a packet into the window.
     ///
-    /// With several classes, part of the window is kept for each. Strict: an eighth for every class but the lowest,
-    /// against those below it, so that a higher class always finds room. Weighted: half of the window, split by
-    /// weight, so that none is kept out.
+    /// With several classes, part of the window is kept for each. Strict: an eighth for every class
+    /// but the lowest, against those below it, so that a higher class always finds room. Weighted:
+    /// half of the window, split by weight, so that none is kept out.
     ///
     /// # Errors
     /// The packet itself, when there is no room for it. [`dispatch`](Self::dispatch) then is due.
@@ -189,7 +189,8 @@ impl<T, R> Scheduler<T, R> {
         if self.window.has_bursts() {
             return self.dispatch_burst(now, input);
         }
-        // Full queues first: under load that is the answer to every second call, and the cheapest question.
+        // Full queues first: under load that is the answer to every second call, and the cheapest
+        // question.
         if self.engines.open.is_empty() || !self.is_due(now, input) {
             return None;
         }
@@ -246,8 +247,9 @@ impl<T, R> Scheduler<T, R> {
         }
     }
 
-    /// What the caller's core has to do for the packets at hand besides the work of engines. With no more input at hand only the packets
-    /// beside the group are kept waiting by an engine on that core; after the end of input nobody is.
+    /// What the caller's core has to do for the packets at hand besides the work of engines. With
+    /// no more input at hand only the packets beside the group are kept waiting by an engine on
+    /// that core; after the end of input nobody is.
     #[inline]
     fn own_work(&self, input: Input, group: &Group) -> u64 {
         if self.own_cost == 0 || input == Input::Ended || self.policy != Policy::FinishingTime {
@@ -258,7 +260,8 @@ impl<T, R> Scheduler<T, R> {
         self.own_cost.saturating_mul(packets).max(self.own_work_ahead)
     }
 
-    /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets that nobody has.
+    /// Whether rule 1 closes the window, or the rule that an idle engine does not wait for packets
+    /// that nobody has.
     #[inline]
     fn is_due(&self, now: u64, input: Input) -> bool {
         self.is_closed(input)
@@ -340,7 +343,8 @@ impl<T, R> Scheduler<T, R> {
         ticket
     }
 
-    /// Takes the group out of the window, and counts what it is and how long its packets stood there.
+    /// Takes the group out of the window, and counts what it is and how long its packets stood
+    /// there.
     #[inline(never)]
     fn take_measured(&mut self, now: u64, group: &Group, engine: usize) -> Vec<T> {
         let idle = self.engines.queue(engine).idle(now);
@@ -373,14 +377,16 @@ impl<T, R> Scheduler<T, R> {
         self.max_wait > 0
     }
 
-    /// Until when the window is held back to grow, unless it is full before (`max_wait`); `None` if it is empty or never held back.
+    /// Until when the window is held back to grow, unless it is full before (`max_wait`); `None` if
+    /// it is empty or never held back.
     pub fn held_until(&self) -> Option<u64> {
         if self.max_wait == 0 { None } else { self.deadline() }
     }
 
-    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None` if never. That is when
-    /// the window has been held back for long enough, or when an engine for which it may wait turns late. Later than both, it
-    /// waits for room in a queue, that is for a completion.
+    /// When [`dispatch`](Self::dispatch) should be asked again though nothing else happens; `None`
+    /// if never. That is when the window has been held back for long enough, or when an engine for
+    /// which it may wait turns late. Later than both, it waits for room in a queue, that is for a
+    /// completion.
     pub fn next_deadline(&self, now: u64) -> Option<u64> {
         let held_back = self.held_until().filter(|deadline| *deadline > now);
         let margin = self.late_margin.filter(|_| {
@@ -390,7 +396,8 @@ impl<T, R> Scheduler<T, R> {
         [held_back, late].into_iter().flatten().min()
     }
 
-    /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks, if known.
+    /// Tells that a multi-packet is done; `measured` is how long the engine worked on it, in ticks,
+    /// if known.
     #[inline]
     pub fn complete(&mut self, now: u64, engine: usize, ticket: u64, measured: Option<u64>) -> Completed {
         let Some(done) = self.engines.complete(now, engine, ticket) else { return Completed::Unknown };
@@ -403,7 +410,8 @@ impl<T, R> Scheduler<T, R> {
         Completed::Known { dispatched: done.dispatched }
     }
 
-    /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it is dropped.
+    /// Takes the buffer of a dispatch back, so that the next one need not allocate; what is in it
+    /// is dropped.
     #[inline]
     pub fn recycle(&mut self, items: Vec<T>) {
         self.window.keep_buffer(items);

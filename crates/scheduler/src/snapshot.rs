@@ -56,7 +56,8 @@ pub(crate) struct EngineMeasures {
     pub(crate) bytes: u64,
     pub(crate) packets_per_multi_packet: Histogram,
     pub(crate) completed: u64,
-    // Sums over completions. A simulator counts in ps: 64 bits would be full after some 10^10 multi-packets.
+    // Sums over completions. A simulator counts in ps: 64 bits would be full after some 10^10
+    // multi-packets.
     predicted_ticks: u128,
     measured_ticks: u128,
     error_ticks: u128,

@@ -29,7 +29,8 @@ pub struct TrainPart {
     pub blocks: u32,
     /// How many of its packets have another SA than the packet before them in the train.
     pub changes: u32,
-    /// How many SAs its packets have: the multi-packets that the window would make of them. Looked at only where an engine on the caller's core takes no trains.
+    /// How many SAs its packets have: the multi-packets that the window would make of them. Looked
+    /// at only where an engine on the caller's core takes no trains.
     pub sas: u32,
 }
 

@@ -1,8 +1,11 @@
-//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets that grow until they are taken.
+//! The sliding window (docs/internals/simulator.md: rule 1): multi-packets that grow until they are
+//! taken.
 //!
-//! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a pointer, however many packets that is. Where
-//! `byte_limit` closes a batch, the SA's next packet begins another behind it. Each class has a line of the batches that hold packets of it, in the order of the
-//! first of these: the first packet of a class is in the batch at the head of its line.
+//! A packet goes into its SA's last batch as it comes, so that dispatching is one move of a
+//! pointer, however many packets that is. Where `byte_limit` closes a batch, the SA's next packet
+//! begins another behind it. Each class has a line of the batches that hold packets of it, in the
+//! order of the first of these: the first packet of a class is in the batch at the head of its
+//! line.
 //!
 //! Where nothing is gained by sorting packets by SA, whole bursts stand in it instead, as they
 //! came.
@@ -34,7 +37,8 @@ const NONE: u32 = u32::MAX;
 
 /// Buffers that are kept for reuse.
 const SPARE_BUFFERS: usize = 256;
-/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs once.
+/// Packets for which a new buffer has room: few multi-packets are longer, and those grow theirs
+/// once.
 const BUFFER_PACKETS: usize = 64;
 
 /// What a window may hold, and what it notes.
@@ -270,7 +274,8 @@ impl<T> Window<T> {
         at
     }
 
-    /// Counts a packet that has come into a batch, whose place in the line is that of its first packet of the class.
+    /// Counts a packet that has come into a batch, whose place in the line is that of its first
+    /// packet of the class.
     #[inline]
     fn stand_in_line(&mut self, at: u32, class: usize, algorithm: u16) {
         self.counts[class] += 1;
@@ -298,15 +303,15 @@ impl<T> Window<T> {
         if self.size.classes == 1 { batch as usize } else { batch as usize * self.size.classes + class }
     }
 
-    /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in order, as far as
-    /// the byte limit goes.
+    /// The multi-packet whose reference is the first packet of `class`: all packets of its SA, in
+    /// order, as far as the byte limit goes.
     #[inline]
     pub(crate) fn group(&self, class: usize) -> Option<Group> {
         self.group_of(self.heads[class], class)
     }
 
-    /// The next multi-packet of the same class behind that of `group`: the first packet of another SA whose packets all
-    /// stand behind.
+    /// The next multi-packet of the same class behind that of `group`: the first packet of another
+    /// SA whose packets all stand behind.
     pub(crate) fn group_behind(&self, group: &Group) -> Option<Group> {
         let class = usize::from(group.class);
         let mut at = group.reference;
@@ -334,7 +339,8 @@ impl<T> Window<T> {
         })
     }
 
-    /// Takes the first batch of a group's SA out; `waited` is told how long so many of its packets stood here, if that is noted.
+    /// Takes the first batch of a group's SA out; `waited` is told how long so many of its packets
+    /// stood here, if that is noted.
     #[inline]
     pub(crate) fn take(&mut self, group: &Group, now: u64, mut waited: impl FnMut(u64, u32)) -> Vec<T> {
         let chain = &mut self.chains[group.sa as usize];

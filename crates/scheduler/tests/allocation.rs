@@ -1,4 +1,5 @@
-//! Steady state allocates nothing. Alone in its file, since the counter counts for the whole process.
+//! Steady state allocates nothing. Alone in its file, since the counter counts for the whole
+//! process.
 #![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};

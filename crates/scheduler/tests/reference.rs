@@ -1,4 +1,5 @@
-//! The scheduler against rules 1 to 3 of docs/internals/simulator.md, and the rule for the core's own work, written down as plainly as they can be: by scans and sums.
+//! The scheduler against rules 1 to 3 of docs/internals/simulator.md, and the rule for the core's
+//! own work, written down as plainly as they can be: by scans and sums.
 
 use convoy_scheduler::{
     CostModel, DepthUnit, EngineModel, FullQueue, Input, Item, Scheduler, SchedulerConfig,
@@ -109,7 +110,8 @@ impl Plain {
         now > engine.began + cost + margin
     }
 
-    /// Rules 2 and 3 with the core's own work, or without where that ends in waiting: engine, `w` and `p`.
+    /// Rules 2 and 3 with the core's own work, or without where that ends in waiting: engine, `w`
+    /// and `p`.
     fn choice(&self, now: u64, ended: bool, group: &[Packet]) -> Option<(usize, u64, u64)> {
         let packets = if ended { 0 } else { self.window.len() + self.before_window };
         let own_work = self.limits.own_cost * packets as u64;

@@ -44,7 +44,8 @@ fn a_window_of_30_over_100_equiprobable_sas_gives_1_33_packets_per_multi_packet(
     assert!((mean - 1.329).abs() <= 0.005, "{mean}");
 }
 
-/// The engine of a multi-packet of two packets, of the four that stand in the window: the accelerator is 100 ticks slower.
+/// The engine of a multi-packet of two packets, of the four that stand in the window: the
+/// accelerator is 100 ticks slower.
 fn engine_with_own_cost(
     policy: Policy,
     own_cost: u64,
@@ -321,7 +322,8 @@ fn an_adaptive_window_starts_within_its_bounds() {
     }
 }
 
-/// The window after 10,000 packets of 10 SAs, one every `gap` ticks, each engine needing 104 for one packet.
+/// The window after 10,000 packets of 10 SAs, one every `gap` ticks, each engine needing 104 for
+/// one packet.
 fn adapted(gap: u64) -> usize {
     let config = SchedulerConfig { window: 8, adaptive: Some((1, 64)), ..SchedulerConfig::default() };
     let mut scheduler = scheduler(config, 4);
@@ -411,7 +413,8 @@ proptest! {
         while idle < 2 {
             idle += 1;
             while let Some((place, (sa, class))) = arrivals.peek().copied() {
-                // The class of an SA does not change here, so that its order is all the order there is.
+                // The class of an SA does not change here, so that its order is all the order there
+                // is.
                 let class = if sa % 2 == 0 { 0 } else { class / 3 + 1 };
                 if scheduler.push(0, item(sa, class, (sa, place))).is_err() { break; }
                 arrivals.next();

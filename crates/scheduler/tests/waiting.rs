@@ -1,5 +1,5 @@
-//! What waiting for a full queue may cost: engines that hang, or that are slower or faster than their cost models say,
-//! hold the window up for no longer than the margin, and starve nobody.
+//! What waiting for a full queue may cost: engines that hang, or that are slower or faster than
+//! their cost models say, hold the window up for no longer than the margin, and starve nobody.
 
 use std::collections::VecDeque;
 
@@ -91,7 +91,8 @@ impl Run {
         any
     }
 
-    /// One step; whether nothing left the window though packets wait there and an engine has nothing to do.
+    /// One step; whether nothing left the window though packets wait there and an engine has
+    /// nothing to do.
     fn step(&mut self) -> bool {
         self.now += STEP;
         self.complete();

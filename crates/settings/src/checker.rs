@@ -181,8 +181,8 @@ impl<'a> Checker<'a> {
         Some(name.clone())
     }
 
-    /// Warns of an interface that the machine does not have: it may come later, and without it a port
-    /// cannot be opened.
+    /// Warns of an interface that the machine does not have: it may come later, and without it a
+    /// port cannot be opened.
     pub fn interface_is_there(&mut self, text: Option<&Text>, key: &str) {
         let (Some(text), Some(interfaces)) = (text, self.interfaces()) else { return };
         let known: Vec<&str> =
@@ -212,8 +212,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Warns of a local address that the machine does not have: it may come later, and without it no
-    /// socket can be bound.
+    /// Warns of a local address that the machine does not have: it may come later, and without it
+    /// no socket can be bound.
     pub fn address_is_there(&mut self, text: &Text, address: IpAddr, key: &str) {
         let has = || self.surroundings.has_address(address).unwrap_or(true);
         if address.is_unspecified() || *self.addresses.entry(address).or_insert_with(has) {

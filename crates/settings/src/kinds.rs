@@ -6,7 +6,8 @@ use toml::Spanned;
 
 use crate::table::{At, Entries, Table};
 
-/// The kinds that a table can be of, as an enum that holds the keys of one. The registries of engines and ports declare theirs.
+/// The kinds that a table can be of, as an enum that holds the keys of one. The registries of
+/// engines and ports declare theirs.
 pub trait Kinds: Sized {
     /// What `kind` may be, in the order in which it is listed.
     const WORDS: &'static [&'static str];
@@ -41,7 +42,8 @@ pub trait Kinds: Sized {
     }
 }
 
-/// Declares the [`Kinds`] of a table: each with its word and its keys, which are a [`Table`]. `like` is the word to suggest where none is given.
+/// Declares the [`Kinds`] of a table: each with its word and its keys, which are a [`Table`].
+/// `like` is the word to suggest where none is given.
 ///
 /// ```
 /// convoy_settings::tables! {

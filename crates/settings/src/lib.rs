@@ -1,9 +1,11 @@
-//! Reads a configuration file in TOML table by table, and keeps every problem with its place in the file.
+//! Reads a configuration file in TOML table by table, and keeps every problem with its place in the
+//! file.
 //!
-//! A table is declared once with [`tables!`]: each key and what it holds. A table of which there are several kinds
-//! (`[[engine]]`, `[[port]]`) has the keys that all of them have, and those of its kind ([`Kinds`]). Each key is read by itself, so
-//! that one that is wrong hides nothing of the others; serde's own tagged enums stop at the first error and lose its place.
-//! What values mean is checked by whoever declared the table, with a [`Checker`].
+//! A table is declared once with [`tables!`]: each key and what it holds. A table of which there
+//! are several kinds (`[[engine]]`, `[[port]]`) has the keys that all of them have, and those of
+//! its kind ([`Kinds`]). Each key is read by itself, so that one that is wrong hides nothing of the
+//! others; serde's own tagged enums stop at the first error and lose its place. What values mean is
+//! checked by whoever declared the table, with a [`Checker`].
 
 mod checker;
 mod kinds;

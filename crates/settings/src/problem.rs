@@ -25,7 +25,8 @@ pub struct Problem {
     pub key: String,
     /// What is wrong, what was expected, what to do.
     pub what: String,
-    /// The lines that are meant, marked, with everything that may be a key left out; empty where there are none.
+    /// The lines that are meant, marked, with everything that may be a key left out; empty where
+    /// there are none.
     pub excerpt: String,
     /// Where in the file it is, in bytes, so that several can be told in order.
     start: usize,
@@ -46,7 +47,8 @@ impl fmt::Display for Problem {
 }
 
 impl Problem {
-    /// Place, key and what is wrong, without excerpt and severity: for a log, which has levels of its own.
+    /// Place, key and what is wrong, without excerpt and severity: for a log, which has levels of
+    /// its own.
     pub fn in_one_line(&self) -> String {
         format!("{}: {}", self.place, self.key_and_what())
     }
@@ -126,7 +128,8 @@ pub fn in_order(mut problems: Vec<Problem>) -> Vec<Problem> {
 pub struct Source<'a> {
     name: &'a str,
     text: &'a str,
-    /// The text with whatever may be a key replaced, byte for byte, so that the same places mean the same.
+    /// The text with whatever may be a key replaced, byte for byte, so that the same places mean
+    /// the same.
     shown: String,
     /// Where each line starts, in bytes.
     lines: Vec<usize>,

@@ -3,7 +3,8 @@
 /// As much alike, by Jaro's measure, as a misspelling is to its word; cargo and clap take the same.
 const ALIKE: f64 = 0.7;
 
-/// How much alike two words are, from 0 to 1. One slip of the fingers is a misspelling also of a short word.
+/// How much alike two words are, from 0 to 1. One slip of the fingers is a misspelling also of a
+/// short word.
 fn likeness(word: &str, other: &str) -> f64 {
     let is_slip = word.len() > 2 && strsim::osa_distance(word, other) == 1;
     if is_slip { 1.0 } else { strsim::jaro(word, other) }

@@ -1,4 +1,5 @@
-//! Tables as they are written. Each key is read by itself, so that what is wrong with one hides nothing of the others.
+//! Tables as they are written. Each key is read by itself, so that what is wrong with one hides
+//! nothing of the others.
 
 use std::ops::Range;
 
@@ -30,7 +31,8 @@ pub struct Entries<'a, 'r, 't> {
 pub struct At {
     /// The table, in bytes.
     pub span: Range<usize>,
-    /// Keys that are in it, but misspelt or so wrong that they could not be read; that was reported.
+    /// Keys that are in it, but misspelt or so wrong that they could not be read; that was
+    /// reported.
     pub unread: Vec<&'static str>,
 }
 
@@ -45,7 +47,8 @@ impl At {
 pub trait Table: Sized {
     /// The keys that may be in it.
     const KEYS: &'static [&'static str];
-    /// Of keys that only one kind of table has, what is added to the error when another kind has it.
+    /// Of keys that only one kind of table has, what is added to the error when another kind has
+    /// it.
     const NOTES: &'static [(&'static str, &'static str)];
 
     /// Reads each key.
@@ -58,9 +61,10 @@ pub trait Table: Sized {
     fn set_at(&mut self, at: At);
 }
 
-/// Declares tables: each key and what it holds, and behind `;` the tables inside. A key that is not in the file, or is
-/// wrong there, is `None`; what must be there is the checker's to say. Where a table is of one kind among several, `=>` adds to the
-/// error that another kind gets for this key: `mtu: u16 => "; outside, mtu of [gateway] applies"`.
+/// Declares tables: each key and what it holds, and behind `;` the tables inside. A key that is not
+/// in the file, or is wrong there, is `None`; what must be there is the checker's to say. Where a
+/// table is of one kind among several, `=>` adds to the error that another kind gets for this key:
+/// `mtu: u16 => "; outside, mtu of [gateway] applies"`.
 #[macro_export]
 macro_rules! tables {
     ($(
@@ -257,7 +261,8 @@ impl Entries<'_, '_, '_> {
         self.unread.extend(nearest(key, known));
     }
 
-    /// Has what is left reported, each key with the place of its value, and returns the keys that are there but could not be read.
+    /// Has what is left reported, each key with the place of its value, and returns the keys that
+    /// are there but could not be read.
     fn finish(
         mut self,
         mut report: impl FnMut(&mut Self, &Spanned<DeString<'_>>, &Range<usize>),

@@ -22,7 +22,8 @@ impl Platform {
         BUILT_IN.iter().map(|(name, _)| *name)
     }
 
-    /// Reads a file, or where there is none a platform that comes with the program: `grip`, `pci-accelerators` and so on.
+    /// Reads a file, or where there is none a platform that comes with the program: `grip`,
+    /// `pci-accelerators` and so on.
     ///
     /// # Errors
     /// [`PlatformError`] says file, line, key and what was expected.

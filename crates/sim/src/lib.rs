@@ -1,9 +1,10 @@
-//! A discrete-event simulator of platforms: this traffic, these processors, this bus, this window: what share goes
-//! where, what throughput, what latency?
+//! A discrete-event simulator of platforms: this traffic, these processors, this bus, this window:
+//! what share goes where, what throughput, what latency?
 //!
-//! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based Systems* (Taddeo,
-//! Ferrante, Piuri), made exact by docs/internals/simulator.md; the window and the choice of a processor are those of
-//! [`convoy_scheduler`], the same code that runs in the gateway, under virtual time in ticks of 1 ps.
+//! The model is the queue model of *Scheduling Small Packets in IPSec Multi-accelerator Based
+//! Systems* (Taddeo, Ferrante, Piuri), made exact by docs/internals/simulator.md; the window and
+//! the choice of a processor are those of [`convoy_scheduler`], the same code that runs in the
+//! gateway, under virtual time in ticks of 1 ps.
 //!
 //! | model (docs/internals/simulator.md) | here |
 //! | --- | --- |
@@ -16,8 +17,9 @@
 //! | patterns | [`Pattern`], [`SyntheticSpec`], [`TraceFile`]: [`Capture`], [`TextTrace`] |
 //! | what must come out | `tests/claims.rs` |
 //!
-//! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler forms multi-packets
-//! and picks processors; they are moved over buses and computed; a [`Report`] says what came of it.
+//! A run: [`Traffic`] gives packets; the source of the [`Platform`] lets them arrive; the scheduler
+//! forms multi-packets and picks processors; they are moved over buses and computed; a [`Report`]
+//! says what came of it.
 //!
 //! ```
 //! use convoy_sim::{Pattern, Platform, Simulation, SyntheticSpec};
@@ -32,17 +34,20 @@
 //! ```
 //!
 //! # What the model leaves open
-//! - At one instant transfers end first, then cores are done in the order of processors, then stages' servers, then the
-//!   window's timeout is due, then a packet arrives. A request at the very moment at which a transfer ends is no conflict.
-//! - The source's clock stands still while the window is full: a packet's last bit arrives `b` bytes' time after the
-//!   window has room again, and that is its arrival.
+//! - At one instant transfers end first, then cores are done in the order of processors, then
+//!   stages' servers, then the window's timeout is due, then a packet arrives. A request at the
+//!   very moment at which a transfer ends is no conflict.
+//! - The source's clock stands still while the window is full: a packet's last bit arrives `b`
+//!   bytes' time after the window has room again, and that is its arrival.
 //! - `byte_limit` has no default: without it, packets alone fill the window.
 //! - With prefetch and write buffer, a queue's depth counts what is not done, less one, as without.
-//! - Stages are not in the model: each packet by itself, first come, first served. A platform with stages holds at most
-//!   `frames` packets; with none free the source waits, or the ingress queue fills where there is one.
-//! - Caches of SAs are not in the model: a device with one fetches the SA of a multi-packet before it works on it.
-//! - A packet that finds room in the platform and the ingress queue empty needs no place in it: a queue of 0 packets only drops what
-//!   the platform has no room for.
+//! - Stages are not in the model: each packet by itself, first come, first served. A platform with
+//!   stages holds at most `frames` packets; with none free the source waits, or the ingress queue
+//!   fills where there is one.
+//! - Caches of SAs are not in the model: a device with one fetches the SA of a multi-packet before
+//!   it works on it.
+//! - A packet that finds room in the platform and the ingress queue empty needs no place in it: a
+//!   queue of 0 packets only drops what the platform has no room for.
 
 mod builtin;
 mod machine;

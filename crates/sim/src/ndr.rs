@@ -1,4 +1,5 @@
-//! The highest rate at which a platform loses no packets, or so few: RFC 2544, section 26.1, by binary search.
+//! The highest rate at which a platform loses no packets, or so few: RFC 2544, section 26.1, by
+//! binary search.
 
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +40,8 @@ pub struct Trial {
 /// What a search has found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ndr {
-    /// The highest offered load at which no more was lost than may be; nothing where every rate loses more.
+    /// The highest offered load at which no more was lost than may be; nothing where every rate
+    /// loses more.
     pub throughput: Load,
     /// The load of the line, back to back.
     pub line: Load,
@@ -49,8 +51,9 @@ pub struct Ndr {
     pub report: Report,
 }
 
-/// What is known of the rate: the highest that is good, and the lowest that is not. The first guess is what an overloaded platform
-/// carries; from there on the search goes outward in growing steps, until it knows both, and then halves what is between.
+/// What is known of the rate: the highest that is good, and the lowest that is not. The first guess
+/// is what an overloaded platform carries; from there on the search goes outward in growing steps,
+/// until it knows both, and then halves what is between.
 struct Bracket {
     low: f64,
     high: f64,
@@ -95,7 +98,8 @@ impl NdrSearch {
     /// Searches. Every trial has the same traffic, from its beginning; only its rate differs.
     ///
     /// # Errors
-    /// [`SimulationError`] if the platform has no ingress queue, since then nothing is ever lost, or something is out of range.
+    /// [`SimulationError`] if the platform has no ingress queue, since then nothing is ever lost,
+    /// or something is out of range.
     pub fn run(&self, base: &Platform, setting: &Setting) -> Result<Ndr, SimulationError> {
         self.check()?;
         if !setting.platform(base)?.source.is_lossy() {

@@ -11,8 +11,8 @@ pub fn cores() -> usize {
     thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Works on every item, in any order, on so many threads; `done` gets each result, with its item's place, on the
-/// caller's thread.
+/// Works on every item, in any order, on so many threads; `done` gets each result, with its item's
+/// place, on the caller's thread.
 ///
 /// # Errors
 /// The first error of `done`; items that nobody has begun are then left.

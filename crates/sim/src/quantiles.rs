@@ -5,12 +5,14 @@ use hdrhistogram::Histogram;
 /// Significant digits of a quantile: it is within 1 % of the true one.
 const DIGITS: u8 = 2;
 
-/// Leading bits of a value that are kept: as many as these digits need, so that the histogram tells no two values apart that are counted as one.
+/// Leading bits of a value that are kept: as many as these digits need, so that the histogram tells
+/// no two values apart that are counted as one.
 const KEPT_BITS: u32 = 8;
 const HALF: usize = 1 << (KEPT_BITS - 1);
 const BUCKETS: usize = (64 - KEPT_BITS as usize + 2) * HALF;
 
-/// Counts by the leading bits of values. The histogram is made of them in the end: to count there takes seven times the instructions, for each packet.
+/// Counts by the leading bits of values. The histogram is made of them in the end: to count there
+/// takes seven times the instructions, for each packet.
 pub(crate) struct Quantiles(Vec<u64>);
 
 impl Quantiles {

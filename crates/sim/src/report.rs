@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::time::TICKS_PER_SECOND;
 
-/// What a run has shown. Lists of processors have the platform's order: CPU first in the paper's. What nothing
-/// was measured of is 0.
+/// What a run has shown. Lists of processors have the platform's order: CPU first in the paper's.
+/// What nothing was measured of is 0.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     /// Packets that processors served.
@@ -22,7 +22,8 @@ pub struct Report {
     pub throughput_mbps: f64,
     /// From when its multi-packet was scheduled to its completion, mean over packets, in ms.
     pub latency_ms: f64,
-    /// From arrival to completion, or to the end of the last stage behind it; mean over packets, in ms.
+    /// From arrival to completion, or to the end of the last stage behind it; mean over packets, in
+    /// ms.
     pub sojourn_ms: f64,
     /// Requests that found their bus taken, over all requests; 0 to 1.
     pub bus_conflicts: f64,
@@ -73,7 +74,8 @@ pub struct Load {
     pub packets: u64,
     /// Bytes of payload.
     pub payload_bytes: u64,
-    /// Packets a second, over the time of arrivals for what was offered and dropped, over the whole time for what was carried.
+    /// Packets a second, over the time of arrivals for what was offered and dropped, over the whole
+    /// time for what was carried.
     pub pps: f64,
     /// Payload over the same time, in Mbit/s.
     pub mbps: f64,
@@ -149,7 +151,8 @@ pub struct StageReport {
     pub name: String,
     /// Packets that went through it.
     pub packets: u64,
-    /// Its time in service over the whole time, of its servers, or of the processor, cores or bus that it shares; 0 to 1.
+    /// Its time in service over the whole time, of its servers, or of the processor, cores or bus
+    /// that it shares; 0 to 1.
     pub utilisation: f64,
     /// In service, mean over packets, in us.
     pub service_us: f64,

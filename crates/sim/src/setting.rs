@@ -15,7 +15,8 @@ use crate::traffic::{Pattern, Synthetic, SyntheticSpec};
 /// Packets of a pattern where nobody says how many.
 pub const PAPER_PACKETS: u64 = 500_000;
 
-/// What is changed; `None` leaves it as the platform or the paper has it. The names are those of the command line.
+/// What is changed; `None` leaves it as the platform or the paper has it. The names are those of
+/// the command line.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Setting {
@@ -37,7 +38,8 @@ pub struct Setting {
     /// Exponent of Zipf's law over SAs; 0 without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub popularity: Option<f64>,
-    /// Chance that a packet has the SA of the one before; what [`SyntheticSpec::paper`] says without.
+    /// Chance that a packet has the SA of the one before; what [`SyntheticSpec::paper`] says
+    /// without.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub locality: Option<f64>,
     /// `W`, in packets.

@@ -15,7 +15,8 @@ pub struct Simulation {
     pub platform: Platform,
     /// When they arrive.
     pub arrivals: Arrivals,
-    /// Seed of random arrivals; patterns have their own, the same by [`run_pattern`](Self::run_pattern).
+    /// Seed of random arrivals; patterns have their own, the same by
+    /// [`run_pattern`](Self::run_pattern).
     pub seed: u64,
     /// Packets after which the traffic is cut off, if it is.
     pub packets: Option<u64>,

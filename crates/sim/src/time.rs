@@ -1,5 +1,5 @@
-//! Virtual time: ticks of one picosecond, fine enough that a bus cycle of 15.15 ns and a bit of 1 ns add up over
-//! half a million packets, and wide enough for 213 days.
+//! Virtual time: ticks of one picosecond, fine enough that a bus cycle of 15.15 ns and a bit of 1
+//! ns add up over half a million packets, and wide enough for 213 days.
 
 /// Ticks in a second.
 pub const TICKS_PER_SECOND: f64 = 1e12;

@@ -1,5 +1,6 @@
-//! The platforms of accelerators as people buy them against what was published. The figures' claims say the same in words; here the numbers are
-//! written down once more, from the sources that the platform files name.
+//! The platforms of accelerators as people buy them against what was published. The figures' claims
+//! say the same in words; here the numbers are written down once more, from the sources that the
+//! platform files name.
 
 use convoy_sim::{Platform, Report, Setting};
 

@@ -1,5 +1,5 @@
-//! Small cases against arithmetic done by hand. In the easy platform a byte takes 1 us to arrive, a multi-packet of
-//! n blocks 1 + n us to compute, and a transfer of n blocks 1 + n us.
+//! Small cases against arithmetic done by hand. In the easy platform a byte takes 1 us to arrive, a
+//! multi-packet of n blocks 1 + n us to compute, and a transfer of n blocks 1 + n us.
 
 mod support;
 
@@ -34,8 +34,8 @@ fn a_single_processor_without_bus_serves_packet_after_packet() {
 
 #[test]
 fn the_window_groups_the_first_packets_sa_and_the_rest_stays_in_order() {
-    // The window of 3 is full at 3: SA 7 goes (2 packets of 1 byte, 2 blocks, 3 us). It fills again at 5: SA 8. After
-    // the last packet at 5 the source has ended, and SA 9 follows at once.
+    // The window of 3 is full at 3: SA 7 goes (2 packets of 1 byte, 2 blocks, 3 us). It fills again
+    // at 5: SA 8. After the last packet at 5 the source has ended, and SA 9 follows at once.
     let simulation = Simulation::new(easy(vec![cpu()], 3));
     let (report, lines) = log(&simulation, packets(&[(7, 1), (8, 1), (7, 1), (9, 1), (8, 1)]));
     let expected = [(0, 7, 3, 6, vec![1, 3]), (0, 8, 5, 9, vec![2, 5]), (0, 9, 5, 11, vec![4])];
@@ -47,15 +47,16 @@ fn the_window_groups_the_first_packets_sa_and_the_rest_stays_in_order() {
 
 #[test]
 fn while_the_window_is_full_the_sources_clock_stands_still() {
-    // W = 1 and one place to wait. At 1 the first starts (2 us), at 2 the second waits, at 3 the first is done.
-    // Slow CPU: a block takes 10 us, so 11 us each.
+    // W = 1 and one place to wait. At 1 the first starts (2 us), at 2 the second waits, at 3 the
+    // first is done. Slow CPU: a block takes 10 us, so 11 us each.
     let mut slow = cpu();
     slow.enc_ratio = 10.0;
     slow.depth = 1;
     let simulation = Simulation::new(easy(vec![slow], 1));
     let (report, lines) = log(&simulation, packets(&[(0, 1), (1, 1), (2, 1), (3, 1), (4, 1)]));
-    // 1: in service until 12. 2: waits. 3: stays in the window, which is full until 12; the fourth arrives at 13, since
-    // the clock stood from 3 to 12, and stays in the window until 23; the fifth arrives at 24.
+    // 1: in service until 12. 2: waits. 3: stays in the window, which is full until 12; the fourth
+    // arrives at 13, since the clock stood from 3 to 12, and stays in the window until 23; the
+    // fifth arrives at 24.
     let expected = [
         (0, 0, 1, 12, vec![1]),
         (0, 1, 2, 23, vec![2]),
@@ -80,9 +81,10 @@ fn an_accelerator_moves_in_computes_and_moves_out_before_the_next() {
 
 #[test]
 fn two_accelerators_wait_for_the_bus_in_order_of_request() {
-    // Both 2 us in, 2 us to compute, 2 us out. The first asks at 1 and has the bus until 3; the second asks at 2 (a
-    // conflict) and has it from 3 to 5; the first is done at 5 and finds it free: out until 7. The second is done at
-    // 7 and finds it free at that very moment, since transfers end first: out until 9.
+    // Both 2 us in, 2 us to compute, 2 us out. The first asks at 1 and has the bus until 3; the
+    // second asks at 2 (a conflict) and has it from 3 to 5; the first is done at 5 and finds it
+    // free: out until 7. The second is done at 7 and finds it free at that very moment, since
+    // transfers end first: out until 9.
     let mut two = accelerator();
     two.count = 2;
     let simulation = Simulation::new(easy(vec![two], 1));
@@ -94,13 +96,14 @@ fn two_accelerators_wait_for_the_bus_in_order_of_request() {
 
 #[test]
 fn the_lowest_finishing_time_gets_it_and_on_a_tie_the_accelerator() {
-    // Two blocks: the CPU needs 1 + 2 * 2, the accelerator 1 + 2: it gets the first at 17. At 34 it is idle again
-    // (3 in, 3 to compute, 3 out: 26).
+    // Two blocks: the CPU needs 1 + 2 * 2, the accelerator 1 + 2: it gets the first at 17. At 34 it
+    // is idle again (3 in, 3 to compute, 3 out: 26).
     let mut slow = cpu();
     slow.enc_ratio = 2.0;
     let simulation = Simulation::new(easy(vec![slow, accelerator()], 1));
     let (_, lines) = log(&simulation, packets(&[(0, 17), (1, 17), (2, 1), (3, 1)]));
-    // At 35 the accelerator has 2 of 3 us left: 2 + 2 against the CPU's 3. At 36 CPU: 2 + 3, accelerator 1 + 2.
+    // At 35 the accelerator has 2 of 3 us left: 2 + 2 against the CPU's 3. At 36 CPU: 2 + 3,
+    // accelerator 1 + 2.
     let expected = [
         (1, 0, 17, 26, vec![17]),
         (0, 2, 35, 38, vec![35]),
@@ -116,8 +119,8 @@ fn the_lowest_finishing_time_gets_it_and_on_a_tie_the_accelerator() {
 
 #[test]
 fn prefetch_and_write_buffer_let_transfers_overlap_with_computing() {
-    // Long computation: 1 + 9 us. In: 2, out: 2. Packets at 1, 2, 3. The first computes from 3 to 13; the second is
-    // moved in from 3 to 5.
+    // Long computation: 1 + 9 us. In: 2, out: 2. Packets at 1, 2, 3. The first computes from 3 to
+    // 13; the second is moved in from 3 to 5.
     let with = |prefetch, write_buffer| {
         let mut accelerator = accelerator();
         (accelerator.enc_ratio, accelerator.prefetch, accelerator.write_buffer) =
@@ -157,8 +160,8 @@ fn a_timeout_and_a_byte_limit_close_the_window_early() {
 
 #[test]
 fn a_window_that_waits_for_an_engine_goes_elsewhere_as_soon_as_that_one_is_late() {
-    // The accelerator has room for one multi-packet of 1 block. Its cost says 2 us; with the bus, of which the cost knows
-    // nothing, it takes 6. The CPU takes 11.
+    // The accelerator has room for one multi-packet of 1 block. Its cost says 2 us; with the bus,
+    // of which the cost knows nothing, it takes 6. The CPU takes 11.
     let mut slow = cpu();
     slow.enc_ratio = 10.0;
     let mut shallow = accelerator();
@@ -199,9 +202,9 @@ fn stages_take_each_packet_by_itself_on_servers_processors_and_buses() {
     let send = StageSpec { bus: Some("bus".to_owned()), ..stage("send", Place::After) };
     platform.stages = vec![receive, lookup, send];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1)]));
-    // First: arrives at 1, received at 5, looked up at 9, computed at 11, sent at 13. Second: arrives at 2, received
-    // at 9; at that moment the CPU is done with the first lookup and has its multi-packet, scheduled at 9, until 11;
-    // looked up at 15, computed at 17, sent at 19.
+    // First: arrives at 1, received at 5, looked up at 9, computed at 11, sent at 13. Second:
+    // arrives at 2, received at 9; at that moment the CPU is done with the first lookup and has its
+    // multi-packet, scheduled at 9, until 11; looked up at 15, computed at 17, sent at 19.
     assert_eq!(lines, [(0, 0, 9, 11, vec![1]), (0, 1, 15, 17, vec![2])]);
     assert!(close(report.sojourn_ms, (12.0 + 17.0) / 2.0 / 1000.0));
     assert!(close(report.processors[0].utilisation, 12.0 / 19.0));
@@ -218,8 +221,9 @@ fn a_scheduler_on_a_core_decides_only_while_that_core_is_free() {
     platform.stages =
         vec![on_cpu(4.0, stage("prepare", Place::Before)), on_cpu(1.0, stage("finish", Place::After))];
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 1), (2, 1)]));
-    // Prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1 on. Whenever the scheduler is asked
-    // the CPU has nothing to do and is the faster one, so that the helper, though idle, gets nothing.
+    // Prepared, computed and finished one after the other, 4 + 2 + 1 us each, from 1 on. Whenever
+    // the scheduler is asked the CPU has nothing to do and is the faster one, so that the helper,
+    // though idle, gets nothing.
     assert_eq!(lines, [(0, 0, 5, 7, vec![1]), (0, 1, 12, 14, vec![2]), (0, 2, 19, 21, vec![3])]);
     assert!(close(report.end_ms, 0.022));
     assert!(close(report.processors[0].utilisation, 21.0 / 22.0));

@@ -1,5 +1,6 @@
-//! What the paper claims, at the default of what it leaves open: a full queue is waited for, t_init 2 us, depth 10
-//! multi-packets. Where a claim does not come out there, the test says so, and with what it does.
+//! What the paper claims, at the default of what it leaves open: a full queue is waited for, t_init
+//! 2 us, depth 10 multi-packets. Where a claim does not come out there, the test says so, and with
+//! what it does.
 
 mod support;
 
@@ -63,7 +64,8 @@ fn the_cpus_share_falls_faster_for_fixed_sizes_where_full_queues_are_waited_for(
     for pattern in [Pattern::Exponential, Pattern::Uniform] {
         assert!(fixed < waiting(pattern), "{pattern}: {fixed} {}", waiting(pattern));
     }
-    // With full queues left out of the choice there is no difference but that of t_init, at the same mean size.
+    // With full queues left out of the choice there is no difference but that of t_init, at the
+    // same mean size.
     let skipping = |pattern| left(over_ratios_skipping(pattern, 30));
     assert!((skipping(Pattern::Fixed(472)) - skipping(Pattern::Exponential)).abs() < 0.02);
 }
@@ -96,7 +98,8 @@ fn throughput_falls_as_the_cpu_gets_slower_and_is_the_sum_of_what_processors_can
             assert!(falls(throughputs), "{pattern}: {throughputs:?}");
         }
     }
-    // One packet of 1024 bytes at a time: 64 blocks. The CPU takes p_0; the accelerator p_1 and two transfers.
+    // One packet of 1024 bytes at a time: 64 blocks. The CPU takes p_0; the accelerator p_1 and two
+    // transfers.
     for ratio in RATIOS {
         let bits = 1024.0 * 8.0;
         let block_us = 128.0 / 230.0;
@@ -136,8 +139,8 @@ fn two_accelerators_find_the_bus_taken_in_less_than_17_percent_of_requests() {
     }
 }
 
-/// With the window it is 0.33 to 0.44 ms, and below that of one accelerator. Without the window it is lower than the
-/// paper's 0.2 ms.
+/// With the window it is 0.33 to 0.44 ms, and below that of one accelerator. Without the window it
+/// is lower than the paper's 0.2 ms.
 #[test]
 fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_with_the_window() {
     let latencies = |depth, window| {
@@ -157,8 +160,8 @@ fn two_accelerators_have_a_latency_of_0_2_to_0_5_ms_with_the_window() {
     assert!(with.iter().zip(one).all(|(two, one)| *two < one), "{with:?} {one:?}");
 }
 
-/// Where the depth counts packets, a multi-packet of many leaves less room for others, so that queues hold no more than
-/// without the window.
+/// Where the depth counts packets, a multi-packet of many leaves less room for others, so that
+/// queues hold no more than without the window.
 #[test]
 fn with_a_depth_in_packets_the_windows_latency_is_below_that_without() {
     let latency = |window, ratio| {
@@ -176,8 +179,9 @@ fn with_a_depth_in_packets_the_windows_latency_is_below_that_without() {
     }
 }
 
-/// The finishing time is the choice: large multi-packets go to the accelerator. Where full queues are left out of it,
-/// the one that has just got room takes whatever comes, and lengths are equal but for noise.
+/// The finishing time is the choice: large multi-packets go to the accelerator. Where full queues
+/// are left out of it, the one that has just got room takes whatever comes, and lengths are equal
+/// but for noise.
 #[test]
 fn the_accelerators_multi_packets_are_longer_where_full_queues_are_waited_for() {
     let over_cpu = |report: &Report| report.average_length[1] / report.average_length[0];

@@ -1,5 +1,6 @@
-//! The numbers of the GRIP papers that the inline platform claims: those that are fitted, and those that follow. The docs say which are
-//! which (docs/papers/grip.md); the card's own tests hold its variant `verilated` against the card.
+//! The numbers of the GRIP papers that the inline platform claims: those that are fitted, and those
+//! that follow. The docs say which are which (docs/papers/grip.md); the card's own tests hold its
+//! variant `verilated` against the card.
 
 use convoy_sim::{Arrivals, NdrSearch, Platform, Report, Setting};
 

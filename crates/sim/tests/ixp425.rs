@@ -1,5 +1,5 @@
-//! The numbers of the IXP425 paper that the platforms claim: those that are fitted, and those that follow. The docs say which
-//! are which (docs/papers/ixp425.md).
+//! The numbers of the IXP425 paper that the platforms claim: those that are fitted, and those that
+//! follow. The docs say which are which (docs/papers/ixp425.md).
 
 use convoy_sim::{Arrivals, Ndr, NdrSearch, Platform, Report, Setting};
 
@@ -31,7 +31,8 @@ fn idle(platform: &str, variant: &str, length: u32) -> Report {
     simulation.run(setting.traffic().expect("in range")).expect("in range")
 }
 
-/// A request's time to the coprocessor and back, in us. Its length is that of the packet and 28 bytes.
+/// A request's time to the coprocessor and back, in us. Its length is that of the packet and 28
+/// bytes.
 fn turnaround_us(variant: &str, length: u32) -> f64 {
     let report = idle("ixp425", variant, length);
     let moved =

@@ -6,8 +6,8 @@ use convoy_sim::{Arrivals, Pattern, Platform, ProcessorKind, Report, Simulation,
 use proptest::prelude::*;
 use support::{easy, paper, processor};
 
-/// One processor with room for all that wait, fed by a Poisson process over an infinitely fast line; each packet by
-/// itself.
+/// One processor with room for all that wait, fed by a Poisson process over an infinitely fast
+/// line; each packet by itself.
 fn queue(pattern: Pattern, t_block_us: f64, load: f64) -> (Report, f64) {
     let mut cpu = processor("cpu", ProcessorKind::Cpu, None);
     cpu.depth = 1_000_000;
@@ -41,7 +41,8 @@ fn an_md1_queue_has_the_mean_wait_of_pollaczek_and_khinchine() {
 #[test]
 fn an_mm1_queue_has_a_sojourn_that_is_exponential() {
     for load in [0.3, 0.6, 0.8] {
-        // Sizes are cut at 20 bytes and rounded up to blocks, which is seen, but not by more than 3 %.
+        // Sizes are cut at 20 bytes and rounded up to blocks, which is seen, but not by more than 3
+        // %.
         let (report, service_us) = queue(Pattern::Exponential, 1.0, load);
         let expected_us = service_us / (1.0 - load);
         let sojourn_us = report.sojourn_ms * 1000.0;

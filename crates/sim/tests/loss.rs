@@ -1,4 +1,5 @@
-//! Loss: what is offered is carried or dropped, and how much is dropped is what queueing theory says.
+//! Loss: what is offered is carried or dropped, and how much is dropped is what queueing theory
+//! says.
 
 mod support;
 
@@ -12,7 +13,8 @@ use support::{easy, log, packets, paper, processor};
 /// Packets of one server's service: 10 blocks of 1 us.
 const SERVICE_US: f64 = 10.0;
 
-/// M/D/1/K: a server, its queue of none, a window of one packet, and an ingress queue; `K` packets in all.
+/// M/D/1/K: a server, its queue of none, a window of one packet, and an ingress queue; `K` packets
+/// in all.
 fn one_server(k: usize) -> Platform {
     let mut cpu = processor("cpu", ProcessorKind::Cpu, None);
     cpu.depth = 0;
@@ -23,8 +25,8 @@ fn one_server(k: usize) -> Platform {
     platform
 }
 
-/// The share of packets that a queue M/D/1/K loses at a load: Brun and Garcia, "Analytical solution of finite capacity M/D/1
-/// queues", J. Appl. Prob. 37 (2000).
+/// The share of packets that a queue M/D/1/K loses at a load: Brun and Garcia, "Analytical solution
+/// of finite capacity M/D/1 queues", J. Appl. Prob. 37 (2000).
 fn loss_of_md1k(load: f64, k: usize) -> f64 {
     let b = |n: usize| -> f64 {
         (0..=n)
@@ -122,15 +124,17 @@ fn a_platform_that_loses_nothing_cannot_be_searched() {
 
 #[test]
 fn what_finds_the_queue_full_is_dropped_and_the_sources_clock_goes_on() {
-    // 11 us each from 1 us on; a packet a microsecond. In service, in the window, and one at the ingress.
+    // 11 us each from 1 us on; a packet a microsecond. In service, in the window, and one at the
+    // ingress.
     let mut slow = processor("cpu", ProcessorKind::Cpu, None);
     (slow.enc_ratio, slow.depth) = (10.0, 0);
     let mut platform = easy(vec![slow], 1);
     platform.source.queue_packets = Some(1);
     let of: Vec<(u32, u32)> = (0..14).map(|sa| (sa, 1)).collect();
     let (report, lines) = log(&Simulation::new(platform), packets(&of));
-    // 1 is served until 12, 2 stands in the window, 3 waits; 4 to 11 are lost. At 12 the second is served, the third is in the window,
-    // and the packet of that moment, which comes after all that happens at it, waits; 13 and 14 are lost.
+    // 1 is served until 12, 2 stands in the window, 3 waits; 4 to 11 are lost. At 12 the second is
+    // served, the third is in the window, and the packet of that moment, which comes after all that
+    // happens at it, waits; 13 and 14 are lost.
     assert_eq!(
         lines.iter().map(|line| (line.4[0], line.3)).collect::<Vec<_>>(),
         [(1, 12), (2, 23), (3, 34), (12, 45)]
@@ -179,7 +183,8 @@ fn cores_share_their_stages_and_a_stage_may_concern_large_packets_alone() {
     platform.cores = vec![convoy_sim::CoresSpec { name: "host".to_owned(), count: 2 }];
     let cut = StageSpec { above_bytes: 1, ..on_cores("cut", 10.0) };
     platform.stages = vec![on_cores("read", 4.0), cut];
-    // Arrivals at 1, 3, 4. Read until 5, 7, 9 (at 4 both cores are busy). The second is cut from 7 to 17.
+    // Arrivals at 1, 3, 4. Read until 5, 7, 9 (at 4 both cores are busy). The second is cut from 7
+    // to 17.
     let (report, lines) = log(&Simulation::new(platform), packets(&[(0, 1), (1, 2), (2, 1)]));
     assert_eq!(lines.iter().map(|line| (line.1, line.3)).collect::<Vec<_>>(), [(0, 5), (2, 9), (1, 17)]);
     let [read, cut] = &report.stages[..] else { panic!("two stages") };
@@ -188,7 +193,8 @@ fn cores_share_their_stages_and_a_stage_may_concern_large_packets_alone() {
     assert!((report.cores[0].utilisation - 22.0 / 34.0).abs() < 1e-9);
 }
 
-/// What is offered is carried or dropped, in packets and in bytes; and no resource works more than all the time.
+/// What is offered is carried or dropped, in packets and in bytes; and no resource works more than
+/// all the time.
 fn conserves(simulation: &Simulation, spec: &SyntheticSpec, packets: u64) -> Result<(), TestCaseError> {
     let traffic = Synthetic::new(Pattern::Trace, spec, simulation.seed, packets).expect("in range");
     let report = simulation.run(traffic).expect("in range");

@@ -1,4 +1,5 @@
-//! Memory does not grow with the length of a trace. Alone in its file, since the counter counts for the whole process.
+//! Memory does not grow with the length of a trace. Alone in its file, since the counter counts for
+//! the whole process.
 #![allow(unsafe_code)]
 
 mod support;

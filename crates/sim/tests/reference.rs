@@ -1,5 +1,6 @@
-//! The simulator against its model (docs/internals/simulator.md) written down as plainly as it can be: lists, scans and sums,
-//! one event after the other, its own window and its own choice. Both must agree multi-packet for multi-packet, to the tick.
+//! The simulator against its model (docs/internals/simulator.md) written down as plainly as it can
+//! be: lists, scans and sums, one event after the other, its own window and its own choice. Both
+//! must agree multi-packet for multi-packet, to the tick.
 
 mod support;
 
@@ -8,7 +9,8 @@ use convoy_sim::{Packet, Platform, ProcessorKind, Simulation};
 use proptest::prelude::*;
 use support::{paper, processor};
 
-/// A multi-packet, as both sides tell it: processor, SA, scheduled, completed, `w`, `p` and arrivals.
+/// A multi-packet, as both sides tell it: processor, SA, scheduled, completed, `w`, `p` and
+/// arrivals.
 type Said = (usize, u32, u64, u64, u64, u64, Vec<u64>);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -40,7 +42,8 @@ struct Unit {
     t_block: f64,
     depth: usize,
     queue: Vec<Multi>,
-    /// What is in service, since when, its phase, and when that ends; no end while it waits for the bus.
+    /// What is in service, since when, its phase, and when that ends; no end while it waits for the
+    /// bus.
     service: Option<(Multi, u64, Phase, Option<u64>)>,
 }
 
@@ -126,8 +129,9 @@ impl Plain {
         }
     }
 
-    /// Does one of the events that are due now: a transfer's end, else a computation's, else the timeout, which only
-    /// has the scheduler asked, else an arrival. Whether the scheduler hears of it.
+    /// Does one of the events that are due now: a transfer's end, else a computation's, else the
+    /// timeout, which only has the scheduler asked, else an arrival. Whether the scheduler hears of
+    /// it.
     fn one_event(&mut self, is_timeout: bool) -> bool {
         let now = self.now;
         let due = |unit: &Unit, transfers: bool| {

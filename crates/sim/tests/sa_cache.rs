@@ -1,4 +1,5 @@
-//! A device's cache of SAs: what a miss costs, which SA it replaces, and what the scheduler makes of it.
+//! A device's cache of SAs: what a miss costs, which SA it replaces, and what the scheduler makes
+//! of it.
 
 mod support;
 
@@ -111,7 +112,8 @@ proptest! {
         spare in 0_usize..3,
     ) {
         let order: Vec<u32> = order.iter().map(|index| *index.get(&sas)).collect();
-        // None of them is among those that are there before traffic begins, which have the lowest numbers.
+        // None of them is among those that are there before traffic begins, which have the lowest
+        // numbers.
         let twice = [&sas[..], &order].concat();
         let different: BTreeSet<u32> = sas.iter().copied().collect();
         prop_assert_eq!(misses(&run(saturated(vec![card(sas.len() + spare)]), &twice)), different.len() as u64);
@@ -155,7 +157,8 @@ fn duration(processors: Vec<ProcessorSpec>, sas: u32, knows: bool) -> f64 {
 
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(40) })]
-    /// At the end some processor has packets left, and the others wait for it: a packet if misses are foreseen, or else a core's queue, which is filled while the card's is full.
+    /// At the end some processor has packets left, and the others wait for it: a packet if misses
+    /// are foreseen, or else a core's queue, which is filled while the card's is full.
     #[test]
     fn a_hybrid_by_finishing_time_is_not_below_the_better_one_alone(
         size in 50_usize..500,

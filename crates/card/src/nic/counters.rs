@@ -15,8 +15,8 @@ pub struct NicCounters {
     pub wrong_icv: u64,
     /// From the line, of an installed SA and not whole ESP packets; the card keeps them.
     pub malformed: u64,
-    /// Not sent: of an SA that is not installed, or not what its algorithms can seal, or too long for the line. Or from the line, and
-    /// opened by keys that nobody has any more.
+    /// Not sent: of an SA that is not installed, or not what its algorithms can seal, or too long
+    /// for the line. Or from the line, and opened by keys that nobody has any more.
     pub refused: u64,
     /// From the line, and lost since the card's buffer was full or nobody took them.
     pub overrun: u64,

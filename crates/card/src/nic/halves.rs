@@ -1,6 +1,8 @@
-//! The two halves of a [`Nic`] that works on a thread of its own: one to install SAs, one for packets.
+//! The two halves of a [`Nic`] that works on a thread of its own: one to install SAs, one for
+//! packets.
 //!
-//! The thread begins with the first use of either half, so that a program may give up its privileges after it has opened the line.
+//! The thread begins with the first use of either half, so that a program may give up its
+//! privileges after it has opened the line.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,8 +22,8 @@ use crate::sa::{Inbound, Sa};
 /// Packets that wait for the card, and packets from it that wait for the host.
 const PACKETS: usize = 256;
 
-/// Places of the queue to the card that a port keeps for frames of its own, such as ARP's: it gives others while
-/// [`NicPort::room`] is more than that.
+/// Places of the queue to the card that a port keeps for frames of its own, such as ARP's: it gives
+/// others while [`NicPort::room`] is more than that.
 pub const OWN_PLACES: usize = 16;
 
 /// No room: the packet was not taken.
@@ -87,7 +89,8 @@ impl Shared {
         }
         let Some(work) = lock(&self.waiting).take() else { return };
         let shared = Arc::clone(self);
-        // Without a thread the rings fill and installations fail: the card is then as good as absent.
+        // Without a thread the rings fill and installations fail: the card is then as good as
+        // absent.
         let spawned =
             std::thread::Builder::new().name("convoy-card".to_owned()).spawn(move || work.run(&shared));
         *lock(&self.thread) = spawned.ok();
@@ -142,11 +145,13 @@ pub fn pair(line: Box<dyn Line>) -> Result<(NicControl, NicPort), CardError> {
 }
 
 impl NicControl {
-    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else outbound. It holds for all
-    /// packets that are transmitted after it. Waits until the card's thread has decided, some milliseconds at most.
+    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else
+    /// outbound. It holds for all packets that are transmitted after it. Waits until the card's
+    /// thread has decided, some milliseconds at most.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] as for [`Nic::install`], [`CardError::Gone`] if the card has failed for good.
+    /// [`CardError::Unfit`] as for [`Nic::install`], [`CardError::Gone`] if the card has failed for
+    /// good.
     pub fn install(&self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.shared.begin();
         let (reply, decided) = sync_channel(1);
@@ -156,7 +161,8 @@ impl NicControl {
         decided.recv().map_err(|_| CardError::Gone)?
     }
 
-    /// Forgets an SA soon, but not before the packets that were transmitted until now have been given to the card. Does not wait.
+    /// Forgets an SA soon, but not before the packets that were transmitted until now have been
+    /// given to the card. Does not wait.
     pub fn remove(&self, number: u32) {
         let after = self.shared.given.load(Ordering::SeqCst);
         // A card that is gone has no SAs.
@@ -164,7 +170,8 @@ impl NicControl {
         self.shared.wake();
     }
 
-    /// Packets that [`NicPort::transmit`] takes before the card takes one; an estimate on any thread but the port's own.
+    /// Packets that [`NicPort::transmit`] takes before the card takes one; an estimate on any
+    /// thread but the port's own.
     pub fn room(&self) -> usize {
         room(&self.shared)
     }

@@ -82,7 +82,8 @@ impl Nic {
         }
     }
 
-    /// What came from the line and found no room has no status; what else has none is an error in the end.
+    /// What came from the line and found no room has no status; what else has none is an error in
+    /// the end.
     pub(super) fn watch(&mut self) -> Result<(), CardError> {
         if self.flight.silent == 0 || self.is_idle() {
             self.flight.silent = 0;

@@ -1,7 +1,9 @@
-//! The card as a network interface: what leaves is sealed in flight, what comes in is opened before the host sees it.
+//! The card as a network interface: what leaves is sealed in flight, what comes in is opened before
+//! the host sees it.
 //!
-//! [`Nic`] is the driver alone: nothing in it waits, and the card works only in [`Nic::step`]. [`pair`] puts one on a thread.
-//! Every frame that is sent passes X1, those that are not to be sealed too, so that order is kept.
+//! [`Nic`] is the driver alone: nothing in it waits, and the card works only in [`Nic::step`].
+//! [`pair`] puts one on a thread. Every frame that is sent passes X1, those that are not to be
+//! sealed too, so that order is kept.
 
 mod counters;
 mod halves;
@@ -30,7 +32,8 @@ const BUFFER_BYTES: usize = (PREFIX_BYTES + LINE_BYTES).next_multiple_of(64);
 const TRANSMIT_BUFFERS: usize = RINGS_BYTES;
 const RECEIVE_BUFFERS: usize = TRANSMIT_BUFFERS + BUFFERS * BUFFER_BYTES;
 const WINDOW_BYTES: usize = RECEIVE_BUFFERS + BUFFERS * BUFFER_BYTES;
-/// Cycles in which something must come of what is under way: many times what the longest frame takes in the slowest function.
+/// Cycles in which something must come of what is under way: many times what the longest frame
+/// takes in the slowest function.
 const TIMEOUT_CYCLES: u64 = 500_000;
 /// The cookie of packets; commands have that of their pipeline behind it.
 const PACKET_COOKIE: u32 = 0;
@@ -42,8 +45,8 @@ const ESP_BYTES: usize = 8;
 pub struct Seal {
     /// The outbound SA's number.
     pub sa: u32,
-    /// Where the ESP header begins, in bytes from the frame's start. Header and IV are written, the payload is plain with its ESP
-    /// trailer, and the ICV's bytes at the frame's end are room.
+    /// Where the ESP header begins, in bytes from the frame's start. Header and IV are written, the
+    /// payload is plain with its ESP trailer, and the ICV's bytes at the frame's end are room.
     pub esp_at: u16,
     /// The upper half of an extended sequence number.
     pub seq_high: Option<[u8; 4]>,
@@ -52,7 +55,8 @@ pub struct Seal {
 /// What is under way in the card.
 #[derive(Default)]
 struct Flight {
-    /// Buffers of the transmit ring that the card has not read yet, oldest first: how many bytes of each to wipe then.
+    /// Buffers of the transmit ring that the card has not read yet, oldest first: how many bytes of
+    /// each to wipe then.
     posted: VecDeque<usize>,
     /// Buffers of the transmit ring ever taken.
     buffers: usize,
@@ -113,7 +117,8 @@ impl Nic {
         Ok(nic)
     }
 
-    /// Sets the clock of the host's bus against the card's, as [`Driver::set_bus`](crate::Driver::set_bus) does.
+    /// Sets the clock of the host's bus against the card's, as
+    /// [`Driver::set_bus`](crate::Driver::set_bus) does.
     pub fn set_bus(&mut self, bus_mhz: u32, card_mhz: u32) {
         self.bus = (bus_mhz, card_mhz);
         self.device.set_bus(bus_mhz, card_mhz);
@@ -129,12 +134,13 @@ impl Nic {
         &self.counters
     }
 
-    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else outbound. It holds for all
-    /// packets that are transmitted after it.
+    /// Takes an SA under a number, in the place of what stood there: inbound with an SPI, else
+    /// outbound. It holds for all packets that are transmitted after it.
     ///
     /// # Errors
-    /// [`CardError::Unfit`] if the card has no function for it, its keys or its ICV are none that the card takes, another function is in the slot
-    /// and in use, or another SA's SPI has its place in the map. What had the number is gone then, too.
+    /// [`CardError::Unfit`] if the card has no function for it, its keys or its ICV are none that
+    /// the card takes, another function is in the slot and in use, or another SA's SPI has its
+    /// place in the map. What had the number is gone then, too.
     pub fn install(&mut self, number: u32, sa: Sa, inbound: Option<Inbound>) -> Result<(), CardError> {
         self.sas.install(number, sa, inbound)
     }
@@ -144,8 +150,8 @@ impl Nic {
         self.sas.remove(number);
     }
 
-    /// Lets the card work for some cycles, and gives what came from the line to `receive`: the SA that it was opened for, and the
-    /// frame, without ICV and what followed it if it was opened.
+    /// Lets the card work for some cycles, and gives what came from the line to `receive`: the SA
+    /// that it was opened for, and the frame, without ICV and what followed it if it was opened.
     ///
     /// # Errors
     /// Any [`CardError`] but `Unfit`: call [`Self::reset`] then.

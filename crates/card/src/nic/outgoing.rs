@@ -1,4 +1,5 @@
-//! From the host into the card: packets to seal or to pass, and the commands that put SAs in their places.
+//! From the host into the card: packets to seal or to pass, and the commands that put SAs in their
+//! places.
 
 use super::sas::Order;
 use super::{BUFFER_BYTES, BUFFERS, ESP_BYTES, Nic, PACKET_COOKIE, Seal, TRANSMIT_BUFFERS};
@@ -6,8 +7,8 @@ use crate::command::{Direction, Operation, PREFIX_BYTES, Pipeline, Route, prefix
 use crate::line::LINE_BYTES;
 
 impl Nic {
-    /// Has a frame sent; `false` if there is no room now. One that the card cannot seal, or that is longer than [`LINE_BYTES`], is
-    /// dropped and counted.
+    /// Has a frame sent; `false` if there is no room now. One that the card cannot seal, or that is
+    /// longer than [`LINE_BYTES`], is dropped and counted.
     pub fn transmit(&mut self, frame: &[u8], seal: Option<Seal>) -> bool {
         if frame.len() > LINE_BYTES {
             self.counters.refused += 1;

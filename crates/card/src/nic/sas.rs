@@ -115,7 +115,8 @@ impl Sas {
         }
     }
 
-    /// Where X1 has the keys for a packet of an outbound SA; with the command to put them there if it has not.
+    /// Where X1 has the keys for a packet of an outbound SA; with the command to put them there if
+    /// it has not.
     pub(super) fn place(&mut self, number: u32, is_esn: bool) -> Option<(u8, Option<Order>)> {
         let entry = self.entries.get(&number).filter(|entry| entry.inbound.is_none())?;
         let name = (number, is_esn);

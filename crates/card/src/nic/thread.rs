@@ -12,7 +12,8 @@ use super::halves::{Arrival, Departure, Request, Shared, lock};
 
 /// Cycles between two looks at rings and line: a packet or two.
 const STEP_CYCLES: u64 = 256;
-/// The longest sleep, in ms: a line that cannot wake the thread, or has no room, is asked that often.
+/// The longest sleep, in ms: a line that cannot wake the thread, or has no room, is asked that
+/// often.
 const ASK_MS: u16 = 1;
 /// The longest sleep where all can wake it, in ms.
 const SLEEP_MS: u16 = 1_000;

@@ -13,14 +13,18 @@ pub(crate) struct BenchArgs {
 
 #[derive(Subcommand)]
 pub(super) enum BenchCommand {
-    /// Search for the highest rates without loss (NDR) and with little loss (PDR), as a tester of RFC 2544 does
+    /// Search for the highest rates without loss (NDR) and with little loss (PDR), as a tester of
+    /// RFC 2544 does
     ///
-    /// Without --near and --far or --link, two gateways in this process are measured, joined by a link in memory. Packet lengths
-    /// are those of plaintext IP packets; what ESP adds comes on top.
+    /// Without --near and --far or --link, two gateways in this process are measured, joined by a
+    /// link in memory. Packet lengths are those of plaintext IP packets; what ESP adds comes on
+    /// top.
     Throughput(Box<ThroughputArgs>),
-    /// Measure a gateway with packet I/O and cryptography on its worker's core or elsewhere: the IXP425 paper's four schemes
+    /// Measure a gateway with packet I/O and cryptography on its worker's core or elsewhere: the
+    /// IXP425 paper's four schemes
     Schemes(SchemesArgs),
-    /// Measure where a gateway's time goes: by functional block, utilisation, turnaround of cryptography; and name the bottleneck
+    /// Measure where a gateway's time goes: by functional block, utilisation, turnaround of
+    /// cryptography; and name the bottleneck
     Inside(InsideArgs),
 }
 
@@ -67,7 +71,8 @@ pub(super) struct SchemesArgs {
     /// Length of a trial in seconds; three of them judge a rate
     #[arg(long, value_name = "SECONDS", default_value = "0.2", value_parser = seconds)]
     pub(super) trial: f64,
-    /// The whole measurement ends after so many seconds, settled or not; by default what it should need, with some room
+    /// The whole measurement ends after so many seconds, settled or not; by default what it should
+    /// need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
     /// How near the rate found is to one that fails, as a part of it
@@ -107,10 +112,12 @@ pub(super) struct InsideArgs {
     /// Length of a trial in seconds, for utilisation
     #[arg(long, value_name = "SECONDS", default_value = "0.3", value_parser = seconds)]
     pub(super) trial: f64,
-    /// How often utilisation is measured at each load; figures are medians, with the lowest and the highest
+    /// How often utilisation is measured at each load; figures are medians, with the lowest and the
+    /// highest
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
-    /// The whole measurement ends after so many seconds, with fewer bursts and loads if need be; by default what it should need, with some room
+    /// The whole measurement ends after so many seconds, with fewer bursts and loads if need be; by
+    /// default what it should need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
     /// Write the report with its figures as one HTML page, too
@@ -156,17 +163,20 @@ pub(super) struct ThroughputArgs {
     /// The family of their tunnels' packets: ipv4 or ipv6
     #[arg(long, value_name = "FAMILY", default_value_t)]
     outer: Family,
-    /// One end of another device, IPv4 or IPv6: udp:ADDRESS, tun:DEVICE=ADDRESS/PREFIX, af_packet:DEVICE=ADDRESS or af_xdp:DEVICE=ADDRESS;
-    /// NAMESPACE/ before the address or the device says in which network namespace it is
+    /// One end of another device, IPv4 or IPv6: udp:ADDRESS, tun:DEVICE=ADDRESS/PREFIX,
+    /// af_packet:DEVICE=ADDRESS or af_xdp:DEVICE=ADDRESS; NAMESPACE/ before the address or the
+    /// device says in which network namespace it is
     #[arg(long, value_name = "END", requires = "far", conflicts_with_all = OF_THE_PAIR)]
     pub(super) near: Option<EndSpec>,
     /// Its other end, of the same family
     #[arg(long, value_name = "END", requires = "near")]
     pub(super) far: Option<EndSpec>,
-    /// Test the tester against a link whose properties are known, as rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5
+    /// Test the tester against a link whose properties are known, as
+    /// rate=100000,queue=64,delay_us=500,loss=0.01,reorder=0.001,extent=5
     #[arg(long, value_name = "PROPERTIES", conflicts_with_all = OF_THE_PAIR, conflicts_with_all = ["near", "far"])]
     pub(super) link: Option<LinkSpec>,
-    /// Packet lengths in bytes, 52 (of IPv6: 72) to 9000, or imix (seven of 64, four of 570, one of 1518)
+    /// Packet lengths in bytes, 52 (of IPv6: 72) to 9000, or imix (seven of 64, four of 570, one of
+    /// 1518)
     #[arg(long, value_name = "LENGTHS", value_delimiter = ',', default_values_t = Lengths::USUAL.iter().copied())]
     lengths: Vec<Lengths>,
     /// Send both ways at once, each at the rate that is given or found
@@ -178,7 +188,8 @@ pub(super) struct ThroughputArgs {
     /// Trials by which a rate is judged
     #[arg(long, value_name = "COUNT", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     trials: u32,
-    /// Part of these trials that may lose more, since other programs of a machine disturb some; 0 is RFC 2544's rule
+    /// Part of these trials that may lose more, since other programs of a machine disturb some; 0
+    /// is RFC 2544's rule
     #[arg(long, value_name = "PART", default_value_t = 0.5)]
     exceed: f64,
     /// How near the rate found is to one that fails, as a part of it
@@ -202,7 +213,8 @@ pub(super) struct ThroughputArgs {
     /// How often the whole test is held; tables then show the median, and the least and greatest
     #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(super) rounds: u32,
-    /// The whole measurement ends after so many seconds, settled or not; by default what it should need, with some room
+    /// The whole measurement ends after so many seconds, settled or not; by default what it should
+    /// need, with some room
     #[arg(long, value_name = "SECONDS", value_parser = within)]
     pub(super) within: Option<f64>,
     /// Write the report with its figures as one HTML page, too

@@ -10,7 +10,8 @@ pub(super) struct Budget {
 }
 
 impl Budget {
-    /// For so many parts, each of which takes so long where nothing disturbs it, unless the user sets the time for all of them.
+    /// For so many parts, each of which takes so long where nothing disturbs it, unless the user
+    /// sets the time for all of them.
     pub(super) fn new(within_s: Option<f64>, parts: u32, part_s: f64) -> Self {
         /// What a busy machine adds.
         const ROOM: f64 = 1.2;
@@ -51,7 +52,8 @@ mod tests {
         let began = Instant::now();
         let mut budget = Budget::new(Some(1000.0), 4, 1.0);
         let shares: Vec<f64> = (0..4).map(|_| (budget.next() - began).as_secs_f64()).collect();
-        // No part took any time, so that each may have an equal part of what all the others have left.
+        // No part took any time, so that each may have an equal part of what all the others have
+        // left.
         for (share, part) in shares.iter().zip([0.25, 1.0 / 3.0, 0.5, 1.0]) {
             assert!((share - 1000.0 * part).abs() < 100.0, "{share}");
         }

@@ -21,10 +21,12 @@ use crate::table::{Column, number, table_of, word};
 
 /// Packets of a burst.
 const BURST: usize = 32;
-/// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its bursts, the tester's wait for stragglers.
+/// What the parts of a measurement take beside their trials, in seconds: a gateway's start, its
+/// bursts, the tester's wait for stragglers.
 const START_S: f64 = 0.8;
 const WAIT_S: f64 = 0.1;
-/// The part of what one core does, by its blocks, at which its time is told apart; trials' lengths that this takes; and what samples need beside.
+/// The part of what one core does, by its blocks, at which its time is told apart; trials' lengths
+/// that this takes; and what samples need beside.
 const PROFILED_LOAD: f64 = 0.5;
 const PROFILED_TRIALS: f64 = 3.0;
 const SAMPLES_S: f64 = 1.0;
@@ -86,7 +88,8 @@ pub(super) fn run(args: &InsideArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Blocks of each length and its rounds of utilisation, the profile of each service, and turnaround of each cipher.
+/// Blocks of each length and its rounds of utilisation, the profile of each service, and turnaround
+/// of each cipher.
 fn steps(args: &InsideArgs, services: &[(String, Service)]) -> u32 {
     let ciphers = services.iter().filter(|(_, service)| *service != Service::Forward).count();
     let lengths = args.lengths.len() as u32;

@@ -44,7 +44,8 @@ impl Load {
 }
 
 impl Loads {
-    /// Measures all loads in `rounds` rounds; `most` is what one core does, in packets/s. `next` says when a round has to end.
+    /// Measures all loads in `rounds` rounds; `most` is what one core does, in packets/s. `next`
+    /// says when a round has to end.
     pub(super) fn measure(
         (service, placement, lengths): (&Service, &Placement, Lengths),
         most: f64,

@@ -38,7 +38,8 @@ impl Change {
     }
 }
 
-/// Says where both have the same shape and where not. Shapes are the same where both become faster, both slower, or neither.
+/// Says where both have the same shape and where not. Shapes are the same where both become faster,
+/// both slower, or neither.
 pub(super) fn sentence(all: &[Compared], tolerance: f64) -> String {
     let change = |factor| Change::of(factor, tolerance);
     let (mut same, mut other, mut unknown) = (String::new(), String::new(), 0);

@@ -12,7 +12,8 @@ pub(super) struct Spread {
 }
 
 impl Spread {
-    /// Of these values; nothing without any. Of an even number, the median is the mean of the two in the middle.
+    /// Of these values; nothing without any. Of an even number, the median is the mean of the two
+    /// in the middle.
     pub(super) fn of(values: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_by(f64::total_cmp);

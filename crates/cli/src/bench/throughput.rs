@@ -106,7 +106,8 @@ fn measurable(plan: &Plan, device: &dyn DeviceUnderTest) -> Result<(Vec<Lengths>
 
 /// What a test at one length takes where much has to be repeated, in seconds.
 fn test_s(plan: &Plan) -> f64 {
-    /// Rates that are judged for NDR and PDR together, trials that are shorter, and those that follow the search.
+    /// Rates that are judged for NDR and PDR together, trials that are shorter, and those that
+    /// follow the search.
     const RATES: f64 = 16.0;
     const SHORT_S: f64 = 8.0;
     const BURSTS_S: f64 = 30.0;

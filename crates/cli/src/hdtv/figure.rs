@@ -1,4 +1,5 @@
-//! `convoy hdtv figure`: figure 1 of the GRIP paper on network security, from what the MTU sweep measured.
+//! `convoy hdtv figure`: figure 1 of the GRIP paper on network security, from what the MTU sweep
+//! measured.
 
 use std::path::{Path, PathBuf};
 

@@ -32,10 +32,12 @@ enum Fill {
 
 #[derive(Args)]
 pub(crate) struct ReceiveArgs {
-    /// The description of the stream (SDP), as `convoy hdtv send --sdp` and others write it. Without it, --listen and --format say what comes
+    /// The description of the stream (SDP), as `convoy hdtv send --sdp` and others write it.
+    /// Without it, --listen and --format say what comes
     #[arg(long, value_name = "FILE")]
     sdp: Option<PathBuf>,
-    /// Address and port for RTP; RTCP has the next port. [default: the port of the SDP file, else 5004, at every address]
+    /// Address and port for RTP; RTCP has the next port. [default: the port of the SDP file, else
+    /// 5004, at every address]
     #[arg(long, value_name = "ADDRESS:PORT")]
     listen: Option<SocketAddr>,
     /// Size, scan and rate, as of `convoy hdtv send`
@@ -53,7 +55,8 @@ pub(crate) struct ReceiveArgs {
     /// The payload type of the video
     #[arg(long, value_name = "NUMBER", default_value_t = PAYLOAD_TYPE, conflicts_with = "sdp")]
     payload_type: u8,
-    /// Where frames are written: a .y4m file, a file of raw frames, or - for a pipe, for ffplay or GStreamer
+    /// Where frames are written: a .y4m file, a file of raw frames, or - for a pipe, for ffplay or
+    /// GStreamer
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Write Y4M, whatever the file's name
@@ -68,7 +71,8 @@ pub(crate) struct ReceiveArgs {
     /// Stop after so many frames
     #[arg(long)]
     frames: Option<u64>,
-    /// The RTP timestamp of frame 0, as given to the sender. [default: that of the first frame that comes]
+    /// The RTP timestamp of frame 0, as given to the sender. [default: that of the first frame that
+    /// comes]
     #[arg(long, value_name = "NUMBER")]
     first_timestamp: Option<u32>,
     /// Compare frames with the moving test picture and tell the PSNR
@@ -80,7 +84,8 @@ pub(crate) struct ReceiveArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
-    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or RLIMIT_RTPRIO)
+    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or
+    /// RLIMIT_RTPRIO)
     #[arg(long)]
     real_time: bool,
     /// Print the report as JSON, on standard error if the video goes to a pipe

@@ -21,13 +21,15 @@ pub(crate) struct SendArgs {
     /// Address and port of the receiver's RTP; RTCP goes to the next port
     #[arg(long, value_name = "ADDRESS:PORT")]
     to: SocketAddr,
-    /// The video: a .y4m file, a file of raw frames, or - for a pipe of Y4M (with --y4m) or raw frames. Without it, a moving test picture
+    /// The video: a .y4m file, a file of raw frames, or - for a pipe of Y4M (with --y4m) or raw
+    /// frames. Without it, a moving test picture
     #[arg(long, value_name = "FILE")]
     source: Option<PathBuf>,
     /// The pipe or the file carries Y4M, whatever its name
     #[arg(long, requires = "source")]
     y4m: bool,
-    /// Size, scan and rate: 720p50, 720p60, 1080i50 (fields), 1080p29.97, or WIDTHxHEIGHT instead of the lines. Y4M has its own
+    /// Size, scan and rate: 720p50, 720p60, 1080i50 (fields), 1080p29.97, or WIDTHxHEIGHT instead
+    /// of the lines. Y4M has its own
     #[arg(long, default_value = "720p60", value_parser = format)]
     format: Format,
     /// The components of a pixel, unless the source is Y4M
@@ -45,8 +47,8 @@ pub(crate) struct SendArgs {
     /// The longest IP packet, in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: usize,
-    /// The most packets that leave at once; 1 spreads them evenly. The default is what SMPTE ST 2110-21 allows its wide senders at these
-    /// rates
+    /// The most packets that leave at once; 1 spreads them evenly. The default is what SMPTE ST
+    /// 2110-21 allows its wide senders at these rates
     #[arg(long, value_name = "PACKETS", default_value_t = 16)]
     burst: usize,
     /// Stop after so many frames
@@ -64,7 +66,8 @@ pub(crate) struct SendArgs {
     /// Write a line for each frame: its RTP timestamp and the CRC-32 of its bytes
     #[arg(long, value_name = "FILE")]
     digests: Option<PathBuf>,
-    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or RLIMIT_RTPRIO)
+    /// Have the thread of packets run before all ordinary ones (SCHED_RR; root, CAP_SYS_NICE or
+    /// RLIMIT_RTPRIO)
     #[arg(long)]
     real_time: bool,
     /// Print the report as JSON

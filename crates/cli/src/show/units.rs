@@ -24,7 +24,8 @@ pub(crate) fn short(count: f64) -> String {
     format!("{scaled:.digits$}{prefix}")
 }
 
-/// A time, in seconds and then in the largest unit of which it has a few: `90s`, `15m`, `30h`, `12d`.
+/// A time, in seconds and then in the largest unit of which it has a few: `90s`, `15m`, `30h`,
+/// `12d`.
 pub(crate) fn time(seconds: f64) -> String {
     let units = [(1.0, "s"), (60.0, "m"), (3_600.0, "h")];
     let unit = units.into_iter().find(|(unit, _)| seconds < 100.0 * unit);

@@ -18,11 +18,13 @@ pub(super) enum SimCommand {
     Run(Box<RunArgs>),
     /// Find the highest rate without loss by binary search (RFC 2544)
     Ndr(Box<NdrArgs>),
-    /// Simulate a grid of runs on all cores and write the results to a file; an interrupted sweep is resumed
+    /// Simulate a grid of runs on all cores and write the results to a file; an interrupted sweep
+    /// is resumed
     Sweep(SweepArgs),
     /// Reproduce the figures of a paper and check its claims
     Figures(FiguresArgs),
-    /// Predict how this machine's engines would process a capture: the best window, and the benefit of each engine
+    /// Predict how this machine's engines would process a capture: the best window, and the benefit
+    /// of each engine
     Plan(PlanArgs),
 }
 
@@ -40,11 +42,13 @@ pub(super) struct PlanArgs {
     /// Rate at which packets arrive [default: a packet is always waiting]
     #[arg(long, value_name = "R")]
     pub(super) rate_mbps: Option<f64>,
-    /// Also predict what the accelerators of this platform would bring beside the configured engines: a file or a built-in platform,
-    /// for example connectx-7, bluefield-3 or qat-gen4; can be repeated
+    /// Also predict what the accelerators of this platform would bring beside the configured
+    /// engines: a file or a built-in platform, for example connectx-7, bluefield-3 or qat-gen4; can
+    /// be repeated
     #[arg(long = "card", value_name = "PLATFORM")]
     pub(super) cards: Vec<String>,
-    /// Also send the capture through the gateway itself this many times and compare the prediction with it
+    /// Also send the capture through the gateway itself this many times and compare the prediction
+    /// with it
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, default_missing_value = "30")]
     pub(super) measure: Option<usize>,
     /// Print JSON
@@ -57,7 +61,8 @@ pub(super) struct SweepArgs {
     /// The sweep; see examples/sweep.toml
     #[arg(value_name = "FILE.toml")]
     pub(super) file: PathBuf,
-    /// File for the results, one line of JSON per point; a table is written beside it [default: FILE.jsonl]
+    /// File for the results, one line of JSON per point; a table is written beside it [default:
+    /// FILE.jsonl]
     #[arg(long, value_name = "FILE.jsonl")]
     pub(super) out: Option<PathBuf>,
     /// Number of threads [default: all cores]
@@ -73,10 +78,12 @@ pub(super) struct FiguresArgs {
     /// Folder for the figures, tables and the report; created if it does not exist
     #[arg(long, value_name = "DIR")]
     pub(super) out: PathBuf,
-    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 100,000 for accelerators, 20,000 for the others]
+    /// Packets per run or trial behind a figure [default: 500,000 for small-packets, 100,000 for
+    /// accelerators, 20,000 for the others]
     #[arg(long, value_name = "N")]
     pub(super) packets: Option<u64>,
-    /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000 or 3,000, at most --packets]
+    /// Packets per run over the parameters that the paper leaves open [default: 30,000, 20,000 or
+    /// 3,000, at most --packets]
     #[arg(long, value_name = "N")]
     pub(super) range_packets: Option<u64>,
     /// Number of threads [default: all cores]
@@ -132,7 +139,8 @@ pub(super) enum PaperName {
     Ixp425,
     /// The two GRIP papers: the MTU sweep (figure 1) and the profile (figure 3)
     Grip,
-    /// ConnectX-7, BlueField-3 and QAT: what was published about them, and the hybrid of card and CPU
+    /// ConnectX-7, BlueField-3 and QAT: what was published about them, and the hybrid of card and
+    /// CPU
     Accelerators,
 }
 
@@ -156,7 +164,8 @@ pub(super) enum Length {
 
 #[derive(Args)]
 pub(super) struct RunArgs {
-    /// A file, or the name of a built-in platform: bluefield-3, connectx-7, grip, grip-inline, ixp425, pci-accelerators, pentium3, qat-gen4
+    /// A file, or the name of a built-in platform: bluefield-3, connectx-7, grip, grip-inline,
+    /// ixp425, pci-accelerators, pentium3, qat-gen4
     #[arg(value_name = "PLATFORM.toml")]
     pub(super) platform: String,
     #[command(flatten)]
@@ -176,10 +185,12 @@ pub(super) struct RunArgs {
 #[derive(Args)]
 #[command(next_help_heading = "Traffic")]
 pub(super) struct TrafficArgs {
-    /// exponential, uniform, trace (synthetic, fitted to the paper's), imix, or a payload size in bytes
+    /// exponential, uniform, trace (synthetic, fitted to the paper's), imix, or a payload size in
+    /// bytes
     #[arg(long, value_name = "NAME", conflicts_with = "trace", default_value = "trace")]
     pub(super) pattern: Pattern,
-    /// A capture (pcap, pcapng) or a text trace with the six columns of the Internet Traffic Archive, detected by content
+    /// A capture (pcap, pcapng) or a text trace with the six columns of the Internet Traffic
+    /// Archive, detected by content
     #[arg(long, value_name = "FILE")]
     pub(super) trace: Option<PathBuf>,
     /// Number of packets [default: 500,000 of a pattern, or the whole trace]
@@ -188,10 +199,12 @@ pub(super) struct TrafficArgs {
     /// Number of SAs of a pattern [default: 100]
     #[arg(long, value_name = "N", conflicts_with = "trace")]
     pub(super) sas: Option<u32>,
-    /// Exponent of the Zipf distribution of a pattern's SAs; 0 makes all equally likely [default: 0]
+    /// Exponent of the Zipf distribution of a pattern's SAs; 0 makes all equally likely [default:
+    /// 0]
     #[arg(long, value_name = "S", conflicts_with = "trace")]
     pub(super) popularity: Option<f64>,
-    /// Probability that a packet of a pattern has the same SA as the one before [default: 0; 0.56, fitted, for trace]
+    /// Probability that a packet of a pattern has the same SA as the one before [default: 0; 0.56,
+    /// fitted, for trace]
     #[arg(long, value_name = "P", conflicts_with = "trace")]
     pub(super) locality: Option<f64>,
     /// Which SA a captured packet belongs to
@@ -228,7 +241,8 @@ pub(super) struct ChangeArgs {
     /// A variant that the platform file defines; join several with `+`
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Size of an ingress queue in packets; packets that find it full are dropped, and the source never waits
+    /// Size of an ingress queue in packets; packets that find it full are dropped, and the source
+    /// never waits
     #[arg(long, value_name = "N")]
     queue_packets: Option<usize>,
     /// Size of an ingress queue in bytes, including the platform's header

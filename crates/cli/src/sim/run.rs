@@ -19,7 +19,8 @@ struct Told<'a> {
     setting: &'a Setting,
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<String>,
-    /// Packets of a capture that are left out: those that no policy protects, and those that cannot be used.
+    /// Packets of a capture that are left out: those that no policy protects, and those that cannot
+    /// be used.
     skipped: u64,
     without_sa: u64,
     unreadable: Unread,

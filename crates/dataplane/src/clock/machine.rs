@@ -1,8 +1,10 @@
-//! The machine's monotonic time by the processor's time stamp counter. Reading the counter takes a third of what reading the system's clock takes, which is
-//! a seventh of the time of a short packet that arrives alone.
+//! The machine's monotonic time by the processor's time stamp counter. Reading the counter takes a
+//! third of what reading the system's clock takes, which is a seventh of the time of a short packet
+//! that arrives alone.
 //!
-//! Each thread reads the system's clock again after [`SPAN_NS`]. The time is therefore that of the system within a few microseconds, also after clock
-//! adjustments, suspension, and migration of a virtual machine. The counter is used only where the kernel itself keeps time by it.
+//! Each thread reads the system's clock again after [`SPAN_NS`]. The time is therefore that of the
+//! system within a few microseconds, also after clock adjustments, suspension, and migration of a
+//! virtual machine. The counter is used only where the kernel itself keeps time by it.
 #![allow(unsafe_code)]
 
 use std::cell::Cell;
@@ -11,7 +13,8 @@ use std::time::Instant;
 
 /// How long the counter stands for the system's clock, in ns.
 const SPAN_NS: u64 = 1_000_000;
-/// Between readings of both clocks that tell the counter's rate, in ns: long beside what a reading takes, and so short that the machine has not slept.
+/// Between readings of both clocks that tell the counter's rate, in ns: long beside what a reading
+/// takes, and so short that the machine has not slept.
 const BASE_NS: std::ops::RangeInclusive<u64> = 200_000..=1_000_000_000;
 /// A reading of both clocks during which more ticks passed was interrupted, and tells nothing.
 const UNINTERRUPTED_TICKS: u64 = 1_000;
@@ -44,7 +47,8 @@ thread_local! {
     static COUNTER: Counter = const { Counter::new() };
 }
 
-/// Now, in ns since some moment that is one for the whole process. A thread never sees it go back; two threads agree within a few microseconds.
+/// Now, in ns since some moment that is one for the whole process. A thread never sees it go back;
+/// two threads agree within a few microseconds.
 #[inline]
 pub(super) fn now_ns() -> u64 {
     COUNTER.with(|counter| counter.now_ns(ticks(), system_reading))
@@ -70,7 +74,8 @@ impl Counter {
         self.begin_span(ask())
     }
 
-    /// The same by the system's clock, and with it the ticks at which it was read, if they are known.
+    /// The same by the system's clock, and with it the ticks at which it was read, if they are
+    /// known.
     #[cold]
     fn begin_span(&self, (system_ns, ticks): (u64, Option<u64>)) -> u64 {
         // What may have been told already.
@@ -80,7 +85,8 @@ impl Counter {
         self.span.set(0);
         let Some(ticks) = ticks else { return ns };
         if let Some(rate) = self.learn_rate(Reading { ticks, ns: system_ns }) {
-            // Whoever is ahead goes slower, so that the system's clock catches up within this span or the next ones.
+            // Whoever is ahead goes slower, so that the system's clock catches up within this span
+            // or the next ones.
             let ahead_ns = (ns - system_ns).min(SPAN_NS / 2);
             self.ticks.set(ticks);
             self.rate.set(rate - rate * ahead_ns / SPAN_NS);
@@ -110,7 +116,8 @@ impl Counter {
     }
 }
 
-/// The system's clock, in ns, and the ticks at which it was read, where they tell the time and nothing came between.
+/// The system's clock, in ns, and the ticks at which it was read, where they tell the time and
+/// nothing came between.
 fn system_reading() -> (u64, Option<u64>) {
     static START: OnceLock<Instant> = OnceLock::new();
     let start = START.get_or_init(Instant::now);
@@ -124,7 +131,8 @@ fn system_reading() -> (u64, Option<u64>) {
     (system_ns, (is_timekeeper && took <= UNINTERRUPTED_TICKS).then_some(before))
 }
 
-/// Whether the kernel keeps time by the counter: it has found then that it is steady, and the same on all cores.
+/// Whether the kernel keeps time by the counter: it has found then that it is steady, and the same
+/// on all cores.
 fn is_timekeeper() -> bool {
     const SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     static IS_TIMEKEEPER: OnceLock<bool> = OnceLock::new();

@@ -1,4 +1,5 @@
-//! Packets that wait for an SA while a key daemon negotiates it: few, for a short time, and each tunnel asks once.
+//! Packets that wait for an SA while a key daemon negotiates it: few, for a short time, and each
+//! tunnel asks once.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -37,7 +38,8 @@ pub(super) struct AcquireQueue {
 }
 
 impl AcquireQueue {
-    /// Keeps a packet. Whoever has no place any more is returned, and what is to be asked, if it was not lately.
+    /// Keeps a packet. Whoever has no place any more is returned, and what is to be asked, if it
+    /// was not lately.
     pub(super) fn keep(&mut self, now_ns: u64, packet: WithoutSa) -> (Option<WithoutSa>, Option<Acquire>) {
         let acquire = Acquire { tunnel: packet.tunnel, flow: packet.flow };
         let is_full = self.count >= IN_ALL;

@@ -1,8 +1,8 @@
 //! The engines of one worker, and what happens when one of them fails.
 //!
-//! An engine that errs, hangs past its deadline or vanishes is quarantined. Its packets are done again
-//! elsewhere from copies of their input, its results are no longer believed, and it is probed until it
-//! comes back with all its keys. Nothing is lost, nothing is sent twice.
+//! An engine that errs, hangs past its deadline or vanishes is quarantined. Its packets are done
+//! again elsewhere from copies of their input, its results are no longer believed, and it is probed
+//! until it comes back with all its keys. Nothing is lost, nothing is sent twice.
 
 use std::task::Waker;
 
@@ -103,14 +103,16 @@ impl EngineSet {
         self.slots[engine].counters
     }
 
-    /// Has all engines wake their worker when something is done. Those that cannot are known from then on.
+    /// Has all engines wake their worker when something is done. Those that cannot are known from
+    /// then on.
     pub fn wake_by(&mut self, waker: &Waker) {
         for slot in &mut self.slots {
             slot.wakes = slot.engine.wake_by(waker);
         }
     }
 
-    /// Whether every engine that has something wakes the worker when it is done, and none is to be probed.
+    /// Whether every engine that has something wakes the worker when it is done, and none is to be
+    /// probed.
     pub(super) fn wakes(&self, trains: &Trains) -> bool {
         self.slots.iter().all(|slot| slot.is_up() && (slot.wakes || slot.is_quiet(trains)))
     }
@@ -141,7 +143,8 @@ impl EngineSet {
         std::mem::take(&mut self.events)
     }
 
-    /// Installs an SA's keys in every engine that can use them. An engine that fails at it is quarantined.
+    /// Installs an SA's keys in every engine that can use them. An engine that fails at it is
+    /// quarantined.
     ///
     /// # Errors
     /// [`EngineError::Unsupported`] if no engine at all can do the transform.
@@ -177,7 +180,8 @@ impl EngineSet {
         Ok(())
     }
 
-    /// Has the device of a port take an SA; the engine that stands for it, if there is one that can.
+    /// Has the device of a port take an SA; the engine that stands for it, if there is one that
+    /// can.
     pub fn bind(&mut self, sa: SaIndex, binding: Binding, keys: &KeyMaterial) -> Option<usize> {
         self.slots.iter_mut().position(|slot| slot.engine.bind(sa, binding, keys))
     }
@@ -237,14 +241,14 @@ impl EngineSet {
         }
     }
 
-    /// How many of `packets`, from the first, can go to `engine` now: those for which there are frames to keep the copies
-    /// that it needs.
+    /// How many of `packets`, from the first, can go to `engine` now: those for which there are
+    /// frames to keep the copies that it needs.
     pub(super) fn can_submit(&self, engine: usize, pool: &FramePool, packets: &[Prepared]) -> usize {
         self.slots[engine].can_keep(pool, packets)
     }
 
-    /// Hands a multi-packet to an engine, to be done by its deadlines. If the engine fails, it is quarantined and all that it had is to
-    /// be done again.
+    /// Hands a multi-packet to an engine, to be done by its deadlines. If the engine fails, it is
+    /// quarantined and all that it had is to be done again.
     pub(super) fn submit(
         &mut self,
         engine: usize,
@@ -264,7 +268,8 @@ impl EngineSet {
         }
     }
 
-    /// Polls every engine that has not gathered anything: completions, failures, deadlines, recoveries.
+    /// Polls every engine that has not gathered anything: completions, failures, deadlines,
+    /// recoveries.
     pub(super) fn poll(&mut self, context: &mut Context<'_>) {
         for engine in 0..self.slots.len() {
             self.poll_one(engine, context);

@@ -50,7 +50,8 @@ pub struct SlotCounters {
     pub retried_packets: u64,
     /// Times that it came back.
     pub recoveries: u64,
-    /// Multi-packets that came back after they had been done elsewhere or given up; their results were thrown away.
+    /// Multi-packets that came back after they had been done elsewhere or given up; their results
+    /// were thrown away.
     pub late: u64,
 }
 
@@ -84,7 +85,8 @@ pub(super) struct EngineSlot {
     pub(super) engine: Box<dyn Engine>,
     pub(super) health: Health,
     pub(super) counters: SlotCounters,
-    /// Refused for want of room although the scheduler's count said otherwise; offered again, in order.
+    /// Refused for want of room although the scheduler's count said otherwise; offered again, in
+    /// order.
     backlog: VecDeque<MultiPacket>,
     completions: Vec<Completion>,
     spare: Vec<Vec<Prepared>>,
@@ -139,7 +141,8 @@ impl EngineSlot {
         }
     }
 
-    /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the engine needs no copies.
+    /// How many of `packets`, from the first, `pool` has the frames to keep copies of; all if the
+    /// engine needs no copies.
     pub(super) fn can_keep(&self, pool: &FramePool, packets: &[Prepared]) -> usize {
         if !self.description().needs_input_kept {
             return packets.len();
@@ -155,7 +158,8 @@ impl EngineSlot {
         packets.iter().position(is_without).unwrap_or(packets.len())
     }
 
-    /// Hands a multi-packet to the engine, to be done by its deadlines. `Err` if the engine failed; what it had is then to be done again.
+    /// Hands a multi-packet to the engine, to be done by its deadlines. `Err` if the engine failed;
+    /// what it had is then to be done again.
     pub(super) fn submit(
         &mut self,
         multi_packet: MultiPacket,
@@ -265,7 +269,8 @@ impl EngineSlot {
         Err("it reported a failed multi-packet".to_owned())
     }
 
-    /// Has what never reached the engine done again. The packets are whole, and the copies go home on drop.
+    /// Has what never reached the engine done again. The packets are whole, and the copies go home
+    /// on drop.
     fn withdraw_backlog(&mut self, records: &mut Records<'_>) {
         for multi_packet in self.backlog.drain(..) {
             let entry = records.trains.forget(records.now_ns, self.at, multi_packet.ticket);

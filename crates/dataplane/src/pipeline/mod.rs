@@ -41,11 +41,11 @@ use rounds::BusyRounds;
 
 use crate::clock::Environment;
 
-/// Packets that wait for room in the window while ports are read all the same. The pool has 512 frames
-/// for long packets.
+/// Packets that wait for room in the window while ports are read all the same. The pool has 512
+/// frames for long packets.
 const MOST_WAITING: usize = 256;
-/// How long packets must have waited without a break before ports are read all the same, in ns: a burst
-/// is better off in the port's queue, which holds more.
+/// How long packets must have waited without a break before ports are read all the same, in ns: a
+/// burst is better off in the port's queue, which holds more.
 const BEHIND_NS: u64 = 10_000_000;
 
 /// Packets that are ready to leave a pipeline, by where they go.
@@ -74,7 +74,8 @@ pub struct Pipeline {
     pool: FramePool,
     ivs: IvSource,
     clock: Clock,
-    /// The time of the round that its owner is in: a clock that is read for each burst and each step costs a short packet a fifth.
+    /// The time of the round that its owner is in: a clock that is read for each burst and each
+    /// step costs a short packet a fifth.
     round_ns: Option<u64>,
     own_cost: OwnCost,
     rounds: BusyRounds,
@@ -182,8 +183,8 @@ impl Pipeline {
         now_ns
     }
 
-    /// From now on the clock is read whenever the time is wanted. `moved` says whether the round moved anything: its owner may sleep
-    /// if not.
+    /// From now on the clock is read whenever the time is wanted. `moved` says whether the round
+    /// moved anything: its owner may sleep if not.
     pub fn end_round(&mut self, moved: bool) {
         self.round_ns = None;
         self.own_cost.end_round(moved);
@@ -237,14 +238,14 @@ impl Pipeline {
         self.stage.is_empty() && self.released.is_empty()
     }
 
-    /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or that time brings them on. `None` if there are
-    /// others, or none.
+    /// Until when all packets inside are held back to grow a multi-packet, in ns: only input or
+    /// that time brings them on. `None` if there are others, or none.
     pub fn held_until_ns(&self) -> Option<u64> {
         if self.released.is_empty() { self.stage.held_until_ns() } else { None }
     }
 
-    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost` gives the costs of engines that can do
-    /// a transform that is new here.
+    /// Installs an SA of a tunnel that this worker serves in the SAD and in the engines. `cost`
+    /// gives the costs of engines that can do a transform that is new here.
     ///
     /// # Errors
     /// [`InstallError`] says which of the two refused it; then it stands in neither.
@@ -273,7 +274,8 @@ impl Pipeline {
         Ok(index)
     }
 
-    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has one.
+    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has
+    /// one.
     pub fn set_costs(
         &mut self,
         transform: Transform,
@@ -282,7 +284,8 @@ impl Pipeline {
         self.stage.set_costs(transform, cost);
     }
 
-    /// Lets an SA go once its last packet has left. From now on no packet comes to it any more, whatever policies name its tunnel.
+    /// Lets an SA go once its last packet has left. From now on no packet comes to it any more,
+    /// whatever policies name its tunnel.
     pub fn retire(&mut self, sa: SaIndex) {
         // A packet of an SA that the stage has forgotten would be lost.
         self.ipsec.withdraw(sa);
@@ -334,8 +337,8 @@ impl Pipeline {
             .extend(self.inbound.for_others.drain(..).map(|(to, frame)| (to, false, frame)));
     }
 
-    /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether more
-    /// keep-alives are due.
+    /// What time alone brings about: keep-alives, expiries, timeouts of fragments. Returns whether
+    /// more keep-alives are due.
     pub fn tick(&mut self, events: &mut Vec<LifetimeEvent>) -> bool {
         let now_ns = self.now_ns();
         let Self { ipsec, pool, departures, acquiring, given_up, .. } = self;
@@ -353,8 +356,8 @@ impl Pipeline {
     }
 }
 
-/// What the device of a port is to know of an SA, if such a device could do it in flight: ESP in IPv4 and, on the way in, with sequence
-/// numbers that are all in the packet.
+/// What the device of a port is to know of an SA, if such a device could do it in flight: ESP in
+/// IPv4 and, on the way in, with sequence numbers that are all in the packet.
 fn binding(sa: &SaConfig, direction: Direction) -> Option<Binding> {
     let is_whole = direction == Direction::Seal || !sa.esn;
     let fits = sa.protocol == SaProtocol::Esp && sa.local.is_ipv4() && is_whole;

@@ -1,18 +1,22 @@
-//! What a worker's core does for each packet besides the work of engines: receive, classify, prepare, finish, send.
+//! What a worker's core does for each packet besides the work of engines: receive, classify,
+//! prepare, finish, send.
 //!
-//! While it does that it gives engines elsewhere nothing, so it is also told how long these must have work for: some rounds, as far as the core is busy.
+//! While it does that it gives engines elsewhere nothing, so it is also told how long these must
+//! have work for: some rounds, as far as the core is busy.
 //!
-//! The clock is read once a round, at its beginning: from there to the beginning of the next round the core did nothing else, unless
-//! nothing moved and it slept.
+//! The clock is read once a round, at its beginning: from there to the beginning of the next round
+//! the core did nothing else, unless nothing moved and it slept.
 
 /// Packets over which the time of rounds is divided: fewer are not worth a division.
 const PACKETS: u64 = 64;
 /// The weight of the newest sample is one over this.
 const SHARE: u64 = 8;
-/// A sample counts at most so many times what the average is: a thread that lost its core for a while had no more to do.
+/// A sample counts at most so many times what the average is: a thread that lost its core for a
+/// while had no more to do.
 const OUTLIER: u64 = 2;
-/// Rounds for which engines elsewhere must have work: a choice is made somewhere in one round, takes effect in the next, and both may be longer than
-/// the average. Of 1, 2 and 4, docs/results/own-work.csv has what they let through.
+/// Rounds for which engines elsewhere must have work: a choice is made somewhere in one round,
+/// takes effect in the next, and both may be longer than the average. Of 1, 2 and 4,
+/// docs/results/own-work.csv has what they let through.
 const ROUNDS_AHEAD: f64 = 4.0;
 /// After so long without a packet the average says nothing of the packets that come next, in ns.
 const FORGOTTEN_NS: u64 = 1_000_000_000;
@@ -22,18 +26,21 @@ const FORGOTTEN_NS: u64 = 1_000_000_000;
 pub(super) struct OwnWork {
     /// For a packet.
     pub(super) per_packet_ns: u64,
-    /// In the time for which engines elsewhere must have work, times the part of its time in which the core is busy.
+    /// In the time for which engines elsewhere must have work, times the part of its time in which
+    /// the core is busy.
     pub(super) ahead_ns: u64,
 }
 
 /// A moving average of it.
 #[derive(Default)]
 pub(super) struct OwnCost {
-    /// When the round that is under way began, and what engines on this core had taken in all until then; both in ns.
+    /// When the round that is under way began, and what engines on this core had taken in all until
+    /// then; both in ns.
     began: Option<(u64, u64)>,
     has_moved: bool,
     last_packet_ns: u64,
-    /// Of the sample that is being taken: the time of its rounds, that of engines on this core in them, and packets.
+    /// Of the sample that is being taken: the time of its rounds, that of engines on this core in
+    /// them, and packets.
     rounds_ns: u64,
     inline_ns: u64,
     packets: u64,
@@ -54,8 +61,8 @@ impl OwnCost {
         self.has_moved = moved;
     }
 
-    /// A round begins at `now_ns`, and with it the last one ends; engines on this core have taken `inline_ns` since they were made.
-    /// What it has to do besides.
+    /// A round begins at `now_ns`, and with it the last one ends; engines on this core have taken
+    /// `inline_ns` since they were made. What it has to do besides.
     pub(super) fn begin_round(&mut self, now_ns: u64, inline_ns: u64) -> OwnWork {
         let last = self.began.replace((now_ns, inline_ns));
         if let (true, Some((began_ns, inline_before))) = (self.has_moved, last) {

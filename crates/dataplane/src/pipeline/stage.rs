@@ -109,7 +109,8 @@ pub struct CryptoStage {
     sas: Vec<Option<StageSa>>,
     /// By direction.
     algorithms_of: [Algorithms; 2],
-    /// What the scheduler calls them by their places; the last part is the one engine that has it, where it is done in flight.
+    /// What the scheduler calls them by their places; the last part is the one engine that has it,
+    /// where it is done in flight.
     algorithms: Vec<(Transform, Direction, Option<usize>)>,
     /// Whether it is asked how many SAs a burst has: an engine on this core takes those of one at a
     /// time.
@@ -235,8 +236,9 @@ impl CryptoStage {
         self.engines.wake_by(waker);
     }
 
-    /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage knows: until an engine wakes it or the scheduler wants
-    /// to look again. `None` if an engine does not wake it.
+    /// How long a worker may sleep at `now_ns` with packets inside, in ns, as far as the stage
+    /// knows: until an engine wakes it or the scheduler wants to look again. `None` if an engine
+    /// does not wake it.
     pub fn may_sleep_ns(&self, now_ns: u64) -> Option<u64> {
         let deadlines =
             [self.scheduler.next_deadline(now_ns), self.engines.next_deadline_ns(&self.scheduler)];
@@ -245,8 +247,9 @@ impl CryptoStage {
         self.engines.wakes(&self.scheduler).then_some(next_ns)
     }
 
-    /// Until when the window holds all packets back that are inside (`max_wait`), in ns: no engine has any, so that only input or that time brings them
-    /// on. `None` if there are others, or none.
+    /// Until when the window holds all packets back that are inside (`max_wait`), in ns: no engine
+    /// has any, so that only input or that time brings them on. `None` if there are others, or
+    /// none.
     pub fn held_until_ns(&self) -> Option<u64> {
         let are_all = self.inside > 0 && self.scheduler.waiting() as u64 == self.inside;
         if are_all && self.engines.is_quiet(&self.scheduler) { self.scheduler.held_until() } else { None }
@@ -284,7 +287,8 @@ impl CryptoStage {
         let now_ns = self.clock.now_ns();
         self.with_engines(now_ns, bench.pool, EngineSet::poll);
         let moved = self.digest(bench.released);
-        // Read anew only after work was done: with many SAs a reading for each multi-packet would cost as much as its choice.
+        // Read anew only after work was done: with many SAs a reading for each multi-packet would
+        // cost as much as its choice.
         let now_ns = self.clock.now_ns();
         self.advance(now_ns, input, bench) | moved
     }

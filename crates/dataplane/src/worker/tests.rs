@@ -83,7 +83,8 @@ fn an_outer_packet_leaves_by_a_port_that_carries_it() {
     assert_eq!(places(&[PortKind::Udp]), [0; 4]);
 }
 
-/// Keeps frames as a port does whose next hops do not answer, and gives them back once time has passed.
+/// Keeps frames as a port does whose next hops do not answer, and gives them back once time has
+/// passed.
 struct Keeping {
     description: PortDescription,
     kept: Vec<Frame>,
@@ -303,7 +304,8 @@ fn a_worker_tells_its_scheduler_what_a_packet_costs_its_core_and_forgets_it_when
         worker.pipeline.stage().own_cost()
     };
     assert_eq!(round(BURST, 64_000), 0, "the round has not ended");
-    // The engine took no virtual time in the first burst, which was measured, and is predicted to take a sixteenth less for the second.
+    // The engine took no virtual time in the first burst, which was measured, and is predicted to
+    // take a sixteenth less for the second.
     assert_eq!(round(BURST, 64_000 + 15_000), 1_000);
     assert_eq!(round(0, 10_000), 1_000, "what was predicted is the engine's");
     assert_eq!(round(0, 2_000_000_000), 1_000, "nothing moved");
@@ -327,7 +329,8 @@ fn bursts_are_long_where_the_only_engines_gain_by_that() {
     assert_eq!(most_read(vec![Box::new(here), Box::new(elsewhere)]), BURST);
 }
 
-/// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes it.
+/// With a packet at an engine on a thread of its own; whether the worker may sleep until that wakes
+/// it.
 fn may_sleep_beside(engine: impl Engine + 'static) -> bool {
     let mut costs = Costs::new();
     costs.state(&engine.description().name, CostModel { t_init: 1_000.0, t_block: 1.0 });

@@ -1,4 +1,5 @@
-//! Packets that were sealed and that the system then refused to send: counted for their SAs, with the reason.
+//! Packets that were sealed and that the system then refused to send: counted for their SAs, with
+//! the reason.
 
 use std::io;
 use std::net::IpAddr;
@@ -50,7 +51,8 @@ fn reason(errno: i32) -> DropReason {
             DropReason::NoRoute
         }
         libc::EPERM | libc::EACCES => DropReason::SendForbidden,
-        // From a blackhole route, or where an address went away; for IPv4, newer kernels say ENETUNREACH then.
+        // From a blackhole route, or where an address went away; for IPv4, newer kernels say
+        // ENETUNREACH then.
         libc::EADDRNOTAVAIL | libc::EINVAL => DropReason::NoLocalAddress,
         libc::EMSGSIZE => DropReason::SendTooLong,
         _ => DropReason::SendFailed,

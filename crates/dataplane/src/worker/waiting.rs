@@ -1,4 +1,5 @@
-//! What a worker does while it has nothing to do: it asks on for a moment, sleeps, gathers packets, or gives up its core.
+//! What a worker does while it has nothing to do: it asks on for a moment, sleeps, gathers packets,
+//! or gives up its core.
 
 use std::time::Duration;
 
@@ -10,19 +11,21 @@ const IDLE_NS: u64 = 100_000_000;
 const ASK_AGAIN: Duration = Duration::from_micros(50);
 /// Rounds without any movement before the thread gives up its core while engines work.
 pub(super) const SPINS: u32 = 64;
-/// How much longer than asked a sleep may last of a worker that gathers packets or holds them back, in ns.
+/// How much longer than asked a sleep may last of a worker that gathers packets or holds them back,
+/// in ns.
 const TIMER_SLACK_NS: u64 = 1_000;
 /// How long it then gives up its core where an engine wakes nobody.
 const NAP: Duration = Duration::from_micros(20);
 
 impl Worker {
-    /// Whether only input or time brings anything on, and no port is known to have anything: it may [wait](Self::idle) without another round.
+    /// Whether only input or time brings anything on, and no port is known to have anything: it may
+    /// [wait](Self::idle) without another round.
     pub fn is_at_rest(&self) -> bool {
         self.watch.is_quiet() && (self.is_drained() || self.held_until_ns().is_some())
     }
 
-    /// Waits until a port or an engine has something or time must be looked at. With packets under way at an engine that wakes nobody, it only
-    /// gives up the core for a moment.
+    /// Waits until a port or an engine has something or time must be looked at. With packets under
+    /// way at an engine that wakes nobody, it only gives up the core for a moment.
     pub fn idle(&mut self) {
         let longest_ns = if self.is_drained() {
             if self.is_behind { BEHIND_NS } else { IDLE_NS }
@@ -59,8 +62,8 @@ impl Worker {
         self.moderation.note_wait(waited_ns);
     }
 
-    /// Lets more packets come, so that a wake and its system calls serve several, where that pays; whether it did. Nothing waits for it that is under
-    /// way.
+    /// Lets more packets come, so that a wake and its system calls serve several, where that pays;
+    /// whether it did. Nothing waits for it that is under way.
     fn gather(&mut self) -> bool {
         if !self.moderation.is_on() || !self.is_drained() {
             return false;
@@ -74,8 +77,9 @@ impl Worker {
         time_ns > 0
     }
 
-    /// Has the system end this thread's short sleeps in time, if it is to [gather](Self::moderating) packets or to hold them back in its window: it
-    /// lets them last 50 us longer by default.
+    /// Has the system end this thread's short sleeps in time, if it is to
+    /// [gather](Self::moderating) packets or to hold them back in its window: it lets them last 50
+    /// us longer by default.
     pub fn prepare_thread(&self) {
         if (self.moderation.is_on() || self.pipeline.stage().holds_back())
             && let Err(error) = nix::sys::prctl::set_timerslack(TIMER_SLACK_NS)
@@ -116,16 +120,18 @@ impl Worker {
         }
     }
 
-    /// Until when all that is under way is held back in the window, in ns; `None` if anything else is, or a port may have something.
+    /// Until when all that is under way is held back in the window, in ns; `None` if anything else
+    /// is, or a port may have something.
     fn held_until_ns(&self) -> Option<u64> {
         let is_alone = self.nothing_leaves() && self.watch.is_quiet();
         if is_alone { self.pipeline.held_until_ns() } else { None }
     }
 
-    /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an engine that cannot, or a port
-    /// that has no room for what leaves.
+    /// How long it may sleep with packets under way, in ns; `None` if nobody would wake it: an
+    /// engine that cannot, or a port that has no room for what leaves.
     pub(super) fn may_sleep_ns(&self) -> Option<u64> {
-        // With a full pipeline the ports are not read, and one that has something would not let it sleep.
+        // With a full pipeline the ports are not read, and one that has something would not let it
+        // sleep.
         let may_wait = self.handoff.is_some() && self.nothing_leaves() && self.pipeline.has_room();
         if may_wait { self.pipeline.stage().may_sleep_ns(self.pipeline.clock().now_ns()) } else { None }
     }

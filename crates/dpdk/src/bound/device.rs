@@ -33,13 +33,14 @@ pub struct Device {
     is_stopped: AtomicBool,
 }
 
-// SAFETY: what the raw device points to is changed when it is opened alone; its queues have owners, and sessions are made behind a lock.
+// SAFETY: what the raw device points to is changed when it is opened alone; its queues have owners,
+// and sessions are made behind a lock.
 unsafe impl Send for Device {}
 // SAFETY: as above.
 unsafe impl Sync for Device {}
 
-/// DPDK's number of a device. Drivers name what they find on PCI after its address, with what it is behind it (`0000:1a:01.0_qat_sym`), and one
-/// address may have several.
+/// DPDK's number of a device. Drivers name what they find on PCI after its address, with what it is
+/// behind it (`0000:1a:01.0_qat_sym`), and one address may have several.
 pub(super) fn find(name: &str) -> Option<i32> {
     let text = CString::new(name).ok()?;
     // SAFETY: the string ends with a zero.
@@ -102,7 +103,8 @@ fn capability_of(raw: &RawCapability) -> Capability {
     }
 }
 
-/// Has the device reach the packet memory by DMA; for DPDK's scheduler, the hardware that it may be over.
+/// Has the device reach the packet memory by DMA; for DPDK's scheduler, the hardware that it may be
+/// over.
 fn map_packet_memory(id: i32, device: &DeviceInfo) -> Result<(), DpdkError> {
     let region = Region::of_process();
     let map = |id: i32, name: &str| {
@@ -155,7 +157,8 @@ impl Device {
         }
         // SAFETY: `id` is a device of that driver.
         if info.driver == SCHEDULER && unsafe { convoy_dpdk_keeps_order(id) } {
-            // Whoever has an operation back uses it again, and DPDK's scheduler then takes it out of the queue where it was first.
+            // Whoever has an operation back uses it again, and DPDK's scheduler then takes it out
+            // of the queue where it was first.
             let remedy = "with ordering=enable it returns operations that one of its devices still has; leave that out";
             return Err(failed(remedy.to_owned()));
         }
@@ -164,7 +167,8 @@ impl Device {
         let sessions = if info.max_sessions > 0 { sessions.min(info.max_sessions as u32) } else { sessions };
         let mut error = 0;
         let _old = last_words(0);
-        // SAFETY: `id` is a device, which nobody has started: the caller holds the list of those that are.
+        // SAFETY: `id` is a device, which nobody has started: the caller holds the list of those
+        // that are.
         let raw = unsafe { convoy_dpdk_open(id, queue_pairs as u32, depth, sessions, &raw mut error) };
         let raw = NonNull::new(raw).ok_or_else(|| failed(last_words(error)))?;
         Ok(Self {
@@ -226,7 +230,8 @@ impl Device {
     /// Stops the device for good, as its loss would: its queues take and bring nothing more.
     pub fn stop(&self) {
         if !self.is_stopped.swap(true, Ordering::AcqRel) {
-            // SAFETY: the device was started. Queues that are in use find DPDK's placeholder from then on, which does nothing.
+            // SAFETY: the device was started. Queues that are in use find DPDK's placeholder from
+            // then on, which does nothing.
             unsafe { convoy_dpdk_stop(self.raw.as_ptr()) };
         }
     }

@@ -12,7 +12,8 @@ use super::ethernet::{self, EthernetConfig, EthernetDevice, EthernetInfo};
 use super::ffi::*;
 use crate::{DeviceInfo, DpdkError};
 
-/// Region's bytes are a multiple of this, and a device reaches each page of it by the same address as the processor.
+/// Region's bytes are a multiple of this, and a device reaches each page of it by the same address
+/// as the processor.
 const PAGE_BYTES: usize = 2 << 20;
 /// What is kept of DPDK's last words, in bytes.
 const WORDS_BYTES: usize = 2048;
@@ -43,12 +44,14 @@ pub(super) fn last_words(errno: i32) -> String {
 }
 
 impl Eal {
-    /// Starts DPDK with these arguments, or returns it where it runs with the same ones. Its threads and its main core's number are its own; the
-    /// calling thread keeps the cores that it may run on.
+    /// Starts DPDK with these arguments, or returns it where it runs with the same ones. Its
+    /// threads and its main core's number are its own; the calling thread keeps the cores that it
+    /// may run on.
     ///
     /// # Errors
-    /// [`DpdkError::Start`], with what DPDK said; it cannot be tried again in this process then. [`DpdkError::Started`] where it runs with
-    /// other arguments. [`DpdkError::Memory`] if it does not take the [`Region`].
+    /// [`DpdkError::Start`], with what DPDK said; it cannot be tried again in this process then.
+    /// [`DpdkError::Started`] where it runs with other arguments. [`DpdkError::Memory`] if it does
+    /// not take the [`Region`].
     pub fn start(arguments: &[String]) -> Result<&'static Self, DpdkError> {
         let wanted = arguments.join(" ");
         let eal = EAL.get_or_init(|| Self::begin(arguments)).as_ref().map_err(DpdkError::clone)?;
@@ -85,7 +88,8 @@ impl Eal {
         unsafe { CStr::from_ptr(convoy_dpdk_version()) }.to_string_lossy().into_owned()
     }
 
-    /// Whether devices use the processor's own addresses, which convoy's packet memory needs for a device that reads it itself.
+    /// Whether devices use the processor's own addresses, which convoy's packet memory needs for a
+    /// device that reads it itself.
     pub fn uses_virtual_addresses(&self) -> bool {
         // SAFETY: EAL runs.
         unsafe { convoy_dpdk_iova_is_va() }
@@ -96,8 +100,8 @@ impl Eal {
         device::all().map(|(_, device)| device).collect()
     }
 
-    /// Has DPDK make or find a device: a vdev with its arguments (`crypto_aesni_mb0,max_nb_queue_pairs=4`), or one at a PCI
-    /// address.
+    /// Has DPDK make or find a device: a vdev with its arguments
+    /// (`crypto_aesni_mb0,max_nb_queue_pairs=4`), or one at a PCI address.
     ///
     /// # Errors
     /// [`DpdkError::Device`], with what DPDK said.
@@ -110,10 +114,12 @@ impl Eal {
         self.devices.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The device of this name, started with all its queue pairs; made by [`probe`](Self::probe) if it is not there. It stays open while
-    /// the process lives, and whoever asks for it again gets the same.
+    /// The device of this name, started with all its queue pairs; made by [`probe`](Self::probe) if
+    /// it is not there. It stays open while the process lives, and whoever asks for it again gets
+    /// the same.
     ///
-    /// `depth` is how many operations each queue pair holds, `sessions` how many sessions there can be.
+    /// `depth` is how many operations each queue pair holds, `sessions` how many sessions there can
+    /// be.
     ///
     /// # Errors
     /// [`DpdkError::Device`] if there is none, [`DpdkError::Open`] if it does not start.
@@ -141,12 +147,13 @@ impl Eal {
         ethernet::all()
     }
 
-    /// The Ethernet device of this name, started with so many queue pairs; made by [`probe`](Self::probe) if it is not there. It stays open, and
-    /// its caller's, while the process lives.
+    /// The Ethernet device of this name, started with so many queue pairs; made by
+    /// [`probe`](Self::probe) if it is not there. It stays open, and its caller's, while the
+    /// process lives.
     ///
     /// # Errors
-    /// [`DpdkError::Device`] if there is none, with those that there are; [`DpdkError::Taken`] if somebody has it; [`DpdkError::Open`] if it cannot
-    /// be as it should.
+    /// [`DpdkError::Device`] if there is none, with those that there are; [`DpdkError::Taken`] if
+    /// somebody has it; [`DpdkError::Open`] if it cannot be as it should.
     pub fn ethernet(&self, name: &str, config: &EthernetConfig) -> Result<EthernetDevice, DpdkError> {
         let bare = name.split(',').next().unwrap_or(name);
         let mut taken = self.ethernets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -166,8 +173,8 @@ impl Eal {
         Ok(device)
     }
 
-    /// Runs `call` in EAL's thread for interrupts and alarms, which has what the process had when EAL was started: privileges are given
-    /// up there as well. Returns when it has run.
+    /// Runs `call` in EAL's thread for interrupts and alarms, which has what the process had when
+    /// EAL was started: privileges are given up there as well. Returns when it has run.
     ///
     /// # Errors
     /// In DPDK's words, if it cannot be asked.
@@ -207,7 +214,8 @@ fn probe(device: &str) -> Result<(), DpdkError> {
     }
 }
 
-/// The arguments with a core for EAL's main thread, if they name none: the first that this process may use.
+/// The arguments with a core for EAL's main thread, if they name none: the first that this process
+/// may use.
 fn with_a_core(arguments: &[String]) -> Vec<String> {
     let names_one = |argument: &String| {
         argument.starts_with("-l") || argument.starts_with("-c") || argument.starts_with("--lcores")
@@ -231,14 +239,16 @@ fn start(arguments: &[String]) -> Result<i32, String> {
     let count = i32::try_from(pointers.len()).map_err(|_| "too many arguments".to_owned())?;
     pointers.push(std::ptr::null_mut());
     let pointers = pointers.leak();
-    // SAFETY: so many strings with a zero at their ends, and a null pointer behind them; all live on.
+    // SAFETY: so many strings with a zero at their ends, and a null pointer behind them; all live
+    // on.
     Ok(unsafe { convoy_dpdk_start(count, pointers.as_mut_ptr()) })
 }
 
 fn register_packet_memory() -> Result<(), DpdkError> {
     let region = Region::of_process();
     let (base, len) = (region.base(), region.bytes());
-    // SAFETY: the region is there while the process lives; DPDK notes its addresses and touches none of it.
+    // SAFETY: the region is there while the process lives; DPDK notes its addresses and touches
+    // none of it.
     match unsafe { convoy_dpdk_register(base.as_ptr().cast(), len, PAGE_BYTES) } {
         0 => Ok(()),
         error => Err(DpdkError::Memory(last_words(error))),

@@ -87,7 +87,8 @@ fn info(id: i32) -> Option<(EthernetInfo, [u32; 2])> {
     if !unsafe { convoy_eth_info(id, &raw mut raw) } {
         return None;
     }
-    // SAFETY: DPDK's string of a device that is there, and this thread's own of the call before; both end with a zero.
+    // SAFETY: DPDK's string of a device that is there, and this thread's own of the call before;
+    // both end with a zero.
     let text = |pointer| unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned();
     let info = EthernetInfo {
         name: text(raw.name),
@@ -135,7 +136,8 @@ impl EthernetDevice {
             mac: config.mac.unwrap_or(info.mac).0,
         };
         let _old = last_words(0);
-        // SAFETY: `id` is a device that nobody has opened: the caller holds the list of those that are. `queues` has room for all.
+        // SAFETY: `id` is a device that nobody has opened: the caller holds the list of those that
+        // are. `queues` has room for all.
         let error = unsafe { convoy_eth_open(id, &raw const raw, queues.as_mut_ptr(), &raw mut step) };
         if error != 0 {
             // SAFETY: a string in the shim that ends with a zero.
@@ -179,12 +181,14 @@ pub struct EthernetQueue {
     mtu: usize,
 }
 
-// SAFETY: a queue pair is used by its owner alone, on whatever thread; its pool of buffers may be given buffers back by others.
+// SAFETY: a queue pair is used by its owner alone, on whatever thread; its pool of buffers may be
+// given buffers back by others.
 unsafe impl Send for EthernetQueue {}
 
 impl EthernetQueue {
-    /// Hands over up to `limit` frames, [`ETHERNET_BURST`] at most, and returns how many there were. An empty one is a frame that cannot be
-    /// read: with a VLAN tag that the device took out, or in several pieces.
+    /// Hands over up to `limit` frames, [`ETHERNET_BURST`] at most, and returns how many there
+    /// were. An empty one is a frame that cannot be read: with a VLAN tag that the device took out,
+    /// or in several pieces.
     pub fn receive(&mut self, limit: usize, mut take: impl FnMut(&[u8])) -> usize {
         /// Gives the buffers back, also if `take` panics.
         struct Received(NonNull<RawEthQueue>);
@@ -206,7 +210,8 @@ impl EthernetQueue {
         count
     }
 
-    /// Sends packets behind their Ethernet headers, in order, [`ETHERNET_BURST`] at most, and returns for how many there was room.
+    /// Sends packets behind their Ethernet headers, in order, [`ETHERNET_BURST`] at most, and
+    /// returns for how many there was room.
     ///
     /// # Panics
     /// If a packet is longer than the MTU.
@@ -219,7 +224,8 @@ impl EthernetQueue {
             *place = RawEthPacket { bytes: packet.as_ptr(), len: packet.len() as u32, header };
             count += 1;
         }
-        // SAFETY: so many packets, which live until the call returns: it copies them. This thread alone has the queue.
+        // SAFETY: so many packets, which live until the call returns: it copies them. This thread
+        // alone has the queue.
         unsafe { convoy_eth_send(self.raw.as_ptr(), burst.as_ptr(), count) as usize }
     }
 

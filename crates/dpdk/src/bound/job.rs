@@ -10,8 +10,8 @@ use super::session::Session;
 pub enum Icv {
     /// In the packet: it is written there, or compared with what stands there.
     At(usize),
-    /// Not in the packet, as where the device finds something else in its place: what is compared with this when opening, and
-    /// [returned](super::Digest) when sealing.
+    /// Not in the packet, as where the device finds something else in its place: what is compared
+    /// with this when opening, and [returned](super::Digest) when sealing.
     Aside([u8; DIGEST_BYTES]),
 }
 

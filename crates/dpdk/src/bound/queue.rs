@@ -37,7 +37,8 @@ pub unsafe trait Batch {
 /// How a job ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// It was not for this device: it does not lie inside its frame, or there was none. The packet is as it was.
+    /// It was not for this device: it does not lie inside its frame, or there was none. The packet
+    /// is as it was.
     Left,
     /// The device failed at it; the packet's bytes may be anything.
     Failed,
@@ -64,8 +65,8 @@ struct Flight<B> {
 
 type Spare = (Vec<Arc<Session>>, Vec<Ended>, Vec<Digest>);
 
-/// A queue pair of a device, for one thread at a time. What does not fit into the device's queue waits here, and goes with the next
-/// [`poll`](Self::poll).
+/// A queue pair of a device, for one thread at a time. What does not fit into the device's queue
+/// waits here, and goes with the next [`poll`](Self::poll).
 pub struct Queue<B: Batch> {
     device: &'static Device,
     raw: NonNull<RawQueue>,
@@ -84,7 +85,8 @@ pub struct Queue<B: Batch> {
     done: [RawDone; BURST],
 }
 
-// SAFETY: the pointers are to DPDK's queue, which this has for itself, and into frames that `flights` owns.
+// SAFETY: the pointers are to DPDK's queue, which this has for itself, and into frames that
+// `flights` owns.
 unsafe impl<B: Batch + Send> Send for Queue<B> {}
 
 impl<B: Batch> Queue<B> {
@@ -120,10 +122,10 @@ impl<B: Batch> Queue<B> {
         self.at_device
     }
 
-    /// Takes a batch, and hands over as much as the device takes. `job` says what is to be done to each frame, by which session; for `None`, and
-    /// by a session of another device, it is left as it is. It may change that frame, and none
-    /// before it ([`Batch`]). Sessions may be mixed; what keeps them alive is counted once where
-    /// one follows itself.
+    /// Takes a batch, and hands over as much as the device takes. `job` says what is to be done to
+    /// each frame, by which session; for `None`, and by a session of another device, it is left as
+    /// it is. It may change that frame, and none before it ([`Batch`]). Sessions may be mixed; what
+    /// keeps them alive is counted once where one follows itself.
     pub fn submit<'s>(
         &mut self,
         batch: B,
@@ -169,8 +171,8 @@ impl<B: Batch> Queue<B> {
         if waiting.is_empty() {
             return;
         }
-        // SAFETY: each job's packet lies in a frame that `flights` has until the job is back, its session likewise; its parts lie inside the
-        // packet. The queue is this thread's.
+        // SAFETY: each job's packet lies in a frame that `flights` has until the job is back, its
+        // session likewise; its parts lie inside the packet. The queue is this thread's.
         let taken = unsafe { convoy_dpdk_enqueue(self.raw.as_ptr(), waiting.as_ptr(), waiting.len() as u32) }
             as usize;
         self.sent += taken;
@@ -181,8 +183,9 @@ impl<B: Batch> Queue<B> {
         }
     }
 
-    /// Hands over what waits, and gives `finish` each batch whose last job is done, with how each ended and the digests that stood aside.
-    /// Returns how many jobs the device brought; never waits.
+    /// Hands over what waits, and gives `finish` each batch whose last job is done, with how each
+    /// ended and the digests that stood aside. Returns how many jobs the device brought; never
+    /// waits.
     pub fn poll(&mut self, mut finish: impl FnMut(B, &[Ended], &[Digest])) -> usize {
         self.push();
         while let Some(flight) = self.idle.pop() {

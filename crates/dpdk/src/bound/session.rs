@@ -75,7 +75,8 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         let _one_at_a_time = self.device.sessions();
-        // SAFETY: it was made by this device, and no job has it: each keeps a count of it. While no other is made, nobody has its room.
+        // SAFETY: it was made by this device, and no job has it: each keeps a count of it. While no
+        // other is made, nobody has its room.
         unsafe { convoy_dpdk_session_free(self.device.raw.as_ptr(), self.raw.as_ptr()) };
     }
 }

@@ -106,7 +106,8 @@ impl Entry {
     }
 }
 
-/// The costs that are known, kept in a file. Models' are measured each time, as the configuration gives each its own timing.
+/// The costs that are known, kept in a file. Models' are measured each time, as the configuration
+/// gives each its own timing.
 #[derive(Debug)]
 pub struct CalibrationCache {
     path: Option<PathBuf>,
@@ -118,8 +119,9 @@ pub struct CalibrationCache {
 }
 
 impl CalibrationCache {
-    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home. A program built without
-    /// optimisation has a file of its own, since its `software` engine takes more than twice as long.
+    /// `$XDG_CACHE_HOME/convoy/calibration.toml`, or under `~/.cache`; `None` without a home. A
+    /// program built without optimisation has a file of its own, since its `software` engine takes
+    /// more than twice as long.
     pub fn default_path() -> Option<PathBuf> {
         let from = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let cache = from("XDG_CACHE_HOME").or_else(|| from("HOME").map(|home| home.join(".cache")))?;
@@ -130,8 +132,8 @@ impl CalibrationCache {
         }))
     }
 
-    /// What `path` holds for this machine. A file that is not there is no warning; without a path, nothing is
-    /// kept.
+    /// What `path` holds for this machine. A file that is not there is no warning; without a path,
+    /// nothing is kept.
     pub fn open(path: Option<PathBuf>) -> (Self, Option<CacheWarning>) {
         Self::open_as(path, fingerprint())
     }
@@ -150,7 +152,8 @@ impl CalibrationCache {
         &self.known
     }
 
-    /// What an engine costs for a transform; measured now if it is not known. See [`IdleEngine::calibrate`].
+    /// What an engine costs for a transform; measured now if it is not known. See
+    /// [`IdleEngine::calibrate`].
     ///
     /// # Errors
     /// Those of [`IdleEngine::calibrate`].
@@ -177,8 +180,8 @@ impl CalibrationCache {
         self.is_changed = true;
     }
 
-    /// Opens the file for writing, so that [`save`](Self::save) needs no right to open or make one. It is then written in place:
-    /// what is left of a write that was cut short is not read.
+    /// Opens the file for writing, so that [`save`](Self::save) needs no right to open or make one.
+    /// It is then written in place: what is left of a write that was cut short is not read.
     ///
     /// # Errors
     /// [`CacheError`] if it cannot be opened.
@@ -192,8 +195,8 @@ impl CalibrationCache {
         Ok(())
     }
 
-    /// Writes what was measured since, whole or not at all: into a file beside it, which then takes its name; or into the file
-    /// that is [held](Self::hold).
+    /// Writes what was measured since, whole or not at all: into a file beside it, which then takes
+    /// its name; or into the file that is [held](Self::hold).
     ///
     /// # Errors
     /// [`CacheError`] if it cannot be written; the old file stands then.

@@ -10,7 +10,8 @@ pub(super) struct Point {
     pub(super) ns: f64,
 }
 
-/// A pivot that is so small beside what it was is a rounding error: two parts are multiples of one another.
+/// A pivot that is so small beside what it was is a rounding error: two parts are multiples of one
+/// another.
 const SINGULAR: f64 = 1e-12;
 
 /// An engine's own time, over blocks.
@@ -19,15 +20,16 @@ pub(super) fn fit(points: &[Point]) -> CostModel {
     CostModel { t_init, t_block }
 }
 
-/// The time of the caller's core, over packets and blocks: copies go by the block, cache lines of headers and of what describes a packet by the
-/// packet, the queue by the multi-packet.
+/// The time of the caller's core, over packets and blocks: copies go by the block, cache lines of
+/// headers and of what describes a packet by the packet, the queue by the multi-packet.
 pub(super) fn fit_handover(points: &[Point]) -> Handover {
     let [t_init, t_packet, t_block] = least_squares(points, |point| [1.0, point.packets, point.blocks]);
     Handover { t_init, t_packet, t_block }
 }
 
-/// The sum of parts with the least squares of the *relative* errors, so that small multi-packets count as much as large ones. None is negative:
-/// where the best sum would have such a part, it is the best of those without one or more of them.
+/// The sum of parts with the least squares of the *relative* errors, so that small multi-packets
+/// count as much as large ones. None is negative: where the best sum would have such a part, it is
+/// the best of those without one or more of them.
 fn least_squares<const N: usize>(points: &[Point], parts: impl Fn(&Point) -> [f64; N]) -> [f64; N] {
     let rows: Vec<[f64; N]> =
         points.iter().map(|point| parts(point).map(|part| part / point.ns.max(1.0))).collect();
@@ -44,8 +46,8 @@ fn least_squares<const N: usize>(points: &[Point], parts: impl Fn(&Point) -> [f6
     best.map_or([0.0; N], |(_, solution)| solution)
 }
 
-/// Factors of those parts whose bits are set in `used`, by which the rows come nearest to one; `None` if the rows do not tell, or one of them
-/// is negative.
+/// Factors of those parts whose bits are set in `used`, by which the rows come nearest to one;
+/// `None` if the rows do not tell, or one of them is negative.
 fn solve<const N: usize>(rows: &[[f64; N]], used: usize) -> Option<[f64; N]> {
     let is_used = |part: usize| used >> part & 1 == 1;
     let (mut matrix, mut right) = ([[0.0; N]; N], [0.0; N]);

@@ -8,8 +8,8 @@ use convoy_scheduler::CostModel;
 use super::AlgorithmCost;
 use crate::EngineDescription;
 
-/// What an engine is taken to cost of which nothing is known, in ns: about a slow cipher on a slow processor. The scheduler corrects it
-/// from the first completion on.
+/// What an engine is taken to cost of which nothing is known, in ns: about a slow cipher on a slow
+/// processor. The scheduler corrects it from the first completion on.
 const UNKNOWN: CostModel = CostModel { t_init: 1_000.0, t_block: 10.0 };
 /// Blocks of a packet of 1450 bytes, by which two models are compared.
 const PACKET_BLOCKS: f64 = 91.0;
@@ -17,8 +17,8 @@ const PACKET_BLOCKS: f64 = 91.0;
 /// Kind of engine with its device, placement, transform.
 pub(super) type Key = (String, String, String);
 
-/// Costs by kind of engine, where it works, and transform, in ns: on a core of its own an engine also fetches the
-/// packets from the caller's caches.
+/// Costs by kind of engine, where it works, and transform, in ns: on a core of its own an engine
+/// also fetches the packets from the caller's caches.
 #[derive(Clone, Debug, Default)]
 pub struct KnownCosts(pub(super) BTreeMap<Key, AlgorithmCost>);
 
@@ -41,9 +41,11 @@ impl KnownCosts {
         self.0.insert(key(engine, transform), cost);
     }
 
-    /// What an engine is taken to cost until it is measured: as much as with the nearest transform that was measured of it, which is
-    /// one of the same algorithms with other lengths, else of the same integrity algorithm, else of the same cipher, else any. Of several
-    /// it is the dearest: an engine that is thought too slow is given less, one that is thought too fast is waited for.
+    /// What an engine is taken to cost until it is measured: as much as with the nearest transform
+    /// that was measured of it, which is one of the same algorithms with other lengths, else of the
+    /// same integrity algorithm, else of the same cipher, else any. Of several it is the dearest:
+    /// an engine that is thought too slow is given less, one that is thought too fast is waited
+    /// for.
     pub fn estimate(&self, engine: &EngineDescription, transform: Transform) -> AlgorithmCost {
         let measured = engine.transforms.iter().filter_map(|other| Some((*other, self.of(engine, *other)?)));
         let packet_ns = |cost: &AlgorithmCost| cost.model.t_init + cost.model.t_block * PACKET_BLOCKS;
@@ -55,7 +57,8 @@ impl KnownCosts {
     }
 }
 
-/// How alike two transforms are. Integrity tells more than the cipher, as HMAC takes longer than AES.
+/// How alike two transforms are. Integrity tells more than the cipher, as HMAC takes longer than
+/// AES.
 fn nearness(one: Transform, other: Transform) -> u8 {
     use std::mem::discriminant;
     match (one, other) {

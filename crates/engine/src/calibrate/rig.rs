@@ -35,8 +35,8 @@ impl<'e> Rig<'e> {
         &self.packets
     }
 
-    /// Seals the burst once where it lies, as a gateway does with a train on its own core; `false` if the engine [has no such
-    /// way](crate::EngineQueue::in_place).
+    /// Seals the burst once where it lies, as a gateway does with a train on its own core; `false`
+    /// if the engine [has no such way](crate::EngineQueue::in_place).
     pub fn run_in_place(&mut self) -> bool {
         let Some(in_place) = self.engine.in_place() else { return false };
         in_place.process(&mut self.packets);

@@ -1,4 +1,5 @@
-//! One multi-packet's way to an engine and back, and what it takes the engine and the caller's core.
+//! One multi-packet's way to an engine and back, and what it takes the engine and the caller's
+//! core.
 
 use std::hint::black_box;
 use std::sync::atomic::Ordering;
@@ -19,7 +20,8 @@ const CLOCK_READINGS: usize = 64;
 pub(super) struct Trip {
     /// Of the engine's time, by its own measure where it has one, in ns.
     pub(super) ns: u64,
-    /// Of the time of the caller's core for an engine elsewhere, in ns: all that the caller does but wait.
+    /// Of the time of the caller's core for an engine elsewhere, in ns: all that the caller does
+    /// but wait.
     pub(super) handover_ns: u64,
 }
 
@@ -87,8 +89,9 @@ impl Traveller {
     }
 }
 
-/// Writes packets as a worker does before it hands them over, and returns by how much that takes longer as another core has written them
-/// last: the same memory serves one multi-packet after the other.
+/// Writes packets as a worker does before it hands them over, and returns by how much that takes
+/// longer as another core has written them last: the same memory serves one multi-packet after the
+/// other.
 fn fetch_by_writing(packets: &mut [Prepared]) -> Duration {
     let first = timed(|| write_anew(packets));
     first.saturating_sub(timed(|| write_anew(packets)))
@@ -108,8 +111,8 @@ fn write_anew(packets: &mut [Prepared]) {
     }
 }
 
-/// What the core reads of every packet that comes back: its result, and all of its bytes when the port sends it, which the kernel copies on the
-/// same core or the port itself.
+/// What the core reads of every packet that comes back: its result, and all of its bytes when the
+/// port sends it, which the kernel copies on the same core or the port itself.
 fn look_at(packets: &[Prepared]) {
     for packet in packets {
         black_box(packet.status);

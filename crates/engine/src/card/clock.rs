@@ -2,18 +2,21 @@
 
 use convoy_card::routed_mhz;
 
-/// MHz of the host's 64-bit bus: what the GRIP papers measured on X0's PCI side (2.11 Gbit/s; `platforms/grip.toml`). It is slower
-/// than the card, so that the card's cycles have its wait states among them.
+/// MHz of the host's 64-bit bus: what the GRIP papers measured on X0's PCI side (2.11 Gbit/s;
+/// `platforms/grip.toml`). It is slower than the card, so that the card's cycles have its wait
+/// states among them.
 pub(super) const BUS_MHZ: u32 = 33;
 
 /// The number of the function that does AES-GCM.
 const AES_GCM: u8 = 1;
-/// Cycles of AES-GCM in flight that a multi-packet costs once, for its keys: the fit of `platforms/grip.toml`.
+/// Cycles of AES-GCM in flight that a multi-packet costs once, for its keys: the fit of
+/// `platforms/grip.toml`.
 const KEY_CYCLES: f64 = 89.4;
 /// Cycles of AES-GCM per block of 16 bytes, from the same place.
 const BLOCK_CYCLES: f64 = 10.0;
 
-/// What a card is taken to cost in flight, where nothing tells how long it took: per multi-packet and per 16 bytes, in ns.
+/// What a card is taken to cost in flight, where nothing tells how long it took: per multi-packet
+/// and per 16 bytes, in ns.
 pub(super) fn in_flight() -> (f64, f64) {
     let cycle_ns = 1_000.0 / f64::from(routed_mhz(AES_GCM));
     (KEY_CYCLES * cycle_ns, BLOCK_CYCLES * cycle_ns)

@@ -122,7 +122,8 @@ impl Processor for Core {
         let took_ns =
             multi_packets.iter_mut().map(|multi_packet| self.run(multi_packet)).sum::<Option<u64>>();
         if took_ns.is_none() {
-            // A card that has failed is set anew; if that fails as well, so will the next multi-packet.
+            // A card that has failed is set anew; if that fails as well, so will the next
+            // multi-packet.
             let _ = self.driver.reset();
         }
         self.took_ns = took_ns.unwrap_or_default();

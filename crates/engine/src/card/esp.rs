@@ -55,8 +55,8 @@ struct Parts {
     payload: std::ops::Range<usize>,
 }
 
-/// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH, nothing to work on, or more than its
-/// frames hold.
+/// The packet in the card's parts; `None` for a job that is not ESP as the card knows it: AH,
+/// nothing to work on, or more than its frames hold.
 pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Option<Packet<'a>> {
     let Prepared { frame, job, .. } = prepared;
     let parts = match sa.algorithm.cipher {
@@ -82,8 +82,8 @@ pub(super) fn packet<'a>(number: u32, sa: &Sa, prepared: &'a mut Prepared) -> Op
     })
 }
 
-/// Where the ESP header of a packet stands that ends with its ICV, and the upper half of its sequence number: what a card needs to
-/// seal it in flight. `None` as for [`packet`].
+/// Where the ESP header of a packet stands that ends with its ICV, and the upper half of its
+/// sequence number: what a card needs to seal it in flight. `None` as for [`packet`].
 pub(super) fn in_flight(sa: &Sa, prepared: &mut Prepared) -> Option<(u16, Option<[u8; 4]>)> {
     let job = prepared.job;
     let is_whole = usize::from(job.icv_start) + usize::from(sa.icv_bytes) == prepared.frame.len();

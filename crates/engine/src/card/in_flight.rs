@@ -1,4 +1,5 @@
-//! The card of a port as an engine: what it is given is sealed as it leaves by that port (docs/internals/card.md, "In a gateway").
+//! The card of a port as an engine: what it is given is sealed as it leaves by that port
+//! (docs/internals/card.md, "In a gateway").
 
 use std::collections::HashMap;
 use std::task::Waker;
@@ -26,7 +27,8 @@ struct Bound {
     shape: Sa,
 }
 
-/// The card behind a port, inline. It does nothing by itself but for SAs that are bound to it, so it names no transforms.
+/// The card behind a port, inline. It does nothing by itself but for SAs that are bound to it, so
+/// it names no transforms.
 pub struct CardInFlight {
     description: EngineDescription,
     control: NicControl,

@@ -1,4 +1,5 @@
-//! The GRIP card as an engine; its settings are known in every build, the card itself only in one with it.
+//! The GRIP card as an engine; its settings are known in every build, the card itself only in one
+//! with it.
 
 #[cfg(feature = "card")]
 mod clock;

@@ -11,8 +11,9 @@ use super::keys::Keys;
 use crate::software::KeyTable;
 use crate::{MultiPacket, Outcome};
 
-/// How long a device that does its work when it is asked may bring nothing before it counts as hung, if it was asked often enough meanwhile: the
-/// asking thread may itself have been without its core for that long.
+/// How long a device that does its work when it is asked may bring nothing before it counts as
+/// hung, if it was asked often enough meanwhile: the asking thread may itself have been without its
+/// core for that long.
 const PATIENCE: Duration = Duration::from_millis(20);
 const ASKED_AT_LEAST: u32 = 1_000;
 

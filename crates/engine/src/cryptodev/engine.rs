@@ -110,7 +110,8 @@ impl Cryptodev {
     /// One over a device as `settings` say but for their `core`, with a queue pair of its own.
     ///
     /// # Errors
-    /// [`EngineError::Device`] if DPDK or the device does not start, or the device does nothing that an SA needs.
+    /// [`EngineError::Device`] if DPDK or the device does not start, or the device does nothing
+    /// that an SA needs.
     pub fn new(name: &str, settings: &CryptodevSettings) -> Result<Self, EngineError> {
         Self::over(name, settings, opened(name, settings)?)
     }
@@ -143,7 +144,8 @@ impl Cryptodev {
             depth: if is_inline { GATHERS } else { DEPTH },
             gathers: if is_inline { GATHERS } else { 1 },
             is_model: false,
-            // A device may fail half way, a software one included: it may be DPDK's scheduler over others.
+            // A device may fail half way, a software one included: it may be DPDK's scheduler over
+            // others.
             needs_input_kept: true,
             takes: if is_inline { Takes::MultiPackets } else { Takes::Trains },
             slack_ns: 0,
@@ -202,7 +204,8 @@ impl Here {
         }
     }
 
-    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are of them.
+    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are
+    /// of them.
     fn begin(&mut self) {
         if self.gathered.is_empty() && self.core.in_flight() == 0 {
             return;

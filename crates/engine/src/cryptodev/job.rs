@@ -1,8 +1,9 @@
 //! A packet's job as a device takes it, and what has to be put right behind it.
 //!
-//! A device takes one piece of a packet to authenticate. Where that is not as the packet stands, the packet is arranged before and put back
-//! afterwards: the upper half of an extended sequence number goes where the ICV is, AH's ICV is blanked, and GMAC's additional data goes
-//! before what it authenticates.
+//! A device takes one piece of a packet to authenticate. Where that is not as the packet stands,
+//! the packet is arranged before and put back afterwards: the upper half of an extended sequence
+//! number goes where the ICV is, AH's ICV is blanked, and GMAC's additional data goes before what
+//! it authenticates.
 
 use convoy_dpdk::{Cipher, DIGEST_BYTES, Digest, Icv, Job};
 use convoy_ipsec::{AAD_BYTES, CryptoJob, Direction, Prepared};
@@ -31,7 +32,8 @@ pub(super) enum Arranged {
     },
 }
 
-/// The job of a packet, and what was changed in it. `None` for one that this device is not given, as it stood.
+/// The job of a packet, and what was changed in it. `None` for one that this device is not given,
+/// as it stood.
 pub(super) fn arrange(sa: &SaSessions, packet: &mut Prepared) -> Option<(Job, Arranged)> {
     let job = packet.job;
     let cipher = sa.suite.cipher;

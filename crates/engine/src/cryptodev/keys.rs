@@ -9,7 +9,8 @@ use super::suite::{AAD_LENS, suite};
 use crate::EngineError;
 use crate::software::KeyTable;
 
-/// Sessions that an SA takes: a session has one direction and, for an AEAD, one length of additional data.
+/// Sessions that an SA takes: a session has one direction and, for an AEAD, one length of
+/// additional data.
 pub(super) const SESSIONS_OF_SA: u32 = 4;
 
 /// One SA at the device.

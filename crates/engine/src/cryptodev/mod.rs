@@ -1,5 +1,5 @@
-//! The `cryptodev` engine: a crypto device of DPDK's, hardware or software; its settings are known in every build, the devices only in one
-//! with DPDK.
+//! The `cryptodev` engine: a crypto device of DPDK's, hardware or software; its settings are known
+//! in every build, the devices only in one with DPDK.
 
 #[cfg(feature = "dpdk")]
 mod core;
@@ -27,8 +27,8 @@ pub fn dpdk_arguments(devices: &[&str]) -> Vec<String> {
     convoy_dpdk::default_arguments(devices.iter().copied())
 }
 
-/// Starts DPDK while the process has its privileges: with `arguments`, or with those that these devices need. Without `arguments` and
-/// devices nothing is started.
+/// Starts DPDK while the process has its privileges: with `arguments`, or with those that these
+/// devices need. Without `arguments` and devices nothing is started.
 ///
 /// # Errors
 /// Why it does not start, and what to do.

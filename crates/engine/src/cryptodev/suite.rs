@@ -3,7 +3,8 @@
 use convoy_dpdk::{Cipher, DeviceInfo, Hash, Suite};
 use convoy_ipsec::{Aead, Cipher as SaCipher, Integrity, Transform};
 
-/// The additional data of ESP's AEADs, in bytes: without and with extended sequence numbers (RFC 4106 section 5).
+/// The additional data of ESP's AEADs, in bytes: without and with extended sequence numbers (RFC
+/// 4106 section 5).
 pub(super) const AAD_LENS: [usize; 2] = [8, 12];
 
 pub(super) fn suite(transform: Transform) -> Suite {

@@ -1,6 +1,8 @@
-//! What a device says that it does is tried before it gets a packet: each transform once in both directions, beside the reference.
+//! What a device says that it does is tried before it gets a packet: each transform once in both
+//! directions, beside the reference.
 //!
-//! A device's list is its driver's, and the library behind it may have less: OpenSSL 3 has DES in a provider that is not always loaded.
+//! A device's list is its driver's, and the library behind it may have less: OpenSSL 3 has DES in a
+//! provider that is not always loaded.
 
 use convoy_dpdk::{Device, DpdkError};
 use convoy_ipsec::{CryptoStatus, Direction, KeyMaterial, Prepared, SaIndex, Transform};

@@ -30,8 +30,9 @@ impl fmt::Display for Placement {
 pub enum Takes {
     /// Packets of one SA that are laid out.
     MultiPackets,
-    /// Trains as well: packets of several SAs, as they came. An engine elsewhere gets them in a multi-packet, raw where they have
-    /// [templates](MultiPacket::templates), and lays them out itself; one on the caller's core gets them laid out, by
+    /// Trains as well: packets of several SAs, as they came. An engine elsewhere gets them in a
+    /// multi-packet, raw where they have [templates](MultiPacket::templates), and lays them out
+    /// itself; one on the caller's core gets them laid out, by
     /// [`in_place`](super::EngineQueue::in_place).
     Trains,
 }
@@ -51,18 +52,18 @@ pub struct EngineDescription {
     pub transforms: Vec<Transform>,
     /// Multi-packets that may wait, the one in service not counted.
     pub depth: usize,
-    /// Packets, of whatever SAs, that it gathers before it begins; with fewer it begins at the next `poll`. 1 where it begins
-    /// at once.
+    /// Packets, of whatever SAs, that it gathers before it begins; with fewer it begins at the next
+    /// `poll`. 1 where it begins at once.
     pub gathers: usize,
     /// Whether its timing is a model's.
     pub is_model: bool,
-    /// Whether frames may vanish with it or come back half done, so that the input must be kept until
-    /// completion. False only where it works on the caller's core and cannot stop half way.
+    /// Whether frames may vanish with it or come back half done, so that the input must be kept
+    /// until completion. False only where it works on the caller's core and cannot stop half way.
     pub needs_input_kept: bool,
     /// What it takes together.
     pub takes: Takes,
-    /// How much longer than it says its answers may take, in ns of the machine's clock: a simulation's time is not the
-    /// machine's. 0 for what really takes the time that it tells.
+    /// How much longer than it says its answers may take, in ns of the machine's clock: a
+    /// simulation's time is not the machine's. 0 for what really takes the time that it tells.
     pub slack_ns: u64,
 }
 

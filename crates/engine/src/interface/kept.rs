@@ -3,8 +3,9 @@
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_packet::FramePool;
 
-/// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the same room at both ends: what a worker keeps
-/// where an engine [needs it](super::EngineDescription::needs_input_kept). `None` if the pool has no such frame.
+/// A copy of a packet that is not sealed or opened yet, in a frame of the same size and with the
+/// same room at both ends: what a worker keeps where an engine [needs
+/// it](super::EngineDescription::needs_input_kept). `None` if the pool has no such frame.
 pub fn keep_input(packet: &Prepared, pool: &mut FramePool) -> Option<Prepared> {
     let mut frame = pool.take(packet.frame.size())?;
     frame.reset(packet.frame.headroom()).ok()?;

@@ -19,8 +19,8 @@ pub struct MultiPacket {
     pub direction: Direction,
     /// The packets, in order.
     pub packets: Vec<Prepared>,
-    /// How packets that are raw are laid out, run by run of one SA, for an engine that [takes trains](Takes::Trains). Empty
-    /// where all are laid out.
+    /// How packets that are raw are laid out, run by run of one SA, for an engine that [takes
+    /// trains](Takes::Trains). Empty where all are laid out.
     pub templates: Vec<RunTemplate>,
 }
 
@@ -82,8 +82,8 @@ pub struct Completion {
     pub multi_packet: MultiPacket,
     /// How it ended.
     pub outcome: Outcome,
-    /// When the engine began it and when it ended, in ns of [`std::time::Instant`]-like monotonic time as
-    /// read by the engine; `None` if the engine cannot tell.
+    /// When the engine began it and when it ended, in ns of [`std::time::Instant`]-like monotonic
+    /// time as read by the engine; `None` if the engine cannot tell.
     pub service_ns: Option<u64>,
 }
 

@@ -75,8 +75,8 @@ struct Shared {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A handle on one bus and the thread that keeps its time; clones are the same bus. The thread ends when the
-/// last handle and the last [`Model`](super::Model) on it are gone.
+/// A handle on one bus and the thread that keeps its time; clones are the same bus. The thread ends
+/// when the last handle and the last [`Model`](super::Model) on it are gone.
 #[derive(Clone)]
 pub struct SharedBus(Arc<Shared>);
 
@@ -119,7 +119,8 @@ impl SharedBus {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        // All models are gone before the last handle, so this was the last sender, and the thread ends.
+        // All models are gone before the last handle, so this was the last sender, and the thread
+        // ends.
         self.joining.get_mut().unwrap_or_else(PoisonError::into_inner).0 = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();

@@ -1,5 +1,5 @@
-//! The model's own time: devices, queues and the bus as a discrete-event machine (docs/internals/simulator.md, rules 4 and 5). Pure: the
-//! caller says how far time has come.
+//! The model's own time: devices, queues and the bus as a discrete-event machine
+//! (docs/internals/simulator.md, rules 4 and 5). Pure: the caller says how far time has come.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -143,7 +143,8 @@ impl<T> Platform<T> {
         self.pump(device, compute);
     }
 
-    /// Lets all happen that is due by `until_ps`. `compute` is called when a device begins to compute.
+    /// Lets all happen that is due by `until_ps`. `compute` is called when a device begins to
+    /// compute.
     pub(super) fn advance(
         &mut self,
         until_ps: u64,
@@ -185,7 +186,8 @@ impl<T> Platform<T> {
         Some(place)
     }
 
-    /// Moves a device's work on as far as it goes: out of the unit that computes, into it, in from the queue.
+    /// Moves a device's work on as far as it goes: out of the unit that computes, into it, in from
+    /// the queue.
     fn pump(&mut self, place: usize, compute: &mut impl FnMut(&mut T)) {
         let now_ps = self.now_ps;
         let device = &mut self.devices[place];

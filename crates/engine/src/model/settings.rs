@@ -99,7 +99,8 @@ impl EngineBackend for ModelSettings {
     }
 }
 
-/// A model on a bus of its own, to measure what it costs to hand packets to its thread. Its device takes no time, so that this is soon known.
+/// A model on a bus of its own, to measure what it costs to hand packets to its thread. Its device
+/// takes no time, so that this is soon known.
 fn idle(name: &str) -> Result<IdleEngine, EngineError> {
     let failed = |error: std::io::Error| EngineError::Device {
         engine: name.to_owned(),

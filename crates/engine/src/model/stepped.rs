@@ -9,8 +9,8 @@ use super::platform::{Finished, Platform};
 use super::thread::{Job, compute, finish, queue};
 use crate::Completion;
 
-/// A bus and its devices in a time that its caller keeps, for simulations: the same on every machine and at every run. Clones are the
-/// same bus.
+/// A bus and its devices in a time that its caller keeps, for simulations: the same on every
+/// machine and at every run. Clones are the same bus.
 #[derive(Clone)]
 pub struct SteppedBus(Arc<Shared>);
 
@@ -35,7 +35,8 @@ impl SteppedBus {
         Self(Arc::new(Shared { now_ns: Box::new(now_ns), state: Mutex::new(state) }))
     }
 
-    /// When something will happen next on it, in ns of its time; `None` while its devices have nothing to do.
+    /// When something will happen next on it, in ns of its time; `None` while its devices have
+    /// nothing to do.
     pub fn next_ns(&self) -> Option<u64> {
         self.state().platform.next_ps().map(|at_ps| at_ps.div_ceil(1_000))
     }

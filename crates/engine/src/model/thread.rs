@@ -30,8 +30,8 @@ pub(super) enum Message {
     Ping,
 }
 
-/// Nearer than this, the thread spins; farther, it sleeps. It never yields: among busy threads that costs whole time
-/// slices, where one that wakes from sleep is let in at once.
+/// Nearer than this, the thread spins; farther, it sleeps. It never yields: among busy threads that
+/// costs whole time slices, where one that wakes from sleep is let in at once.
 const SPIN: Duration = Duration::from_micros(30);
 
 /// Runs until every sender is gone.
@@ -55,7 +55,8 @@ pub(super) fn run(bus: BusTiming, messages: &Receiver<Message>, board: &Board) {
     }
 }
 
-/// The kernel may wake a sleeper 50 us late, to save power. Without leave it only does so, and times show it.
+/// The kernel may wake a sleeper 50 us late, to save power. Without leave it only does so, and
+/// times show it.
 fn wake_on_time() {
     #[cfg(target_os = "linux")]
     let _ = nix::sys::prctl::set_timerslack(1);
@@ -121,7 +122,8 @@ impl Follower {
         self.epoch.elapsed().as_nanos() as u64 * 1_000
     }
 
-    /// Waits for a message or the next event, whichever is first; `Timeout` means an event, or nothing yet.
+    /// Waits for a message or the next event, whichever is first; `Timeout` means an event, or
+    /// nothing yet.
     fn next_message(&self, messages: &Receiver<Message>) -> Result<Message, RecvTimeoutError> {
         match messages.try_recv() {
             Ok(message) => return Ok(message),

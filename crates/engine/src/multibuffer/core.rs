@@ -35,7 +35,8 @@ pub(crate) struct Core {
     name: String,
     manager: mb::Manager,
     keys: Vec<Option<MbKeys>>,
-    /// For what the library refuses: hashing nothing at all, which no packet asks for but a test may.
+    /// For what the library refuses: hashing nothing at all, which no packet asks for but a test
+    /// may.
     reference: KeyTable,
     arranged: Arranged,
 }
@@ -120,8 +121,8 @@ impl Core {
         has_key
     }
 
-    /// Does packets of whatever SAs together, so that packets of one fill the lanes that another leaves empty.
-    /// What has no keys stays as it is.
+    /// Does packets of whatever SAs together, so that packets of one fill the lanes that another
+    /// leaves empty. What has no keys stays as it is.
     pub(super) fn process(&mut self, work: &mut (impl Work + ?Sized)) {
         self.arranged.clear();
         let mut is_chained = false;
@@ -194,7 +195,8 @@ fn do_refused(reference: &KeyTable, sa: SaIndex, direction: Direction, packets: 
     }
 }
 
-/// What the library has vector code for on this processor: with scalar code it is no engine worth choosing.
+/// What the library has vector code for on this processor: with scalar code it is no engine worth
+/// choosing.
 pub(crate) fn done_well(manager: &mb::Manager) -> Vec<Transform> {
     let is_done_well = |transform: &Transform| manager.has_vector_code(names(*transform).0);
     crate::transforms().into_iter().filter(is_done_well).collect()
@@ -232,8 +234,8 @@ fn inputs(job: &CryptoJob) -> mb::Inputs<'_> {
     mb::Inputs { nonce, nonce_len: *nonce_len, aad, aad_len: *aad_len }
 }
 
-/// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place for ESP, behind the
-/// packet for AH, whose ICV is inside.
+/// Where the bytes stand that the integrity algorithm takes in behind `auth`: in the ICV's place
+/// for ESP, behind the packet for AH, whose ICV is inside.
 fn auth_end(packet: &Prepared) -> usize {
     usize::from(packet.job.auth_start) + usize::from(packet.job.auth_len)
 }
@@ -337,7 +339,8 @@ fn push<'p>(burst: &mut mb::Burst<'_, 'p>, keys: &'p MbKeys, seal: bool, packet:
     burst.push(given, &keys.key, seal)
 }
 
-/// Compares ICVs, which are whole words, in constant time: a word at a time, as a byte at a time took 50 cycles.
+/// Compares ICVs, which are whole words, in constant time: a word at a time, as a byte at a time
+/// took 50 cycles.
 #[inline]
 fn is_equal(one: &[u8], other: &[u8]) -> Choice {
     let pairs = one.as_chunks::<4>().0.iter().zip(other.as_chunks::<4>().0);

@@ -1,4 +1,5 @@
-//! The `multibuffer` engine: Intel ipsec-mb on the worker's core or on a thread of its own, with packets of many SAs at a time.
+//! The `multibuffer` engine: Intel ipsec-mb on the worker's core or on a thread of its own, with
+//! packets of many SAs at a time.
 
 mod core;
 mod settings;
@@ -18,11 +19,12 @@ use crate::{
     Outcome, Placement, Refused, Takes,
 };
 
-/// Packets that keep every lane of the library busy: twice the 16 that it has with AVX-512, so that the end of a burst,
-/// where lanes run empty, is half of it at most.
+/// Packets that keep every lane of the library busy: twice the 16 that it has with AVX-512, so that
+/// the end of a burst, where lanes run empty, is half of it at most.
 const GATHERS: usize = 32;
 
-/// The `multibuffer` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of its own.
+/// The `multibuffer` engine on its caller's core; [`on_core`](Self::on_core) gives one on a core of
+/// its own.
 pub struct Multibuffer {
     description: EngineDescription,
     core: Box<Core>,
@@ -83,7 +85,8 @@ impl Multibuffer {
         }
     }
 
-    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are of them.
+    /// Does all that was gathered. The time is one for all; each gets the part that its bytes are
+    /// of them.
     fn begin(&mut self) {
         if self.gathered.is_empty() {
             return;

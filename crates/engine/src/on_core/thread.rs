@@ -1,4 +1,5 @@
-//! The thread's side: what is at hand of a worker goes to its processor together, as far as that gains by it.
+//! The thread's side: what is at hand of a worker goes to its processor together, as far as that
+//! gains by it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,8 +17,8 @@ use crate::{Completion, EngineError, MultiPacket, Outcome, wipe_stack};
 
 /// Multi-packets of a worker that may wait for the thread.
 pub(crate) const DEPTH: usize = 32;
-/// Looks at empty rings before the thread sleeps: long enough for the next burst of a busy worker, short enough not to
-/// burn an idle machine's core.
+/// Looks at empty rings before the thread sleeps: long enough for the next burst of a busy worker,
+/// short enough not to burn an idle machine's core.
 const SPINS: u32 = 2_000;
 
 /// What does one worker's packets on the thread.
@@ -36,7 +37,8 @@ pub(crate) trait Processor {
         1
     }
 
-    /// Does multi-packets, whose packets are laid out; whether it could. What has no keys stays pending.
+    /// Does multi-packets, whose packets are laid out; whether it could. What has no keys stays
+    /// pending.
     fn process(&mut self, multi_packets: &mut [MultiPacket]) -> bool;
 
     /// How long that took which began then and ends now, in ns; a model has a time of its own.
@@ -238,8 +240,8 @@ impl<P: Processor> Queue<P> {
         }
     }
 
-    /// Takes or forgets keys. What that leaves on the thread's stack is wiped, once for orders about keys
-    /// that follow each other; after a removal also what the packets left there.
+    /// Takes or forgets keys. What that leaves on the thread's stack is wiped, once for orders
+    /// about keys that follow each other; after a removal also what the packets left there.
     fn heed_keys(&mut self, change: impl FnOnce(&mut P)) {
         below(|| change(&mut self.processor));
         if !matches!(self.orders.peek(), Ok(Order::Install(..) | Order::Remove(_))) {
@@ -271,8 +273,9 @@ impl<P: Processor> Queue<P> {
         }
     }
 
-    /// How long other workers held up what began then, in ns: since it could have begun if the thread had this worker alone. A worker knows nothing
-    /// of the others and has to learn how long its packets take with them.
+    /// How long other workers held up what began then, in ns: since it could have begun if the
+    /// thread had this worker alone. A worker knows nothing of the others and has to learn how long
+    /// its packets take with them.
     fn held_up_ns(&mut self, began: Instant, busy_since: Option<Instant>) -> u64 {
         let Some(busy_since) = busy_since else { return 0 };
         let could_begin = [self.given.take(), self.served.replace(Instant::now())].into_iter().flatten();

@@ -9,8 +9,8 @@ use convoy_ipsec::{CryptoJob, CryptoStatus};
 
 use super::keys::{OneByOne, SaKeys, ciphered, part, part_mut};
 
-/// An AEAD under one key. The ICV's length is part of `C`, so that the library itself cuts the tag and
-/// compares it in constant time.
+/// An AEAD under one key. The ICV's length is part of `C`, so that the library itself cuts the tag
+/// and compares it in constant time.
 pub(super) struct AeadKeys<C>(C);
 
 impl<C> AeadKeys<C>

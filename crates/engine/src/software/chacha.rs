@@ -1,5 +1,6 @@
-//! ChaCha20-Poly1305 (RFC 7634) by ring, which takes a tenth of RustCrypto's time at 64 bytes and a quarter at 1450:
-//! there the AVX2 code of Poly1305 is not inlined unless the whole build is for AVX2.
+//! ChaCha20-Poly1305 (RFC 7634) by ring, which takes a tenth of RustCrypto's time at 64 bytes and a
+//! quarter at 1450: there the AVX2 code of Poly1305 is not inlined unless the whole build is for
+//! AVX2.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use super::keys::{OneByOne, SaKeys, ciphered, part, part_mut};
 /// Bytes of the ICV.
 const ICV: usize = 16;
 
-/// The key of one SA. Nonces are unique by the SA's sequence numbers, which is what ring's "less safe" leaves to us.
+/// The key of one SA. Nonces are unique by the SA's sequence numbers, which is what ring's "less
+/// safe" leaves to us.
 pub(super) struct ChaChaKeys(LessSafeKey);
 
 impl ChaChaKeys {

@@ -1,7 +1,7 @@
 //! A cipher, then an integrity algorithm over its output (RFC 4303 section 3.3.2.1).
 //!
-//! Both pass over the whole multi-packet one after the other: one dynamic call each per multi-packet, and
-//! nine ciphers by six integrity algorithms without 54 copies of the loop.
+//! Both pass over the whole multi-packet one after the other: one dynamic call each per
+//! multi-packet, and nine ciphers by six integrity algorithms without 54 copies of the loop.
 
 use std::sync::Arc;
 
@@ -61,7 +61,8 @@ impl SaKeys for ChainedKeys {
     }
 }
 
-/// Runs `step` on every packet that is still good and writes what it says; `None` is a job outside its frame.
+/// Runs `step` on every packet that is still good and writes what it says; `None` is a job outside
+/// its frame.
 pub(super) fn on_good(packets: &mut [Prepared], mut step: impl FnMut(&mut Prepared) -> Option<CryptoStatus>) {
     for packet in packets.iter_mut().filter(|packet| packet.status == CryptoStatus::Done) {
         packet.status = step(packet).unwrap_or(CryptoStatus::Pending);

@@ -51,7 +51,8 @@ impl<M: Mac + KeyInit + Clone + Send + Sync + 'static> HmacKeys<M> {
     }
 }
 
-/// AH authenticates its own header, with the ICV in it counted as zeros (RFC 4302 section 3.3.3.1.2).
+/// AH authenticates its own header, with the ICV in it counted as zeros (RFC 4302 section
+/// 3.3.3.1.2).
 fn blank_icv(job: &CryptoJob, frame: &mut [u8], icv_len: usize) -> Option<()> {
     let end = u32::from(job.auth_start) + u32::from(job.auth_len);
     if (u32::from(job.auth_start)..end).contains(&job.icv_start.into()) {

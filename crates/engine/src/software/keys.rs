@@ -16,11 +16,11 @@ use super::chained::ChainedKeys;
 use super::gmac::GmacKeys;
 use crate::EngineError;
 
-/// The expanded keys of one SA, wiped when dropped. One call a multi-packet, so that the dispatch over
-/// algorithms is not paid per packet.
+/// The expanded keys of one SA, wiped when dropped. One call a multi-packet, so that the dispatch
+/// over algorithms is not paid per packet.
 pub(crate) trait SaKeys: Send + Sync {
-    /// Seals or opens every packet in place and writes its status. One whose job does not lie inside its
-    /// frame stays `Pending`.
+    /// Seals or opens every packet in place and writes its status. One whose job does not lie
+    /// inside its frame stays `Pending`.
     fn run(&self, direction: Direction, packets: &mut [Prepared]);
 }
 
@@ -48,7 +48,8 @@ pub(crate) struct KeyTable {
     slots: Vec<Option<Arc<dyn SaKeys>>>,
 }
 
-/// SA indices are places in the SAD and thus dense; a far larger one is a mistake, not a reason to allocate.
+/// SA indices are places in the SAD and thus dense; a far larger one is a mistake, not a reason to
+/// allocate.
 const SA_LIMIT: u32 = 1 << 22;
 
 impl KeyTable {
@@ -85,7 +86,8 @@ impl KeyTable {
     }
 }
 
-/// Every transform that the `software` and `model` engines do: all of RFC 8221's ESP and the weak ones.
+/// Every transform that the `software` and `model` engines do: all of RFC 8221's ESP and the weak
+/// ones.
 pub fn transforms() -> Vec<Transform> {
     let integrity = || std::iter::once(None).chain(INTEGRITY.iter().map(|row| Some(row.algorithm)));
     let encryption = ENCRYPTION.iter().flat_map(EncryptionRow::algorithms);

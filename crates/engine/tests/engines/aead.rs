@@ -24,7 +24,8 @@ pub(crate) fn case(name: String, aead: Aead, [key, nonce, aad, plain, cipher, ic
     }
 }
 
-/// The same answer with every length of ICV: a shorter one is the longer one cut (RFC 4106 section 6).
+/// The same answer with every length of ICV: a shorter one is the longer one cut (RFC 4106 section
+/// 6).
 fn gcm_cases(name: &str, fields: [&str; 6]) -> impl Iterator<Item = Case> {
     let fields = fields.map(bytes);
     let key = key_bits(fields[0].len()).expect("an AES key");
@@ -83,8 +84,8 @@ fn aes_gcm_specification_known_answers() {
     lab.report("GCM specification", false);
 }
 
-/// The ESP packet with AES-GMAC that ends the mcgrew draft: SPI and sequence number, then IV and payload, are
-/// authenticated (RFC 4543 section 3.3).
+/// The ESP packet with AES-GMAC that ends the mcgrew draft: SPI and sequence number, then IV and
+/// payload, are authenticated (RFC 4543 section 3.3).
 #[test]
 fn aes_gmac_esp_packet_of_the_mcgrew_draft() {
     let mut lab = Lab::new();

@@ -1,5 +1,5 @@
-//! draft-mcgrew-gcm-test-01 section 4: ESP packets under AES-GCM. Key, nonce (salt and IV), additional data (SPI and
-//! 32- or 64-bit sequence number), plaintext, ciphertext, ICV.
+//! draft-mcgrew-gcm-test-01 section 4: ESP packets under AES-GCM. Key, nonce (salt and IV),
+//! additional data (SPI and 32- or 64-bit sequence number), plaintext, ciphertext, ICV.
 
 pub(crate) const MCGREW: [[&str; 6]; 14] = [
     [

@@ -170,7 +170,8 @@ fn an_engine_on_a_thread_of_its_own_wakes_who_sleeps_until_it_is_done() {
     assert!(tried > 0);
 }
 
-/// RFC 4302 section 3.3.3.1.2: AH's ICV stands inside what it authenticates and counts as zeros there.
+/// RFC 4302 section 3.3.3.1.2: AH's ICV stands inside what it authenticates and counts as zeros
+/// there.
 #[test]
 fn an_icv_inside_what_it_authenticates_counts_as_zeros() {
     let mut lab = Lab::new();

@@ -1,5 +1,5 @@
-//! HMACs: RFC 2202 (MD5, and SHA-1 for RFC 2404), RFC 4868 section 2.7.2, RFC 4231, and the upper half of an
-//! extended sequence number (RFC 4303 section 2.2.1).
+//! HMACs: RFC 2202 (MD5, and SHA-1 for RFC 2404), RFC 4868 section 2.7.2, RFC 4231, and the upper
+//! half of an extended sequence number (RFC 4303 section 2.2.1).
 
 use convoy_ipsec::{Cipher, Integrity, Transform};
 
@@ -118,8 +118,8 @@ fn rfc_4231_known_answers() {
     lab.report("RFC 4231", false);
 }
 
-/// The last four bytes of a known message play the upper half of the sequence number: taken in behind the
-/// packet and not sent, they must give the same answer.
+/// The last four bytes of a known message play the upper half of the sequence number: taken in
+/// behind the packet and not sent, they must give the same answer.
 #[test]
 fn the_upper_half_of_an_extended_sequence_number_is_authenticated_behind_the_packet() {
     let mut lab = Lab::new();

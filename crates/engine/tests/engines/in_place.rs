@@ -1,4 +1,5 @@
-//! Engines that work where the packets lie: packets of all transforms, keys and directions in one slice.
+//! Engines that work where the packets lie: packets of all transforms, keys and directions in one
+//! slice.
 
 use convoy_engine::{Engine, EngineControl, Placement, Software, Takes};
 use convoy_ipsec::{CryptoStatus, Direction, Prepared, SaIndex, Transform};

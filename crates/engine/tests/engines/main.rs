@@ -1,5 +1,5 @@
-//! One suite for every engine: known answers, Wycheproof, agreement between engines, and the trait's contract.
-//! A backend joins all of it by a line in `roster.rs`.
+//! One suite for every engine: known answers, Wycheproof, agreement between engines, and the
+//! trait's contract. A backend joins all of it by a line in `roster.rs`.
 
 mod aead;
 mod aead_vectors;

@@ -12,8 +12,8 @@ fn models() -> [Box<dyn Engine>; 2] {
     [Box::new(Model::new("model0", timing, bus.clone())), Box::new(Model::new("model1", prefetching, bus))]
 }
 
-/// On x86-64 the library must be there, so that its tests are never passed by their absence; whoever means to do without
-/// it says so as for the build.
+/// On x86-64 the library must be there, so that its tests are never passed by their absence;
+/// whoever means to do without it says so as for the build.
 pub(crate) fn has_multibuffer() -> bool {
     option_env!("CONVOY_IPSEC_MB") != Some("off") && cfg!(target_arch = "x86_64")
 }
@@ -37,8 +37,8 @@ fn cards() -> Vec<Box<dyn Engine>> {
     Vec::new()
 }
 
-/// Software devices of DPDK's, which are everywhere; NULL does nothing that an SA needs (`crates/dpdk` holds its queues). Tests that
-/// run together have queue pairs of the same devices.
+/// Software devices of DPDK's, which are everywhere; NULL does nothing that an SA needs
+/// (`crates/dpdk` holds its queues). Tests that run together have queue pairs of the same devices.
 #[cfg(feature = "dpdk")]
 fn cryptodevs() -> Vec<Box<dyn Engine>> {
     use convoy_engine::{Cryptodev, CryptodevSettings};

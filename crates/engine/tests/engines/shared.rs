@@ -42,7 +42,8 @@ fn seal(engine: &mut OnCore, pool: &mut FramePool, case: &Case) -> Vec<u8> {
     complete(engine, Direction::Seal, vec![packet])[0].frame.to_vec()
 }
 
-/// Has a worker's engine seal many packets, as many at once as it takes; how many came out as they should.
+/// Has a worker's engine seal many packets, as many at once as it takes; how many came out as they
+/// should.
 fn work(engine: &mut OnCore, key: u8) -> u64 {
     let mut pool = FramePool::new(1_024, 0);
     let case = gcm(key);
@@ -117,7 +118,8 @@ fn the_thread_lives_as_long_as_one_of_its_workers() {
     }
 }
 
-/// The scheduler of a worker learns from these times how long its packets take while others have the thread too.
+/// The scheduler of a worker learns from these times how long its packets take while others have
+/// the thread too.
 #[test]
 fn the_time_of_a_multi_packet_holds_that_of_other_workers_before_it() {
     let mut pool = FramePool::new(1_024, 0);

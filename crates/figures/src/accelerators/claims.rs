@@ -165,7 +165,8 @@ fn qat() -> Vec<Claim> {
     ]
 }
 
-/// How far the hybrid is above the better one alone, in percent: the least, and with how many tunnels.
+/// How far the hybrid is above the better one alone, in percent: the least, and with how many
+/// tunnels.
 fn above_the_better(runs: &Runs, hybrid: &Way) -> (f64, u32) {
     let above = TUNNELS.map(|tunnels| {
         let of = |way: &Way| runs.gbps(way.key(tunnels, CORES));

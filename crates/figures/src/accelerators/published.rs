@@ -17,7 +17,8 @@ const fn held_out(tunnels: u32, gbps: f64) -> Point {
     Point { tunnels, gbps, is_fitted: false }
 }
 
-/// CX7, "XDP vs Flower performance analysis", and "Flower Hairpin under tunnel scaling" for 1,700 tunnels.
+/// CX7, "XDP vs Flower performance analysis", and "Flower Hairpin under tunnel scaling" for 1,700
+/// tunnels.
 pub(super) const FLOWER: [Point; 8] = [
     fitted(1000, 184.3),
     held_out(1100, 153.8),
@@ -40,8 +41,8 @@ pub(super) const XDP: [Point; 7] = [
     held_out(1600, 100.4),
 ];
 
-/// Load of the host's cores with XDP at the highest rate, in percent, by tunnels: read from the picture of "XDP Hairpin under tunnel scaling". The first
-/// is fitted.
+/// Load of the host's cores with XDP at the highest rate, in percent, by tunnels: read from the
+/// picture of "XDP Hairpin under tunnel scaling". The first is fitted.
 pub(super) const XDP_CPU: [(u32, f64); 7] =
     [(1000, 49.0), (1100, 44.0), (1200, 38.5), (1300, 36.5), (1400, 33.5), (1500, 31.0), (1600, 29.5)];
 

@@ -45,14 +45,16 @@ pub(super) const TUNNELS: [u32; 14] =
     [400, 600, 800, 900, 1000, 1100, 1200, 1300, 1400, 1500, 1600, 1700, 1850, 2000];
 pub(super) const BLUEFIELD_TUNNELS: [u32; 11] =
     [250, 500, 1000, 1500, 2000, 2500, 3000, 4000, 5000, 6500, 8000];
-/// Cores beside the card in the hybrid by tunnels, and in the hybrid by cores, which has this many tunnels.
+/// Cores beside the card in the hybrid by tunnels, and in the hybrid by cores, which has this many
+/// tunnels.
 pub(super) const CORES: usize = 8;
 pub(super) const CORES_SWEEP: [usize; 9] = [0, 1, 2, 4, 6, 8, 10, 12, 16];
 pub(super) const SWEEP_TUNNELS: u32 = 1600;
 /// QAT's requests on their way at once.
 pub(super) const REQUESTS: [u32; 11] = [1, 2, 4, 8, 16, 32, 64, 96, 128, 192, 256];
 
-/// Who does IPsec in a curve of the hybrid's figures: its name and its variants, with cores or without.
+/// Who does IPsec in a curve of the hybrid's figures: its name and its variants, with cores or
+/// without.
 pub(super) struct Way {
     pub(super) name: &'static str,
     pub(super) variant: &'static str,

@@ -11,8 +11,8 @@ use convoy_sim::{Pattern, Report};
 use super::plots::name;
 use super::runs::{ENC_RATIOS, Runs};
 
-/// Differences below this part of a value are none. Little is needed, since runs that are compared have the same traffic;
-/// average lengths have [`Runs::length_noise`].
+/// Differences below this part of a value are none. Little is needed, since runs that are compared
+/// have the same traffic; average lengths have [`Runs::length_noise`].
 pub(super) const NOISE: f64 = 0.001;
 
 /// Patterns with the same SAs, so that sizes alone tell them apart, by mean size.
@@ -78,8 +78,9 @@ impl Finding {
     }
 }
 
-/// A claim about each of some patterns at each `T_enc_ratio`; `check` is told the place of the ratio in [`ENC_RATIOS`].
-/// Where it fails, the finding names the ratios at which it holds for all patterns.
+/// A claim about each of some patterns at each `T_enc_ratio`; `check` is told the place of the
+/// ratio in [`ENC_RATIOS`]. Where it fails, the finding names the ratios at which it holds for all
+/// patterns.
 pub(super) fn for_ratios(patterns: &[Pattern], mut check: impl FnMut(Pattern, usize) -> bool) -> Finding {
     let held: Vec<String> = ENC_RATIOS
         .iter()

@@ -29,7 +29,8 @@ pub(crate) fn opens() -> Vec<Open> {
     opens
 }
 
-/// The readings of the rule for full queues: what becomes of a multi-packet, and what a depth counts.
+/// The readings of the rule for full queues: what becomes of a multi-packet, and what a depth
+/// counts.
 pub(crate) fn readings() -> [(FullQueue, DepthUnit); 4] {
     let of = |full_queue| DepthUnit::ALL.map(|unit| (full_queue, unit));
     let ([a, b], [c, d]) = (of(FullQueue::Wait), of(FullQueue::Skip));

@@ -38,7 +38,8 @@ pub(super) struct Key {
     pub(super) what: What,
 }
 
-/// A row of the profile: its name, the variant, Mbit/s of video, and percent: idle, kernel, IPsec, driver, application, libc ("< 1 %" as 1).
+/// A row of the profile: its name, the variant, Mbit/s of video, and percent: idle, kernel, IPsec,
+/// driver, application, libc ("< 1 %" as 1).
 pub(super) type Profile = (&'static str, &'static str, u32, [f64; 6]);
 /// Figure 3 of HDTV.
 pub(super) const PROFILES: [Profile; 3] = [

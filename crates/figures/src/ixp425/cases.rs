@@ -62,7 +62,8 @@ fn each_of(name: &str, platforms: &mut Platforms, packet_us: f64) {
     set(&mut platforms.pentium3, name, packet_us);
 }
 
-/// Another cost of a byte, with which what is fitted is fitted anew: wire speed at 512 bytes, and 45 Mbit/s at 1450.
+/// Another cost of a byte, with which what is fitted is fitted anew: wire speed at 512 bytes, and
+/// 45 Mbit/s at 1450.
 fn byte_cost(platforms: &mut Platforms, byte_ns: f64) {
     let packet_us = (FORWARDED_512_US - 512.0 * byte_ns * 1e-3) / 2.0;
     for name in ["receive", "transmit"] {
@@ -111,7 +112,8 @@ fn lookup_share(platforms: &mut Platforms, share: f64) {
     vary(ixp425, "npe-lookup", "sa-lookup", all * share * 533.0 / 133.0);
 }
 
-/// A part of what a request takes whatever its length is no work of the coprocessor's: interrupts, the queue manager.
+/// A part of what a request takes whatever its length is no work of the coprocessor's: interrupts,
+/// the queue manager.
 fn latency(ixp425: &mut Platform, part: f64) {
     let all = ixp425.reference.t_init_us;
     ixp425.reference.t_init_us = all * (1.0 - part);

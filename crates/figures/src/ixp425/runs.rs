@@ -49,7 +49,8 @@ pub(super) struct Key {
     pub(super) what: What,
 }
 
-/// The four schemes of figure 6: packet I/O by NPEs or not, cryptography by NPE B or not; each with 3DES and with DES.
+/// The four schemes of figure 6: packet I/O by NPEs or not, cryptography by NPE B or not; each with
+/// 3DES and with DES.
 pub(super) const SCHEMES: [(&str, &str, &str); 4] = [
     ("none", "software-io+software-crypto", "software-io+software-crypto+des"),
     ("packet I/O", "software-crypto", "software-crypto+des"),

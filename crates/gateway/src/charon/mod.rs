@@ -1,5 +1,6 @@
-//! The way between strongSwan's charon and the workers: its SAs go to the one that serves their tunnel, its policies to all, its IKE messages by their
-//! ports, and what they have to say goes to it.
+//! The way between strongSwan's charon and the workers: its SAs go to the one that serves their
+//! tunnel, its policies to all, its IKE messages by their ports, and what they have to say goes to
+//! it.
 
 mod backend;
 mod networks;
@@ -186,8 +187,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl CharonHandler {
-    /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue behind it fills, and then
-    /// workers keep what they have to tell.
+    /// Tells charon what a worker has told. What it must hear waits for room: meanwhile the queue
+    /// behind it fills, and then workers keep what they have to tell.
     fn hear(&self, note: Note, outlet: &Outlet, clock: &Clock) {
         let Some(event) = self.event_of(&note, clock) else { return };
         if let Note::Acquire(_) = note {
@@ -257,7 +258,8 @@ fn datagram_of(packet: &[u8]) -> Option<Datagram> {
     })
 }
 
-/// The packet that charon wants sent; from the first of `sources` of its family where it names no address of its own.
+/// The packet that charon wants sent; from the first of `sources` of its family where it names no
+/// address of its own.
 fn packet_of(datagram: &Datagram, sources: &[IpAddr]) -> Option<Vec<u8>> {
     let destination = datagram.destination.ip();
     let of_family = || sources.iter().find(|source| source.is_ipv4() == destination.is_ipv4()).copied();

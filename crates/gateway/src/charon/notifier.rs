@@ -1,7 +1,8 @@
 //! What one worker tells charon, by queues, so that the worker never waits.
 //!
-//! IKE messages have a queue of their own, as anyone may send them in any number. What happens to SAs goes by another, in which
-//! acquires may take a part of the room alone: what charon hears only once always finds the rest.
+//! IKE messages have a queue of their own, as anyone may send them in any number. What happens to
+//! SAs goes by another, in which acquires may take a part of the room alone: what charon hears only
+//! once always finds the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

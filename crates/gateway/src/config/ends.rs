@@ -45,8 +45,8 @@ pub(super) fn remote(c: &mut Checker<'_>, text: &Text, local: Option<IpAddr>) ->
     fitting
 }
 
-/// A name of hosts (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which is no number, so that a
-/// wrong IPv4 address is none.
+/// A name of hosts (RFC 1123 section 2.1): labels of letters, digits and hyphens, the last of which
+/// is no number, so that a wrong IPv4 address is none.
 fn is_host_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -96,12 +96,14 @@ fn carrier(is_encapsulated: bool, ports: &[PortConfig]) -> Option<&PortConfig> {
     })
 }
 
-/// Whether a port has the unspecified address of this address' family, and so all that the machine has.
+/// Whether a port has the unspecified address of this address' family, and so all that the machine
+/// has.
 fn has_any(port: &PortConfig, local: IpAddr) -> bool {
     port.addresses.iter().any(|(address, _)| address.is_unspecified() && address.is_ipv4() == local.is_ipv4())
 }
 
-/// Why these ports cannot serve a tunnel, if they cannot: that of a reload, which leaves the ports as they are.
+/// Why these ports cannot serve a tunnel, if they cannot: that of a reload, which leaves the ports
+/// as they are.
 pub(crate) fn unserved(tunnel: &TunnelConfig, ports: &[PortConfig]) -> Option<String> {
     if let Some(what) = not_carried(tunnel.is_encapsulated, ports) {
         return Some(format!("encap: {what}"));
@@ -163,8 +165,9 @@ fn not_from(local: IpAddr, is_encapsulated: bool, ports: &[PortConfig]) -> Optio
     }
 }
 
-/// Warns of a tunnel whose remote selectors hold the peer itself, unless they hold everything. What the gateway seals finds
-/// its way by its mark; the peer's address is left out of the routes into the tunnel all the same, as the reverse path filter asks.
+/// Warns of a tunnel whose remote selectors hold the peer itself, unless they hold everything. What
+/// the gateway seals finds its way by its mark; the peer's address is left out of the routes into
+/// the tunnel all the same, as the reverse path filter asks.
 pub(super) fn peer_is_not_inside(c: &mut Checker<'_>, list: &[Text], tunnel: &TunnelConfig) {
     if tunnel.mode == convoy_ipsec::Mode::Transport || tunnel.remote.is_unspecified() {
         return;

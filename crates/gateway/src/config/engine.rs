@@ -124,8 +124,9 @@ fn name(
     name
 }
 
-/// The worker that an engine with a thread or a device of its own serves; dealt in turn where nothing is said. `None` of one that serves all: where
-/// those with cores of their own `are_few`, less than one for each worker.
+/// The worker that an engine with a thread or a device of its own serves; dealt in turn where
+/// nothing is said. `None` of one that serves all: where those with cores of their own `are_few`,
+/// less than one for each worker.
 fn worker(
     c: &mut Checker<'_>,
     entry: &EngineEntry,

@@ -4,9 +4,9 @@ use convoy_port::{PortConfig, PortEntry, PortKind};
 use convoy_settings::Checker;
 use toml::Spanned;
 
-/// Warns of a kernel that forwards packets beside an inside port that takes them from its interface. The
-/// kernel has routes to the same networks: what the port does not take would leave unencrypted, as
-/// would all while the gateway is stopped, but for the guard.
+/// Warns of a kernel that forwards packets beside an inside port that takes them from its
+/// interface. The kernel has routes to the same networks: what the port does not take would leave
+/// unencrypted, as would all while the gateway is stopped, but for the guard.
 pub(super) fn kernel_forwards_nothing(c: &mut Checker<'_>, file: &[PortEntry], ports: &[PortConfig]) {
     let is_beside =
         |port: &PortConfig| !port.is_outside && matches!(port.kind(), PortKind::AfPacket | PortKind::AfXdp);

@@ -1,5 +1,5 @@
-//! What a gateway needs of the machine as a whole, and that no single port or engine has: its user, and
-//! links that are as wide as it takes them to be.
+//! What a gateway needs of the machine as a whole, and that no single port or engine has: its user,
+//! and links that are as wide as it takes them to be.
 
 use convoy_settings::{Checker, Interface, Spanned};
 
@@ -44,7 +44,8 @@ fn links_are_wide(c: &mut Checker<'_>, file: &File, config: &Config) {
     }
 }
 
-/// Whether a port outside sends by this link: the one that it names, or the one that has its addresses.
+/// Whether a port outside sends by this link: the one that it names, or the one that has its
+/// addresses.
 fn is_of(link: &Interface, port: &PortConfig, config: &Config) -> bool {
     if let Some(name) = port.settings.interface() {
         return link.name == name;

@@ -82,10 +82,11 @@ struct Way<'a> {
 
 /// Compares the keys of all tunnels and directions, as bytes.
 ///
-/// What counts up its nonces (GCM, CTR, ChaCha20, GMAC) uses each again under a key and salt that another SA has, whatever the
-/// SPIs are: that shows the plaintexts, and lets anybody forge; it is an error. CBC takes a random IV and HMAC needs none, so
-/// that there a shared key is a warning, as it makes the loss of one SA the loss of both; but if the SPI is the same too, what
-/// one SA seals the other accepts, so that packets can be sent back to whom they came from: an error.
+/// What counts up its nonces (GCM, CTR, ChaCha20, GMAC) uses each again under a key and salt that
+/// another SA has, whatever the SPIs are: that shows the plaintexts, and lets anybody forge; it is
+/// an error. CBC takes a random IV and HMAC needs none, so that there a shared key is a warning, as
+/// it makes the loss of one SA the loss of both; but if the SPI is the same too, what one SA seals
+/// the other accepts, so that packets can be sent back to whom they came from: an error.
 pub(super) fn keys_differ(c: &mut Checker<'_>, tunnels: &[(&file::Tunnel, TunnelConfig)]) {
     let mut nonces: HashMap<(&[u8], &[u8]), usize> = HashMap::new();
     let mut secrets: HashMap<&[u8], usize> = HashMap::new();

@@ -55,7 +55,8 @@ pub struct Config {
     pub state: Option<StatePath>,
     /// Whether weak algorithms are admitted.
     pub allow_weak: bool,
-    /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may carry.
+    /// Whether ICMP errors that came by a tunnel must quote a packet whose answers that tunnel may
+    /// carry.
     pub check_icmp: bool,
     /// Flows of each direction and family whose policy a worker remembers; a power of two.
     pub flow_cache: usize,
@@ -85,7 +86,8 @@ pub struct Config {
     pub ports: Vec<PortConfig>,
     /// Tunnels, in order.
     pub tunnels: Vec<TunnelConfig>,
-    /// Selectors, local and remote, of traffic that passes unprotected; they come before all tunnels.
+    /// Selectors, local and remote, of traffic that passes unprotected; they come before all
+    /// tunnels.
     pub bypass: Vec<(TrafficSelector, TrafficSelector)>,
     /// What is possible, but hardly meant.
     pub warnings: Vec<Problem>,
@@ -143,8 +145,8 @@ impl StatePath {
 pub struct EngineConfig {
     /// Unique; from its kind and place where none was given.
     pub name: String,
-    /// The worker that an engine with a thread or a device of its own serves; `None` of one that serves all workers, each with its like or with
-    /// a queue of its own.
+    /// The worker that an engine with a thread or a device of its own serves; `None` of one that
+    /// serves all workers, each with its like or with a queue of its own.
     pub worker: Option<u16>,
     /// The settings of its kind.
     pub settings: EngineSettings,
@@ -208,7 +210,8 @@ pub struct TunnelConfig {
     pub remote_ts: Vec<TrafficSelector>,
     /// The algorithms; where a daemon negotiates, those that are assumed.
     pub proposal: Proposal,
-    /// Whether the algorithms are only assumed: a daemon negotiates, and the file does not say what.
+    /// Whether the algorithms are only assumed: a daemon negotiates, and the file does not say
+    /// what.
     pub is_assumed: bool,
     /// Whether ESP travels in UDP.
     pub is_encapsulated: bool,
@@ -237,7 +240,8 @@ pub struct TunnelConfig {
 }
 
 impl TunnelConfig {
-    /// A tunnel between two ends that has everything else by default, and neither name nor selectors nor keys.
+    /// A tunnel between two ends that has everything else by default, and neither name nor
+    /// selectors nor keys.
     fn plain(local: IpAddr, remote: IpAddr, proposal: Proposal) -> Self {
         Self {
             name: String::new(),
@@ -279,8 +283,9 @@ impl Config {
         Identity { control: self.control.clone(), routing: self.routing }
     }
 
-    /// Reads and checks a file of a gateway that is to start on this machine. One with keys that others
-    /// than its owner may read is refused. Names are resolved now, so that this may wait for the network.
+    /// Reads and checks a file of a gateway that is to start on this machine. One with keys that
+    /// others than its owner may read is refused. Names are resolved now, so that this may wait for
+    /// the network.
     ///
     /// # Errors
     /// [`ConfigErrors`], all of them, each with file, line and key.
@@ -288,7 +293,8 @@ impl Config {
         Self::read(path, opened(path)?, &ThisMachine)
     }
 
-    /// As [`load`](Self::load), but not held against what this machine has: for captures and simulations.
+    /// As [`load`](Self::load), but not held against what this machine has: for captures and
+    /// simulations.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
@@ -296,8 +302,8 @@ impl Config {
         Self::read(path, opened(path)?, &Resolver)
     }
 
-    /// As [`load`](Self::load), from a file that was opened already, held against these surroundings;
-    /// `path` is its name in errors.
+    /// As [`load`](Self::load), from a file that was opened already, held against these
+    /// surroundings; `path` is its name in errors.
     ///
     /// # Errors
     /// Those of [`load`](Self::load).
@@ -338,21 +344,23 @@ impl Config {
         self.ports.iter().find_map(|port| port.settings.udp_port()).unwrap_or(NATT_PORT)
     }
 
-    /// The system calls that its engines and ports make beside those of every gateway, once privileges are given up.
+    /// The system calls that its engines and ports make beside those of every gateway, once
+    /// privileges are given up.
     pub fn system_calls(&self) -> Vec<i64> {
         let engines = self.engines.iter().map(|engine| engine.settings.kind().traits().system_calls);
         let ports = self.ports.iter().map(|port| port.traits().system_calls);
         engines.chain(ports).flatten().copied().collect()
     }
 
-    /// The same gateway with a single worker, which has all engines: for captures, which come in one piece.
+    /// The same gateway with a single worker, which has all engines: for captures, which come in
+    /// one piece.
     pub fn with_one_worker(&self) -> Self {
         let engines = self.engines.iter().cloned().map(|engine| EngineConfig { worker: None, ..engine });
         Self { workers: 1, engines: engines.collect(), ..self.clone() }
     }
 
-    /// Checks a configuration given as text; `name` stands for its file in errors. It knows of no machine: a peer's name
-    /// does not resolve.
+    /// Checks a configuration given as text; `name` stands for its file in errors. It knows of no
+    /// machine: a peer's name does not resolve.
     ///
     /// # Errors
     /// [`ConfigErrors`], as [`load`](Self::load).

@@ -1,4 +1,5 @@
-//! Tunnels that stand in each other's way: the first policy that selects a packet is its policy (RFC 4301 section 4.4.1).
+//! Tunnels that stand in each other's way: the first policy that selects a packet is its policy
+//! (RFC 4301 section 4.4.1).
 
 use std::collections::HashSet;
 
@@ -9,8 +10,8 @@ use toml::Spanned;
 use super::TunnelConfig;
 use super::file;
 
-/// Tells of tunnels with the same selectors, and of selectors that an earlier policy has whole, so that they never match.
-/// Selectors that overlap in part are what priorities are for.
+/// Tells of tunnels with the same selectors, and of selectors that an earlier policy has whole, so
+/// that they never match. Selectors that overlap in part are what priorities are for.
 pub(super) fn selectors_are_reached(
     c: &mut Checker<'_>,
     tunnels: &[(&file::Tunnel, TunnelConfig)],

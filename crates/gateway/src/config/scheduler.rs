@@ -11,8 +11,9 @@ use toml::Spanned;
 
 use super::file;
 
-/// How late an engine may be before it is not waited for any more, in us, where the file does not say. Above what a
-/// scheduler's turn on a busy core makes of a prediction, far below what an operator would notice.
+/// How late an engine may be before it is not waited for any more, in us, where the file does not
+/// say. Above what a scheduler's turn on a busy core makes of a prediction, far below what an
+/// operator would notice.
 const LATE_MARGIN_US: u64 = 200;
 /// The longest that packets may be held back, in us.
 const MAX_WAIT_US: u64 = 1_000_000;

@@ -38,7 +38,8 @@ impl Surroundings for ThisMachine {
         }
     }
 
-    /// Tried as well, in a thread of its own: what a thread may have is up to the machine and its cgroup.
+    /// Tried as well, in a thread of its own: what a thread may have is up to the machine and its
+    /// cgroup.
     fn cores(&self) -> Option<Vec<usize>> {
         let can_have = |core: &usize| {
             let mut set = CpuSet::new();
@@ -61,8 +62,9 @@ impl Surroundings for ThisMachine {
     }
 }
 
-/// The system's resolver alone, for a file that is read for another machine or by a gateway that runs:
-/// its ports are open, and an interface that is away for a moment is no reason to refuse a reload.
+/// The system's resolver alone, for a file that is read for another machine or by a gateway that
+/// runs: its ports are open, and an interface that is away for a moment is no reason to refuse a
+/// reload.
 #[derive(Clone, Copy, Debug)]
 pub struct Resolver;
 

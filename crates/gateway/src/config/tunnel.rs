@@ -113,8 +113,8 @@ const PROPOSAL: &str = "aes128gcm16";
 /// The packets outside for which proposals are compared, in bytes.
 const ROOM_OUTSIDE: usize = 1500;
 
-/// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be named all the same: routes
-/// and `convoy sim plan` go by them.
+/// The same of a tunnel whose keys a daemon negotiates. Ends, local selectors and proposal may be
+/// named all the same: routes and `convoy sim plan` go by them.
 fn without_keys(
     c: &mut Checker<'_>,
     file: &file::Tunnel,
@@ -194,7 +194,8 @@ fn anti_replay(c: &mut Checker<'_>, file: &file::Tunnel, proposal: Option<Propos
     (esn, packets)
 }
 
-/// What `esp_proposal` says: at least one proposal, or `default`. `None` if it could not be understood.
+/// What `esp_proposal` says: at least one proposal, or `default`. `None` if it could not be
+/// understood.
 fn proposals(
     c: &mut Checker<'_>,
     text: &Text,
@@ -232,7 +233,8 @@ fn meant(text: &str, error: &ProposalError) -> Option<String> {
     let ProposalError::UnknownWord { word, .. } = error else { return None };
     let words = proposal_words();
     let nearest = || nearest(word, &words.iter().map(String::as_str).collect::<Vec<_>>());
-    // A notation whose parts are no words of swanctl's comes before a word that looks like one part.
+    // A notation whose parts are no words of swanctl's comes before a word that looks like one
+    // part.
     let other = if text.contains(',') { None } else { in_swanctl_words(text) };
     other.filter(|other| other != text).or_else(|| nearest().map(str::to_owned))
 }
@@ -344,7 +346,8 @@ fn encapsulation(
     is_encapsulated
 }
 
-/// Whether keep-alives are sent. Without a key daemon no NAT is found: `auto` goes by the addresses.
+/// Whether keep-alives are sent. Without a key daemon no NAT is found: `auto` goes by the
+/// addresses.
 fn nat_keepalive(c: &mut Checker<'_>, file: &file::Tunnel, is_in_udp: bool) -> NatKeepalive {
     let key = "tunnel.nat_keepalive";
     c.only(file.nat_keepalive.as_ref(), is_in_udp, key, "it is for encap = \"udp\"");

@@ -24,13 +24,15 @@ use crate::inner_mtu::inner_mtu;
 
 /// Where the control socket is.
 pub(super) const CONTROL: &str = "/run/convoy/control.sock";
-/// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP, easily told from others'.
+/// The default of the routing table, the rules' priority and the mark: the port of ESP in UDP,
+/// easily told from others'.
 pub(super) const ROUTING: u32 = 4500;
 /// Tables below are the kernel's own, or named by distributions.
 const FIRST_TABLE: u32 = 256;
 /// The priority of the kernel's rule for its table `main`.
 const MAIN_PRIORITY: u32 = 32_766;
-/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an interface with less.
+/// The smallest MTU of a link that carries IPv6 (RFC 8200 section 5); Linux takes IPv6 off an
+/// interface with less.
 const LEAST_V6_MTU: u16 = 1280;
 
 /// The fewest and the most flows that can be remembered: with the most, a worker takes 192 MiB.

@@ -1,4 +1,5 @@
-//! The helper: a process beside the gateway that keeps the few rights which a running gateway still needs.
+//! The helper: a process beside the gateway that keeps the few rights which a running gateway still
+//! needs.
 //!
 //! The gateway starts it before it has threads, gives up all privileges itself, and asks it by a
 //! socket pair to set routes and the guard, to open its configuration for a reload, and to clean up
@@ -53,7 +54,8 @@ struct Line {
 pub struct Helper(Mutex<Line>);
 
 impl Helper {
-    /// Starts the helper: this program again, as `arguments` say, with its end of the socket pair as standard input.
+    /// Starts the helper: this program again, as `arguments` say, with its end of the socket pair
+    /// as standard input.
     ///
     /// # Errors
     /// [`HelperError::Start`].
@@ -107,7 +109,8 @@ impl Helper {
         file.map(std::fs::File::from).ok_or_else(missing)
     }
 
-    /// Removes the sockets' files, has the routes stay or go as `on_stop` says, and ends the helper.
+    /// Removes the sockets' files, has the routes stay or go as `on_stop` says, and ends the
+    /// helper.
     ///
     /// # Errors
     /// What could not be removed.
@@ -125,7 +128,8 @@ impl Helper {
         ended.map(drop)
     }
 
-    /// How the helper has ended, which it does by itself only by a fault. Never waits: of one that is being asked it is not known.
+    /// How the helper has ended, which it does by itself only by a fault. Never waits: of one that
+    /// is being asked it is not known.
     pub fn has_ended(&self) -> Option<ExitStatus> {
         self.0.try_lock().ok()?.child.try_wait().ok().flatten()
     }

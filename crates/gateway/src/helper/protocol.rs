@@ -1,4 +1,5 @@
-//! What the gateway and its helper say to each other: a length of four bytes, then JSON; an answer may bring an open file.
+//! What the gateway and its helper say to each other: a length of four bytes, then JSON; an answer
+//! may bring an open file.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;

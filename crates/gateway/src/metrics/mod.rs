@@ -1,4 +1,5 @@
-//! Prometheus metrics on a configured address, made from the same [`Snapshot`](crate::snapshot::Snapshot) as `convoy show`.
+//! Prometheus metrics on a configured address, made from the same
+//! [`Snapshot`](crate::snapshot::Snapshot) as `convoy show`.
 
 mod page;
 mod server;

@@ -122,8 +122,8 @@ impl Body for Reading {
 pub(super) struct Pages(Vec<Arc<Page>>);
 
 impl Pages {
-    /// Takes in a new page, and lets go of those that nobody reads. Where too many are still read, the
-    /// oldest is withdrawn.
+    /// Takes in a new page, and lets go of those that nobody reads. Where too many are still read,
+    /// the oldest is withdrawn.
     pub(super) fn add(&mut self, page: Page) -> Arc<Page> {
         self.0.retain(|page| Arc::strong_count(page) > 1);
         let crowd = (self.0.len() + 1).saturating_sub(PAGES);

@@ -1,9 +1,9 @@
 //! The HTTP server for Prometheus: one page, and limits on what a client may take.
 //!
-//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more than
-//! a few kilobytes or keep other clients out for more than some seconds. One snapshot is made at a time,
-//! and all who ask within a second get the same page. hyper parses; one thread without privileges serves
-//! all connections.
+//! Whoever reaches the address can connect, so nothing that a client does may cost the gateway more
+//! than a few kilobytes or keep other clients out for more than some seconds. One snapshot is made
+//! at a time, and all who ask within a second get the same page. hyper parses; one thread without
+//! privileges serves all connections.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -123,8 +123,8 @@ async fn accept(listener: tokio::net::TcpListener, orders: Sender<Order>, limits
     }
 }
 
-/// Makes the page for whoever asks, one at a time. It goes on where those who asked have gone away, so
-/// that connections which come and go cannot have it begun again and again.
+/// Makes the page for whoever asks, one at a time. It goes on where those who asked have gone away,
+/// so that connections which come and go cannot have it begun again and again.
 async fn make_pages(mut askers: mpsc::UnboundedReceiver<Asker>, orders: Sender<Order>, fresh: Duration) {
     let mut pages = Pages::default();
     let mut made: Option<(Instant, Option<Arc<Page>>)> = None;
@@ -217,7 +217,8 @@ mod tests {
     /// Far longer than any limit above; a test that waits so long has failed.
     const SLACK: Duration = Duration::from_secs(20);
 
-    /// A server, and a gateway behind it that answers every request for a snapshot, of `ports` ports.
+    /// A server, and a gateway behind it that answers every request for a snapshot, of `ports`
+    /// ports.
     fn server(limits: Limits, ports: usize) -> SocketAddr {
         counting_server(limits, ports).0
     }

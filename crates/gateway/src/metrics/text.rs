@@ -1,4 +1,5 @@
-//! A snapshot as OpenMetrics text, written by `prometheus-client`, the Prometheus project's own library.
+//! A snapshot as OpenMetrics text, written by `prometheus-client`, the Prometheus project's own
+//! library.
 
 use convoy_ipsec::DropReason;
 use prometheus_client::encoding::EncodeMetric;

@@ -131,13 +131,15 @@ const FAMILIES: [i32; 4] = [libc::AF_INET, libc::AF_INET6, libc::AF_UNIX, libc::
 /// Requests to terminals and sockets.
 const REQUESTS: [u64; 4] = [libc::TCGETS, libc::TIOCGWINSZ, libc::FIONBIO, libc::FIONREAD];
 
-/// Commands of bpf(2) where a port asks for the call: entries of maps that are open come and go, and nothing is made.
+/// Commands of bpf(2) where a port asks for the call: entries of maps that are open come and go,
+/// and nothing is made.
 const BPF_COMMANDS: [u64; 2] = [2, 3];
 
 type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// Gives up, for all threads, every system call but those of a gateway at work, and `more` for its ports and engines: no program is run,
-/// no file opened for writing, no memory made executable, no process traced.
+/// Gives up, for all threads, every system call but those of a gateway at work, and `more` for its
+/// ports and engines: no program is run, no file opened for writing, no memory made executable, no
+/// process traced.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the kernel refuses: it was built without seccomp.
@@ -162,7 +164,8 @@ fn apply(more: &[i64]) -> Result<(), PrivilegeError> {
     };
     let rules = allowed(more).map_err(|error| refused(&error))?;
     let filters = [
-        // Its flags lie in memory, where no filter sees them; glibc takes clone(2) where this is not there.
+        // Its flags lie in memory, where no filter sees them; glibc takes clone(2) where this is
+        // not there.
         program(
             BTreeMap::from([(libc::SYS_clone3, Vec::new())]),
             SeccompAction::Allow,

@@ -1,10 +1,11 @@
 //! Giving up what is not needed any more.
 //!
-//! Ports, sockets and files are opened with whatever the gateway was started with; they keep working without it. Then the
-//! gateway becomes a user of its own without a capability, whose memory no other process reads and no core file or swap
-//! space ever holds, and lastly it gives up all system calls but those that its work needs. What needs more is asked of the
-//! [helper](crate::helper). Threads inherit what their maker has, so all but the last comes before any thread that
-//! outlives the start.
+//! Ports, sockets and files are opened with whatever the gateway was started with; they keep
+//! working without it. Then the gateway becomes a user of its own without a capability, whose
+//! memory no other process reads and no core file or swap space ever holds, and lastly it gives up
+//! all system calls but those that its work needs. What needs more is asked of the
+//! [helper](crate::helper). Threads inherit what their maker has, so all but the last comes before
+//! any thread that outlives the start.
 
 mod calls;
 
@@ -50,8 +51,8 @@ pub struct Account {
 }
 
 impl Account {
-    /// The configured user, or [`DEFAULT_USER`], or, where there is none, `nobody` and a warning. `None` for a gateway that was not
-    /// started by root: it stays who it is.
+    /// The configured user, or [`DEFAULT_USER`], or, where there is none, `nobody` and a warning.
+    /// `None` for a gateway that was not started by root: it stays who it is.
     ///
     /// # Errors
     /// That there is no such user, and what to do.
@@ -107,8 +108,8 @@ pub fn lock_memory() -> Result<(), PrivilegeError> {
         .map_err(|error| refused(&error))
 }
 
-/// Becomes `account`, drops every capability of this thread and of all that it will make, and shuts this process's memory off
-/// from others, for good.
+/// Becomes `account`, drops every capability of this thread and of all that it will make, and shuts
+/// this process's memory off from others, for good.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the system refuses; the gateway should not go on then.
@@ -125,7 +126,8 @@ pub fn give_up(account: Option<&Account>) -> Result<(), PrivilegeError> {
     shut_off()
 }
 
-/// Drops every capability of the thread that DPDK has where it runs: it was started with what the process had then. Its user is the process's.
+/// Drops every capability of the thread that DPDK has where it runs: it was started with what the
+/// process had then. Its user is the process's.
 ///
 /// # Errors
 /// [`PrivilegeError`] if the system or DPDK refuses; the gateway should not go on then.
@@ -159,7 +161,8 @@ pub(crate) fn keep_routing() -> Result<(), PrivilegeError> {
     shut_off()
 }
 
-/// No new privileges by any program; no other process of this user reads the memory, and no core file is written.
+/// No new privileges by any program; no other process of this user reads the memory, and no core
+/// file is written.
 fn shut_off() -> Result<(), PrivilegeError> {
     use nix::sys::prctl::{set_dumpable, set_no_new_privs};
     set_no_new_privs().map_err(|error| refused("cannot give up new privileges")(&error))?;

@@ -52,8 +52,8 @@ fn stays(errors: &str) -> String {
     format!("the configuration stays as it was:\n{errors}")
 }
 
-/// Has a running gateway read its configuration anew and go over to it, without waiting for that: `reply` hears what came of
-/// it. Errors are logged, too.
+/// Has a running gateway read its configuration anew and go over to it, without waiting for that:
+/// `reply` hears what came of it. Errors are logged, too.
 ///
 /// # Errors
 /// What is wrong with the configuration, which stays as it was; or that the gateway is stopping.
@@ -66,8 +66,8 @@ pub fn reload(load: &Load, orders: &Sender<Order>, reply: Reply<Reloading>) -> R
 }
 
 impl Gateway {
-    /// Goes over to another configuration as far as that needs no restart. One with tunnels that the
-    /// running ports cannot serve changes nothing: their packets would all be lost.
+    /// Goes over to another configuration as far as that needs no restart. One with tunnels that
+    /// the running ports cannot serve changes nothing: their packets would all be lost.
     ///
     /// # Errors
     /// Those tunnels, each with the reason.
@@ -82,7 +82,8 @@ impl Gateway {
         let tunnels = Arc::new(Config { tunnels, bypass, ..self.config.clone() });
         let (beginnings, left_out) = self.begin_missing(&tunnels);
         let (released, beginnings) = (Arc::clone(&tunnels), Arc::new(beginnings));
-        // All let go before any takes up: an SPI may go from a tunnel of one worker to a tunnel of another.
+        // All let go before any takes up: an SPI may go from a tunnel of one worker to a tunnel of
+        // another.
         let went = self.handles.tell(move |thread| thread.let_go(&released)).into_iter().flatten().max();
         let taken_up = Arc::clone(&tunnels);
         let answers = self.handles.tell(move |thread| thread.take_up(&taken_up, &beginnings));
@@ -119,7 +120,8 @@ impl Gateway {
         Ok(report)
     }
 
-    /// Whether the ports as they run can serve all tunnels of a configuration, whose own ports may differ.
+    /// Whether the ports as they run can serve all tunnels of a configuration, whose own ports may
+    /// differ.
     fn are_served(&self, config: &Config) -> Result<(), String> {
         let why = |tunnel: &TunnelConfig| {
             let what = ends::unserved(tunnel, &self.config.ports)?;
@@ -140,14 +142,16 @@ impl Gateway {
         )))
     }
 
-    /// Has the ports inside take packets to the networks that are behind the tunnels now; what went wrong there.
+    /// Has the ports inside take packets to the networks that are behind the tunnels now; what went
+    /// wrong there.
     fn take_networks(&self) -> HashSet<String> {
         let networks = ports::networks(&self.config);
         let answers = self.handles.tell(move |thread| thread.take_networks(&networks));
         answers.into_iter().flatten().flatten().collect()
     }
 
-    /// Where the tunnels begin that a reload to this configuration would install, and what keeps those with static keys from it.
+    /// Where the tunnels begin that a reload to this configuration would install, and what keeps
+    /// those with static keys from it.
     fn begin_missing(&mut self, config: &Arc<Config>) -> (Beginnings, Option<String>) {
         match self.try_begin(config) {
             Ok(beginnings) => (beginnings, None),

@@ -1,4 +1,5 @@
-//! The `software` engine in virtual time: it takes as long as its model says, and at times much longer.
+//! The `software` engine in virtual time: it takes as long as its model says, and at times much
+//! longer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

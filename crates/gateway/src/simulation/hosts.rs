@@ -151,7 +151,8 @@ impl Hosts {
     }
 }
 
-/// A packet without what no ICV covers in transport mode: the fields of its IP header that the network may damage unseen.
+/// A packet without what no ICV covers in transport mode: the fields of its IP header that the
+/// network may damage unseen.
 fn without_mutable(packet: &[u8]) -> Vec<u8> {
     let mut packet = packet.to_vec();
     if packet[0] >> 4 == 6 {

@@ -1,25 +1,32 @@
-//! Whole gateways in simulated time, under faults, from one seed: the same seed gives the same run, event by event.
+//! Whole gateways in simulated time, under faults, from one seed: the same seed gives the same run,
+//! event by event.
 //!
-//! Two gateways of up to three workers each, made as `convoy run` makes them but for their threads, ports and clock, carry the traffic of
-//! hosts over a network that loses, delays, doubles, reorders, damages and repeats packets, whose paths become narrow and whose NAT moves
-//! one of them. Tunnels have ESP or AH, tunnel or transport mode. Engines err, hang, vanish, are slow, answer late and twice; ports refuse packets; frames run out; SAs are negotiated,
-//! or not for a while, expire and are taken away; reloads take tunnels away and bring them back; gateways stop, are killed, lose power and start again with what their state file holds.
+//! Two gateways of up to three workers each, made as `convoy run` makes them but for their threads,
+//! ports and clock, carry the traffic of hosts over a network that loses, delays, doubles,
+//! reorders, damages and repeats packets, whose paths become narrow and whose NAT moves one of
+//! them. Tunnels have ESP or AH, tunnel or transport mode. Engines err, hang, vanish, are slow,
+//! answer late and twice; ports refuse packets; frames run out; SAs are negotiated, or not for a
+//! while, expire and are taken away; reloads take tunnels away and bring them back; gateways stop,
+//! are killed, lose power and start again with what their state file holds.
 //!
 //! What must hold, at any time:
-//! - a host gets what another host sent to it, byte for byte, once, and in order by a link that keeps order (`hosts.rs`,
-//!   `world/traffic.rs`);
-//! - no sequence number and no IV comes twice under one key, not after a restart either (`wire.rs`);
-//! - what enters a gateway leaves it, is counted as dropped, or is inside; in the end nothing is inside and every frame is home (`site.rs`);
+//! - a host gets what another host sent to it, byte for byte, once, and in order by a link that
+//!   keeps order (`hosts.rs`, `world/traffic.rs`);
+//! - no sequence number and no IV comes twice under one key, not after a restart either
+//!   (`wire.rs`);
+//! - what enters a gateway leaves it, is counted as dropped, or is inside; in the end nothing is
+//!   inside and every frame is home (`site.rs`);
 //! - when faults end, traffic flows by every tunnel within a minute.
 //!
-//! A run that fails prints its seed, the last events, and the command that repeats it. `SEED` is one seed to run, `SEEDS` how many, from
-//! `FIRST` on:
+//! A run that fails prints its seed, the last events, and the command that repeats it. `SEED` is
+//! one seed to run, `SEEDS` how many, from `FIRST` on:
 //!
 //! ```text
 //! SEEDS=100000 cargo test --release -p convoy-gateway --lib simulation -- --nocapture
 //! ```
 //!
-//! That it finds faults was tried with these, put in by hand one at a time. Each was found within 20 seeds:
+//! That it finds faults was tried with these, put in by hand one at a time. Each was found within
+//! 20 seeds:
 //!
 //! | fault | found as |
 //! | --- | --- |
@@ -35,7 +42,8 @@
 //! | the directory of SAs names a wrong worker | traffic that does not flow again |
 //! | what a port has no room for is thrown away | packets that are gone and that nothing counted |
 //!
-//! Not found was that packets without an SA are not counted when their time is over: so many wait here that the oldest is pushed out first.
+//! Not found was that packets without an SA are not counted when their time is over: so many wait
+//! here that the oldest is pushed out first.
 
 mod engine;
 mod hosts;

@@ -1,4 +1,5 @@
-//! What IKE does at both ends: it brings new SAs, and takes old ones away when their successors are in use.
+//! What IKE does at both ends: it brings new SAs, and takes old ones away when their successors are
+//! in use.
 
 use std::net::SocketAddr;
 

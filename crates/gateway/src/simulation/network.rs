@@ -104,8 +104,8 @@ pub(super) fn another_mapping(dice: &mut Xoshiro256PlusPlus) -> SocketAddr {
     SocketAddr::new(address.into(), dice.random_range(1024..65_000))
 }
 
-/// A NAT before site 1: it changes the source of what leaves, and the destination of what comes. `false` for what comes to a place that it
-/// does not have.
+/// A NAT before site 1: it changes the source of what leaves, and the destination of what comes.
+/// `false` for what comes to a place that it does not have.
 pub(super) fn translate(packet: &mut [u8], to_site: usize, mapping: Option<SocketAddr>, seen: Seen) -> bool {
     let (Some(mapping), Seen::Esp { in_udp: true, .. }) = (mapping, seen) else { return true };
     let IpAddr::V4(inside) = address(1, false) else { return true };

@@ -1,4 +1,5 @@
-//! What a seed decides before anything runs: the gateways' configuration, their engines, the links and the hosts.
+//! What a seed decides before anything runs: the gateways' configuration, their engines, the links
+//! and the hosts.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -122,7 +123,8 @@ impl Scenario {
         keep_one_transport(&mut tunnels);
         let engines = engines(dice);
         let window = dice.random_range(1..64);
-        // The largest multi-packet must find frames for its copies while the window is full and a burst waits.
+        // The largest multi-packet must find frames for its copies while the window is full and a
+        // burst waits.
         let small = 4 * window + *[100, 160, 512, 2048].choose(dice).expect("not empty");
         let faults = Faults {
             loss: rarely(dice, 0.6, 0.2),
@@ -283,7 +285,8 @@ fn tunnel(at: usize, dice: &mut Xoshiro256PlusPlus) -> Tunnel {
     }
 }
 
-/// Engines of each worker, some of them with a seed for their faults. One of them, or all, may fail.
+/// Engines of each worker, some of them with a seed for their faults. One of them, or all, may
+/// fail.
 fn engines(dice: &mut Xoshiro256PlusPlus) -> Vec<(Character, Option<u64>)> {
     let count = dice.random_range(1..=3);
     let part_with_trains = *[0.0, 0.5, 1.0].choose(dice).expect("not empty");

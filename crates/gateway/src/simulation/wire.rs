@@ -1,4 +1,5 @@
-//! What an observer on the wire sees: no sequence number and no IV may come twice under one key, whatever becomes of the gateway.
+//! What an observer on the wire sees: no sequence number and no IV may come twice under one key,
+//! whatever becomes of the gateway.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,7 +17,8 @@ const FRAGMENT: u8 = 44;
 /// A packet on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// ESP or AH, or its first fragment: the SPI, and where that stands, with the sequence number behind it.
+    /// ESP or AH, or its first fragment: the SPI, and where that stands, with the sequence number
+    /// behind it.
     Esp {
         spi: u32,
         at: usize,

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use super::{PolicyRow, PortRow, Snapshot, TunnelRow};
 
 impl Snapshot {
-    /// All workers' states as one gateway's: each SA, engine and scheduler for itself; policies, ports and reasons summed.
+    /// All workers' states as one gateway's: each SA, engine and scheduler for itself; policies,
+    /// ports and reasons summed.
     pub fn merge(workers: Vec<Self>) -> Self {
         let mut workers = workers.into_iter();
         let mut whole = workers.next().unwrap_or_default();

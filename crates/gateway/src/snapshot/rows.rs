@@ -15,10 +15,11 @@ pub struct CharonRow {
     pub is_connected: bool,
     /// SAs that charon was asked for.
     pub acquires: u64,
-    /// SAs that charon was not asked for as the queue to it was full, or it was not there. They are asked for again.
+    /// SAs that charon was not asked for as the queue to it was full, or it was not there. They are
+    /// asked for again.
     pub acquires_lost: u64,
-    /// IKE messages for which charon's socket had no room, or it was not there. `ike_queue_full` of the drops counts those that did
-    /// not come so far.
+    /// IKE messages for which charon's socket had no room, or it was not there. `ike_queue_full` of
+    /// the drops counts those that did not come so far.
     pub ike_lost: u64,
     /// Lifetimes and moved peers that charon is still to be told of.
     pub events_waiting: u64,
@@ -51,7 +52,8 @@ impl MemoryRow {
     }
 }
 
-/// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway runs.
+/// One direction of a tunnel, over all SAs that it has had. No count ever falls while the gateway
+/// runs.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TunnelRow {
     /// Its name, as [`SaRow::tunnel`].
@@ -105,7 +107,8 @@ pub struct SaRow {
     pub bytes: u64,
     /// The last sequence number sent, or the highest received.
     pub sequence: u64,
-    /// The largest outer packet that the path to the peer carries, in bytes, as far as it is known; outbound SAs have one.
+    /// The largest outer packet that the path to the peer carries, in bytes, as far as it is known;
+    /// outbound SAs have one.
     pub path_mtu: Option<u16>,
     /// Its age in seconds.
     pub age_s: f64,
@@ -204,7 +207,8 @@ pub struct PortRow {
     pub kind: String,
     /// The largest IP packet that it sends whole, in bytes.
     pub mtu: usize,
-    /// What the MTU of the interface inside comes from; empty of the other ports, whose MTU is that of `[gateway]`.
+    /// What the MTU of the interface inside comes from; empty of the other ports, whose MTU is that
+    /// of `[gateway]`.
     pub mtu_reason: String,
     /// Packets received and handed out.
     pub received_packets: u64,

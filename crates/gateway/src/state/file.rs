@@ -1,8 +1,9 @@
 //! The state file on disk: two copies of the same records, each with its checksum.
 //!
-//! Both copies are written, one after the other, before a number is used, so a write that was cut short and a sector that went bad cost
-//! one of them at most. The file has its whole size from the start and is written in place by one descriptor: that needs no
-//! privileges, no directory and no free space.
+//! Both copies are written, one after the other, before a number is used, so a write that was cut
+//! short and a sector that went bad cost one of them at most. The file has its whole size from the
+//! start and is written in place by one descriptor: that needs no privileges, no directory and no
+//! free space.
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Write};
@@ -16,8 +17,9 @@ use super::StateError;
 /// What tells a record from others, and nothing of the key that it stands for.
 pub(super) type Fingerprint = [u8; 16];
 
-/// Records that fit: three for each tunnel whose cipher counts, two for others. That is 10,000 tunnels with four keys each, one after
-/// the other, as a key that was ever in use keeps its records.
+/// Records that fit: three for each tunnel whose cipher counts, two for others. That is 10,000
+/// tunnels with four keys each, one after the other, as a key that was ever in use keeps its
+/// records.
 pub(super) const CAPACITY: usize = 1 << 17;
 /// From the start of one copy to that of the other, in bytes.
 const COPY_BYTES: usize = 4 << 20;
@@ -25,7 +27,8 @@ const MAGIC: [u8; 8] = *b"convoyst";
 const VERSION: u32 = 2;
 const SALT_BYTES: usize = 32;
 const DIGEST_BYTES: usize = 32;
-/// Magic, version, number of records, generation, salt; then come the records and the checksum of all that.
+/// Magic, version, number of records, generation, salt; then come the records and the checksum of
+/// all that.
 const HEADER_BYTES: usize = 8 + 4 + 4 + 8 + SALT_BYTES;
 const RECORD_BYTES: usize = 16 + 8;
 const _: () = assert!(HEADER_BYTES + CAPACITY * RECORD_BYTES + DIGEST_BYTES <= COPY_BYTES);
@@ -33,7 +36,8 @@ const _: () = assert!(HEADER_BYTES + CAPACITY * RECORD_BYTES + DIGEST_BYTES <= C
 /// What the file holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Records {
-    /// Keys the fingerprints, so that nobody can test guesses of a key by them without the file, or compare two files.
+    /// Keys the fingerprints, so that nobody can test guesses of a key by them without the file, or
+    /// compare two files.
     pub(super) salt: [u8; SALT_BYTES],
     /// The mark of each fingerprint: the highest number that may have been used.
     pub(super) marks: Vec<(Fingerprint, u64)>,
@@ -88,8 +92,9 @@ impl StateFile {
         let refused = |source| cannot(path, "made", source);
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(refused)?;
-        // Another name until it is whole, one that nobody can foresee: a file that is there is never
-        // half made, and no link that somebody put there is followed. It goes when this fails.
+        // Another name until it is whole, one that nobody can foresee: a file that is there is
+        // never half made, and no link that somebody put there is followed. It goes when this
+        // fails.
         let unfinished = tempfile::Builder::new().prefix(".state-").tempfile_in(folder).map_err(refused)?;
         let mut file = unfinished.as_file().try_clone().map_err(refused)?;
         lock(&file, path)?;
@@ -114,8 +119,9 @@ impl StateFile {
         self.file.sync_data()
     }
 
-    /// Writes the second copy and leaves it to the kernel when that reaches the disk: it outlives this process at once, and a power cut
-    /// after about half a minute. The first copy stays as it was last written through.
+    /// Writes the second copy and leaves it to the kernel when that reaches the disk: it outlives
+    /// this process at once, and a power cut after about half a minute. The first copy stays as it
+    /// was last written through.
     ///
     /// # Errors
     /// The system's.

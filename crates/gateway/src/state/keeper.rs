@@ -43,7 +43,8 @@ impl Book {
     }
 }
 
-/// Takes in how far SAs have come; what that lets them use once the marks are written is added to `grants`.
+/// Takes in how far SAs have come; what that lets them use once the marks are written is added to
+/// `grants`.
 pub(super) fn take_in(marks: &mut Marks, report: &Report, now_ns: u64, grants: &mut Vec<Grant>) {
     for progress in &report.progress {
         if report.is_last {

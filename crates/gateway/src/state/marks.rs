@@ -11,8 +11,9 @@ use super::file::{CAPACITY, Fingerprint, Records};
 use super::reporter::Progress;
 use crate::config::TunnelConfig;
 
-/// Sequence numbers that are reserved at once, at least. A gateway that is killed leaves what it did not use of them unused, so 32-bit
-/// numbers last for 16,384 such ends; at 1.5 million packets a second half of them last for 87 ms, in which the disk must answer.
+/// Sequence numbers that are reserved at once, at least. A gateway that is killed leaves what it
+/// did not use of them unused, so 32-bit numbers last for 16,384 such ends; at 1.5 million packets
+/// a second half of them last for 87 ms, in which the disk must answer.
 const LEAST_SPAN: u64 = 1 << 18;
 /// The most that are reserved at once: a thousandth of all 32-bit numbers.
 const MOST_SPAN: u64 = 1 << 22;
@@ -26,7 +27,8 @@ pub struct Beginning {
     pub sent: u64,
     /// The last one that may be sent for now.
     pub reserved: u64,
-    /// What the IVs of counter ciphers are counted from: each is this plus its packet's sequence number.
+    /// What the IVs of counter ciphers are counted from: each is this plus its packet's sequence
+    /// number.
     pub iv_start: u64,
     /// The highest sequence number that is known to have been received before.
     pub received: u64,
@@ -35,8 +37,8 @@ pub struct Beginning {
 }
 
 impl Beginning {
-    /// With the first sequence number, and IVs from the clock: what no IV has reached that was counted up from an earlier reading, as no
-    /// gateway sends a packet each nanosecond.
+    /// With the first sequence number, and IVs from the clock: what no IV has reached that was
+    /// counted up from an earlier reading, as no gateway sends a packet each nanosecond.
     pub fn fresh(clock_ns: u64) -> Self {
         Self { sent: 0, reserved: u64::MAX, iv_start: clock_ns, received: 0, kept: None }
     }
@@ -91,8 +93,9 @@ impl Marks {
         &self.records
     }
 
-    /// Begins a tunnel's SAs after all that may have been used before, and reserves numbers; `None` if it has no static keys. It holds once
-    /// the records are on the disk. `clock_ns` is the wall clock, `now_ns` any that never goes back.
+    /// Begins a tunnel's SAs after all that may have been used before, and reserves numbers; `None`
+    /// if it has no static keys. It holds once the records are on the disk. `clock_ns` is the wall
+    /// clock, `now_ns` any that never goes back.
     ///
     /// # Errors
     /// [`StateError::Full`] if there is no room for its records.
@@ -121,7 +124,8 @@ impl Marks {
         Ok(Some(Beginning { sent, reserved, iv_start, received, kept: Some(kept) }))
     }
 
-    /// The first two of these tunnels that would send with one key, so that neither could be sure of its numbers.
+    /// The first two of these tunnels that would send with one key, so that neither could be sure
+    /// of its numbers.
     pub(super) fn shared_key<'a>(&self, tunnels: &'a [TunnelConfig]) -> Option<(&'a str, &'a str)> {
         let mut seen: HashMap<Fingerprint, &str> = HashMap::new();
         for tunnel in tunnels {
@@ -137,8 +141,8 @@ impl Marks {
         None
     }
 
-    /// Notes what was received, and reserves more numbers if the reserve is half used: returns the last of them, which may be sent once
-    /// the records are on the disk.
+    /// Notes what was received, and reserves more numbers if the reserve is half used: returns the
+    /// last of them, which may be sent once the records are on the disk.
     pub(super) fn go_on(&mut self, progress: &Progress, now_ns: u64) -> Option<u64> {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
@@ -158,7 +162,8 @@ impl Marks {
         Some(reserved)
     }
 
-    /// Notes what an SA that sends nothing more has sent: what was reserved beyond that is free again.
+    /// Notes what an SA that sends nothing more has sent: what was reserved beyond that is free
+    /// again.
     pub(super) fn close(&mut self, progress: &Progress) {
         self.note_received(progress);
         let Progress { kept, sent, .. } = progress;
@@ -199,7 +204,8 @@ impl Marks {
         Ok(place)
     }
 
-    /// Stands for one direction's SA. Not for the address that it is sent to: a peer that has moved has still received its numbers.
+    /// Stands for one direction's SA. Not for the address that it is sent to: a peer that has moved
+    /// has still received its numbers.
     fn sa_fingerprint(
         &self,
         tunnel: &TunnelConfig,
@@ -222,7 +228,8 @@ impl Marks {
         self.fingerprint(head.into_iter().chain(key))
     }
 
-    /// Stands for a key and salt under which no IV may come twice, whatever SA has them; `None` if IVs are random.
+    /// Stands for a key and salt under which no IV may come twice, whatever SA has them; `None` if
+    /// IVs are random.
     fn nonce_fingerprint(&self, keys: &KeyMaterial) -> Option<Fingerprint> {
         let counts = !keys.salt().is_empty();
         counts.then(|| self.fingerprint([b"nonce", keys.cipher_key(), keys.salt()]))

@@ -1,12 +1,14 @@
 //! What outlives the gateway: how far the SAs with static keys have come.
 //!
-//! Static keys are the same after a restart, so their sequence numbers and nonces must not begin again: the peer would drop what it takes
-//! for replays, and a nonce that comes twice breaks a counter cipher (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a
-//! mark for each of them, and no number above its mark is used: numbers are reserved in the file, some time before they are needed, by
-//! the keeper's thread. A start goes on after the marks.
+//! Static keys are the same after a restart, so their sequence numbers and nonces must not begin
+//! again: the peer would drop what it takes for replays, and a nonce that comes twice breaks a
+//! counter cipher (RFC 4106 section 2, RFC 3686 section 2.1). The state file has a mark for each of
+//! them, and no number above its mark is used: numbers are reserved in the file, some time before
+//! they are needed, by the keeper's thread. A start goes on after the marks.
 //!
-//! A number goes this way: a worker sees that a reserve is half used and says so (`reporter.rs`), the keeper (`keeper.rs`) raises the mark
-//! (`marks.rs`), writes the file (`file.rs`), and then lets the worker's SA go on.
+//! A number goes this way: a worker sees that a reserve is half used and says so (`reporter.rs`),
+//! the keeper (`keeper.rs`) raises the mark (`marks.rs`), writes the file (`file.rs`), and then
+//! lets the worker's SA go on.
 
 mod file;
 mod keeper;
@@ -139,7 +141,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Opens the file that a configuration with static keys names, or makes it; `None` if it is to do without. `tell` hears what that means.
+    /// Opens the file that a configuration with static keys names, or makes it; `None` if it is to
+    /// do without. `tell` hears what that means.
     ///
     /// # Errors
     /// [`StateError`], which says what to do.
@@ -163,11 +166,13 @@ impl State {
         Ok(None)
     }
 
-    /// For a running gateway that has no state file, whether it may go over to this configuration. It can open none, as it has given up
-    /// the right to write files. `is_known` says whether the start has told what it means to have none.
+    /// For a running gateway that has no state file, whether it may go over to this configuration.
+    /// It can open none, as it has given up the right to write files. `is_known` says whether the
+    /// start has told what it means to have none.
     ///
     /// # Errors
-    /// [`StateError::Late`] for the first static keys, where there is to be a file; [`StateError::Clock`].
+    /// [`StateError::Late`] for the first static keys, where there is to be a file;
+    /// [`StateError::Clock`].
     pub(crate) fn do_without(config: &Config, is_known: bool, tell: &Tell) -> Result<(), StateError> {
         if !config.has_static_keys() {
             return Ok(());
@@ -189,8 +194,8 @@ impl State {
         Self { book, notes, received: Some(received), keeper: None }
     }
 
-    /// Begins the SAs of those tunnels that have static keys, and returns when their marks are on the disk. `all` are the tunnels that there
-    /// will be.
+    /// Begins the SAs of those tunnels that have static keys, and returns when their marks are on
+    /// the disk. `all` are the tunnels that there will be.
     ///
     /// # Errors
     /// [`StateError`]; then no number may be used.

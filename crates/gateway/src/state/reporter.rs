@@ -9,7 +9,8 @@ use crate::assemble::Installed;
 
 /// How often a worker looks at its reserves, in ns.
 const LOOK_NS: u64 = 10_000_000;
-/// How often it reports what has changed, in ns: so old may what is known of received numbers be when the gateway is killed.
+/// How often it reports what has changed, in ns: so old may what is known of received numbers be
+/// when the gateway is killed.
 const REPORT_NS: u64 = 1_000_000_000;
 
 /// How far the SAs of a tunnel have come.
@@ -115,7 +116,8 @@ impl Reporter {
     }
 
     fn send(&self, report: Report) {
-        // The keeper outlives the workers; had it ended by a fault, the reserves would run out and say so.
+        // The keeper outlives the workers; had it ended by a fault, the reserves would run out and
+        // say so.
         let _ = self.notes.send(Note::Report(report));
     }
 }
@@ -127,7 +129,8 @@ pub(crate) fn report(installed: &[Installed], tables: &Tables) -> Report {
     Report { worker: tables.worker().into(), progress, is_last: false }
 }
 
-/// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does nothing any more.
+/// Lets the SA with this beginning send the numbers up to `reserved`. One that has gone does
+/// nothing any more.
 pub(crate) fn extend(installed: &mut [Installed], tables: &mut Tables, generation: u64, reserved: u64) {
     for tunnel in installed {
         let Some(numbers) = tunnel.numbers.as_mut().filter(|numbers| numbers.kept.generation == generation)

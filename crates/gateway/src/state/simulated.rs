@@ -1,4 +1,5 @@
-//! The state file of a simulated gateway: real marks on a disk that a test holds, kept without a thread.
+//! The state file of a simulated gateway: real marks on a disk that a test holds, kept without a
+//! thread.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
@@ -70,7 +71,8 @@ impl SimulatedState {
         Reporter::new(self.notes.clone())
     }
 
-    /// Does what the keeper's thread does with what it was told; `is_writable` says whether the disk works. Returns what SAs may use now.
+    /// Does what the keeper's thread does with what it was told; `is_writable` says whether the
+    /// disk works. Returns what SAs may use now.
     pub(crate) fn keep(&mut self, now_ns: u64, is_writable: bool) -> Vec<Grant> {
         for note in self.received.try_iter() {
             if let Note::Report(report) = note {

@@ -17,7 +17,8 @@ pub struct Counts {
     pub late: u64,
     /// Packets that are no RTP, or whose payload does not fit the format.
     pub malformed: u64,
-    /// Packets of other sources, addresses and payload types, and of a source that is not believed yet.
+    /// Packets of other sources, addresses and payload types, and of a source that is not believed
+    /// yet.
     pub foreign: u64,
     /// Packets for which no frame's memory was free.
     pub no_memory: u64,

@@ -62,8 +62,8 @@ impl Pending {
     }
 }
 
-/// Whether a packet of this time and field is of the frame whose first field has the time `of`. The second field has a time of its own, half
-/// a frame later; some senders give it the frame's.
+/// Whether a packet of this time and field is of the frame whose first field has the time `of`. The
+/// second field has a time of its own, half a frame later; some senders give it the frame's.
 pub(super) fn is_of(format: &Format, of: u32, timestamp: u32, field: usize) -> bool {
     match (format.scan, field) {
         (Scan::Progressive, _) | (_, 0) => of == timestamp,

@@ -1,9 +1,10 @@
-//! A source is believed once two of its packets in sequence came from one address (RFC 3550 appendix A.1): whoever
-//! sends single packets to the port begins no stream.
+//! A source is believed once two of its packets in sequence came from one address (RFC 3550
+//! appendix A.1): whoever sends single packets to the port begins no stream.
 
 use std::net::SocketAddr;
 
-/// Packets of a source that are kept until it is believed: those at its beginning may come in any order.
+/// Packets of a source that are kept until it is believed: those at its beginning may come in any
+/// order.
 const KEPT_PACKETS: usize = 64;
 
 /// The source that may be next, and its packets.
@@ -20,7 +21,8 @@ struct Candidate {
 pub(super) struct Probation(Option<Candidate>);
 
 impl Probation {
-    /// Takes note of a packet. If its source is to be believed from now on, returns the packets of it that came before.
+    /// Takes note of a packet. If its source is to be believed from now on, returns the packets of
+    /// it that came before.
     pub(super) fn note(
         &mut self,
         ssrc: u32,

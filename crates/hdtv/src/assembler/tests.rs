@@ -35,7 +35,8 @@ fn format(is_interlaced: bool) -> Format {
     if is_interlaced { "64x8i50" } else { "64x8p25" }.parse().expect("a name")
 }
 
-/// What a kernel does: it writes a packet to the planned places, and what is longer than these behind them.
+/// What a kernel does: it writes a packet to the planned places, and what is longer than these
+/// behind them.
 fn arrive(assembler: &mut Assembler, burst: &[&[u8]], now_ns: u64) {
     let count = assembler.plan(burst.len());
     let mut misses: Vec<&[u8]> = Vec::new();

@@ -7,8 +7,9 @@ use super::{DATAGRAM_BYTES, DecodeError};
 
 const DATAGRAM: u16 = 96;
 
-/// A UDP datagram from or to port 500 or 4500, with its payload as it is on the wire: from or to 4500 it begins with the
-/// non-ESP marker (RFC 3948 section 2.2), which charon adds and strips itself.
+/// A UDP datagram from or to port 500 or 4500, with its payload as it is on the wire: from or to
+/// 4500 it begins with the non-ESP marker (RFC 3948 section 2.2), which charon adds and strips
+/// itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Datagram {
     /// Who sent it.

@@ -77,7 +77,8 @@ impl Hello {
 pub struct Welcome {
     /// `Ok`, or why the connection is closed now.
     pub status: Status,
-    /// Random, drawn when the gateway starts: another one means that it knows nothing of what it was told.
+    /// Random, drawn when the gateway starts: another one means that it knows nothing of what it
+    /// was told.
     pub generation: u64,
     /// The gateway's UDP port for IKE, 500 as a rule.
     pub ike_port: u16,

@@ -1,7 +1,7 @@
 //! Messages between charon's plugin and the gateway; `charon/PROTOCOL.md` has the layout.
 //!
-//! Each message is one datagram of a `SOCK_SEQPACKET` socket. Decoding takes any bytes without a panic, allocates no more
-//! than the message has, and accepts exactly what encoding makes.
+//! Each message is one datagram of a `SOCK_SEQPACKET` socket. Decoding takes any bytes without a
+//! panic, allocates no more than the message has, and accepts exactly what encoding makes.
 
 mod datagram;
 mod event;

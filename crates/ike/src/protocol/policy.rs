@@ -6,8 +6,8 @@ use super::DecodeError;
 use super::sa::EncapMode;
 use super::wire::{Reader, Writer};
 
-/// Addresses, protocol and ports of one side. As charon has it, 0 to 65,535 is any port and 65,535 to 0 is `opaque`;
-/// of ICMP, type and code make the number.
+/// Addresses, protocol and ports of one side. As charon has it, 0 to 65,535 is any port and 65,535
+/// to 0 is `opaque`; of ICMP, type and code make the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct WireSelector {
     /// The lowest address.

@@ -1,4 +1,5 @@
-//! Every message survives encoding and decoding; no bytes make decoding panic, and what it accepts is what encoding makes.
+//! Every message survives encoding and decoding; no bytes make decoding panic, and what it accepts
+//! is what encoding makes.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -133,8 +133,8 @@ impl Client {
         })
     }
 
-    /// Admits the client, or tells it why not. The gateway hears of a charon before charon hears of the gateway, and charon hears
-    /// its welcome before any event or datagram.
+    /// Admits the client, or tells it why not. The gateway hears of a charon before charon hears of
+    /// the gateway, and charon hears its welcome before any event or datagram.
     fn welcome(&self, hello: &Hello, pid: i32) -> io::Result<()> {
         let welcome = self.answer(Status::Ok, String::new()).encode();
         let is_control = hello.role == Role::Control;

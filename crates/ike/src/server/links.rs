@@ -8,9 +8,11 @@ use super::LossCounters;
 use super::socket::Connection;
 use crate::protocol::{Datagram, Event, Role};
 
-/// Events that wait at most: both limits of each SA of a charon that is away ([`StateConfig`](crate::state::StateConfig)).
+/// Events that wait at most: both limits of each SA of a charon that is away
+/// ([`StateConfig`](crate::state::StateConfig)).
 pub(super) const QUEUE_EVENTS: usize = 1 << 18;
-/// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for again.
+/// An acquire waits only behind fewer than these: what it is lost for, the next packet asks for
+/// again.
 const QUEUE_ACQUIRES: usize = 1 << 10;
 
 /// One charon's connections.
@@ -135,8 +137,8 @@ impl Links {
         has_room
     }
 
-    /// Waits for the next event for this connection; `None` when it has ended. The event stays until
-    /// [`sent_event`](Self::sent_event).
+    /// Waits for the next event for this connection; `None` when it has ended. The event stays
+    /// until [`sent_event`](Self::sent_event).
     pub(super) fn wait_event(&self, connection: &Arc<Connection>) -> Option<Event> {
         let mut charon = self.lock();
         loop {

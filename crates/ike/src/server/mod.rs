@@ -1,8 +1,8 @@
 //! The listening side: charon's plugin connects, asks, and hears of events.
 //!
-//! Threads of its own do all that may block, so that neither a slow nor a hostile client holds the gateway up: requests go to
-//! the [`Handler`], events wait in a bounded queue (whoever has one more is told so), and an IKE datagram for which there is no room is dropped, as a network
-//! would.
+//! Threads of its own do all that may block, so that neither a slow nor a hostile client holds the
+//! gateway up: requests go to the [`Handler`], events wait in a bounded queue (whoever has one more
+//! is told so), and an IKE datagram for which there is no room is dropped, as a network would.
 
 mod connection;
 mod links;
@@ -131,8 +131,8 @@ impl Drop for Server {
 pub struct Outlet(Arc<Links>);
 
 impl Outlet {
-    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept: an acquire that could not is counted as
-    /// lost, anything else is to be told again.
+    /// Tells charon, now or when it is back; an acquire only now. Whether it could be kept: an
+    /// acquire that could not is counted as lost, anything else is to be told again.
     pub fn event(&self, event: Event) -> bool {
         self.0.push_event(event)
     }

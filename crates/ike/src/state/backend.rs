@@ -57,9 +57,11 @@ impl PolicyUpdate {
     }
 }
 
-/// The gateway, as [`State`](super::State) sees it. Calls come from whoever calls `State`, and are done when they return.
+/// The gateway, as [`State`](super::State) sees it. Calls come from whoever calls `State`, and are
+/// done when they return.
 pub trait Backend {
-    /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's current one.
+    /// Installs an SA at the worker that serves its tunnel. An outbound one becomes its tunnel's
+    /// current one.
     ///
     /// # Errors
     /// [`Refusal`]; nothing is installed then.

@@ -12,8 +12,8 @@ use crate::protocol::{Event, WireSelector};
 const ACQUIRE_INTERVAL_NS: u64 = 1_000_000_000;
 
 impl State {
-    /// An SA has reached a limit of its life. One that has ended is removed at once, in case charon has forgotten it.
-    /// `None` if it is not charon's.
+    /// An SA has reached a limit of its life. One that has ended is removed at once, in case charon
+    /// has forgotten it. `None` if it is not charon's.
     pub fn expired(&mut self, sa: SaNumber, expiry: Expiry, backend: &mut dyn Backend) -> Option<Event> {
         let key = *self.by_number.get(&sa)?;
         let installed = self.sas.get(&key)?;
@@ -28,8 +28,8 @@ impl State {
         is_ours.then_some(event)
     }
 
-    /// A packet was selected for a tunnel that has no outbound SA. `None` if no trap asks for one, or charon was asked less than
-    /// a second ago. `now_ns` is monotonic.
+    /// A packet was selected for a tunnel that has no outbound SA. `None` if no trap asks for one,
+    /// or charon was asked less than a second ago. `now_ns` is monotonic.
     pub fn acquire(
         &mut self,
         tunnel: TunnelId,
@@ -49,7 +49,8 @@ impl State {
         has_trap.then_some(Event::Acquire { reqid: reqid.number, source, destination })
     }
 
-    /// An inbound SA's packets come from elsewhere. charon answers with `UpdateSa`. `None` if it is not charon's.
+    /// An inbound SA's packets come from elsewhere. charon answers with `UpdateSa`. `None` if it is
+    /// not charon's.
     pub fn mapped(&self, sa: SaNumber, source: SocketAddr) -> Option<Event> {
         let key = self.by_number.get(&sa)?;
         let installed = self.sas.get(key)?;

@@ -1,7 +1,8 @@
 //! charon's SAs and policies as the gateway's.
 //!
-//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps count of what charon installed, and has
-//! its [`Backend`] do what follows; the gateway tells it what happened to SAs, and gets the [`Event`](crate::protocol::Event)s that charon is to hear.
+//! [`State`] has no socket, clock or random source. It takes [`Request`]s, keeps count of what
+//! charon installed, and has its [`Backend`] do what follows; the gateway tells it what happened to
+//! SAs, and gets the [`Event`](crate::protocol::Event)s that charon is to hear.
 
 mod algorithm;
 mod backend;
@@ -72,8 +73,9 @@ impl State {
         }
     }
 
-    /// A charon has connected. If it is another than before, it knows nothing of what is installed: SAs and the policies that
-    /// they serve live on until the SAs' lifetimes end; traps, bypasses and reserved SPIs go.
+    /// A charon has connected. If it is another than before, it knows nothing of what is installed:
+    /// SAs and the policies that they serve live on until the SAs' lifetimes end; traps, bypasses
+    /// and reserved SPIs go.
     pub fn connect(&mut self, session: u64, backend: &mut dyn Backend) {
         if session == self.session {
             return;

@@ -13,8 +13,8 @@ use crate::protocol::{
     EncapMode, PolicyClass, PolicyDirection, PolicyKind, PolicyRef, PolicySpec, WireSelector,
 };
 
-/// Priorities of one class span this much; the lowest class begins at twice it. A tunnel of the gateway's own
-/// configuration, at 1,000 as a rule, so comes before all of charon's.
+/// Priorities of one class span this much; the lowest class begins at twice it. A tunnel of the
+/// gateway's own configuration, at 1,000 as a rule, so comes before all of charon's.
 const CLASS_SPAN: u32 = 100_000;
 
 /// One policy of one charon; `u64` is the session.

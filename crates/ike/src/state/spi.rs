@@ -8,8 +8,8 @@ use super::backend::Refusal;
 const FIRST: u32 = 0xc000_0000;
 /// How many there are: a power of two.
 const COUNT: u32 = 0x1000_0000;
-/// Draws until one is free. While no more than [`LIMIT`] of [`COUNT`] are taken, that all of these miss is as good as
-/// impossible.
+/// Draws until one is free. While no more than [`LIMIT`] of [`COUNT`] are taken, that all of these
+/// miss is as good as impossible.
 const DRAWS: usize = 16;
 /// Most that may be taken at a time; more than these were asked for by a flood.
 const LIMIT: usize = 1 << 17;

@@ -75,7 +75,8 @@ impl TunnelTable {
         Self { by_reqid, tunnels, free: Vec::new(), next: first, renamed: Vec::new() }
     }
 
-    /// The tunnel of a reqid, new or old. The caller counts what names it, or calls [`release`](Self::release).
+    /// The tunnel of a reqid, new or old. The caller counts what names it, or calls
+    /// [`release`](Self::release).
     pub(super) fn of(&mut self, reqid: Reqid) -> TunnelId {
         if let Some(id) = self.by_reqid.get(&reqid) {
             return *id;

@@ -1,4 +1,5 @@
-//! AEADs, a packet at a time: AES-GCM by the library's own functions without the shim between, the others by the shim.
+//! AEADs, a packet at a time: AES-GCM by the library's own functions without the shim between, the
+//! others by the shim.
 
 use std::ptr::NonNull;
 
@@ -12,7 +13,8 @@ struct RawContext {
     _opaque: [u8; 0],
 }
 
-/// The library's `aes_gcm_enc_dec_t`. Its first argument is the expanded key, with which the shim's structure begins.
+/// The library's `aes_gcm_enc_dec_t`. Its first argument is the expanded key, with which the shim's
+/// structure begins.
 type Gcm = unsafe extern "C" fn(
     key: *const RawKey,
     context: *mut RawContext,
@@ -68,8 +70,9 @@ impl Aeads {
 }
 
 impl Burst<'_, '_> {
-    /// Seals or opens by an AEAD, in place, before it returns: the tag is written at its place, or compared with what stands there. `None`, with
-    /// nothing done, if the tag has no place inside the packet, or if the key is no AEAD's.
+    /// Seals or opens by an AEAD, in place, before it returns: the tag is written at its place, or
+    /// compared with what stands there. `None`, with nothing done, if the tag has no place inside
+    /// the packet, or if the key is no AEAD's.
     #[inline]
     pub fn aead(&mut self, job: Job<'_>, key: &Key, seal: bool) -> Option<Ended> {
         if !job.has_room_for(key.tag_len) {
@@ -89,9 +92,11 @@ impl Burst<'_, '_> {
         };
         let mut computed = [0; LONGEST_TAG];
         let tag = if seal { descriptor.tag } else { computed.as_mut_ptr() };
-        // SAFETY: the ranges were checked against the packet when the job was made, and the tag's place above, where `computed` has room
-        // for any; nonce and additional data are borrowed, with room for what the library reads; the key is alive and was expanded for
-        // AES-GCM with this length; the context is the manager's, which is exclusively borrowed. The call keeps no pointer.
+        // SAFETY: the ranges were checked against the packet when the job was made, and the tag's
+        // place above, where `computed` has room for any; nonce and additional data are borrowed,
+        // with room for what the library reads; the key is alive and was expanded for AES-GCM with
+        // this length; the context is the manager's, which is exclusively borrowed. The call keeps
+        // no pointer.
         unsafe {
             let body = descriptor.packet.add(descriptor.cipher_start as usize);
             gcm(

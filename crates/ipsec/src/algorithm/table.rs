@@ -1,4 +1,5 @@
-//! The table of algorithms: a row each. Proposals, charon's numbers, the lengths of keys, IVs and ICVs, and what is weak are read from it.
+//! The table of algorithms: a row each. Proposals, charon's numbers, the lengths of keys, IVs and
+//! ICVs, and what is weak are read from it.
 
 use super::{Aead, Cipher, Integrity, KeyBits};
 
@@ -22,7 +23,8 @@ pub struct EncryptionRow {
     pub salt_len: usize,
     /// IV in each packet.
     pub iv_len: usize,
-    /// The multiple to which payload and trailer are padded: the cipher's block, and never less than 4 (RFC 4303 section 2.4).
+    /// The multiple to which payload and trailer are padded: the cipher's block, and never less
+    /// than 4 (RFC 4303 section 2.4).
     pub block_len: usize,
     /// ICV in each packet; 0 where an integrity algorithm makes it.
     pub icv_len: usize,
@@ -86,8 +88,8 @@ macro_rules! encryption {
         },)*];
 
         impl Encryption {
-            /// IANA's number of its row, and the length of its key. AES-GCM with an ICV that does not exist, which every engine
-            /// refuses, counts as the one with 16 bytes.
+            /// IANA's number of its row, and the length of its key. AES-GCM with an ICV that does
+            /// not exist, which every engine refuses, counts as the one with 16 bytes.
             const fn number_and_key_len(self) -> (u16, usize) {
                 match self {
                     $(Self::$service($($algorithm)*) => ($number, key_len!($key $len)),)*
@@ -98,7 +100,8 @@ macro_rules! encryption {
     };
 }
 
-// IANA's number, swanctl's words, the algorithm, then in bytes: key, salt, IV, block, ICV; whether it is weak.
+// IANA's number, swanctl's words, the algorithm, then in bytes: key, salt, IV, block, ICV; whether
+// it is weak.
 encryption! {
     20 ["aes{}gcm16", "aes{}gcm", "aes{}gcm128"] |key| Aead(Aead::AesGcm { key, icv: 16 }) AES 4 8 4 16 false;
     28 ["chacha20poly1305"] |_| Aead(Aead::ChaCha20Poly1305) 32 4 8 4 16 false;
@@ -141,8 +144,8 @@ impl EncryptionRow {
         ENCRYPTION.iter().find(|row| row.number == number)
     }
 
-    /// The algorithm with a key of so many bytes, without salt; `None` if AES has no such key. Where there is but one length, it is
-    /// not looked at.
+    /// The algorithm with a key of so many bytes, without salt; `None` if AES has no such key.
+    /// Where there is but one length, it is not looked at.
     pub fn with_key(&self, bytes: usize) -> Option<Encryption> {
         let bits = if self.has_aes_key { KeyBits::of_bytes(bytes)? } else { KeyBits::B128 };
         Some((self.of_key)(bits))

@@ -1,5 +1,5 @@
-//! An engine for tests: it reads every field of a job that a real one reads, and its ciphers and hashes are
-//! toys. That the real ones are right is shown elsewhere.
+//! An engine for tests: it reads every field of a job that a real one reads, and its ciphers and
+//! hashes are toys. That the real ones are right is shown elsewhere.
 
 use crate::algorithm::{KeyMaterial, Transform};
 use crate::job::{CryptoJob, CryptoStatus, Direction, Prepared};

@@ -6,14 +6,15 @@ use super::{Key, behind_fragment_header};
 use crate::drops::{DropCounters, DropReason};
 use crate::tos::Ecn;
 
-/// Fragments that one datagram may have: the longest one, cut for IPv4's usual least MTU, 576, has 119.
+/// Fragments that one datagram may have: the longest one, cut for IPv4's usual least MTU, 576, has
+/// 119.
 const FRAGMENTS: usize = 128;
 /// Bytes kept for the header of the first fragment; longer headers are malformed here.
 const HEADER_ROOM: usize = 128;
 /// Where the payload stands in its frame, in bytes from the frame's start.
 pub(super) const PAYLOAD_AT: usize = HEADROOM_BYTES + HEADER_ROOM;
-/// The least payload of a fragment with others behind it, in bytes: what a path of IPv4's smallest MTU,
-/// 68, carries behind a 20-byte header.
+/// The least payload of a fragment with others behind it, in bytes: what a path of IPv4's smallest
+/// MTU, 68, carries behind a 20-byte header.
 const TINY_PAYLOAD: usize = 48;
 
 const _: () = assert!(FrameSize::Huge.bytes() >= PAYLOAD_AT + u16::MAX as usize);
@@ -158,8 +159,8 @@ impl Datagram {
         self.total == Some(self.received) && self.header_len > 0
     }
 
-    /// The datagram, of which all has come, with the first fragment's header before its payload; `None` if it is no packet all the
-    /// same.
+    /// The datagram, of which all has come, with the first fragment's header before its payload;
+    /// `None` if it is no packet all the same.
     pub(super) fn close(mut self, pool: &mut FramePool, drops: &mut DropCounters) -> Option<Frame> {
         if let Err(reason) = self.make_whole() {
             self.condemn(reason, pool, drops);
@@ -173,7 +174,8 @@ impl Datagram {
             return Err(DropReason::EcnCongestion);
         }
         let frame = self.frame.as_mut().map_err(|condemned| *condemned)?;
-        // IPv6's length field would let it be longer by its header; what is told of packets here would not.
+        // IPv6's length field would let it be longer by its header; what is told of packets here
+        // would not.
         if self.header_len + frame.len() > usize::from(u16::MAX) {
             return Err(DropReason::FragmentTooMany);
         }

@@ -208,7 +208,8 @@ fn the_longest_datagram_is_put_together_from_fragments_of_any_path() {
 
 #[test]
 fn a_datagram_longer_than_any_packet_is_refused_whole() {
-    // 65,515 bytes of payload are all that IPv4 has room for behind its header; 65,528 do not end past 65,535.
+    // 65,515 bytes of payload are all that IPv4 has room for behind its header; 65,528 do not end
+    // past 65,535.
     let mut bench = Bench::new(ReassemblyConfig::default());
     let mut pieces = bench.cut(&longest(false, 1), 1_500, 1);
     let last = pieces.last_mut().expect("45 pieces");

@@ -1,4 +1,5 @@
-//! What one packet takes in each engine alone, and in `crypto_null`, which does nothing: the cost of DPDK's interface and of the bindings.
+//! What one packet takes in each engine alone, and in `crypto_null`, which does nothing: the cost
+//! of DPDK's interface and of the bindings.
 
 use std::hint::black_box;
 use std::sync::Arc;

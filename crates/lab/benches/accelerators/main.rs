@@ -1,8 +1,10 @@
-//! Several real engines at once in a gateway, by convoy's policies and by DPDK's own scheduler device in its modes: throughput, latency, and which
-//! engine took what. Prints Markdown and writes target/bench/accelerators.json.
+//! Several real engines at once in a gateway, by convoy's policies and by DPDK's own scheduler
+//! device in its modes: throughput, latency, and which engine took what. Prints Markdown and writes
+//! target/bench/accelerators.json.
 //!
-//! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each once and for 10 ms, to see that all of
-//! it works; `--page` writes the tables of docs/results/accelerators.md, as `make bench-accelerators` does.
+//! `-- --rounds N --ms N` sets how often and how long each way is measured; `--quick` measures each
+//! once and for 10 ms, to see that all of it works; `--page` writes the tables of
+//! docs/results/accelerators.md, as `make bench-accelerators` does.
 
 mod alone;
 mod report;

@@ -6,7 +6,8 @@ use convoy_lab::demo::{Platform, Rule};
 
 /// DPDK's scheduler device, by mode. It has no mode that looks at what devices cost.
 const MODES: [&str; 4] = ["round-robin", "packet-size-distr", "fail-over", "multi-core"];
-/// Cores of DPDK's own, for the mode that has some: its threads poll from then on for as long as the process lives, so no other engine has them.
+/// Cores of DPDK's own, for the mode that has some: its threads poll from then on for as long as
+/// the process lives, so no other engine has them.
 const CORES: [usize; 2] = [3, 4];
 /// The peer's engine, which is not in question.
 const PEER: &str = "[[engine]]\nkind = \"multibuffer\"\nname = \"peer\"\n";
@@ -25,7 +26,8 @@ fn workers(mode: &str) -> [String; 2] {
     ["aesni_mb", "openssl"].map(|driver| format!("crypto_{driver}_{mode}"))
 }
 
-/// Starts DPDK with the devices that its schedulers are made over, and with a second core for the mode that has one.
+/// Starts DPDK with the devices that its schedulers are made over, and with a second core for the
+/// mode that has one.
 pub(crate) fn start_dpdk(cores: usize) {
     let mut arguments = convoy_engine::dpdk_arguments(&[]);
     if has_cores(cores) {
@@ -103,7 +105,8 @@ pub(crate) fn ways(case: (&'static str, usize), cores: usize, costs: &mut Costs)
         let [first, second] = workers(mode);
         let [one, other] = CORES;
         let cores = if mode == "multi-core" { format!(",corelist={one};{other}") } else { String::new() };
-        // Without DPDK's ordering: the gateway restores the order itself, and operations that DPDK's scheduler orders may come back too early.
+        // Without DPDK's ordering: the gateway restores the order itself, and operations that
+        // DPDK's scheduler orders may come back too early.
         let device = format!("crypto_scheduler_{mode},worker={first},worker={second},mode={mode}{cores}");
         if has(&device, case.0) {
             let by = Some(format!("DPDK's scheduler, {mode}"));

@@ -1,5 +1,5 @@
-//! The scheduler's policies held against each other in two real gateways, under loads below and above what they can do. Prints
-//! Markdown: docs/results/policies.md has it as measured.
+//! The scheduler's policies held against each other in two real gateways, under loads below and
+//! above what they can do. Prints Markdown: docs/results/policies.md has it as measured.
 //!
 //! `-- --rounds N --ms N` sets how often and how long each policy runs under each load.
 

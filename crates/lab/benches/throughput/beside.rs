@@ -1,5 +1,5 @@
-//! One engine on a core of its own beside the one on the worker's core, against the latter alone: what a packet takes when as many are at
-//! hand as the worker takes.
+//! One engine on a core of its own beside the one on the worker's core, against the latter alone:
+//! what a packet takes when as many are at hand as the worker takes.
 
 use convoy_dataplane::costs::Costs;
 use convoy_engine::{Engine, IdleEngine, Multibuffer};
@@ -10,7 +10,8 @@ use nix::unistd::Pid;
 use crate::path::{Rig, Setting};
 use crate::report::{row, table};
 
-/// The cheapest cipher, and one that is dearer than what it takes to bring a packet to another core.
+/// The cheapest cipher, and one that is dearer than what it takes to bring a packet to another
+/// core.
 const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha256"];
 /// SAs, and inner bytes.
 const CASES: [(usize, usize); 4] = [(1, 64), (100, 64), (1, 1450), (100, 1450)];
@@ -41,7 +42,8 @@ fn costs(proposal: &str) -> Costs {
     costs
 }
 
-/// A gateway with the inline engine alone and one with both, by way: the other end is with the inline engine.
+/// A gateway with the inline engine alone and one with both, by way: the other end is with the
+/// inline engine.
 fn rigs(setting: &Setting<'_>, way: usize, costs: &Costs) -> [Rig; 2] {
     let alone = Rig::with(setting, [vec![inline()], vec![inline()]], costs);
     let mut engines = [vec![inline()], vec![inline()]];

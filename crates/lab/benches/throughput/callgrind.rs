@@ -1,5 +1,6 @@
-//! What is asked of callgrind from within: valgrind's client requests, a sequence of instructions that does nothing on a real processor
-//! and that valgrind knows (`valgrind.h`, `callgrind.h`). Elsewhere than under valgrind on x86-64, nothing answers.
+//! What is asked of callgrind from within: valgrind's client requests, a sequence of instructions
+//! that does nothing on a real processor and that valgrind knows (`valgrind.h`, `callgrind.h`).
+//! Elsewhere than under valgrind on x86-64, nothing answers.
 #![allow(unsafe_code)]
 
 use std::ffi::CStr;
@@ -17,7 +18,8 @@ pub(crate) fn is_there() -> bool {
     request(RUNNING_ON_VALGRIND, 0) > 0
 }
 
-/// Has callgrind look at instructions from now on: until then the program runs some ten times as fast.
+/// Has callgrind look at instructions from now on: until then the program runs some ten times as
+/// fast.
 pub(crate) fn start_instrumentation() {
     request(START_INSTRUMENTATION, 0);
 }
@@ -39,7 +41,8 @@ pub(crate) fn counted<T>(collect: bool, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Writes what was counted since the last time into a file of its own, under this name, and begins at zero.
+/// Writes what was counted since the last time into a file of its own, under this name, and begins
+/// at zero.
 pub(crate) fn dump(name: &CStr) {
     request(DUMP_STATS_AT, name.as_ptr() as usize);
 }
@@ -48,8 +51,9 @@ pub(crate) fn dump(name: &CStr) {
 fn request(code: usize, argument: usize) -> usize {
     let arguments = [code, argument, 0, 0, 0, 0];
     let result: usize;
-    // SAFETY: the four rotations add up to 128 bits and leave rdi as it was, and rbx is exchanged with itself. valgrind reads
-    // the six words at rax, which live until after the block, and the string that `dump` passes, and writes rdx alone.
+    // SAFETY: the four rotations add up to 128 bits and leave rdi as it was, and rbx is exchanged
+    // with itself. valgrind reads the six words at rax, which live until after the block, and the
+    // string that `dump` passes, and writes rdx alone.
     unsafe {
         std::arch::asm!(
             "rol rdi, 3",

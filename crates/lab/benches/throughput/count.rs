@@ -1,5 +1,5 @@
-//! The whole path under callgrind: a fixed count of packets each way, in a dump of its own for each case.
-//! `bench/instructions` runs this and reads the dumps.
+//! The whole path under callgrind: a fixed count of packets each way, in a dump of its own for each
+//! case. `bench/instructions` runs this and reads the dumps.
 
 use std::ffi::CString;
 
@@ -52,7 +52,8 @@ fn engine(kind: &str) -> Box<dyn Engine> {
     match kind {
         "software" => Box::new(Software::new("engine")),
         "multibuffer" => Box::new(Multibuffer::inline("engine").expect("ipsec-mb, see scripts/install.sh")),
-        // What the worker alone does for it; how its packets are bundled depends on the thread's pace, so it is in no baseline.
+        // What the worker alone does for it; how its packets are bundled depends on the thread's
+        // pace, so it is in no baseline.
         "elsewhere" => {
             Box::new(Multibuffer::on_core("engine", None).expect("ipsec-mb, see scripts/install.sh"))
         }

@@ -1,7 +1,9 @@
-//! Cycles per packet of each engine and of the whole path, with the floor beside them: what ipsec-mb takes when it is
-//! called by a program that has nothing else to do, measured in the same rounds. Prints Markdown.
+//! Cycles per packet of each engine and of the whole path, with the floor beside them: what
+//! ipsec-mb takes when it is called by a program that has nothing else to do, measured in the same
+//! rounds. Prints Markdown.
 //!
-//! `-- engines`, `-- path` and `-- beside` do one part alone; `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
+//! `-- engines`, `-- path` and `-- beside` do one part alone;
+//! `-- path PROPOSAL BYTES SAS BURST SECONDS` runs one case, for a profiler.
 //! `-- count ENGINE PROPOSAL BYTES SAS` is what `make bench-instructions` runs under callgrind, and
 //! `-- sample PROPOSAL BYTES SAS SECONDS` what `make bench-cycles` runs under perf.
 

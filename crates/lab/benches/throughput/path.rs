@@ -1,5 +1,5 @@
-//! The whole path of one worker: in at a `memory` port, classified, prepared, scheduled, sealed or opened, finished, out
-//! at another.
+//! The whole path of one worker: in at a `memory` port, classified, prepared, scheduled, sealed or
+//! opened, finished, out at another.
 
 use std::fmt::Write as _;
 
@@ -28,15 +28,17 @@ const LINK_PACKETS: usize = 64;
 const WINDOW: usize = 32;
 /// Of simulated random numbers.
 const SEED: u64 = 1;
-/// What a round takes in simulated time, in ns: so little that nothing expires while packets are counted.
+/// What a round takes in simulated time, in ns: so little that nothing expires while packets are
+/// counted.
 const ROUND_NS: u64 = 1_000;
 /// So that 1450 bytes and the outer headers leave whole, in bytes.
 const MTU: usize = 1600;
 
 const PROPOSALS: [&str; 2] = ["aes128gcm16", "aes128-sha1"];
 
-/// What the whole path of VPP 26.06 takes beyond the cipher alone, in TSC cycles per packet at 64, 512 and 1450 bytes: without generator
-/// and sink, on one core of a Zen 5 at 2.6 GHz, in bursts of its own choice. It checks no replay and has no SPD.
+/// What the whole path of VPP 26.06 takes beyond the cipher alone, in TSC cycles per packet at 64,
+/// 512 and 1450 bytes: without generator and sink, on one core of a Zen 5 at 2.6 GHz, in bursts of
+/// its own choice. It checks no replay and has no SPD.
 fn vpp_beyond(proposal: &str, way: &str, sas: usize) -> [Option<u32>; 3] {
     match (proposal, way, sas) {
         ("aes128gcm16", "out", 1) => [Some(78), Some(96), Some(117)],
@@ -59,7 +61,8 @@ pub(crate) struct Setting<'a> {
     pub(crate) window: usize,
     /// Packets that may be at hand at once.
     pub(crate) link: usize,
-    /// Simulated time and random numbers of a seed, so that every run does the same; else the machine's.
+    /// Simulated time and random numbers of a seed, so that every run does the same; else the
+    /// machine's.
     pub(crate) simulated: bool,
 }
 
@@ -148,7 +151,8 @@ impl Rig {
         self.pool.give_back_burst(&mut self.burst);
     }
 
-    /// Sends so many packets that are at hand at once from end to end; `counted` says whose rounds callgrind is to count.
+    /// Sends so many packets that are at hand at once from end to end; `counted` says whose rounds
+    /// callgrind is to count.
     pub(crate) fn pass(&mut self, packets: usize, counted: [bool; 2]) {
         self.fill(packets);
         for way in Way::ALL {
@@ -157,7 +161,8 @@ impl Rig {
         self.empty(packets);
     }
 
-    /// Sends so many packets that are at hand at once from end to end; the ticks that the encrypting and the decrypting gateway took.
+    /// Sends so many packets that are at hand at once from end to end; the ticks that the
+    /// encrypting and the decrypting gateway took.
     pub(crate) fn timed_pass(&mut self, packets: usize) -> [u64; 2] {
         self.fill(packets);
         let times = Way::ALL.map(|way| {
@@ -190,7 +195,8 @@ impl Rig {
         (0..engines.len()).map(|engine| engines.counters(engine).packets).collect()
     }
 
-    /// Sends one burst from end to end; the ticks that the encrypting and the decrypting gateway took.
+    /// Sends one burst from end to end; the ticks that the encrypting and the decrypting gateway
+    /// took.
     pub(crate) fn run(&mut self, burst: usize) -> [u64; 2] {
         self.fill(burst);
         let times = [0, 1].map(|at| {
@@ -202,7 +208,8 @@ impl Rig {
         times
     }
 
-    /// Ticks per packet of the median burst, sealing and opening: one burst is over before a busy machine interrupts it.
+    /// Ticks per packet of the median burst, sealing and opening: one burst is over before a busy
+    /// machine interrupts it.
     fn measure(&mut self, burst: usize) -> [f64; 2] {
         let mut times = [Vec::new(), Vec::new()];
         for at in 0..WARM_UP + BURSTS_TIMED {

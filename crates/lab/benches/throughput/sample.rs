@@ -1,5 +1,6 @@
-//! The whole path for a sampling profiler: while a gateway is at work the thread bears the name of its way, so that the samples of the two ways
-//! can be told apart. `bench/instructions` runs this under perf and makes the account of cycles of it.
+//! The whole path for a sampling profiler: while a gateway is at work the thread bears the name of
+//! its way, so that the samples of the two ways can be told apart. `bench/instructions` runs this
+//! under perf and makes the account of cycles of it.
 
 use std::ffi::CStr;
 use std::time::{Duration, Instant};
@@ -9,7 +10,8 @@ use nix::sys::prctl::set_name;
 use crate::path::{Rig, Setting, Way, usual_engine};
 use crate::time::{median, ticks};
 
-/// Packets at hand at once: few enough that their frames stay in the second-level cache, many enough that the change of name is rare.
+/// Packets at hand at once: few enough that their frames stay in the second-level cache, many
+/// enough that the change of name is rare.
 const AT_HAND: usize = 256;
 
 /// Runs for so long and prints the ticks per packet of each way, as medians over all passes.

@@ -1,5 +1,5 @@
-//! Time in ticks of the time stamp counter, which runs at the nominal rate whatever the core does; where there is none,
-//! in ns.
+//! Time in ticks of the time stamp counter, which runs at the nominal rate whatever the core does;
+//! where there is none, in ns.
 #![allow(unsafe_code)]
 
 use std::time::{Duration, Instant};
@@ -37,8 +37,8 @@ pub(crate) fn ticks_per_ns() -> f64 {
 /// What is measured: does its work once and says how many ticks that took.
 pub(crate) type Subject<'a> = Box<dyn FnMut() -> u64 + 'a>;
 
-/// The median time of one piece of work of each subject. All have a turn in each round, so that what disturbs the
-/// machine disturbs all.
+/// The median time of one piece of work of each subject. All have a turn in each round, so that
+/// what disturbs the machine disturbs all.
 pub(crate) fn medians(mut subjects: Vec<Subject<'_>>) -> Vec<f64> {
     let mut times = vec![Vec::with_capacity(ROUNDS); subjects.len()];
     // The first round warms up.

@@ -5,7 +5,8 @@ use std::collections::VecDeque;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// Packets that wait at a port until they are read, as in a network interface's ring; what finds it full is lost.
+/// Packets that wait at a port until they are read, as in a network interface's ring; what finds it
+/// full is lost.
 const RING_PACKETS: usize = 512;
 
 /// How packets come.
@@ -13,7 +14,8 @@ const RING_PACKETS: usize = 512;
 pub enum Load {
     /// There is always another one.
     Saturating,
-    /// So many a second, both ways together, at random (a Poisson process), the same ones in each run.
+    /// So many a second, both ways together, at random (a Poisson process), the same ones in each
+    /// run.
     Offered(f64),
 }
 

@@ -92,8 +92,9 @@ impl Delivery {
     }
 }
 
-/// How long packets took from the port inside that they came to, until they left by the one inside at the other end. A
-/// packet that came at a rate counts from when it came, not from when it was read.
+/// How long packets took from the port inside that they came to, until they left by the one inside
+/// at the other end. A packet that came at a rate counts from when it came, not from when it was
+/// read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Latency {
     /// Half of the packets took no longer, in us.

@@ -8,8 +8,8 @@ pub(super) fn fails_after(is_model: bool) -> u32 {
     if is_model { 2 } else { 2_000 }
 }
 
-/// Makes the engine of this name vanish after it has done some work, and come back at the third probe: to be shown
-/// what a failure costs.
+/// Makes the engine of this name vanish after it has done some work, and come back at the third
+/// probe: to be shown what a failure costs.
 ///
 /// # Errors
 /// The names that there are, if there is none of this one.

@@ -64,8 +64,8 @@ pub struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Measures each rule. The machine has other things to do as well, so no rule has its rounds one after another, and every
-    /// second round goes through the rules from the last.
+    /// Measures each rule. The machine has other things to do as well, so no rule has its rounds
+    /// one after another, and every second round goes through the rules from the last.
     ///
     /// # Errors
     /// [`DemoError`] says what could not be put together.

@@ -1,5 +1,5 @@
-//! `convoy demo`: two gateways in one process, joined by a link, protect real traffic over all engines at hand, and
-//! every packet is held against what was sent.
+//! `convoy demo`: two gateways in one process, joined by a link, protect real traffic over all
+//! engines at hand, and every packet is held against what was sent.
 
 mod arrivals;
 mod delivery;
@@ -229,8 +229,9 @@ pub fn imix(seed: u64) -> [Arc<Traffic>; 2] {
     both_ways(Vec::new(), TUNNELS, TRAFFIC_PACKETS, seed).map(Arc::new)
 }
 
-/// UDP packets of these lengths in bytes, IP header included, each as often as its number says, from random hosts of so many tunnels. At most 1,400
-/// bytes, so that nothing is cut, and 256 tunnels.
+/// UDP packets of these lengths in bytes, IP header included, each as often as its number says,
+/// from random hosts of so many tunnels. At most 1,400 bytes, so that nothing is cut, and 256
+/// tunnels.
 pub fn lengths(lengths: &[(usize, u32)], tunnels: usize, seed: u64) -> [Arc<Traffic>; 2] {
     mixed(Vec::new(), lengths, tunnels, TRAFFIC_PACKETS, seed).map(Arc::new)
 }

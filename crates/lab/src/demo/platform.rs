@@ -12,15 +12,17 @@ use serde::Serialize;
 use super::DemoError;
 use super::sites::TUNNELS;
 
-/// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts than alone.
+/// CBC with a long HMAC: dear enough that engines decide, and worth several times less in bursts
+/// than alone.
 const CHAINED: &str = "aes256-sha512";
-/// Modelled accelerators, and what they take for a block over what `software` takes on this processor. Their ciphers are
-/// computed on this machine, too, by the thread that keeps their time, so both together must fit one core: ipsec-mb does these in a
-/// fifth of the time of `software`.
+/// Modelled accelerators, and what they take for a block over what `software` takes on this
+/// processor. Their ciphers are computed on this machine, too, by the thread that keeps their time,
+/// so both together must fit one core: ipsec-mb does these in a fifth of the time of `software`.
 const FAST_MODELS: [(&str, f64); 2] = [("model-a", 0.4), ("model-b", 0.6)];
 /// The same where there is no ipsec-mb, and `software` computes for them.
 const SLOW_MODELS: [(&str, f64); 2] = [("model-a", 2.0), ("model-b", 4.0)];
-/// What setting a modelled accelerator up takes beyond the processor's, in ns: with it, single packets are the processor's.
+/// What setting a modelled accelerator up takes beyond the processor's, in ns: with it, single
+/// packets are the processor's.
 const MODEL_INIT_NS: f64 = 3_000.0;
 /// PCI at 66 MHz, 32 bits wide.
 const BUS: &str = "\n[[bus]]\nname = \"pci\"\nclock_mhz = 66.0\naddress_cycles = 1\nwidth_bytes = 4\n";
@@ -38,7 +40,8 @@ pub struct DemoEngine {
     pub t_init_ns: f64,
     /// For each block of 16 bytes, in ns.
     pub t_block_ns: f64,
-    /// For one packet of 384 bytes by itself, over the cost that was measured of `software` on this processor.
+    /// For one packet of 384 bytes by itself, over the cost that was measured of `software` on this
+    /// processor.
     pub of_cpu: f64,
 }
 
@@ -143,7 +146,8 @@ impl Platform {
         let here = Measured::new(costs);
         let mut site = String::new();
         if here.has_multibuffer() {
-            // On two cores the gateways and the modelled bus have both: a third busy thread would only be in their way.
+            // On two cores the gateways and the modelled bus have both: a third busy thread would
+            // only be in their way.
             let core = if here.cores > 2 { format!("core = {}\n", here.cores - 1) } else { String::new() };
             site += &engine("multibuffer", "multibuffer", &core);
         }
@@ -154,7 +158,8 @@ impl Platform {
         Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
-    /// The processor as the small-packets paper has it, and unlike accelerators on a bus; on every machine.
+    /// The processor as the small-packets paper has it, and unlike accelerators on a bus; on every
+    /// machine.
     pub fn accelerators(costs: &mut Costs) -> Self {
         let here = Measured::new(costs);
         let models = here.models();
@@ -164,8 +169,8 @@ impl Platform {
         Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() }
     }
 
-    /// A slow engine in the gateway's thread, and a fast one that needs bursts, on a core of its own: both real. `None` where
-    /// there is no ipsec-mb or no second core.
+    /// A slow engine in the gateway's thread, and a fast one that needs bursts, on a core of its
+    /// own: both real. `None` where there is no ipsec-mb or no second core.
     pub fn own_core(costs: &mut Costs) -> Option<Self> {
         let here = Measured::new(costs);
         let multibuffer = here.multibuffer().filter(|_| here.cores > 1)?;
@@ -177,7 +182,8 @@ impl Platform {
         Some(Self { about, proposal: CHAINED, tunnels: TUNNELS, engines, site, peer: here.peer() })
     }
 
-    /// The engines of a configuration's `[[engine]]` tables, and those of the peer, in the same words.
+    /// The engines of a configuration's `[[engine]]` tables, and those of the peer, in the same
+    /// words.
     ///
     /// # Errors
     /// What is wrong with the tables.

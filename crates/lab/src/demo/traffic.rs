@@ -7,8 +7,8 @@ use convoy_packet::{IpHeader, Ipv4, Ipv6, ipv4, udp};
 use rand::rngs::StdRng;
 use rand::{Rng, RngCore, SeedableRng};
 
-/// Lengths of the simple IMIX in bytes, IP header included, and how often each comes in twelve packets.
-/// The largest is cut to the demo's inner MTU, so that nothing is fragmented.
+/// Lengths of the simple IMIX in bytes, IP header included, and how often each comes in twelve
+/// packets. The largest is cut to the demo's inner MTU, so that nothing is fragmented.
 pub const IMIX: [(usize, u32); 3] = [(40, 7), (576, 4), (1400, 1)];
 /// One in so many packets is the next of the capture.
 const CAPTURE_EVERY: usize = 4;
@@ -52,7 +52,8 @@ impl Traffic {
     }
 }
 
-/// The tunnel of a packet: the third byte of its IPv4 destination; the capture's IPv6 is in tunnel 0.
+/// The tunnel of a packet: the third byte of its IPv4 destination; the capture's IPv6 is in tunnel
+/// 0.
 pub(super) fn tunnel_of_packet(packet: &[u8]) -> Option<usize> {
     match Ipv4::parse(packet) {
         Ok(ip) => Some(ip.destination().octets()[2].into()),
@@ -120,7 +121,8 @@ fn packet(random: &mut StdRng, lengths: &[(usize, u32)], from: u8, tunnels: usiz
     let mut packet = vec![0; len];
     random.fill_bytes(&mut packet[at + udp::HEADER_BYTES..]);
     IpHeader { identification, ..IpHeader::new(UDP, source.into(), destination.into()) }.write(&mut packet);
-    // UDP's checksum is left out, as IPv4 allows: nobody on the way may touch it, so nobody may mind.
+    // UDP's checksum is left out, as IPv4 allows: nobody on the way may touch it, so nobody may
+    // mind.
     udp::write(&mut packet[at..], random.random_range(1024_u16..65535), 5004);
     packet
 }

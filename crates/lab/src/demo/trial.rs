@@ -32,7 +32,8 @@ const SHOW_EVERY: Duration = Duration::from_millis(250);
 /// How long the last packets may take to come out.
 const DRAIN: Duration = Duration::from_secs(10);
 
-/// The first part of a run, whose latencies are not recorded: engines' costs are still being corrected.
+/// The first part of a run, whose latencies are not recorded: engines' costs are still being
+/// corrected.
 const WARM_UP: f64 = 0.2;
 
 /// What is run.
@@ -59,7 +60,8 @@ struct Pair {
     events: Vec<String>,
     /// Engines of the first gateway that were quarantined.
     quarantined: Vec<String>,
-    /// Whether the thread may sleep while nothing moves. Not where times are measured: they would be those of its sleep.
+    /// Whether the thread may sleep while nothing moves. Not where times are measured: they would
+    /// be those of its sleep.
     sleeps: bool,
 }
 

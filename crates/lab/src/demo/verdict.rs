@@ -9,7 +9,8 @@ use super::rule::Rule;
 
 /// Below this, a difference is the machine's noise.
 const NOISE: f64 = 0.05;
-/// A baseline that refuses more than this part of the load does not carry it, and its latency says nothing.
+/// A baseline that refuses more than this part of the load does not carry it, and its latency says
+/// nothing.
 const CARRIED: f64 = 0.01;
 
 /// One figure against that of the baseline that was best at it.
@@ -26,13 +27,14 @@ pub struct Against {
 pub struct Verdict {
     /// The most packets a second.
     pub throughput: Against,
-    /// The 99th percentile of latency under the same load; `None` if the scheduler or every baseline lost packets of it.
+    /// The 99th percentile of latency under the same load; `None` if the scheduler or every
+    /// baseline lost packets of it.
     pub latency: Option<Against>,
 }
 
 impl Verdict {
-    /// Compares what was measured with all that comes (`saturated`) and at a rate (`offered`); `None` without the scheduler or
-    /// without any baseline.
+    /// Compares what was measured with all that comes (`saturated`) and at a rate (`offered`);
+    /// `None` without the scheduler or without any baseline.
     pub(super) fn of(saturated: &[Measurement], offered: &[Measurement]) -> Option<Self> {
         let own = |all: &[Measurement]| all.iter().find(|measured| measured.rule == Rule::WAIT).cloned();
         let baselines = || saturated.iter().filter(|measured| measured.rule.is_baseline());

@@ -1,5 +1,6 @@
-//! What a worker does to a packet beside its cipher: frames, lookups, headers, window, order, and what handing a
-//! multi-packet to an engine takes. Measured with the gateway's own pipeline and an engine that does nothing.
+//! What a worker does to a packet beside its cipher: frames, lookups, headers, window, order, and
+//! what handing a multi-packet to an engine takes. Measured with the gateway's own pipeline and an
+//! engine that does nothing.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
@@ -74,7 +75,8 @@ impl EngineQueue for Blank {
     }
 }
 
-/// A worker's time for a packet beside its cipher, mean, in ns: before the window and after cryptography.
+/// A worker's time for a packet beside its cipher, mean, in ns: before the window and after
+/// cryptography.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Around {
     pub(super) before_ns: f64,
@@ -93,7 +95,8 @@ pub(super) struct AroundWindows {
 }
 
 impl AroundWindows {
-    /// Measures under `packets` what a pipeline as configured takes around engines that are described so.
+    /// Measures under `packets` what a pipeline as configured takes around engines that are
+    /// described so.
     ///
     /// # Errors
     /// [`PlanError::Assemble`] if there is no such pipeline.
@@ -117,8 +120,8 @@ impl AroundWindows {
         })
     }
 
-    /// With this window, where engines that are not on the worker's core take such a share of the packets; `None` where there are no
-    /// such engines.
+    /// With this window, where engines that are not on the worker's core take such a share of the
+    /// packets; `None` where there are no such engines.
     pub(super) fn with(&self, window: usize, lookaside: Option<f64>) -> Around {
         let of = |windows: &BTreeMap<usize, Around>| windows.get(&window).copied();
         let Some(share) = lookaside else { return of(&self.alone).unwrap_or_default() };
@@ -194,7 +197,8 @@ mod tests {
         let [traffic, _] = both_ways(Vec::new(), 8, 640, 7);
         let packets: Vec<Vec<u8>> = (0..640).map(|at| traffic.packet(at).to_vec()).collect();
         let inline = Software::new("software").description().clone();
-        // The handed-in burst of 64 packets is one piece of work in place, and at least a multi-packet for each SA in the window.
+        // The handed-in burst of 64 packets is one piece of work in place, and at least a
+        // multi-packet for each SA in the window.
         let per_work = |is_alone, window| {
             let mut pipeline = pipeline(&config(32), &inline, is_alone, window).expect("good");
             drive(&mut pipeline, &packets, 2);

@@ -17,8 +17,8 @@ pub(super) struct Card {
 }
 
 impl Card {
-    /// The accelerators of a platform with their queues, caches and buses. Its stages are left out: on this machine packets are received and sent by
-    /// other means.
+    /// The accelerators of a platform with their queues, caches and buses. Its stages are left out:
+    /// on this machine packets are received and sent by other means.
     ///
     /// # Errors
     /// [`PlanError::Card`] if the platform has no accelerator.

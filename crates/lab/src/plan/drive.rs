@@ -8,12 +8,13 @@ use convoy_scheduler::Input;
 /// Packets handed in at a time.
 const BURST: usize = 64;
 
-/// Rounds without any movement before the thread gives up its core to engines' threads, and for how long. It never
-/// yields: among busy threads that costs whole time slices.
+/// Rounds without any movement before the thread gives up its core to engines' threads, and for how
+/// long. It never yields: among busy threads that costs whole time slices.
 const SPINS: u32 = 64;
 const NAP: Duration = Duration::from_micros(20);
 
-/// Packets of which the fastest run counts: about a millisecond's, less than a busy machine gives a thread in one go.
+/// Packets of which the fastest run counts: about a millisecond's, less than a busy machine gives a
+/// thread in one go.
 const SECTION: usize = 1024;
 
 /// What a packet that was sealed took, mean, in ns.
@@ -21,10 +22,11 @@ const SECTION: usize = 1024;
 pub(super) struct Pace {
     /// From one packet to the next, over all rounds.
     pub(super) whole_ns: f64,
-    /// The same, with each section of the packets as in the round in which it was fastest: without what other programs of
-    /// the machine took.
+    /// The same, with each section of the packets as in the round in which it was fastest: without
+    /// what other programs of the machine took.
     pub(super) undisturbed_ns: f64,
-    /// Of that, the time up to the window: a frame is filled, and the packet classified and prepared.
+    /// Of that, the time up to the window: a frame is filled, and the packet classified and
+    /// prepared.
     pub(super) before_ns: f64,
 }
 
@@ -76,7 +78,8 @@ impl Sections {
         (self.last, self.done) = (mark, self.done + 1);
     }
 
-    /// The mean over sections; without an answer for each of them, as where packets are dropped, over all that is known.
+    /// The mean over sections; without an answer for each of them, as where packets are dropped,
+    /// over all that is known.
     fn mean(&self) -> Option<(f64, f64)> {
         let (mut sum, mut packets) = ((0.0, 0.0), 0.0);
         for (section, fastest) in self.fastest.iter().enumerate() {
@@ -137,7 +140,8 @@ mod tests {
             time: Duration::from_nanos(time),
             before: Duration::from_nanos(before),
         };
-        // Of the first round the first section, at 10 and 1 ns a packet, is the fastest; of the second the second, at 7 and 2.
+        // Of the first round the first section, at 10 and 1 ns a packet, is the fastest; of the
+        // second the second, at 7 and 2.
         for mark in [of(1024, 10_240, 1_024), of(1300, 0, 0), of(1536, 20_480, 4_096)] {
             sections.note(mark);
         }

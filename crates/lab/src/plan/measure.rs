@@ -24,8 +24,8 @@ pub struct Measured {
     pub packets: u64,
     /// Packets a second, over all rounds.
     pub packets_per_second: f64,
-    /// The same with each thousand of packets as in the round in which they were fastest: without what other programs of
-    /// the machine took.
+    /// The same with each thousand of packets as in the round in which they were fastest: without
+    /// what other programs of the machine took.
     pub undisturbed_packets_per_second: f64,
     /// Each engine's name and share of the packets.
     pub share: Vec<(String, f64)>,
@@ -33,8 +33,8 @@ pub struct Measured {
     pub packets_per_multipacket: f64,
 }
 
-/// Sends up to `limit` packets of a capture through one worker's pipeline, outbound, as fast as it takes them, `rounds`
-/// times over. Reading the capture is not counted.
+/// Sends up to `limit` packets of a capture through one worker's pipeline, outbound, as fast as it
+/// takes them, `rounds` times over. Reading the capture is not counted.
 ///
 /// # Errors
 /// [`PlanError`] if the gateway cannot be put together or the capture cannot be read.

@@ -1,9 +1,10 @@
-//! `convoy sim plan`: what this machine's engines would do with this traffic, by simulation: the best window, and what
-//! each engine brings.
+//! `convoy sim plan`: what this machine's engines would do with this traffic, by simulation: the
+//! best window, and what each engine brings.
 //!
-//! The traffic is what the gateway itself would hand to its scheduler: the capture goes through the configuration's
-//! policies and SAs. Engines cost what calibration measured; what a worker does to each packet beside cryptography is
-//! measured by its own pipeline with an engine that does nothing. The rest is [`convoy_sim`].
+//! The traffic is what the gateway itself would hand to its scheduler: the capture goes through the
+//! configuration's policies and SAs. Engines cost what calibration measured; what a worker does to
+//! each packet beside cryptography is measured by its own pipeline with an engine that does
+//! nothing. The rest is [`convoy_sim`].
 
 mod around;
 mod bus;
@@ -70,9 +71,11 @@ pub struct PlanOutcome {
     pub packets_per_multipacket: f64,
     /// From dispatch to completion, mean, in ms.
     pub latency_ms: f64,
-    /// From arrival until it has left, 99th percentile, in ms; of use where packets arrive at a rate.
+    /// From arrival until it has left, 99th percentile, in ms; of use where packets arrive at a
+    /// rate.
     pub sojourn_p99_ms: f64,
-    /// Each processor's name and share of the packets. All engines on the worker's core are one processor, `worker`.
+    /// Each processor's name and share of the packets. All engines on the worker's core are one
+    /// processor, `worker`.
     pub share: Vec<(String, f64)>,
 }
 
@@ -98,8 +101,8 @@ pub struct Plan {
     pub changes: Vec<PlanOutcome>,
 }
 
-/// Makes a plan for `machine` under `trace`. `rate_mbps` is the rate at which packets arrive; without it there are always
-/// more. `progress` is told how many of how many simulations are done.
+/// Makes a plan for `machine` under `trace`. `rate_mbps` is the rate at which packets arrive;
+/// without it there are always more. `progress` is told how many of how many simulations are done.
 ///
 /// # Errors
 /// [`PlanError::Simulation`] if a cost makes no sense.
@@ -143,8 +146,8 @@ pub fn plan(
     })
 }
 
-/// One run of the trace on a machine. What the worker does depends on where the packets go, so the shares of a first
-/// run give its time in a second.
+/// One run of the trace on a machine. What the worker does depends on where the packets go, so the
+/// shares of a first run give its time in a second.
 ///
 /// # Errors
 /// [`PlanError::Simulation`] if the platform makes no sense.

@@ -116,8 +116,9 @@ impl Machine {
         self.cards.iter().flat_map(|card| &card.engines)
     }
 
-    /// What a worker spends on a packet beside its cipher, before the window and after cryptography, in ns, with this
-    /// window and this share of the packets at engines that are not on its core.
+    /// What a worker spends on a packet beside its cipher, before the window and after
+    /// cryptography, in ns, with this window and this share of the packets at engines that are not
+    /// on its core.
     pub fn worker_ns(&self, window: usize, lookaside: f64) -> (f64, f64) {
         let around = self.around(window, lookaside);
         (around.before_ns, around.after_ns)
@@ -154,9 +155,10 @@ impl Machine {
         changes
     }
 
-    /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is fastest stands for
-    /// all, and shares the core with what the worker does to each packet; the scheduler runs on it as well. `lookaside` is
-    /// the share of the packets that other engines take: handing them over is another work.
+    /// The simulator's platform. Engines on the worker's core cannot work at once: the one that is
+    /// fastest stands for all, and shares the core with what the worker does to each packet; the
+    /// scheduler runs on it as well. `lookaside` is the share of the packets that other engines
+    /// take: handing them over is another work.
     pub fn platform(&self, window: usize, rate_mbps: Option<f64>, lookaside: f64) -> Platform {
         let around = self.around(window, lookaside);
         let (before_us, after_us) = (around.before_ns * 1e-3, around.after_ns * 1e-3);
@@ -250,7 +252,8 @@ fn scheduler(config: &SchedulerConfig, window: usize) -> SchedulerSpec {
         classes: config.classes,
         weights,
         work_conserving: true,
-        // The gateway does not know what a device has in its cache; it corrects its cost models by what it measures.
+        // The gateway does not know what a device has in its cache; it corrects its cost models by
+        // what it measures.
         knows_caches: false,
     }
 }

@@ -1,4 +1,5 @@
-//! The simulator against the gateway, both in virtual time: modelled engines, whose time is the model's own.
+//! The simulator against the gateway, both in virtual time: modelled engines, whose time is the
+//! model's own.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -76,7 +77,8 @@ fn engines_in(
     (engines, shared.into_values().collect())
 }
 
-/// Sends `packets` through a pipeline as fast as it takes them, and lets time pass only while nothing can move.
+/// Sends `packets` through a pipeline as fast as it takes them, and lets time pass only while
+/// nothing can move.
 fn drive(pipeline: &mut Pipeline, packets: &[&[u8]], time: &VirtualTime, buses: &[SteppedBus]) {
     let (mut next, mut frames) = (0, Vec::new());
     while next < packets.len() || !pipeline.is_empty() {

@@ -41,15 +41,16 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Takes up to `limit` packets of a capture through the policies and SAs of a configuration. Tunnels without manual
-    /// keys get some that are used for nothing else.
+    /// Takes up to `limit` packets of a capture through the policies and SAs of a configuration.
+    /// Tunnels without manual keys get some that are used for nothing else.
     ///
     /// # Errors
     /// [`PlanError`] if the capture cannot be read, or nothing in it is protected.
     pub fn read(config: &Config, capture: &Path, limit: usize) -> Result<Self, PlanError> {
         let config = with_keys(config);
         let mut pipeline = pipeline(&config)?;
-        // Sizes and addresses are all that counts, so packets that a snap length truncated are as good as others.
+        // Sizes and addresses are all that counts, so packets that a snap length truncated are as
+        // good as others.
         let mut port = Pcap::open("the capture", Some(capture), None)?.filling_up_truncated();
         let (mut trace, mut read) = (Self::default(), 0);
         let mut frames: Vec<Frame> = Vec::with_capacity(BURST);

@@ -47,7 +47,8 @@ pub struct Placement {
     pub first: usize,
     /// The core of the second gateway; none if it works in the tester's thread, in turns with it.
     pub second: Option<usize>,
-    /// The core of engines that have one of their own; shared with others where the machine has too few.
+    /// The core of engines that have one of their own; shared with others where the machine has too
+    /// few.
     pub engine: usize,
     /// The core of packet I/O that has a thread of its own; likewise.
     pub io: usize,
@@ -68,7 +69,8 @@ impl Placement {
         Self::on(&cores::allowed())
     }
 
-    /// Whether what a scheme puts apart has a core to itself, with the gateway and the tester on theirs.
+    /// Whether what a scheme puts apart has a core to itself, with the gateway and the tester on
+    /// theirs.
     pub fn has_cores_apart(&self) -> bool {
         let mut all = [self.tester, self.first, self.engine, self.io];
         all.sort_unstable();

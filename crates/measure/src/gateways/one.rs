@@ -1,4 +1,5 @@
-//! One gateway between two wires of system calls, by one of the IXP425 paper's four schemes (figure 6).
+//! One gateway between two wires of system calls, by one of the IXP425 paper's four schemes (figure
+//! 6).
 
 use std::time::Duration;
 
@@ -48,17 +49,20 @@ impl Scheme {
         }
     }
 
-    /// The engines of a gateway by this scheme. The worker's own may be either, whichever is there and faster.
+    /// The engines of a gateway by this scheme. The worker's own may be either, whichever is there
+    /// and faster.
     fn engines(&self, core: usize) -> String {
         let apart = format!("[[engine]]\nname = \"apart\"\nkind = \"multibuffer\"\ncore = {core}\n");
-        // Without engines in the configuration the gateway takes what calibration finds useful on the worker's core.
+        // Without engines in the configuration the gateway takes what calibration finds useful on
+        // the worker's core.
         if self.is_crypto_apart { apart } else { String::new() }
     }
 
     /// Sets a gateway up by this scheme, between the ends of a tester.
     ///
     /// # Errors
-    /// [`MeasureError`] says what there is not: an engine on a core of its own that can do a cipher, for example.
+    /// [`MeasureError`] says what there is not: an engine on a core of its own that can do a
+    /// cipher, for example.
     pub fn start(&self, service: &Service, placement: &Placement) -> Result<Gateways, MeasureError> {
         let config = site(service, 1, Families::default(), &self.engines(placement.engine), 1)?;
         let [near, inside] = UdpEnd::wire()?;

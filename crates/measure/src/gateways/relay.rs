@@ -1,4 +1,5 @@
-//! Packet I/O on a thread of its own: it moves packets between a gateway's wires and the rings of its worker.
+//! Packet I/O on a thread of its own: it moves packets between a gateway's wires and the rings of
+//! its worker.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

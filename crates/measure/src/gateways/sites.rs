@@ -30,7 +30,8 @@ fn key(from: u8, tunnel: u16, bytes: usize) -> String {
     })
 }
 
-/// The configuration of site 1 or 2, with a tunnel for each of so many hosts behind the second; `engine` is its `[[engine]]` tables.
+/// The configuration of site 1 or 2, with a tunnel for each of so many hosts behind the second;
+/// `engine` is its `[[engine]]` tables.
 pub(crate) fn site(
     service: &Service,
     tunnels: u16,
@@ -56,7 +57,8 @@ pub(crate) fn site(
     Config::parse("measured.toml", &text).map_err(|errors| MeasureError::Gateway(errors.to_string()))
 }
 
-/// What is behind a site: hosts of one network behind the first, one host for each tunnel behind the second.
+/// What is behind a site: hosts of one network behind the first, one host for each tunnel behind
+/// the second.
 fn network(family: Family, site: u8, tunnel: u16) -> String {
     match (family, site) {
         (Family::V4, 1) => "10.1.0.0/16".to_owned(),

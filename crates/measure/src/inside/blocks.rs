@@ -1,4 +1,5 @@
-//! What was found of a packet's way: its blocks, the bottleneck among them, and what another scheme would bring.
+//! What was found of a packet's way: its blocks, the bottleneck among them, and what another scheme
+//! would bring.
 
 use serde::Serialize;
 
@@ -101,7 +102,8 @@ pub struct Blocks {
     pub bursts: usize,
     /// The blocks, in the order of a packet.
     pub blocks: Vec<Block>,
-    /// What a stamp takes, in ns. One was subtracted for each block, and one for each call of an engine.
+    /// What a stamp takes, in ns. One was subtracted for each block, and one for each call of an
+    /// engine.
     pub stamp_ns: f64,
     /// What a packet moves through memory.
     pub memory: MemoryAccount,
@@ -118,8 +120,9 @@ impl Blocks {
         self.blocks.iter().find(|block| block.name == name).map_or(0.0, |block| block.ns)
     }
 
-    /// What a scheme takes off the worker's core, and what is slowest then. Packet I/O has one thread for both ways, as in
-    /// [`Scheme::start`]; what handing packets over costs is not in it, and what is elsewhere is as fast as it is here.
+    /// What a scheme takes off the worker's core, and what is slowest then. Packet I/O has one
+    /// thread for both ways, as in [`Scheme::start`]; what handing packets over costs is not in it,
+    /// and what is elsewhere is as fast as it is here.
     fn relief(&self, scheme: Scheme) -> Relief {
         let part = |is_apart: bool, ns: f64| if is_apart { ns } else { 0.0 };
         let io = part(scheme.is_io_apart, self.of(BlockName::Receive) + self.of(BlockName::Transmit));

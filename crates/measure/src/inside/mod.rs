@@ -1,8 +1,10 @@
-//! Where the time of a packet goes in a gateway: by functional block, by utilisation, and by the turnaround of cryptography.
+//! Where the time of a packet goes in a gateway: by functional block, by utilisation, and by the
+//! turnaround of cryptography.
 //!
-//! One worker's pipeline stands between two wires of system calls and is driven burst by burst on one thread, with a stamp of the clock between
-//! its blocks. What the stamps themselves take is measured and subtracted. The median over many bursts counts, since one burst is
-//! over before a busy machine interrupts it.
+//! One worker's pipeline stands between two wires of system calls and is driven burst by burst on
+//! one thread, with a stamp of the clock between its blocks. What the stamps themselves take is
+//! measured and subtracted. The median over many bursts counts, since one burst is over before a
+//! busy machine interrupts it.
 
 mod blocks;
 mod profile;
@@ -55,7 +57,8 @@ fn laps(rig: &mut Rig, burst: usize, until: Option<Instant>) -> Result<Vec<Lap>,
     Ok(laps)
 }
 
-/// Measures the blocks of packets that a gateway sends out, in bursts of so many; in fewer bursts than usual after `until`.
+/// Measures the blocks of packets that a gateway sends out, in bursts of so many; in fewer bursts
+/// than usual after `until`.
 ///
 /// # Errors
 /// [`MeasureError`] says what there is not.
@@ -96,10 +99,11 @@ pub struct Turnaround {
     pub points: Vec<(u16, f64)>,
     /// Packets of which each point is the median; of the point that has fewest.
     pub packets: usize,
-    /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's ∆s over ∆t); nothing where longer packets do
-    /// not take longer.
+    /// The engine's rate from the slope of the line that fits these best, in Mbit/s (the paper's ∆s
+    /// over ∆t); nothing where longer packets do not take longer.
     pub slope_mbps: Option<f64>,
-    /// The same by calibration: the cost of a block of 16 bytes, of the engine that is cheapest for a long packet.
+    /// The same by calibration: the cost of a block of 16 bytes, of the engine that is cheapest for
+    /// a long packet.
     pub calibrated_mbps: Option<f64>,
 }
 
@@ -114,7 +118,8 @@ fn slope(points: &[(u16, f64)]) -> f64 {
     if square > 0.0 { both / square } else { 0.0 }
 }
 
-/// Measures how long cryptography takes for packets that come alone; in fewer bursts than usual after `until`.
+/// Measures how long cryptography takes for packets that come alone; in fewer bursts than usual
+/// after `until`.
 ///
 /// # Errors
 /// [`MeasureError`] says what there is not.
@@ -162,7 +167,8 @@ pub struct Busy {
     pub success: f64,
 }
 
-/// Sends packets at each of these rates through a gateway that does everything on its worker's core; after `until` at no further one.
+/// Sends packets at each of these rates through a gateway that does everything on its worker's
+/// core; after `until` at no further one.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held.

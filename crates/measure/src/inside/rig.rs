@@ -1,4 +1,5 @@
-//! One worker's pipeline between two wires, driven burst by burst on one thread with stamps of the clock between its blocks.
+//! One worker's pipeline between two wires, driven burst by burst on one thread with stamps of the
+//! clock between its blocks.
 
 use std::time::Instant;
 
@@ -165,7 +166,8 @@ impl Rig {
     }
 }
 
-/// What a stamp takes, in ns: the median over runs that are too short for a busy machine to interrupt many of them.
+/// What a stamp takes, in ns: the median over runs that are too short for a busy machine to
+/// interrupt many of them.
 fn stamp_ns() -> f64 {
     let run = |_| {
         let began = Instant::now();

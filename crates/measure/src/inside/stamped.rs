@@ -1,4 +1,5 @@
-//! An engine on the caller's core whose work is timed: each call that does cryptography stands between two stamps of the clock.
+//! An engine on the caller's core whose work is timed: each call that does cryptography stands
+//! between two stamps of the clock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

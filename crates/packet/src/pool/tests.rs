@@ -207,7 +207,8 @@ fn a_pool_and_its_last_frames_may_end_at_the_same_time() {
 }
 
 proptest::proptest! {
-    /// Any order of taking, giving back, dropping and losing the pool: a frame is had once, and all can be had in the end.
+    /// Any order of taking, giving back, dropping and losing the pool: a frame is had once, and all
+    /// can be had in the end.
     #[test]
     fn frames_are_had_once(steps in proptest::collection::vec((0_u8..5, 0_usize..3, proptest::prelude::any::<u16>()), 1..200)) {
         const COUNTS: [usize; 3] = [5, 3, 2];

@@ -42,8 +42,9 @@ pub(super) struct Mapping {
 
 #[cfg(not(miri))]
 impl Mapping {
-    /// So many bytes, a multiple of [`HUGE_PAGE_BYTES`]. With `is_sized` all of them are to be used: huge pages are taken where enough
-    /// were set aside, and a system that counts what it has promised counts them.
+    /// So many bytes, a multiple of [`HUGE_PAGE_BYTES`]. With `is_sized` all of them are to be
+    /// used: huge pages are taken where enough were set aside, and a system that counts what it has
+    /// promised counts them.
     pub(super) fn new(bytes: usize, is_sized: bool) -> Result<Self, String> {
         if is_sized && let Some(base) = huge(bytes) {
             return Ok(Self { base, pages: Pages::Huge });
@@ -57,7 +58,8 @@ impl Mapping {
 fn anonymous(bytes: usize, flags: MapFlags) -> nix::Result<NonNull<u8>> {
     let length = NonZeroUsize::new(bytes).ok_or(nix::Error::EINVAL)?;
     let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-    // SAFETY: a new private mapping at an address of the kernel's choice touches nothing that exists.
+    // SAFETY: a new private mapping at an address of the kernel's choice touches nothing that
+    // exists.
     unsafe { mmap_anonymous(None, length, access, MapFlags::MAP_PRIVATE | flags) }.map(NonNull::cast)
 }
 
@@ -77,7 +79,8 @@ fn usual(bytes: usize, is_sized: bool) -> Result<NonNull<u8>, String> {
     let (base, end) = unsafe { (whole.add(before), whole.add(before + bytes)) };
     for (from, count) in [(whole, before), (end, HUGE_PAGE_BYTES - before)] {
         if count > 0 {
-            // SAFETY: these bytes were mapped above, and nobody knows of them. If it fails they stay, unused.
+            // SAFETY: these bytes were mapped above, and nobody knows of them. If it fails they
+            // stay, unused.
             let _ = unsafe { munmap(from.cast(), count) };
         }
     }

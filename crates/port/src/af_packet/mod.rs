@@ -1,11 +1,14 @@
-//! The `af_packet` port: an Ethernet interface of the kernel's by packet sockets, for interfaces that `af_xdp` does not suit.
+//! The `af_packet` port: an Ethernet interface of the kernel's by packet sockets, for interfaces
+//! that `af_xdp` does not suit.
 //!
-//! A packet socket is given copies of frames, and the kernel's network stack gets them all the same. So one program says twice which frames
-//! are the gateway's ([`link`](crate::link)): at the sockets, which receive them alone, and at the interface's ingress behind the sockets,
-//! where it drops them before anything of the kernel's forwards or answers them. What the sockets have no room for is lost, not forwarded.
+//! A packet socket is given copies of frames, and the kernel's network stack gets them all the
+//! same. So one program says twice which frames are the gateway's ([`link`](crate::link)): at the
+//! sockets, which receive them alone, and at the interface's ingress behind the sockets, where it
+//! drops them before anything of the kernel's forwards or answers them. What the sockets have no
+//! room for is lost, not forwarded.
 //!
-//! The kernel's own offloads go through: what it has joined comes as one super-packet and is cut here, checksums that it left undone are
-//! computed, and what leaves is joined (`super_packet/`).
+//! The kernel's own offloads go through: what it has joined comes as one super-packet and is cut
+//! here, checksums that it left undone are computed, and what leaves is joined (`super_packet/`).
 
 mod open;
 mod receive;
@@ -29,7 +32,8 @@ use receive::Receiver;
 use send::Sending;
 pub use settings::AfPacketSettings;
 
-/// What stands before each packet at a socket, in bytes: what is left undone, and the Ethernet header.
+/// What stands before each packet at a socket, in bytes: what is left undone, and the Ethernet
+/// header.
 const BEFORE_PACKET: usize = OFFLOAD_HEADER_BYTES + convoy_packet::ethernet::HEADER_BYTES;
 
 /// What holds as long as one queue of the port lives.

@@ -1,4 +1,5 @@
-//! Opens the queues of an `af_packet` port: the programs at the interface and at the sockets, and a socket for each worker.
+//! Opens the queues of an `af_packet` port: the programs at the interface and at the sockets, and a
+//! socket for each worker.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,7 +21,8 @@ impl AfPacket {
     /// The queues of a port, which share what comes by its flow.
     ///
     /// # Errors
-    /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and Linux 6.6.
+    /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and
+    /// CAP_BPF, and Linux 6.6.
     pub(crate) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
         let failed = |action: &'static str| move |source: io::Error| config.failed(action, source);
         let number = config.interface_number()?;

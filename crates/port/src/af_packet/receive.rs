@@ -1,4 +1,5 @@
-//! From messages of a packet socket to frames: one message is a packet, or several that the kernel has joined.
+//! From messages of a packet socket to frames: one message is a packet, or several that the kernel
+//! has joined.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -57,7 +58,8 @@ impl Receiver {
         self.next < self.count || !self.cut.is_done()
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.
+    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// out first.
     pub(super) fn hand_out(
         &mut self,
         link: &mut Link,
@@ -91,8 +93,8 @@ impl Receiver {
     }
 }
 
-/// Looks at a message, and completes what the kernel left undone; how it is to be cut, and its length without padding. `None` if it is
-/// malformed.
+/// Looks at a message, and completes what the kernel left undone; how it is to be cut, and its
+/// length without padding. `None` if it is malformed.
 fn begin(message: &mut [u8]) -> Option<(Cut, usize)> {
     let (header, frame) = message.split_first_chunk_mut::<HEADER_BYTES>()?;
     let header = OffloadHeader::read(header)?.behind_link(LINK_BYTES)?;

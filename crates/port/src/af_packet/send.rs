@@ -1,4 +1,5 @@
-//! From frames to messages of a packet socket: a burst in one system call, packets of one flow as one super-packet.
+//! From frames to messages of a packet socket: a burst in one system call, packets of one flow as
+//! one super-packet.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -67,7 +68,8 @@ impl Sending {
         }
     }
 
-    /// Sends what there is room for, and counts it; the frames go back to `pool`, and what has no room stays in `burst`, in order.
+    /// Sends what there is room for, and counts it; the frames go back to `pool`, and what has no
+    /// room stays in `burst`, in order.
     ///
     /// # Errors
     /// The socket is no good any more.
@@ -98,7 +100,8 @@ impl Sending {
         Ok(())
     }
 
-    /// Leaves at the front of the burst what leaves by the interface; the rest has left by the kernel, or cannot leave.
+    /// Leaves at the front of the burst what leaves by the interface; the rest has left by the
+    /// kernel, or cannot leave.
     fn choose(&mut self, link: &mut Link, pool: &mut FramePool, burst: &mut Vec<Frame>) {
         self.next_hops.clear();
         let count = burst.len().min(BURST);
@@ -137,7 +140,8 @@ impl Sending {
                     Some(libc::EAGAIN) => break,
                     Some(libc::EINTR) => {}
                     Some(libc::EBADF | libc::ENOTSOCK | libc::EFAULT) => return Err(error),
-                    // Whatever it was that the kernel does not like of a super-packet, it may take the packets.
+                    // Whatever it was that the kernel does not like of a super-packet, it may take
+                    // the packets.
                     Some(libc::EINVAL) if groups[at].len() > 1 => {
                         for packet in coalescer.packets(&groups[at]) {
                             send_alone(sender, link, socket, next_hops[packet], &frames[packet]);

@@ -1,8 +1,9 @@
-//! The `af_xdp` port: an Ethernet interface of the kernel's, whose packets go by rings between the device, or its driver, and the process's
-//! packet memory, without the kernel's network stack.
+//! The `af_xdp` port: an Ethernet interface of the kernel's, whose packets go by rings between the
+//! device, or its driver, and the process's packet memory, without the kernel's network stack.
 //!
-//! A program at the interface takes what is the gateway's, and the kernel says where packets go ([`link`](crate::link)). Since the rings of all
-//! ports have frames of one memory, a packet crosses the gateway without a copy where both drivers can do without.
+//! A program at the interface takes what is the gateway's, and the kernel says where packets go
+//! ([`link`](crate::link)). Since the rings of all ports have frames of one memory, a packet
+//! crosses the gateway without a copy where both drivers can do without.
 
 mod open;
 mod settings;
@@ -144,8 +145,8 @@ impl Port for AfXdp {
     }
 }
 
-/// Takes the Ethernet header off, with a tag of VLAN 0 if the frame came with that, and what pads a short
-/// frame.
+/// Takes the Ethernet header off, with a tag of VLAN 0 if the frame came with that, and what pads a
+/// short frame.
 fn strip(frame: &mut Frame) -> Option<()> {
     let is_tagged = frame.get(ethernet::ETHERTYPE_AT..ethernet::HEADER_BYTES).is_some_and(is_tag);
     let tag_bytes = if is_tagged { TAG_BYTES } else { 0 };

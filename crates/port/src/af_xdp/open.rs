@@ -1,4 +1,5 @@
-//! Opens the queues of an `af_xdp` port: the program at the interface, and a socket for each worker.
+//! Opens the queues of an `af_xdp` port: the program at the interface, and a socket for each
+//! worker.
 
 use std::io;
 use std::net::UdpSocket;
@@ -15,7 +16,8 @@ use crate::sys::{LONGEST_FRAME, Map, MapKind, Program, ProgramKind, XdpMode, Xdp
 
 /// The longest packet that fits, in bytes.
 const LONGEST_PACKET: usize = LONGEST_FRAME - ethernet::HEADER_BYTES;
-/// How long the queue of an interface may take to be free again after another program, or this one, left it.
+/// How long the queue of an interface may take to be free again after another program, or this one,
+/// left it.
 const BUSY: Duration = Duration::from_secs(2);
 
 /// Queues that are looked for behind those that are used.
@@ -33,8 +35,8 @@ impl AfXdp {
     /// The queues of a port, each with a socket at the interface's queue of the same number.
     ///
     /// # Errors
-    /// [`PortError`] says what the interface lacks, or what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and
-    /// CAP_IPC_LOCK.
+    /// [`PortError`] says what the interface lacks, or what the system refused: this needs
+    /// CAP_NET_ADMIN, CAP_NET_RAW, CAP_BPF and CAP_IPC_LOCK.
     pub(crate) fn open(config: &LinkConfig) -> Result<Vec<Self>, PortError> {
         let failed = |action: &'static str| move |source: io::Error| config.failed(action, source);
         let number = config.interface_number()?;
@@ -89,8 +91,9 @@ fn fits(config: &LinkConfig, at: Interface) -> Result<bool, PortError> {
     }
 }
 
-/// How many queues an interface receives into. `None` where no list can be read, or it is that of an interface of the same name in another
-/// network namespace, since files of sysfs are of the namespace in which it was mounted.
+/// How many queues an interface receives into. `None` where no list can be read, or it is that of
+/// an interface of the same name in another network namespace, since files of sysfs are of the
+/// namespace in which it was mounted.
 fn receive_queues(interface: &str, mac: MacAddress) -> Option<usize> {
     let folder = format!("/sys/class/net/{interface}");
     let address = std::fs::read_to_string(format!("{folder}/address")).ok()?;

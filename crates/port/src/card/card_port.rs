@@ -1,8 +1,10 @@
-//! The card as the protected side's network interface: Ethernet on a line, ESP sealed and opened in flight.
+//! The card as the protected side's network interface: Ethernet on a line, ESP sealed and opened in
+//! flight.
 //!
-//! The port puts Ethernet headers on and takes them off, and is a host of its own on the line ([`station`](crate::station)): the kernel has no
-//! address on this interface. What the card has opened is handed up with its ICV's bytes as zeros, so
-//! that lengths are as on the line, and the tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
+//! The port puts Ethernet headers on and takes them off, and is a host of its own on the line
+//! ([`station`](crate::station)): the kernel has no address on this interface. What the card has
+//! opened is handed up with its ICV's bytes as zeros, so that lengths are as on the line, and the
+//! tag [`Offload::Opened`]; what is tagged [`Offload::Seal`] the card seals.
 
 use std::net::Ipv4Addr;
 use std::os::fd::BorrowedFd;
@@ -17,7 +19,8 @@ use crate::{Port, PortCounters, PortDescription, PortError, PortKind};
 
 /// The longest IP packet in a frame of the card's, in bytes.
 const LONGEST_MTU: usize = LINE_BYTES - ethernet::HEADER_BYTES;
-/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room behind it.
+/// The longest ICV of the card's algorithms, in bytes, for which an opened packet needs room behind
+/// it.
 pub(super) const ICV_ROOM: usize = 32;
 
 /// How a `card` port is to be.
@@ -47,10 +50,12 @@ pub struct CardPort {
 }
 
 impl CardPort {
-    /// Opens the interface and makes the card; its thread begins when the port or the card's control is first used.
+    /// Opens the interface and makes the card; its thread begins when the port or the card's
+    /// control is first used.
     ///
     /// # Errors
-    /// [`PortError`] if the system refuses, for instance for want of CAP_NET_RAW, or the configuration cannot be; it says what to do.
+    /// [`PortError`] if the system refuses, for instance for want of CAP_NET_RAW, or the
+    /// configuration cannot be; it says what to do.
     pub fn open(config: &CardConfig) -> Result<Self, PortError> {
         let line = InterfaceLine::open(&config.interface).map_err(|source| PortError::Io {
             port: config.name.clone(),
@@ -136,7 +141,8 @@ impl CardPort {
         }
     }
 
-    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks again.
+    /// Sends a frame of the port's own; without room it is lost, and whoever waits for it asks
+    /// again.
     fn send_own(&mut self, to: MacAddress, ethertype: u16, bytes: &[u8]) {
         let head = ethernet::header(to, self.mac(), ethertype);
         let _ = self.nic.transmit(&[&head, bytes], None);

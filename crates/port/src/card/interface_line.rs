@@ -1,4 +1,5 @@
-//! A Linux interface as the card's line: a veth or a network card that has no addresses of the kernel's.
+//! A Linux interface as the card's line: a veth or a network card that has no addresses of the
+//! kernel's.
 
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -16,7 +17,8 @@ const SOCKET_BUFFER: usize = 4 << 20;
 /// A frame that the kernel's own offloads have made may be so long; no card could take it.
 const LONGEST_BYTES: usize = 65_536 + 256;
 
-/// Takes what came without a VLAN tag: the kernel takes tags out of frames, which would look as if they had had none.
+/// Takes what came without a VLAN tag: the kernel takes tags out of frames, which would look as if
+/// they had had none.
 const UNTAGGED: [SockFilter; 4] = [
     SockFilter::new(
         (libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16,
@@ -69,8 +71,8 @@ impl InterfaceLine {
     }
 }
 
-/// Where the kernel left a checksum to be summed, if it did: its start and the place of the sum from there, in bytes. `None` for a frame
-/// that is to be cut, which no wire carries.
+/// Where the kernel left a checksum to be summed, if it did: its start and the place of the sum
+/// from there, in bytes. `None` for a frame that is to be cut, which no wire carries.
 fn left_undone(header: &[u8; OFFLOAD_HEADER_BYTES]) -> Option<Option<(usize, usize)>> {
     const NEEDS_CHECKSUM: u8 = 1;
     let [flags, segmentation, _, _, _, _, start, start_high, place, place_high] = *header;

@@ -1,4 +1,5 @@
-//! What one queue of a port hears of ARP, told to the others: a device gives an answer to one queue, whichever of them asked.
+//! What one queue of a port hears of ARP, told to the others: a device gives an answer to one
+//! queue, whichever of them asked.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};

@@ -61,7 +61,8 @@ impl DpdkPort {
         Self { queue, own, number, heard }
     }
 
-    /// Hears what other queues have heard, asks for the addresses that packets wait for, and drops those that have waited in vain.
+    /// Hears what other queues have heard, asks for the addresses that packets wait for, and drops
+    /// those that have waited in vain.
     fn look_after_neighbours(&mut self, pool: &mut FramePool) {
         for message in self.heard.take(self.number) {
             // The queue that received it has answered.

@@ -9,7 +9,8 @@ use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::station::keys::{check_addresses, gateway, mac};
 use crate::{PortConfig, PortError};
 
-/// The longest name of a device of `net_ring`, in bytes: the driver names its rings after it, and DPDK's names of rings are short.
+/// The longest name of a device of `net_ring`, in bytes: the driver names its rings after it, and
+/// DPDK's names of rings are short.
 const LONGEST_RING_NAME: usize = 17;
 /// Frames that a queue holds each way, where nothing is said.
 const DESCRIPTORS: u32 = 1024;
@@ -27,7 +28,8 @@ tables! {
 /// The settings of a `dpdk` port.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DpdkSettings {
-    /// DPDK's name of the device, with its arguments if DPDK is to make it (`net_af_packet0,iface=eth1`), or a PCI address.
+    /// DPDK's name of the device, with its arguments if DPDK is to make it
+    /// (`net_af_packet0,iface=eth1`), or a PCI address.
     pub device: String,
     /// By which it reaches what is not on its link.
     pub gateway: Option<Ipv4Addr>,
@@ -50,7 +52,8 @@ impl Backend for DpdkSettings {
         hears_reports: false,
         is_engine: false,
         why_alone: Some("it carries both ESP in UDP and native ESP"),
-        // What virtual devices make is among the calls of every gateway; others are read and written by their registers.
+        // What virtual devices make is among the calls of every gateway; others are read and
+        // written by their registers.
         system_calls: &[],
     };
 

@@ -1,13 +1,15 @@
 //! Puts a program for the kernel's machine together, instruction by instruction (RFC 9669).
 //!
-//! A program at a driver reads a frame where it lies, once it has looked how long that is; one behind the driver reads it by instructions of their own, which end
-//! the program with 0 where the frame ends before.
+//! A program at a driver reads a frame where it lies, once it has looked how long that is; one
+//! behind the driver reads it by instructions of their own, which end the program with 0 where the
+//! frame ends before.
 
 use std::collections::HashMap;
 
 use crate::sys::Instruction;
 
-/// Registers: 0 is a function's result, 1 to 5 are its arguments, 6 to 9 outlive it, 10 is the end of the stack.
+/// Registers: 0 is a function's result, 1 to 5 are its arguments, 6 to 9 outlive it, 10 is the end
+/// of the stack.
 pub(super) const R0: u8 = 0;
 pub(super) const R1: u8 = 1;
 pub(super) const R2: u8 = 2;
@@ -99,7 +101,8 @@ impl Assembler {
         self.add(0x61 | size as u8, to, from, offset, 0);
     }
 
-    /// Register 5 becomes what stands in the frame, in the order of its bytes there. Where it lies, it must be [needed](Self::need) before.
+    /// Register 5 becomes what stands in the frame, in the order of its bytes there. Where it lies,
+    /// it must be [needed](Self::need) before.
     pub(super) fn field(&mut self, size: Size, offset: i16) {
         match self.reads {
             Reads::InPlace => self.load(size, R5, DATA, offset),
@@ -179,7 +182,8 @@ impl Assembler {
         self.jump(0x56, register, 0, value as i32, to);
     }
 
-    /// Passes the frame if it has not so many bytes from `start` on: what lies there can be read then.
+    /// Passes the frame if it has not so many bytes from `start` on: what lies there can be read
+    /// then.
     pub(super) fn need(&mut self, start: u8, bytes: i32) {
         if self.reads == Reads::ByInstruction {
             return;

@@ -1,5 +1,6 @@
-//! A host at an interface, for programs that are hosts and no gateways: testers. It has the datagrams to one address and UDP port; all else
-//! stays with the kernel, which has the address too and answers ARP and neighbour discovery for it.
+//! A host at an interface, for programs that are hosts and no gateways: testers. It has the
+//! datagrams to one address and UDP port; all else stays with the kernel, which has the address too
+//! and answers ARP and neighbour discovery for it.
 
 use std::net::SocketAddr;
 
@@ -42,7 +43,8 @@ impl HostConfig {
     /// Opens its port, by which each packet leaves alone.
     ///
     /// # Errors
-    /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and CAP_BPF, and a packet socket Linux 6.6.
+    /// [`PortError`] says what the system refused: this needs CAP_NET_ADMIN, CAP_NET_RAW and
+    /// CAP_BPF, and a packet socket Linux 6.6.
     pub fn open(&self) -> Result<Box<dyn Port>, PortError> {
         let config = LinkConfig {
             name: self.interface.clone(),

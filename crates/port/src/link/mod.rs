@@ -1,7 +1,9 @@
-//! What the ports at an Ethernet interface of the kernel's have in common, `af_xdp` and `af_packet`.
+//! What the ports at an Ethernet interface of the kernel's have in common, `af_xdp` and
+//! `af_packet`.
 //!
-//! A program for the kernel's own machine says which frames are the gateway's ([`program`]); ARP, IKE, ssh and all else stay with the kernel.
-//! Where packets go on the link is the kernel's to know ([`next_hops`]), and what it does not know yet it sends itself.
+//! A program for the kernel's own machine says which frames are the gateway's ([`program`]); ARP,
+//! IKE, ssh and all else stay with the kernel. Where packets go on the link is the kernel's to know
+//! ([`next_hops`]), and what it does not know yet it sends itself.
 
 mod assembler;
 mod host;
@@ -29,7 +31,8 @@ pub(crate) use program::{Hook, TAG_BYTES, is_tag, program};
 pub(crate) use questions::Interface;
 pub(crate) use settings::{By, LinkSettings};
 
-/// Calls of `receive` that bring something between two looks at routes and neighbours. A call that brings nothing looks as well.
+/// Calls of `receive` that bring something between two looks at routes and neighbours. A call that
+/// brings nothing looks as well.
 const CALLS: u32 = 64;
 
 /// What a port takes from the kernel.
@@ -41,7 +44,8 @@ pub(crate) enum LinkTakes {
         addresses: Vec<IpAddr>,
         /// The port of UDP.
         udp_port: u16,
-        /// Whether the port is bound, so that the kernel does not refuse what comes there beside ESP.
+        /// Whether the port is bound, so that the kernel does not refuse what comes there beside
+        /// ESP.
         holds_port: bool,
     },
     /// Inside: packets that are sent to this host and go on to these networks.
@@ -90,8 +94,8 @@ impl LinkConfig {
             .map_err(|error| self.failed("find the interface", error.into()))
     }
 
-    /// Sockets at the UDP port, of which nothing is read: keep-alives come there, which the kernel would answer as refused. Where another
-    /// program has the port, it is bound as well.
+    /// Sockets at the UDP port, of which nothing is read: keep-alives come there, which the kernel
+    /// would answer as refused. Where another program has the port, it is bound as well.
     pub(crate) fn held_sockets(&self) -> Vec<UdpSocket> {
         match &self.takes {
             LinkTakes::Protected { addresses, udp_port, holds_port: true } => {
@@ -171,7 +175,8 @@ impl Link {
         self.reports.has_waiting()
     }
 
-    /// Reads what the kernel says of routes and neighbours and, up to `limit` frames in `burst`, what ICMP says of paths, if it is time.
+    /// Reads what the kernel says of routes and neighbours and, up to `limit` frames in `burst`,
+    /// what ICMP says of paths, if it is time.
     pub(crate) fn look(
         &mut self,
         was_idle: bool,
@@ -190,8 +195,9 @@ impl Link {
         reports.map_err(|source| self.description.failed("receive ICMP", source))
     }
 
-    /// To which address on the link a packet leaves. `None` of one that is done with, and counted: the kernel sent it, or it cannot leave. One
-    /// that the device cannot take leaves by the kernel, too.
+    /// To which address on the link a packet leaves. `None` of one that is done with, and counted:
+    /// the kernel sent it, or it cannot leave. One that the device cannot take leaves by the
+    /// kernel, too.
     pub(crate) fn next_hop(&mut self, frame: &mut Frame, device_takes_it: bool) -> Option<MacAddress> {
         let Some(destination) = destination(frame) else {
             self.counters.send_dropped += 1;
@@ -247,7 +253,8 @@ impl Link {
     }
 }
 
-/// The length of the IP packet at the start of some bytes: a short frame is padded. `None` if it is not whole.
+/// The length of the IP packet at the start of some bytes: a short frame is padded. `None` if it is
+/// not whole.
 pub(crate) fn packet_len(bytes: &[u8]) -> Option<usize> {
     let len = match bytes.first()? >> 4 {
         4 => Ipv4::parse_quoted(bytes).ok()?.total_length().into(),

@@ -37,7 +37,8 @@ impl Networks {
         self.maps.each_ref().map(Map::number)
     }
 
-    /// Has the programs take packets to these networks, and to no others, from now on. It needs no capability.
+    /// Has the programs take packets to these networks, and to no others, from now on. It needs no
+    /// capability.
     ///
     /// # Errors
     /// What the system refused; what was done before stays, and the next call does the rest.

@@ -1,7 +1,9 @@
-//! Where packets go on the link, from the kernel's routes and neighbours, which are asked by netlink and followed as they change.
+//! Where packets go on the link, from the kernel's routes and neighbours, which are asked by
+//! netlink and followed as they change.
 //!
-//! Nothing is resolved here. A packet whose next hop the kernel does not know yet, or not for sure any more, leaves by the kernel, which then
-//! finds it out and says so; so does one that leaves by another interface.
+//! Nothing is resolved here. A packet whose next hop the kernel does not know yet, or not for sure
+//! any more, leaves by the kernel, which then finds it out and says so; so does one that leaves by
+//! another interface.
 
 use std::collections::HashMap;
 use std::io;
@@ -58,7 +60,8 @@ pub(super) struct NextHops {
 }
 
 impl NextHops {
-    /// Begins to follow the kernel; `mark` is what the port's packets have, for rules that ask for it.
+    /// Begins to follow the kernel; `mark` is what the port's packets have, for rules that ask for
+    /// it.
     ///
     /// # Errors
     /// What the system refused.

@@ -1,5 +1,6 @@
-//! The program of a port: which frames are the gateway's. It is put together here, by [`super::assembler`],
-//! since it depends on the port's addresses and is short; a library would need an object file and a compiler for it.
+//! The program of a port: which frames are the gateway's. It is put together here, by
+//! [`super::assembler`], since it depends on the port's addresses and is short; a library would
+//! need an object file and a compiler for it.
 
 use std::net::IpAddr;
 
@@ -15,8 +16,9 @@ use crate::sys::Instruction;
 /// Where in the kernel a program stands, and so what it does with a frame that it takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Hook {
-    /// At the driver, or right behind it: the frame goes to the socket that a map, by its descriptor, has for its queue, or to the kernel where
-    /// it has none. Packets inside are those to this address.
+    /// At the driver, or right behind it: the frame goes to the socket that a map, by its
+    /// descriptor, has for its queue, or to the kernel where it has none. Packets inside are those
+    /// to this address.
     Xdp {
         /// The map.
         sockets: i32,
@@ -25,7 +27,8 @@ pub(crate) enum Hook {
     },
     /// At a packet socket: the socket has the frame, too.
     Socket,
-    /// Where frames come in to the kernel's network stack, behind all packet sockets: the stack does not get the frame.
+    /// Where frames come in to the kernel's network stack, behind all packet sockets: the stack
+    /// does not get the frame.
     Ingress,
 }
 
@@ -61,8 +64,8 @@ const TAGS: [u16; 2] = [0x8100, 0x88a8];
 /// A tag's length, in bytes, with the ethertype before it.
 pub(crate) const TAG_BYTES: usize = 4;
 const BEHIND_TAG: i16 = TAG_BYTES as i16;
-/// A tag's two bytes, behind its ethertype, and the number of the VLAN in them. A frame of VLAN 0 has a
-/// priority alone (IEEE 802.1Q section 9.6): to the kernel it is as one without a tag.
+/// A tag's two bytes, behind its ethertype, and the number of the VLAN in them. A frame of VLAN 0
+/// has a priority alone (IEEE 802.1Q section 9.6): to the kernel it is as one without a tag.
 const TAG: i16 = ETHERTYPE + 2;
 const VLAN: u16 = 0x0fff;
 /// More fragments, and the offset, of an IPv4 header's sixteen bits.
@@ -91,7 +94,8 @@ fn words(bytes: [u8; 16]) -> [u32; 4] {
 }
 
 impl Hook {
-    /// Takes what this hook knows of a frame beside its bytes, and passes those that are no packets to this host.
+    /// Takes what this hook knows of a frame beside its bytes, and passes those that are no packets
+    /// to this host.
     fn begin(self, asm: &mut Assembler, takes: &LinkTakes) {
         asm.copy(CONTEXT, R1);
         match self {
@@ -109,8 +113,8 @@ impl Hook {
             Self::Socket | Self::Ingress => {
                 asm.load(Size::Word, R5, CONTEXT, SKB_PACKET_TYPE);
                 asm.unless_equal(R5, TO_THIS_HOST, Label::Pass);
-                // The kernel has taken the first tag out of the frame. Its VLAN is another interface,
-                // unless that is 0.
+                // The kernel has taken the first tag out of the frame. Its VLAN is another
+                // interface, unless that is 0.
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_PRESENT);
                 asm.if_equal(R5, 0, Label::Here);
                 asm.load(Size::Word, R5, CONTEXT, SKB_VLAN_TCI);
@@ -121,8 +125,8 @@ impl Hook {
         }
     }
 
-    /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that all behind it is read
-    /// as if there were none. What has a tag in the frame besides is the kernel's.
+    /// Skips a first tag of VLAN 0 that the frame still has, at a driver, so that all behind it is
+    /// read as if there were none. What has a tag in the frame besides is the kernel's.
     fn skip_tag(self, asm: &mut Assembler, inner: Label) {
         if !matches!(self, Self::Xdp { .. }) {
             return if_tagged(asm, inner);
@@ -355,8 +359,8 @@ fn unless_vlan_0(asm: &mut Assembler) {
     asm.unless_equal(R5, 0, Label::Pass);
 }
 
-/// Drops what has a second tag of VLAN 0 and goes to the networks, or has a third tag: the kernel takes
-/// out as many tags as there are, and would forward it.
+/// Drops what has a second tag of VLAN 0 and goes to the networks, or has a third tag: the kernel
+/// takes out as many tags as there are, and would forward it.
 fn two_tags(asm: &mut Assembler, networks: &Networks) {
     asm.here(Label::Inner);
     asm.need(DATA, V4_END + i32::from(BEHIND_TAG));
@@ -373,8 +377,8 @@ fn two_tags(asm: &mut Assembler, networks: &Networks) {
     look_up_v6(asm, networks, IP + BEHIND_TAG, Label::Drop);
 }
 
-/// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the length of
-/// the prefix and the address.
+/// Jumps if a packet's destination is in the networks, and passes it otherwise. A key is the length
+/// of the prefix and the address.
 fn look_up_v4(asm: &mut Assembler, networks: &Networks, ip: i16, found: Label) {
     const KEY: i16 = -8;
     asm.field(Size::Word, ip + 16);

@@ -1,4 +1,5 @@
-//! Questions to the kernel about routes, neighbours and interfaces (rtnetlink), which it answers within the call that asks.
+//! Questions to the kernel about routes, neighbours and interfaces (rtnetlink), which it answers
+//! within the call that asks.
 
 use std::io;
 use std::net::IpAddr;
@@ -28,7 +29,8 @@ pub(crate) struct Interface {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Neighbour {
     pub(super) mac: MacAddress,
-    /// Whether the kernel should be given a packet, so that it asks whether the neighbour is still there.
+    /// Whether the kernel should be given a packet, so that it asks whether the neighbour is still
+    /// there.
     pub(super) is_doubtful: bool,
 }
 
@@ -47,7 +49,8 @@ impl Questions {
         Ok(Self { socket, sequence: 0, buffer: Vec::with_capacity(MESSAGE_BYTES) })
     }
 
-    /// The next hop of packets with this mark to a destination, if they leave by this interface, and for an address of their own family.
+    /// The next hop of packets with this mark to a destination, if they leave by this interface,
+    /// and for an address of their own family.
     pub(super) fn next_hop(
         &mut self,
         destination: IpAddr,
@@ -166,7 +169,8 @@ pub(super) fn address_of(neighbour: &NeighbourMessage) -> Option<IpAddr> {
     })
 }
 
-/// A neighbour of which the kernel says something; `None` if it does not know its address on the link.
+/// A neighbour of which the kernel says something; `None` if it does not know its address on the
+/// link.
 pub(super) fn known(neighbour: &NeighbourMessage) -> Option<Neighbour> {
     let is_doubtful = match neighbour.header.state {
         NeighbourState::Reachable | NeighbourState::Permanent => false,

@@ -10,7 +10,8 @@ use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 /// Reads a monotonic clock in ns.
 pub type Now = Arc<dyn Fn() -> u64 + Send + Sync>;
 
-/// What a link does to the packets that one of its ends receives. Without any value set it does nothing.
+/// What a link does to the packets that one of its ends receives. Without any value set it does
+/// nothing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Faults {
     /// The highest rate in packets per second; infinite for none.

@@ -1,6 +1,7 @@
 use super::*;
 
-/// A capture of one packet, written by hand: header, record, what stands before the packet, 20 bytes of IPv4.
+/// A capture of one packet, written by hand: header, record, what stands before the packet, 20
+/// bytes of IPv4.
 fn capture(link: u32, before: &[u8], original_extra: u32) -> Vec<u8> {
     let packet = [before, &PACKET].concat();
     let mut file = 0xa1b2_c3d4u32.to_le_bytes().to_vec();

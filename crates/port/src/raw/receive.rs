@@ -1,7 +1,7 @@
 //! From messages of the kernel to frames.
 //!
-//! Over IPv4 the kernel hands out whole packets. Over IPv6 it keeps the header to itself, so the header is made from what the kernel
-//! tells beside the payload.
+//! Over IPv4 the kernel hands out whole packets. Over IPv6 it keeps the header to itself, so the
+//! header is made from what the kernel tells beside the payload.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr};
@@ -63,7 +63,8 @@ impl RawReceiver {
         self.next < self.count
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.
+    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// out first.
     pub(crate) fn hand_out(
         &mut self,
         counters: &mut PortCounters,
@@ -95,7 +96,8 @@ impl RawReceiver {
     }
 }
 
-/// Fills a frame with a packet of `protocol` that came to `local`; `None` if it is not whole, or the kernel does not say who sent it.
+/// Fills a frame with a packet of `protocol` that came to `local`; `None` if it is not whole, or
+/// the kernel does not say who sent it.
 fn copy(message: &Message<'_>, frame: &mut Frame, local: IpAddr, protocol: u8) -> Option<()> {
     if message.is_cut {
         return None;

@@ -24,7 +24,8 @@ const TOO_BIG_V4: [SockFilter; 5] = [
     accept(),
     refuse(),
 ];
-/// Takes ICMPv6 "packet too big" (RFC 4443 section 3.2), and no other; the kernel shows no IPv6 header.
+/// Takes ICMPv6 "packet too big" (RFC 4443 section 3.2), and no other; the kernel shows no IPv6
+/// header.
 const TOO_BIG_V6: [SockFilter; 4] = [
     SockFilter::new((libc::BPF_LD | libc::BPF_B | libc::BPF_ABS) as u16, 0, 0, 0),
     skip_unless(v6::PACKET_TOO_BIG as u32),
@@ -51,7 +52,8 @@ pub(crate) struct RawSocket {
 }
 
 impl RawSocket {
-    /// A socket for packets of `protocol` from and to `local`; without `receives` only from it. What it sends has the mark.
+    /// A socket for packets of `protocol` from and to `local`; without `receives` only from it.
+    /// What it sends has the mark.
     pub(crate) fn open(
         local: IpAddr,
         protocol: u8,
@@ -86,7 +88,8 @@ impl RawSocket {
         Ok(Self { socket, local, protocol })
     }
 
-    /// A socket for what routers say of packets from `local` that were too big. It says nothing of who is to be believed.
+    /// A socket for what routers say of packets from `local` that were too big. It says nothing of
+    /// who is to be believed.
     pub(crate) fn of_reports(local: IpAddr) -> std::io::Result<Self> {
         Self::open(local, if local.is_ipv4() { ICMP } else { ICMP_V6 }, true, None)
     }

@@ -17,8 +17,9 @@ use super::message::{self, connected, destination, question};
 use super::plan::{Entry, PROTOCOL, Prefix, RoutePlan, Routing, Rule, Target};
 use super::{Removed, RouteError};
 
-/// What may take routes away: an interface that goes down or loses an address, and network managers that remove
-/// rules that they do not know. Routes themselves are not watched, as a router may have a million of them.
+/// What may take routes away: an interface that goes down or loses an address, and network managers
+/// that remove rules that they do not know. Routes themselves are not watched, as a router may have
+/// a million of them.
 const GROUPS: [MulticastGroup; 5] = [
     MulticastGroup::Link,
     MulticastGroup::Ipv4Ifaddr,
@@ -46,13 +47,15 @@ impl RouteEvents {
     }
 }
 
-/// Opens a netlink connection. To be called in a tokio runtime, with CAP_NET_ADMIN for what is set later.
+/// Opens a netlink connection. To be called in a tokio runtime, with CAP_NET_ADMIN for what is set
+/// later.
 ///
 /// # Errors
 /// What the system refused.
 pub fn keep_routes() -> io::Result<(RouteKeeper, RouteEvents)> {
     let (mut connection, handle, mut messages) = rtnetlink::new_multicast_connection(&GROUPS)?;
-    // Without it (Linux before 4.20) the kernel lists all routes, and those of others are left out here.
+    // Without it (Linux before 4.20) the kernel lists all routes, and those of others are left out
+    // here.
     let _ = connection.socket_mut().socket_mut().set_netlink_get_strict_chk(true);
     tokio::spawn(connection);
     let (sender, receiver) = mpsc::channel(1);
@@ -93,8 +96,8 @@ impl RouteKeeper {
         self.plan.as_ref()
     }
 
-    /// Brings the kernel's rules and routes to a plan, and keeps it. What is there of an earlier gateway with the same numbers is
-    /// taken over.
+    /// Brings the kernel's rules and routes to a plan, and keeps it. What is there of an earlier
+    /// gateway with the same numbers is taken over.
     ///
     /// # Errors
     /// [`RouteError`]; what was set until then stays until [`undo`](Self::undo).
@@ -118,7 +121,8 @@ impl RouteKeeper {
         let missing = |entry: &&Entry| !have.contains(entry);
         let missing_rules = || rules.iter().filter(|rule| !have_rules.contains(rule));
         let mut changes = 0;
-        // Those that drop and those that keep packets out first, so that no packet passes between two changes.
+        // Those that drop and those that keep packets out first, so that no packet passes between
+        // two changes.
         for entry in wanted.iter().filter(missing).filter(|entry| !is_device(entry)) {
             self.add(entry).await?;
             changes += 1;
@@ -310,7 +314,8 @@ impl RouteKeeper {
         })
     }
 
-    /// An interface that goes down loses its IPv6 addresses, and with them what they are the source of.
+    /// An interface that goes down loses its IPv6 addresses, and with them what they are the source
+    /// of.
     async fn set_addresses(&self, index: u32, addresses: &[(IpAddr, u8)]) -> Result<(), RouteError> {
         for (address, bits) in addresses {
             let IpAddr::V6(v6) = address else { continue };

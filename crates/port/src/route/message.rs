@@ -16,7 +16,8 @@ use super::plan::{Entry, PROTOCOL, Prefix, Rule, Service, Target, Traffic};
 const NO_SUPPRESSION: u32 = u32::MAX;
 /// Ports of services; Linux gives clients those above. A client that connects has none yet.
 const SERVICES: RulePortRange = RulePortRange { start: 1, end: 32_767 };
-/// The kernel has an ICMPv6 message's type and code where others have their destination port: an echo reply, 129 and 0.
+/// The kernel has an ICMPv6 message's type and code where others have their destination port: an
+/// echo reply, 129 and 0.
 const ECHO_REPLY: RulePortRange = RulePortRange { start: 129 << 8, end: 129 << 8 };
 
 impl Service {
@@ -46,8 +47,8 @@ fn family(is_v6: bool) -> AddressFamily {
     if is_v6 { AddressFamily::Inet6 } else { AddressFamily::Inet }
 }
 
-/// An address that holds at once: no other host can have it, and until the kernel has found that out by itself it refuses
-/// routes with it as their source.
+/// An address that holds at once: no other host can have it, and until the kernel has found that
+/// out by itself it refuses routes with it as their source.
 pub(super) fn address(interface: u32, address: Ipv6Addr, bits: u8) -> AddressMessage {
     let builder = AddressMessageBuilder::<Ipv6Addr>::new().index(interface).address(address, bits);
     let mut message = builder.build();

@@ -1,8 +1,9 @@
-//! Routes into the tunnels, in a routing table of our own, so that none of the host's is ever replaced.
+//! Routes into the tunnels, in a routing table of our own, so that none of the host's is ever
+//! replaced.
 //!
-//! [`RoutePlan`] says what is to be, [`RouteKeeper`] brings the kernel there by netlink and keeps it there. Behind each
-//! route stands one of the same prefix that drops: traffic for a tunnel never leaves in clear because the interface
-//! or the gateway is gone.
+//! [`RoutePlan`] says what is to be, [`RouteKeeper`] brings the kernel there by netlink and keeps
+//! it there. Behind each route stands one of the same prefix that drops: traffic for a tunnel never
+//! leaves in clear because the interface or the gateway is gone.
 
 mod kernel;
 mod message;

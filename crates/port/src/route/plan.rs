@@ -1,4 +1,5 @@
-//! What is routed into the tunnels: which rules and routes the kernel is to have, worked out without asking it.
+//! What is routed into the tunnels: which rules and routes the kernel is to have, worked out
+//! without asking it.
 
 use std::collections::{BTreeSet, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -61,8 +62,8 @@ fn low_bits(count: u32) -> u128 {
 pub struct Route {
     /// Where it leads.
     pub prefix: Prefix,
-    /// The address that this host's own packets have as their source, so that the tunnel's policy selects them; of the
-    /// prefix's family.
+    /// The address that this host's own packets have as their source, so that the tunnel's policy
+    /// selects them; of the prefix's family.
     pub source: Option<IpAddr>,
 }
 
@@ -103,7 +104,8 @@ const MAIN: u32 = 254;
 pub struct RoutePlan {
     /// The interface inside.
     pub device: String,
-    /// The interface's addresses with the length of their prefix, which are set again when the interface has lost them.
+    /// The interface's addresses with the length of their prefix, which are set again when the
+    /// interface has lost them.
     pub addresses: Vec<(IpAddr, u8)>,
     /// The numbers of our rules and routes.
     pub routing: Routing,
@@ -114,8 +116,8 @@ pub struct RoutePlan {
     pub blocked: Vec<Prefix>,
     /// Networks of this side: they stay here where a network behind a tunnel contains them.
     pub here: Vec<Prefix>,
-    /// The gateway's own outer addresses: what has one of them as its source takes no default route into a tunnel; of IPv6 only
-    /// what answers others.
+    /// The gateway's own outer addresses: what has one of them as its source takes no default route
+    /// into a tunnel; of IPv6 only what answers others.
     pub outer: Vec<IpAddr>,
     /// The peers' outer addresses, which are reached outside the tunnels.
     pub peers: Vec<IpAddr>,
@@ -172,8 +174,9 @@ pub(super) enum Service {
 }
 
 impl Traffic {
-    /// IPv6 finds no route at all where ours drop, then takes the host's outer address as the source and asks again: a rule for
-    /// all from there would let the host's own traffic leave in clear.
+    /// IPv6 finds no route at all where ours drop, then takes the host's outer address as the
+    /// source and asks again: a rule for all from there would let the host's own traffic leave in
+    /// clear.
     fn from_outer(is_v6: bool) -> Vec<Self> {
         let services = [Service::Tcp, Service::Udp, Service::Echo];
         if is_v6 { services.map(Self::Answers).into() } else { vec![Self::All] }
@@ -237,8 +240,8 @@ impl RoutePlan {
         entries
     }
 
-    /// The rules. Networks behind tunnels come before all other routes of the host. Default routes into a tunnel come behind
-    /// all but its default routes.
+    /// The rules. Networks behind tunnels come before all other routes of the host. Default routes
+    /// into a tunnel come behind all but its default routes.
     pub(super) fn rules(&self) -> Vec<Rule> {
         let Routing { priority, mark, .. } = self.routing;
         let [networks, defaults] = self.routing.tables();

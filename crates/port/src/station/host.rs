@@ -10,9 +10,9 @@ use super::identity::Identity;
 use super::incoming::{arp_reply, arp_request};
 use super::neighbours::Neighbours;
 
-/// Of a pool's frames, the part that may wait for ARP at all queues of a port together: 1 in so many.
-/// A worker stops reading while less than a quarter of its pool is free, and other workers that hand
-/// packets over to it may hold half: what several ports keep must fit into the rest.
+/// Of a pool's frames, the part that may wait for ARP at all queues of a port together: 1 in so
+/// many. A worker stops reading while less than a quarter of its pool is free, and other workers
+/// that hand packets over to it may hold half: what several ports keep must fit into the rest.
 const SHARE: usize = 16;
 
 /// Packets that a station did not send, by reason.
@@ -99,7 +99,8 @@ impl Station {
         }
     }
 
-    /// Takes an ARP message: learns from it, and puts what waited for it into the outbox. Returns the answer, and whom it is for.
+    /// Takes an ARP message: learns from it, and puts what waited for it into the outbox. Returns
+    /// the answer, and whom it is for.
     pub(crate) fn hear(&mut self, message: &Arp) -> Option<(MacAddress, Arp)> {
         if !self.identity.may_answer(message.sender) {
             // A probe (RFC 5227) has no address yet, but wants to know whether ours is taken.
@@ -114,8 +115,8 @@ impl Station {
         arp_reply(message, &self.identity)
     }
 
-    /// Asks, by `ask`, for the addresses that packets wait for, and drops the packets that have waited
-    /// in vain.
+    /// Asks, by `ask`, for the addresses that packets wait for, and drops the packets that have
+    /// waited in vain.
     pub(crate) fn due(&mut self, pool: &mut FramePool, ask: &mut dyn FnMut(&Arp)) {
         let now_ms = self.now_ms();
         let identity = &self.identity;

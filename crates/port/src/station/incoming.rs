@@ -18,7 +18,8 @@ pub(crate) enum Incoming<'a> {
     Arp(Arp),
     /// A request for an echo, and who sent it.
     Echo(MacAddress, &'a [u8]),
-    /// A packet for the gateway, and how many bytes are missing at its end: an ICV's, where a device has taken it.
+    /// A packet for the gateway, and how many bytes are missing at its end: an ICV's, where a
+    /// device has taken it.
     Packet(&'a [u8], usize),
     /// Nothing for this port.
     Dropped(Dropped),

@@ -1,4 +1,5 @@
-//! What the ports that are hosts of their own on a link, `card` and `dpdk`, have in the configuration, in every build.
+//! What the ports that are hosts of their own on a link, `card` and `dpdk`, have in the
+//! configuration, in every build.
 
 #[cfg(any(feature = "card", feature = "dpdk"))]
 use std::net::IpAddr;

@@ -1,8 +1,8 @@
 //! Who has which address on the link (RFC 826), and the packets that wait to know. Pure: time is an
 //! argument, in ms.
 //!
-//! Addresses that have answered and addresses that are being asked for are kept apart, so that a scan
-//! of absent hosts takes no room from those that are there.
+//! Addresses that have answered and addresses that are being asked for are kept apart, so that a
+//! scan of absent hosts takes no room from those that are there.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::Ipv4Addr;
@@ -63,8 +63,8 @@ pub(super) struct Neighbours {
 
 impl Neighbours {
     /// Finds the way of a packet to a next hop, or keeps it until that has answered: [`Self::due`]
-    /// then asks. At most `share` packets in frames of one size wait. Those that had to make room are
-    /// added to `displaced`.
+    /// then asks. At most `share` packets in frames of one size wait. Those that had to make room
+    /// are added to `displaced`.
     pub(super) fn route(
         &mut self,
         next_hop: Ipv4Addr,
@@ -151,8 +151,8 @@ impl Neighbours {
         self.waiting.take_unless(|address| self.asked.contains_key(&address))
     }
 
-    /// Forgets answers that no longer hold, or else those that were not used for longest; first those
-    /// that never were, since anyone on the link can have them learned.
+    /// Forgets answers that no longer hold, or else those that were not used for longest; first
+    /// those that never were, since anyone on the link can have them learned.
     fn make_room(&mut self, now_ms: u64) {
         self.known.retain(|_, known| now_ms < known.until_ms);
         if self.known.len() < KNOWN {
@@ -168,8 +168,8 @@ impl Neighbours {
 }
 
 impl Requests {
-    /// Sends one, by `ask`, if it is due; `false` once too many were in vain. Lowers `earliest_ms` to
-    /// when the next is due.
+    /// Sends one, by `ask`, if it is due; `false` once too many were in vain. Lowers `earliest_ms`
+    /// to when the next is due.
     fn go_on(&mut self, now_ms: u64, earliest_ms: &mut Option<u64>, ask: impl FnOnce()) -> bool {
         if self.count == 0 {
             return true;

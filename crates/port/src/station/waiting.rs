@@ -20,8 +20,8 @@ pub(super) struct Waiting(VecDeque<Packet>);
 
 impl Waiting {
     /// Lets a packet wait. Returns the one that had to make room: the oldest to the same next hop
-    /// where too many wait for that, or the oldest in a frame of the same size where `share` of them
-    /// wait. The pool has frames of each size, and none may run out.
+    /// where too many wait for that, or the oldest in a frame of the same size where `share` of
+    /// them wait. The pool has frames of each size, and none may run out.
     pub(super) fn push(&mut self, next_hop: Ipv4Addr, frame: Frame, share: usize) -> Option<Frame> {
         let size = frame.size();
         let displaced = if self.count(|it| it.next_hop == next_hop) >= FOR_ONE {

@@ -1,9 +1,11 @@
-//! What leaves in one burst, grouped: the packets of one TCP connection or UDP flow that the kernel can take as one super-packet.
+//! What leaves in one burst, grouped: the packets of one TCP connection or UDP flow that the kernel
+//! can take as one super-packet.
 //!
-//! A group is what cutting the super-packet again gives back byte for byte (`split.rs`), but for the identification of IPv4 packets
-//! with DF, which says nothing (RFC 6864). Whatever cannot be given back so is a group of its own: other flags than ACK, PSH and ECE, an urgent
-//! pointer or options that differ, ECN marks that differ, a checksum that is wrong, an IPv4 packet without DF whose identification is not the next one.
-//! Packets of a flow keep their order.
+//! A group is what cutting the super-packet again gives back byte for byte (`split.rs`), but for
+//! the identification of IPv4 packets with DF, which says nothing (RFC 6864). Whatever cannot be
+//! given back so is a group of its own: other flags than ACK, PSH and ECE, an urgent pointer or
+//! options that differ, ECN marks that differ, a checksum that is wrong, an IPv4 packet without DF
+//! whose identification is not the next one. Packets of a flow keep their order.
 
 use convoy_packet::{Frame, checksum, ip, ipv4, protocol, tcp, udp};
 
@@ -45,7 +47,8 @@ pub(crate) enum Joins {
     Tcp,
     /// Datagrams of UDP, too.
     TcpAndUdp,
-    /// Also datagrams without a checksum, as ESP in UDP over IPv4 comes: joined, they get one (RFC 3948 section 2.1 lets receivers expect neither).
+    /// Also datagrams without a checksum, as ESP in UDP over IPv4 comes: joined, they get one (RFC
+    /// 3948 section 2.1 lets receivers expect neither).
     WithoutChecksum,
 }
 
@@ -87,8 +90,8 @@ impl Coalescer {
         })
     }
 
-    /// Appends the packet to the group of its flow, if there is one that it continues. A group that it does not continue is closed, so that
-    /// nothing of the flow overtakes it.
+    /// Appends the packet to the group of its flow, if there is one that it continues. A group that
+    /// it does not continue is closed, so that nothing of the flow overtakes it.
     fn join(&mut self, burst: &[Frame], index: usize, flow: Option<Flow>, joint: Option<Joint>) -> bool {
         let Some(flow) = flow else {
             // What cannot be told from any flow keeps its place among all.
@@ -152,8 +155,8 @@ impl Group {
         self.joint.filter(|_| self.packets > 1).map_or(0, |joint| joint.header_len)
     }
 
-    /// The offload header of the group, and the headers of the super-packet, whose length it returns too. With one packet there is nothing
-    /// to be done: it leaves as it is.
+    /// The offload header of the group, and the headers of the super-packet, whose length it
+    /// returns too. With one packet there is nothing to be done: it leaves as it is.
     pub(crate) fn headers(&self, burst: &[Frame]) -> (OffloadHeader, [u8; HEADERS_BYTES], usize) {
         let mut headers = [0; HEADERS_BYTES];
         let Some(joint) = self.joint.filter(|_| self.packets > 1) else {

@@ -29,7 +29,8 @@ pub(crate) struct Joint {
     pub(crate) is_end: bool,
 }
 
-/// The flow of a TCP segment or UDP datagram, and what joining needs of it, if it may be joined. No flow of anything else, nor of fragments.
+/// The flow of a TCP segment or UDP datagram, and what joining needs of it, if it may be joined. No
+/// flow of anything else, nor of fragments.
 pub(crate) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
     match whole(packet) {
         Some((protocol, transport)) => {
@@ -40,8 +41,8 @@ pub(crate) fn flow_of(packet: &[u8]) -> (Option<Flow>, Option<Joint>) {
     }
 }
 
-/// Protocol and start of the transport header, of a packet without IP options or extension headers that is no fragment, and as long as it
-/// says.
+/// Protocol and start of the transport header, of a packet without IP options or extension headers
+/// that is no fragment, and as long as it says.
 fn whole(packet: &[u8]) -> Option<(u8, usize)> {
     let word = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
     match packet.first()? {
@@ -95,8 +96,8 @@ impl Joint {
         (payload_len > 0).then_some(Self { protocol, needs, transport, header_len, payload_len, is_end })
     }
 
-    /// Whether `packet` is what comes behind `packets` packets with `payload` bytes together, of which the first is `first`, and all but
-    /// its length, its place and PSH is the same.
+    /// Whether `packet` is what comes behind `packets` packets with `payload` bytes together, of
+    /// which the first is `first`, and all but its length, its place and PSH is the same.
     pub(crate) fn is_continued_by(
         &self,
         first: &[u8],
@@ -122,14 +123,16 @@ impl Joint {
         }
         let number = |header: &[u8]| u32::from_be_bytes([header[4], header[5], header[6], header[7]]);
         number(other) == number(first).wrapping_add(payload as u32)
-            // The acknowledgement, the header's length, flags but PSH, the window; the urgent pointer and options.
+            // The acknowledgement, the header's length, flags but PSH, the window; the urgent
+            // pointer and options.
             && first[8..13] == other[8..13]
             && (first[tcp::FLAGS_AT] ^ other[tcp::FLAGS_AT]) & !tcp::PSH == 0
             && first[14..16] == other[14..16]
             && first[18..] == other[18..]
     }
 
-    /// Whether the receiver would find the checksums of IP and transport right: joined, they are made anew.
+    /// Whether the receiver would find the checksums of IP and transport right: joined, they are
+    /// made anew.
     pub(crate) fn has_right_checksums(&self, packet: &[u8]) -> bool {
         let body = &packet[self.transport..];
         let is_right = || {

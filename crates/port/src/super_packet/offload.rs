@@ -1,5 +1,5 @@
-//! The header that stands before each packet of a TUN device or packet socket with offloads (`struct virtio_net_hdr`, in the host's byte
-//! order): what the kernel left undone, or is to do.
+//! The header that stands before each packet of a TUN device or packet socket with offloads
+//! (`struct virtio_net_hdr`, in the host's byte order): what the kernel left undone, or is to do.
 
 /// Length of the header, in bytes.
 pub(crate) const HEADER_BYTES: usize = 10;
@@ -66,7 +66,8 @@ impl OffloadHeader {
         }
     }
 
-    /// The same header once a link's header of so many bytes is gone; `None` if a checksum was to begin inside that.
+    /// The same header once a link's header of so many bytes is gone; `None` if a checksum was to
+    /// begin inside that.
     pub(crate) fn behind_link(self, link_bytes: u16) -> Option<Self> {
         let checksum = match self.checksum {
             Some((start, offset)) => Some((start.checked_sub(link_bytes)?, offset)),

@@ -1,4 +1,5 @@
-//! A super-packet of the kernel, cut into packets that fit the MTU: each segment goes straight into its frame.
+//! A super-packet of the kernel, cut into packets that fit the MTU: each segment goes straight into
+//! its frame.
 
 use convoy_packet::{Frame, FramePool, Layout, checksum, ip, ipv4, protocol, tcp, udp};
 
@@ -40,7 +41,8 @@ pub(crate) enum Next {
 }
 
 impl Cut {
-    /// Looks at what was read, and completes the checksum of a packet that is whole. `None` if it is malformed.
+    /// Looks at what was read, and completes the checksum of a packet that is whole. `None` if it
+    /// is malformed.
     pub(crate) fn of(header: &OffloadHeader, packet: &mut [u8]) -> Option<Self> {
         let end = packet.len();
         let Some(segments) = header.segments else {
@@ -142,7 +144,8 @@ fn add32(bytes: &mut [u8], at: usize, more: u32) {
     bytes[at..at + 4].copy_from_slice(&old.wrapping_add(more).to_be_bytes());
 }
 
-/// Computes the checksum of what starts at `start`, where the pseudo header's sum stands in the place for it already.
+/// Computes the checksum of what starts at `start`, where the pseudo header's sum stands in the
+/// place for it already.
 fn complete_checksum(packet: &mut [u8], start: usize, offset: usize) -> Option<()> {
     let body = packet.get_mut(start..).filter(|body| body.len() >= offset + 2)?;
     let sum = match checksum::of(body, 0) {

@@ -97,8 +97,8 @@ fn packets(sketches: &[Sketch]) -> Vec<Vec<u8>> {
     sketches.iter().map(|sketch| maker.packet(sketch)).collect()
 }
 
-/// Groups packets, and cuts what would be written of each group. Returns for each group the places of its packets and what they came
-/// out as.
+/// Groups packets, and cuts what would be written of each group. Returns for each group the places
+/// of its packets and what they came out as.
 fn round_trip(packets: &[Vec<u8>]) -> Vec<(Vec<usize>, Vec<Vec<u8>>)> {
     let mut pool = FramePool::new(256, 16).with_huge(4);
     let burst: Vec<Frame> =

@@ -54,7 +54,8 @@ pub(crate) enum ProgramKind {
     Xdp = 6,
 }
 
-/// How an XDP program is attached: by the interface's driver, or behind it, where every interface can do so.
+/// How an XDP program is attached: by the interface's driver, or behind it, where every interface
+/// can do so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XdpMode {
     /// `XDP_FLAGS_DRV_MODE`.
@@ -126,11 +127,12 @@ struct TestRun {
 }
 
 /// # Safety
-/// `attributes` is what the kernel has for this command (`union bpf_attr`), and what it points to lives until the call returns and is
-/// as long as it says.
+/// `attributes` is what the kernel has for this command (`union bpf_attr`), and what it points to
+/// lives until the call returns and is as long as it says.
 unsafe fn bpf<T>(command: i32, attributes: &mut T) -> io::Result<i32> {
     let attributes = &raw mut *attributes;
-    // SAFETY: the kernel reads and writes as many bytes there as it is told; the rest is the caller's.
+    // SAFETY: the kernel reads and writes as many bytes there as it is told; the rest is the
+    // caller's.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attributes, size_of::<T>()) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result as i32) }
 }
@@ -178,7 +180,8 @@ impl Map {
             value: (&raw const value).expose_provenance() as u64,
             ..MapUpdate::default()
         };
-        // SAFETY: key and value live until the call returns, and have the lengths that the map was made with.
+        // SAFETY: key and value live until the call returns, and have the lengths that the map was
+        // made with.
         unsafe { bpf(command::MAP_UPDATE_ELEM, &mut attributes) }.map(drop)
     }
 
@@ -190,7 +193,8 @@ impl Map {
             key: key.as_ptr().expose_provenance() as u64,
             ..MapUpdate::default()
         };
-        // SAFETY: the key lives until the call returns, and has the length that the map was made with.
+        // SAFETY: the key lives until the call returns, and has the length that the map was made
+        // with.
         match unsafe { bpf(command::MAP_DELETE_ELEM, &mut attributes) } {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(()),
@@ -252,17 +256,19 @@ impl Program {
             name,
             ..ProgramLoad::default()
         };
-        // SAFETY: instructions, licence and log live until the call returns, and have the lengths that are told.
+        // SAFETY: instructions, licence and log live until the call returns, and have the lengths
+        // that are told.
         unsafe { bpf_descriptor(command::PROG_LOAD, &mut attributes) }.map(Self)
     }
 
-    /// Attaches an XDP program to an interface for as long as the result is kept, or this process lives.
+    /// Attaches an XDP program to an interface for as long as the result is kept, or this process
+    /// lives.
     pub(crate) fn attach_xdp(&self, interface: u32, mode: XdpMode) -> io::Result<OwnedFd> {
         self.attach(interface, ATTACH_XDP, mode as u32)
     }
 
-    /// Attaches a program to an interface's ingress, before all others there, for as long as the result is kept, or this process lives. It needs
-    /// Linux 6.6.
+    /// Attaches a program to an interface's ingress, before all others there, for as long as the
+    /// result is kept, or this process lives. It needs Linux 6.6.
     pub(crate) fn attach_ingress(&self, interface: u32) -> io::Result<OwnedFd> {
         self.attach(interface, ATTACH_INGRESS, BEFORE)
     }

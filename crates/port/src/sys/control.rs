@@ -1,4 +1,5 @@
-//! Ancillary data of messages in the kernel's layout: before each value its length, level and type; all aligned to words.
+//! Ancillary data of messages in the kernel's layout: before each value its length, level and type;
+//! all aligned to words.
 
 use super::buffer::Buffer;
 

@@ -11,7 +11,8 @@ use libc::{iovec, mmsghdr};
 
 use super::{Control, Name};
 
-/// One message: the bytes of some frames, one after the other, without the first `skip` bytes of each.
+/// One message: the bytes of some frames, one after the other, without the first `skip` bytes of
+/// each.
 #[derive(Clone)]
 pub(crate) struct Outgoing {
     pub(crate) frames: Range<usize>,
@@ -38,7 +39,8 @@ pub(crate) struct Sender {
 unsafe impl Send for Sender {}
 
 impl Sender {
-    /// Sends `messages` from the first on and returns how many left; an error is about the first one. Does not wait.
+    /// Sends `messages` from the first on and returns how many left; an error is about the first
+    /// one. Does not wait.
     pub(crate) fn send(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -62,13 +64,14 @@ impl Sender {
                 header.msg_hdr.msg_controllen = message.control.len() as _;
             }
         }
-        // SAFETY: every pointer is into `frames`, `messages` or `self.slices`, which are borrowed until the call returns,
-        // with its length beside it.
+        // SAFETY: every pointer is into `frames`, `messages` or `self.slices`, which are borrowed
+        // until the call returns, with its length beside it.
         unsafe { self.transmit(socket) }
     }
 
-    /// Sends messages that are made of these parts, which come in the order of their messages, each with its message's number, to whom the
-    /// socket is bound to; the rest is as in [`send`](Self::send).
+    /// Sends messages that are made of these parts, which come in the order of their messages, each
+    /// with its message's number, to whom the socket is bound to; the rest is as in
+    /// [`send`](Self::send).
     pub(crate) fn send_parts<'a>(
         &mut self,
         socket: BorrowedFd<'_>,
@@ -85,8 +88,8 @@ impl Sender {
         }
         self.begin_messages(counts.iter().copied());
         self.counts = counts;
-        // SAFETY: every pointer is into what the parts are borrowed from, or `self.slices`, for longer than this call, with its length
-        // beside it.
+        // SAFETY: every pointer is into what the parts are borrowed from, or `self.slices`, for
+        // longer than this call, with its length beside it.
         unsafe { self.transmit(socket) }
     }
 
@@ -104,9 +107,11 @@ impl Sender {
     }
 
     /// # Safety
-    /// What the headers and slices point to can be read until the call returns, as far as the lengths beside them say.
+    /// What the headers and slices point to can be read until the call returns, as far as the
+    /// lengths beside them say.
     unsafe fn transmit(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
-        // SAFETY: the kernel only reads what the headers point at, which the caller answers for, and writes `msg_len` in `headers`.
+        // SAFETY: the kernel only reads what the headers point at, which the caller answers for,
+        // and writes `msg_len` in `headers`.
         let sent = unsafe {
             libc::sendmmsg(
                 socket.as_raw_fd(),
@@ -163,7 +168,8 @@ impl Incoming {
         }
     }
 
-    /// Receives what is there, over what was received before, and returns how many messages. Does not wait.
+    /// Receives what is there, over what was received before, and returns how many messages. Does
+    /// not wait.
     pub(crate) fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         let memories = self.memory.chunks_exact_mut(self.stride);
@@ -178,8 +184,9 @@ impl Incoming {
             header.msg_hdr.msg_control = control.as_mut_ptr().cast();
             header.msg_hdr.msg_controllen = Control::capacity() as _;
         }
-        // SAFETY: every pointer is into a vector of `self`, which is borrowed until the call returns, with a length that
-        // lies inside: `message_bytes <= stride`, and names and ancillary data have the capacity that is told.
+        // SAFETY: every pointer is into a vector of `self`, which is borrowed until the call
+        // returns, with a length that lies inside: `message_bytes <= stride`, and names and
+        // ancillary data have the capacity that is told.
         let received = unsafe {
             libc::recvmmsg(
                 socket.as_raw_fd(),
@@ -198,7 +205,8 @@ impl Incoming {
         Ok(self.count)
     }
 
-    /// The bytes of one of the messages that the last call received, to be changed; `None` also of one that was cut.
+    /// The bytes of one of the messages that the last call received, to be changed; `None` also of
+    /// one that was cut.
     pub(crate) fn bytes_mut(&mut self, at: usize) -> Option<&mut [u8]> {
         let header = self.headers[..self.count].get(at)?;
         let (start, len) = (at * self.stride, header.msg_len as usize);

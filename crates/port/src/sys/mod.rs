@@ -1,8 +1,8 @@
 //! System calls and socket options that the safe libraries lack.
 //!
-//! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses, ancillary data) is laid out by
-//! safe code in [`control`] and [`name`]; the system calls themselves are in [`messages`], [`option`],
-//! [`bpf`], [`xdp`], [`ring`] and [`packet`].
+//! All of this crate's `unsafe` is here. What the kernel reads and writes as bytes (addresses,
+//! ancillary data) is laid out by safe code in [`control`] and [`name`]; the system calls
+//! themselves are in [`messages`], [`option`], [`bpf`], [`xdp`], [`ring`] and [`packet`].
 
 mod bpf;
 mod buffer;

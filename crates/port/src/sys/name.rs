@@ -7,7 +7,8 @@ use super::buffer::Buffer;
 const V4_BYTES: usize = 16;
 const V6_BYTES: usize = 28;
 
-/// An IPv4 or IPv6 socket address as the kernel reads and writes it (`sockaddr_in`, `sockaddr_in6`).
+/// An IPv4 or IPv6 socket address as the kernel reads and writes it (`sockaddr_in`,
+/// `sockaddr_in6`).
 pub(crate) type Name = Buffer<V6_BYTES>;
 
 impl Name {

@@ -5,7 +5,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Length of the header that stands before each frame with [`begin_offload_headers`] (`struct virtio_net_hdr`), in bytes.
+/// Length of the header that stands before each frame with [`begin_offload_headers`]
+/// (`struct virtio_net_hdr`), in bytes.
 pub(crate) const OFFLOAD_HEADER_BYTES: usize = 10;
 
 fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
@@ -13,7 +14,8 @@ fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<()> {
 }
 
 fn set_at<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::Result<()> {
-    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the
+    // descriptor is borrowed, so open.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -26,7 +28,8 @@ fn set_at<T>(socket: BorrowedFd<'_>, level: i32, option: i32, value: &T) -> io::
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
-/// Has the kernel put a header before each frame that says what it left undone, and read one before each that it is given.
+/// Has the kernel put a header before each frame that says what it left undone, and read one before
+/// each that it is given.
 pub(crate) fn begin_offload_headers(socket: BorrowedFd<'_>) -> io::Result<()> {
     set(socket, libc::PACKET_VNET_HDR, &1_i32)
 }
@@ -39,7 +42,8 @@ pub(crate) fn ignore_outgoing(socket: BorrowedFd<'_>) -> io::Result<()> {
 /// Reads an option that is made of integers.
 fn get<T>(socket: BorrowedFd<'_>, option: i32, value: &mut T) -> io::Result<()> {
     let mut len = size_of::<T>() as libc::socklen_t;
-    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the
+    // descriptor is borrowed, so open.
     let result = unsafe {
         libc::getsockopt(socket.as_raw_fd(), libc::SOL_PACKET, option, (&raw mut *value).cast(), &raw mut len)
     };
@@ -51,7 +55,8 @@ pub(crate) fn filter(socket: BorrowedFd<'_>, program: BorrowedFd<'_>) -> io::Res
     set_at(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
 }
 
-/// The flags of `PACKET_FANOUT`: the kernel chooses a group's number; no member gets what this host sends.
+/// The flags of `PACKET_FANOUT`: the kernel chooses a group's number; no member gets what this host
+/// sends.
 const FANOUT_UNIQUE: u32 = 0x2000;
 const FANOUT_IGNORES_OUTGOING: u32 = 0x4000;
 
@@ -119,7 +124,8 @@ pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> io::Result<us
     for (place, byte) in request.ifr_name.iter_mut().zip(name.bytes()) {
         *place = byte as libc::c_char;
     }
-    // SAFETY: SIOCGIFMTU reads the name and writes the MTU of a whole `ifreq`; the descriptor is borrowed, so open.
+    // SAFETY: SIOCGIFMTU reads the name and writes the MTU of a whole `ifreq`; the descriptor is
+    // borrowed, so open.
     let result = unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCGIFMTU as _, &raw mut request) };
     if result != 0 {
         return Err(io::Error::last_os_error());

@@ -1,4 +1,5 @@
-//! A ring of AF_XDP: entries that one side puts in and the other takes out, this process on one side and the kernel on the other.
+//! A ring of AF_XDP: entries that one side puts in and the other takes out, this process on one
+//! side and the kernel on the other.
 
 #![allow(unsafe_code)]
 
@@ -24,7 +25,8 @@ pub(super) struct Ring<T> {
     mapping: (NonNull<libc::c_void>, usize),
 }
 
-// SAFETY: the ring's memory is shared with the kernel alone, by atomic words, and a ring has one owner.
+// SAFETY: the ring's memory is shared with the kernel alone, by atomic words, and a ring has one
+// owner.
 unsafe impl<T: Send> Send for Ring<T> {}
 
 impl<T: Copy> Ring<T> {
@@ -45,7 +47,8 @@ impl<T: Copy> Ring<T> {
             Some(start) if memory != libc::MAP_FAILED => start,
             _ => return Err(io::Error::last_os_error()),
         };
-        // SAFETY: the kernel says where in the mapping each of them lies, aligned as its type needs.
+        // SAFETY: the kernel says where in the mapping each of them lies, aligned as its type
+        // needs.
         let word = |offset: u64| unsafe { start.byte_add(offset as usize).cast::<AtomicU32>() };
         Ok(Self {
             producer: word(offsets.producer),
@@ -59,7 +62,8 @@ impl<T: Copy> Ring<T> {
     }
 
     fn word(&self, word: NonNull<AtomicU32>) -> &AtomicU32 {
-        // SAFETY: it lies in the mapping, which lives as long as the ring, and is only read and written atomically.
+        // SAFETY: it lies in the mapping, which lives as long as the ring, and is only read and
+        // written atomically.
         unsafe { word.as_ref() }
     }
 
@@ -67,7 +71,8 @@ impl<T: Copy> Ring<T> {
         self.word(self.flags).load(Ordering::Relaxed) & NEEDS_WAKEUP != 0
     }
 
-    /// How many entries can be put; the kernel is only looked at where fewer than `wanted` are known.
+    /// How many entries can be put; the kernel is only looked at where fewer than `wanted` are
+    /// known.
     pub(super) fn room(&mut self, wanted: u32) -> u32 {
         let room = RING - self.own.wrapping_sub(self.other);
         if room >= wanted {
@@ -103,7 +108,8 @@ impl<T: Copy> Ring<T> {
 
     /// Takes an entry; there is one.
     pub(super) fn take(&mut self) -> T {
-        // SAFETY: the place is inside the mapping; the kernel has written it, and leaves it alone until it is given back.
+        // SAFETY: the place is inside the mapping; the kernel has written it, and leaves it alone
+        // until it is given back.
         let entry = unsafe { self.entries.add((self.own % RING) as usize).read() };
         self.own = self.own.wrapping_add(1);
         entry

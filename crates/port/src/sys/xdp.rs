@@ -1,5 +1,6 @@
-//! AF_XDP: sockets of one queue of an interface, and the four rings that each shares with the kernel. The memory that the kernel reads and
-//! writes is the process's packet memory; a frame that is in a ring is on loan to the kernel.
+//! AF_XDP: sockets of one queue of an interface, and the four rings that each shares with the
+//! kernel. The memory that the kernel reads and writes is the process's packet memory; a frame that
+//! is in a ring is on loan to the kernel.
 
 #![allow(unsafe_code)]
 
@@ -10,7 +11,8 @@ use convoy_packet::{CHUNK_BYTES, Frame, FramePool, FrameSize, Loans, Region};
 
 use super::ring::{RING, Ring};
 
-/// Bytes before a received frame in its chunk, which the kernel keeps for the program (`XDP_PACKET_HEADROOM`).
+/// Bytes before a received frame in its chunk, which the kernel keeps for the program
+/// (`XDP_PACKET_HEADROOM`).
 const KERNEL_HEADROOM: usize = 256;
 /// The longest frame that a chunk takes in, in bytes.
 pub(crate) const LONGEST_FRAME: usize = CHUNK_BYTES - KERNEL_HEADROOM;
@@ -41,10 +43,12 @@ pub(crate) struct XdpSocket {
 }
 
 impl XdpSocket {
-    /// A socket at this queue, with no copy where the driver can do so. `first` is another socket of the same interface.
+    /// A socket at this queue, with no copy where the driver can do so. `first` is another socket
+    /// of the same interface.
     ///
     /// # Errors
-    /// What the system refused: it needs CAP_NET_RAW, and the right to lock as much memory as the [`Region`] has.
+    /// What the system refused: it needs CAP_NET_RAW, and the right to lock as much memory as the
+    /// [`Region`] has.
     pub(crate) fn open(interface: u32, queue: u32, first: Option<&Self>) -> io::Result<Self> {
         let descriptor = socket()?;
         let fd = descriptor.as_fd();
@@ -84,12 +88,14 @@ impl XdpSocket {
         self.receive.is_filled()
     }
 
-    /// Appends up to `limit` received frames, each with what the interface received from its first byte on; the number of system calls.
+    /// Appends up to `limit` received frames, each with what the interface received from its first
+    /// byte on; the number of system calls.
     pub(crate) fn receive(&mut self, pool: &mut FramePool, limit: usize, burst: &mut Vec<Frame>) -> u64 {
         let count = self.receive.filled().min(u32::try_from(limit).unwrap_or(u32::MAX));
         for _ in 0..count {
             let entry = self.receive.take();
-            // The kernel names what it was lent; a chunk of anybody else's would be its fault, and stays theirs.
+            // The kernel names what it was lent; a chunk of anybody else's would be its fault, and
+            // stays theirs.
             burst.extend(self.to_receive.take_back(entry.addr as usize, entry.len as usize));
         }
         self.receive.publish_taken();
@@ -180,7 +186,8 @@ impl XdpSocket {
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 Some(libc::EAGAIN | libc::EINTR) => {}
-                // No room at the device, or an interface that is down: what is in the ring stays there.
+                // No room at the device, or an interface that is down: what is in the ring stays
+                // there.
                 Some(libc::EBUSY | libc::ENOBUFS | libc::ENETDOWN) => break,
                 _ => return Err(error),
             }
@@ -272,11 +279,13 @@ unsafe fn set<T>(socket: BorrowedFd<'_>, option: i32, value: &T) -> io::Result<(
     done(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, from, len) })
 }
 
-/// Reads an option that is made of integers; the kernel may know fewer of them, and leaves the rest.
+/// Reads an option that is made of integers; the kernel may know fewer of them, and leaves the
+/// rest.
 fn get<T>(socket: BorrowedFd<'_>, option: i32, value: &mut T) -> io::Result<()> {
     let mut len = size_of::<T>() as libc::socklen_t;
     let to = (&raw mut *value).cast();
-    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the descriptor is borrowed, so open.
+    // SAFETY: the pointer and length are of `value`, which lives until the call returns; the
+    // descriptor is borrowed, so open.
     done(unsafe { libc::getsockopt(socket.as_raw_fd(), libc::SOL_XDP, option, to, &raw mut len) })
 }
 
@@ -292,7 +301,8 @@ fn is_zero_copy(socket: BorrowedFd<'_>) -> bool {
     get(socket, libc::XDP_OPTIONS, &mut options).is_ok() && options.flags & libc::XDP_OPTIONS_ZEROCOPY != 0
 }
 
-/// With neither way asked for the kernel takes the one without copies where it can. Sockets of one interface share what the first has.
+/// With neither way asked for the kernel takes the one without copies where it can. Sockets of one
+/// interface share what the first has.
 fn bind(socket: BorrowedFd<'_>, interface: u32, queue: u32, first: Option<BorrowedFd<'_>>) -> io::Result<()> {
     let flags = if first.is_some() { libc::XDP_SHARED_UMEM } else { libc::XDP_USE_NEED_WAKEUP };
     let address = libc::sockaddr_xdp {
@@ -303,6 +313,7 @@ fn bind(socket: BorrowedFd<'_>, interface: u32, queue: u32, first: Option<Borrow
         sxdp_shared_umem_fd: first.map_or(0, |first| first.as_raw_fd() as u32),
     };
     let (from, len) = ((&raw const address).cast(), size_of::<libc::sockaddr_xdp>() as libc::socklen_t);
-    // SAFETY: the pointer and length are of `address`, which lives until the call returns; the descriptor is borrowed, so open.
+    // SAFETY: the pointer and length are of `address`, which lives until the call returns; the
+    // descriptor is borrowed, so open.
     done(unsafe { libc::bind(socket.as_raw_fd(), from, len) })
 }

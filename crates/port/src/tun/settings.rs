@@ -6,7 +6,8 @@ use super::{Tun, TunConfig};
 use crate::backend::{Backend, Context, Entry, Opened, PortTraits, Queues, Side};
 use crate::{PortConfig, PortError};
 
-/// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200 section 5).
+/// Linux gives no IPv6 address to an interface whose MTU is less than IPv6's least (RFC 8200
+/// section 5).
 const LEAST_V6_MTU: u16 = 1280;
 
 tables! {

@@ -37,7 +37,8 @@ impl Endpoint {
         if local.is_ipv6() {
             socket.set_only_v6(true)?;
         }
-        // The first queue's socket is bound alone, so that a second program is refused, not given half of the packets.
+        // The first queue's socket is bound alone, so that a second program is refused, not given
+        // half of the packets.
         socket.set_reuse_port(!is_first)?;
         sys::receive_beside(socket.as_fd(), &local.ip())?;
         enlarge_buffers(&socket);
@@ -48,7 +49,8 @@ impl Endpoint {
             // Linux before 5.0 lacks it; then datagrams come one by one.
             let _ = setsockopt(&socket, sockopt::UdpGroSegment, &true);
         }
-        // Kernels that lack it refuse even to set it to nothing. They would take no notice of it beside a message.
+        // Kernels that lack it refuse even to set it to nothing. They would take no notice of it
+        // beside a message.
         let can_segment = config.offloads && setsockopt(&socket, sockopt::UdpGsoSegment, &0).is_ok();
         socket.bind(&local.into())?;
         socket.set_reuse_port(config.queues > 1)?;

@@ -1,4 +1,5 @@
-//! The outer IP and UDP header of a datagram: written before what was received, read off what is sent.
+//! The outer IP and UDP header of a datagram: written before what was received, read off what is
+//! sent.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -43,8 +44,9 @@ impl Wrapper {
         self.arrival == *arrival
     }
 
-    /// Writes the headers before a datagram. An IPv4 datagram gets the UDP checksum 0 (the kernel has checked the real one,
-    /// RFC 3948 section 2.1), an IPv6 one a valid checksum. `None` if it is too long.
+    /// Writes the headers before a datagram. An IPv4 datagram gets the UDP checksum 0 (the kernel
+    /// has checked the real one, RFC 3948 section 2.1), an IPv6 one a valid checksum. `None` if it
+    /// is too long.
     pub(super) fn wrap(&self, frame: &mut Frame) -> Option<()> {
         const _: () = assert!(ipv6::HEADER_BYTES + HEADER_BYTES <= HEADROOM_BYTES);
         let len = frame.len() + HEADER_BYTES;
@@ -78,7 +80,8 @@ pub(super) struct Head {
     pub(super) len: usize,
 }
 
-/// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else, fragments among it.
+/// The headers of an IP packet with a whole UDP datagram in it; `None` of anything else, fragments
+/// among it.
 pub(super) fn head(packet: &[u8]) -> Option<Head> {
     let (source, peer, traffic_class, dont_fragment, ip_len, datagram) = if packet.first()? >> 4 == 4 {
         let ip = Ipv4::parse(packet).ok().filter(|ip| ip.protocol() == UDP && ip.fragment().is_none())?;

@@ -1,9 +1,10 @@
 //! ESP in UDP (RFC 3948): sockets on port 4500, with segmentation offload both ways.
 //!
-//! A run of datagrams to one peer leaves as one message that the kernel or the device cuts (`UDP_SEGMENT`), and all
-//! messages of a burst in one system call; bursts to several peers are sorted by peer first (`sort.rs`). What the kernel has coalesced (`UDP_GRO`) is taken apart here. Datagrams of any
-//! content are handed up: telling ESP from IKE and keep-alives is not the port's business. So is what ICMP says of paths: what
-//! the kernel makes of it changes nothing here.
+//! A run of datagrams to one peer leaves as one message that the kernel or the device cuts
+//! (`UDP_SEGMENT`), and all messages of a burst in one system call; bursts to several peers are
+//! sorted by peer first (`sort.rs`). What the kernel has coalesced (`UDP_GRO`) is taken apart here.
+//! Datagrams of any content are handed up: telling ESP from IKE and keep-alives is not the port's
+//! business. So is what ICMP says of paths: what the kernel makes of it changes nothing here.
 
 mod endpoint;
 mod header;
@@ -35,7 +36,8 @@ pub struct UdpConfig {
     pub name: String,
     /// The addresses to listen on; `0.0.0.0` and `::` are all of a family.
     pub addresses: Vec<IpAddr>,
-    /// The UDP ports: 4500 for ESP in UDP (RFC 3948) and IKE, 500 for IKE; 0 is one that the system chooses.
+    /// The UDP ports: 4500 for ESP in UDP (RFC 3948) and IKE, 500 for IKE; 0 is one that the system
+    /// chooses.
     pub ports: Vec<u16>,
     /// The largest outer packet, in bytes.
     pub mtu: u16,
@@ -43,9 +45,11 @@ pub struct UdpConfig {
     pub queues: usize,
     /// Whether the kernel may segment and coalesce (`UDP_SEGMENT`, `UDP_GRO`), where it can.
     pub offloads: bool,
-    /// Those of the addresses at which the port hears what ICMP says of paths; not where another port does.
+    /// Those of the addresses at which the port hears what ICMP says of paths; not where another
+    /// port does.
     pub reports: Vec<IpAddr>,
-    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it; needs CAP_NET_ADMIN.
+    /// The mark of what the kernel sends of this port (`SO_MARK`), by which routing rules know it;
+    /// needs CAP_NET_ADMIN.
     pub mark: Option<u32>,
 }
 
@@ -65,8 +69,8 @@ impl Udp {
     /// Opens the port's queues, each with one socket for each address.
     ///
     /// # Errors
-    /// [`PortError`] if the system refuses, for instance because the address is not this host's, or without CAP_NET_RAW; it says
-    /// what to do.
+    /// [`PortError`] if the system refuses, for instance because the address is not this host's, or
+    /// without CAP_NET_RAW; it says what to do.
     pub fn bind(config: &UdpConfig) -> Result<Vec<Self>, PortError> {
         if config.addresses.is_empty() || config.ports.is_empty() || config.queues == 0 {
             let reason =
@@ -74,7 +78,8 @@ impl Udp {
                     .into();
             return Err(PortError::Invalid { port: config.name.clone(), reason });
         }
-        // The kernel gives an ICMP message to every raw socket, so the first queue alone hears them.
+        // The kernel gives an ICMP message to every raw socket, so the first queue alone hears
+        // them.
         (0..config.queues).map(|queue| Self::bind_queue(config, queue == 0)).collect()
     }
 
@@ -118,8 +123,8 @@ impl Udp {
         self.out.path_mtus.get(peer)
     }
 
-    /// Decides about the first planned message, which the system refused; returns the first frame that is still to be
-    /// sent, or `None` if there is no room now.
+    /// Decides about the first planned message, which the system refused; returns the first frame
+    /// that is still to be sent, or `None` if there is no room now.
     fn refused(
         &mut self,
         error: std::io::Error,
@@ -138,7 +143,8 @@ impl Udp {
                 self.endpoints[self.plan.endpoint].can_segment = false;
                 return Ok(Some(frames.start));
             }
-            // Segments may be too long for the interface: the kernel then says of each what it does with it.
+            // Segments may be too long for the interface: the kernel then says of each what it does
+            // with it.
             Some(_) if frames.len() > 1 => {
                 *single_until = frames.end;
                 return Ok(Some(frames.start));

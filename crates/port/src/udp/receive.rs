@@ -1,4 +1,5 @@
-//! From messages of the kernel to frames: one message is one datagram, or several of one size that arrived together.
+//! From messages of the kernel to frames: one message is one datagram, or several of one size that
+//! arrived together.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -56,7 +57,8 @@ impl Receiver {
         self.next < self.count
     }
 
-    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran out first.
+    /// Hands out what was received, up to `limit` frames in `burst`; `false` if frames or room ran
+    /// out first.
     pub(super) fn hand_out(
         &mut self,
         counters: &mut PortCounters,
@@ -118,8 +120,8 @@ fn push(
     }
 }
 
-/// Where a message came from and went to, and the length of each datagram in it but the last, in bytes. `None` if it
-/// cannot be told or was cut.
+/// Where a message came from and went to, and the length of each datagram in it but the last, in
+/// bytes. `None` if it cannot be told or was cut.
 fn describe(message: &Message<'_>, local: SocketAddr) -> Option<(Arrival, usize)> {
     if message.is_cut {
         return None;

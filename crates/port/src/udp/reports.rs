@@ -1,5 +1,6 @@
-//! What routers say of datagrams that were too big. The sockets of the datagrams are not told: an error queue there would let
-//! ICMP from anywhere fail their calls. Raw sockets beside them hear it, and it is handed up as it came.
+//! What routers say of datagrams that were too big. The sockets of the datagrams are not told: an
+//! error queue there would let ICMP from anywhere fail their calls. Raw sockets beside them hear
+//! it, and it is handed up as it came.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -9,7 +10,8 @@ use convoy_packet::{Frame, FramePool};
 use crate::PortCounters;
 use crate::raw::{RawReceiver, RawSocket};
 
-/// Calls of `receive` that bring something between two looks. A call that brings nothing looks as well.
+/// Calls of `receive` that bring something between two looks. A call that brings nothing looks as
+/// well.
 const CALLS: u32 = 64;
 /// Reports that are received at once.
 const MESSAGES: usize = 4;
@@ -39,8 +41,8 @@ impl Reports {
         self.receiver.has_waiting()
     }
 
-    /// Appends reports to `burst`, up to `limit` frames in it, if it is time to look: a busy port pays a system call for them in
-    /// 64 rounds.
+    /// Appends reports to `burst`, up to `limit` frames in it, if it is time to look: a busy port
+    /// pays a system call for them in 64 rounds.
     pub(crate) fn receive(
         &mut self,
         was_idle: bool,

@@ -1,4 +1,5 @@
-//! From frames to messages: a run of datagrams of one size to one peer is one message, many messages are one system call.
+//! From frames to messages: a run of datagrams of one size to one peer is one message, many
+//! messages are one system call.
 
 use std::net::IpAddr;
 use std::os::fd::AsFd;
@@ -41,8 +42,8 @@ impl Plan {
         Self { messages, sender: Sender::default(), endpoint: 0, first: None }
     }
 
-    /// Plans what can leave in one call of the frames from `at` on; `false` if the first of them cannot leave by this
-    /// port at all.
+    /// Plans what can leave in one call of the frames from `at` on; `false` if the first of them
+    /// cannot leave by this port at all.
     pub(super) fn lay_out(
         &mut self,
         endpoints: &[Endpoint],
@@ -77,8 +78,8 @@ impl Plan {
         !self.messages.is_empty()
     }
 
-    /// Sends what is planned and returns the index of the first frame that did not leave. An error is about the first
-    /// message.
+    /// Sends what is planned and returns the index of the first frame that did not leave. An error
+    /// is about the first message.
     pub(super) fn send(&mut self, endpoint: &Endpoint, burst: &[Frame]) -> std::io::Result<usize> {
         let sent = self.sender.send(endpoint.socket.as_fd(), burst, &self.messages)?;
         Ok(sent.checked_sub(1).map_or(self.first_frames().start, |last| self.messages[last].frames.end))

@@ -1,4 +1,5 @@
-//! The packets of a burst, brought together by peer: what goes to one peer then leaves as runs, whatever was between.
+//! The packets of a burst, brought together by peer: what goes to one peer then leaves as runs,
+//! whatever was between.
 
 use convoy_packet::{Frame, ip, protocol};
 
@@ -14,8 +15,9 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// Brings the packets to each peer together, in the order of the first of each. Those to one peer, and so those of one SA, keep their
-    /// order. A burst with fragments, which do not show the peer's port, stays as it is.
+    /// Brings the packets to each peer together, in the order of the first of each. Those to one
+    /// peer, and so those of one SA, keep their order. A burst with fragments, which do not show
+    /// the peer's port, stays as it is.
     pub(super) fn sort(&mut self, burst: &mut [Frame]) {
         if self.look(burst).is_none() || self.is_together() {
             return;
@@ -37,7 +39,8 @@ impl Sorter {
         }
     }
 
-    /// Notes the peer of each packet, and how many packets each has; `None` if a packet does not show it.
+    /// Notes the peer of each packet, and how many packets each has; `None` if a packet does not
+    /// show it.
     fn look(&mut self, burst: &[Frame]) -> Option<()> {
         self.peers.clear();
         self.places.clear();

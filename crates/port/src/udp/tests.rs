@@ -1,4 +1,5 @@
-//! Over the loopback, as root, who alone may hear ICMP. Segmentation over a link is in `tests/udp.rs`.
+//! Over the loopback, as root, who alone may hear ICMP. Segmentation over a link is in
+//! `tests/udp.rs`.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -67,7 +68,8 @@ fn receive(port: &mut Udp, pool: &mut FramePool, count: usize) -> Vec<Vec<u8>> {
     received
 }
 
-/// Sends 106 packets of two kinds from one address of the loopback to another; returns the system calls to send.
+/// Sends 106 packets of two kinds from one address of the loopback to another; returns the system
+/// calls to send.
 fn exchange(address: &str, offloads: bool) -> u64 {
     let (mut a, mut b) = (bind(&[address], offloads), bind(&[address], offloads));
     let mut pool = FramePool::new(256, 64);

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-/// A network namespace, with its loopback up. It goes when this and all that was opened in it is dropped.
+/// A network namespace, with its loopback up. It goes when this and all that was opened in it is
+/// dropped.
 pub struct Namespace(File);
 
 impl Namespace {
@@ -48,13 +49,15 @@ impl Namespace {
         self.inside(|| own.iter().for_each(|address| wait_until_delivered(address)));
         other.inside(|| others.iter().for_each(|address| wait_until_delivered(address)));
         let macs = [self.inside(|| mac_of_carrier(here)), other.inside(|| mac_of_carrier(there))];
-        // Known from the start, so that no burst waits for a neighbour to be found, and none of it is dropped.
+        // Known from the start, so that no burst waits for a neighbour to be found, and none of it
+        // is dropped.
         self.inside(|| know(here, others, &macs[1]));
         other.inside(|| know(there, own, &macs[0]));
     }
 }
 
-/// Takes the calling thread into a namespace of its own: its loopback carries what this test sends and nothing else.
+/// Takes the calling thread into a namespace of its own: its loopback carries what this test sends
+/// and nothing else.
 pub fn own_loopback() {
     unshare(CloneFlags::CLONE_NEWNET).expect("a network namespace: run the tests as root");
     ip("link set lo up");
@@ -66,7 +69,8 @@ pub fn sent_buffers(device: &str) -> u64 {
     buffers(device, "TX:")
 }
 
-/// Buffers that a device of this thread's namespace gave to the stack: of a tun, what was written to it.
+/// Buffers that a device of this thread's namespace gave to the stack: of a tun, what was written
+/// to it.
 pub fn received_buffers(device: &str) -> u64 {
     buffers(device, "RX:")
 }
@@ -90,8 +94,9 @@ fn configure(device: &str, addresses: &[&str]) {
     ip(&format!("link set {device} up"));
 }
 
-/// Waits until the kernel delivers what is sent to this address of ours. It can be bound before: the local route of an
-/// IPv6 address comes from a work queue, and packets that come earlier are dropped.
+/// Waits until the kernel delivers what is sent to this address of ours. It can be bound before:
+/// the local route of an IPv6 address comes from a work queue, and packets that come earlier are
+/// dropped.
 pub fn wait_until_delivered(address: &str) {
     let address = address.split('/').next().unwrap_or(address);
     let Ok(address) = address.parse::<Ipv6Addr>() else { return };

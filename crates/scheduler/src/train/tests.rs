@@ -86,8 +86,8 @@ fn with_nothing_else_at_hand_whoever_is_done_first_takes_it_and_nobody_is_woken_
     }
 }
 
-/// The choice for a train of 32 packets and 100 blocks that takes the core 100 ticks and an engine elsewhere `there`, where it costs the core
-/// `handover` a packet to give it away.
+/// The choice for a train of 32 packets and 100 blocks that takes the core 100 ticks and an engine
+/// elsewhere `there`, where it costs the core `handover` a packet to give it away.
 fn with_handover(handover: f64, there: f64, input: Input) -> TrainChoice {
     let mut scheduler = scheduler([(0.0, 1.0), (there, 0.0)], SchedulerConfig::default());
     scheduler.set_handover(THERE, 0, Handover { t_packet: handover, ..Handover::default() });
@@ -188,8 +188,9 @@ fn packets_are_bundled_by_sa_where_a_change_costs_more_than_a_multi_packet_of_it
     assert_eq!([0.0, 30.0, 31.0, 1e9, 30.0].map(&mut is_bundled), [false, false, true, true, false]);
 }
 
-/// A scheduler with an engine on the core that takes trains, for 10 ticks and one a block, and one of `is_cpu` that takes packets of one SA at a
-/// time, for 30 ticks and `t_block` a block; a packet costs the window a tick.
+/// A scheduler with an engine on the core that takes trains, for 10 ticks and one a block, and one
+/// of `is_cpu` that takes packets of one SA at a time, for 30 ticks and `t_block` a block; a packet
+/// costs the window a tick.
 fn beside_multi_packets(is_cpu: bool, t_block: f64) -> Scheduler<u32> {
     let engine = |is_cpu, t_init, t_block| EngineModel {
         name: String::new(),

@@ -5,7 +5,8 @@ use crate::cost::CostModel;
 use crate::scheduler::Scheduler;
 
 impl<T, R> Scheduler<T, R> {
-    /// What a burst takes the caller's core with an engine on it that gets it by the window, a multi-packet an SA.
+    /// What a burst takes the caller's core with an engine on it that gets it by the window, a
+    /// multi-packet an SA.
     pub(super) fn bundled_cost(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let of_part = |part: &TrainPart| {
             let CostModel { t_init, t_block } = self.costs.models(part.algorithm)[engine];
@@ -15,8 +16,8 @@ impl<T, R> Scheduler<T, R> {
         of_parts.saturating_add(self.costs.window_cost(packets))
     }
 
-    /// What it costs the core to hand a train to an engine elsewhere: whatever its packets' algorithms, they are handed over alike, so that the first
-    /// part's stands for all.
+    /// What it costs the core to hand a train to an engine elsewhere: whatever its packets'
+    /// algorithms, they are handed over alike, so that the first part's stands for all.
     pub(super) fn handover(&self, engine: usize, parts: &[TrainPart], packets: usize) -> u64 {
         let handovers = parts.first().map_or(&[][..], |part| self.costs.handovers(part.algorithm));
         let blocks = parts.iter().map(|part| u64::from(part.blocks)).sum();

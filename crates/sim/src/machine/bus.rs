@@ -1,10 +1,11 @@
-//! A shared bus (docs/internals/simulator.md: rule 4, equation 5): one transfer at a time, in order of request.
+//! A shared bus (docs/internals/simulator.md: rule 4, equation 5): one transfer at a time, in order
+//! of request.
 
 use crate::platform::BusSpec;
 use crate::report::BusReport;
 
-/// A bus. Since it is first come, first served and a transfer's length is known, a request at once says when it will
-/// end: no queue is kept, and nobody has to be woken for the next one.
+/// A bus. Since it is first come, first served and a transfer's length is known, a request at once
+/// says when it will end: no queue is kept, and nobody has to be woken for the next one.
 pub(crate) struct Bus {
     /// `t_cycle`, in ticks.
     cycle: f64,
@@ -43,7 +44,8 @@ impl Bus {
         (self.cycle * (self.address_cycles + cycles) as i64 as f64 + 0.5) as i64 as u64
     }
 
-    /// `t_bus` of a multi-packet of so many bytes, with what crosses for each of its packets besides.
+    /// `t_bus` of a multi-packet of so many bytes, with what crosses for each of its packets
+    /// besides.
     #[inline]
     pub(crate) fn multi_packet(&self, bytes: u64, packets: usize) -> u64 {
         self.transfer(bytes + self.packet_bytes * packets as u64)

@@ -14,7 +14,8 @@ pub(crate) struct Cores {
 }
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Gives each free core the packet that has waited longest at any of their stages; on a tie that of the first stage.
+    /// Gives each free core the packet that has waited longest at any of their stages; on a tie
+    /// that of the first stage.
     pub(super) fn start_cores(&mut self, of: usize) {
         while let Some(free) = self.cores[of].at.iter().position(Option::is_none) {
             let is_here = |server: &Server| matches!(server, Server::Cores(cores) if *cores == of);

@@ -1,6 +1,6 @@
-//! The event queue. Every part of a platform has at most one event ahead of it, so the queue is an array of times,
-//! one slot a part, and the next event is its least. For the few parts of a platform a scan of one or two
-//! cache lines beats any heap, and nothing is ever allocated.
+//! The event queue. Every part of a platform has at most one event ahead of it, so the queue is an
+//! array of times, one slot a part, and the next event is its least. For the few parts of a
+//! platform a scan of one or two cache lines beats any heap, and nothing is ever allocated.
 
 use crate::time::NEVER;
 
@@ -26,7 +26,8 @@ impl Events {
     pub(crate) fn next(&self) -> (u64, usize) {
         let (mut time, mut slot) = (self.times[0], 0);
         for (at, candidate) in self.times.iter().enumerate().skip(1) {
-            // Compiles to conditional moves: which part is next is nothing that a branch predictor could learn.
+            // Compiles to conditional moves: which part is next is nothing that a branch predictor
+            // could learn.
             (time, slot) = if *candidate < time { (*candidate, at) } else { (time, slot) };
         }
         (time, slot)

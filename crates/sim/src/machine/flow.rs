@@ -8,7 +8,8 @@ use super::{Carried, Machine, NEVER, Observer, Served};
 use crate::traffic::{Traffic, TrafficError};
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Lets packets arrive before the next event, which is at `until`, up to the one that concerns the scheduler.
+    /// Lets packets arrive before the next event, which is at `until`, up to the one that concerns
+    /// the scheduler.
     #[inline]
     pub(super) fn arrive(&mut self, until: u64) -> Result<(), TrafficError> {
         while self.arrival < until {
@@ -19,8 +20,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
             let single = Single { sa: packet.sa, carried };
             self.source.advance()?;
             self.enter(single);
-            // As long as the window is not full there is nothing to schedule: saves every packet but the last the
-            // scheduler's answer that it has nothing.
+            // As long as the window is not full there is nothing to schedule: saves every packet
+            // but the last the scheduler's answer that it has nothing.
             let goes_on = self.only_full_windows_go && self.scheduler.room() > 0;
             let Some(next) = self.source.next().filter(|_| goes_on) else {
                 self.arrival = NEVER;
@@ -32,8 +33,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         Ok(())
     }
 
-    /// Lets the source go on if it stands and has a packet for which there is room. Until now its clock stood still, so
-    /// that every later arrival shifts (docs/internals/simulator.md: arrival).
+    /// Lets the source go on if it stands and has a packet for which there is room. Until now its
+    /// clock stood still, so that every later arrival shifts (docs/internals/simulator.md:
+    /// arrival).
     #[inline]
     pub(super) fn resume_source(&mut self) {
         if self.arrival != NEVER {
@@ -76,8 +78,9 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         debug_assert!(entered.is_ok(), "the window has room");
     }
 
-    /// The algorithm of a packet, as the scheduler knows it: the set of known caches from which its SA is missing now. What is moved
-    /// into a cache or out of it while the packet stands in the window is not counted.
+    /// The algorithm of a packet, as the scheduler knows it: the set of known caches from which its
+    /// SA is missing now. What is moved into a cache or out of it while the packet stands in the
+    /// window is not counted.
     #[inline]
     fn missing_from(&self, sa: u32) -> u16 {
         let bit = |(bit, at): (usize, &usize)| {
@@ -87,7 +90,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.known_caches.iter().enumerate().map(bit).sum()
     }
 
-    /// Sends multi-packets as long as the scheduler has any (docs/internals/simulator.md: rules 1 to 3).
+    /// Sends multi-packets as long as the scheduler has any (docs/internals/simulator.md: rules 1
+    /// to 3).
     #[inline]
     pub(super) fn schedule(&mut self) {
         if !self.only_full_windows_go || self.source.next().is_none() {
@@ -233,7 +237,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// The first multi-packet of a processor's line is done: it is measured, and the processor goes on.
+    /// The first multi-packet of a processor's line is done: it is measured, and the processor goes
+    /// on.
     #[inline]
     fn complete(&mut self, at: usize) {
         let Some(Job { scheduled, processing, dispatch, .. }) = self.processors[at].first() else { return };

@@ -1,4 +1,5 @@
-//! The ingress queue: where the source does not wait, what arrives stands here until there is room behind, or is lost.
+//! The ingress queue: where the source does not wait, what arrives stands here until there is room
+//! behind, or is lost.
 
 use std::collections::VecDeque;
 
@@ -66,7 +67,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         self.source.stands_since = self.now;
         self.arrival = self.source.next().map_or(crate::time::NEVER, |next| self.now + next.gap_ticks);
         let Some(ingress) = &mut self.ingress else { return Ok(()) };
-        // A packet that finds room behind the queue does not need a place in it, even if that has none.
+        // A packet that finds room behind the queue does not need a place in it, even if that has
+        // none.
         if ingress.is_empty() && self.has_room(single.carried.class) {
             self.enter(single);
         } else if let Some(ingress) = &mut self.ingress {
@@ -75,7 +77,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         Ok(())
     }
 
-    /// Schedules, and lets packets in from the queue one after the other, as they would arrive at a window that has room again.
+    /// Schedules, and lets packets in from the queue one after the other, as they would arrive at a
+    /// window that has room again.
     pub(super) fn schedule_and_let_in(&mut self) {
         loop {
             self.schedule();

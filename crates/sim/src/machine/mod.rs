@@ -1,6 +1,7 @@
-//! The machine: a platform under way. Time goes from event to event; see [`Part`] for what comes first at one
-//! instant. A packet arrives after all that happens at the same instant. After each arrival, completion and
-//! timeout the scheduler is asked until it has nothing to send, and then the source goes on if there is room.
+//! The machine: a platform under way. Time goes from event to event; see [`Part`] for what comes
+//! first at one instant. A packet arrives after all that happens at the same instant. After each
+//! arrival, completion and timeout the scheduler is asked until it has nothing to send, and then
+//! the source goes on if there is room.
 
 mod bus;
 mod cores;
@@ -60,7 +61,8 @@ pub struct Served<'a> {
     pub completed_ticks: u64,
     /// `w` (equation 2), in ticks.
     pub predicted_wait_ticks: u64,
-    /// `p` (equation 7), in ticks, with the time to fetch its SA if the processor's cache did not hold it.
+    /// `p` (equation 7), in ticks, with the time to fetch its SA if the processor's cache did not
+    /// hold it.
     pub processing_ticks: u64,
     /// Its packets, in order.
     pub packets: &'a [Carried],
@@ -105,7 +107,8 @@ pub(crate) struct Machine<'a, T, O> {
     only_full_windows_go: bool,
     buses: Vec<Bus>,
     processors: Vec<Processor<Carried>>,
-    /// Processors with caches of SAs of which the scheduler knows what they hold; an algorithm's bits are theirs.
+    /// Processors with caches of SAs of which the scheduler knows what they hold; an algorithm's
+    /// bits are theirs.
     known_caches: Vec<usize>,
     has_stages: bool,
     stages: Vec<Stage>,
@@ -248,8 +251,8 @@ impl<'a, T: Traffic, O: Observer> Machine<'a, T, O> {
         }
     }
 
-    /// Whether the scheduler should be asked: it sees arrivals, completions and timeouts, not the steps between. With stages
-    /// every step may be of concern to the worker.
+    /// Whether the scheduler should be asked: it sees arrivals, completions and timeouts, not the
+    /// steps between. With stages every step may be of concern to the worker.
     #[inline]
     fn happen(&mut self, part: Part) -> bool {
         match part {

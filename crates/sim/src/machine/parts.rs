@@ -9,8 +9,8 @@ use super::sa_cache::{SaCache, with_miss};
 use super::stage::{Server, Stage};
 use crate::platform::{Platform, ProcessorKind, ProcessorSpec, StageSpec};
 
-/// Whose event a slot has. At one instant transfers end first, then cores are done, then stages' own servers, then the
-/// window's timeout is due (open: the paper does not say).
+/// Whose event a slot has. At one instant transfers end first, then cores are done, then stages'
+/// own servers, then the window's timeout is due (open: the paper does not say).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     /// A processor's output is out.

@@ -1,10 +1,11 @@
 //! A processor and its queue (docs/internals/simulator.md: rules 4 and 5).
 //!
-//! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one that is moved in,
-//! and those that wait. Since it is first come, first served, where each is follows from how many are ahead of it.
+//! Its multi-packets stand in one line: the one that is moved out, the one at the core, the one
+//! that is moved in, and those that wait. Since it is first come, first served, where each is
+//! follows from how many are ahead of it.
 //!
-//! Only a processor with buffers does several things at once, and needs [`Processor::step`]; the others have
-//! one multi-packet in service, from start to end.
+//! Only a processor with buffers does several things at once, and needs [`Processor::step`]; the
+//! others have one multi-packet in service, from start to end.
 
 use std::collections::VecDeque;
 
@@ -59,7 +60,8 @@ pub(crate) enum Way {
     Direct,
     /// Over a bus, in, computed, out, before the next.
     Bus(usize),
-    /// The same, and nobody else uses that bus: when the output will be out is known from the start.
+    /// The same, and nobody else uses that bus: when the output will be out is known from the
+    /// start.
     OwnBus(usize),
     /// Over a bus, with room for the next input or the last output.
     Buffered(usize),
@@ -103,8 +105,8 @@ impl<P> Processor<P> {
         }
     }
 
-    /// What a multi-packet takes that is put into the queue now, in ticks. Since the queue is first come, first served, its SA is in the
-    /// cache at its turn if it is now.
+    /// What a multi-packet takes that is put into the queue now, in ticks. Since the queue is first
+    /// come, first served, its SA is in the cache at its turn if it is now.
     #[inline]
     pub(crate) fn processing(&mut self, dispatch: &Dispatch<P>) -> u64 {
         match &mut self.cache {
@@ -118,7 +120,8 @@ impl<P> Processor<P> {
         self.line.push_back(job);
     }
 
-    /// Starts the next multi-packet if nothing is in service: its time to compute and for a transfer.
+    /// Starts the next multi-packet if nothing is in service: its time to compute and for a
+    /// transfer.
     #[inline]
     pub(crate) fn start(&mut self) -> Option<(u64, u64)> {
         if self.core != Core::Empty {
@@ -137,7 +140,8 @@ impl<P> Processor<P> {
         self.line.front().map_or(0, |job| job.transfer)
     }
 
-    /// The next thing that a processor with buffers can start now, and starts; ask again until there is none.
+    /// The next thing that a processor with buffers can start now, and starts; ask again until
+    /// there is none.
     pub(crate) fn step(&mut self) -> Option<Step> {
         if self.core == Core::Finished && !self.is_writing {
             (self.core, self.is_writing) = (Core::Empty, true);
@@ -160,7 +164,8 @@ impl<P> Processor<P> {
         None
     }
 
-    /// Since when the multi-packet has waited that could start at the core now, if the core is free.
+    /// Since when the multi-packet has waited that could start at the core now, if the core is
+    /// free.
     pub(crate) fn oldest_if_free(&self) -> Option<Option<u64>> {
         (self.core == Core::Empty).then(|| self.line.front().map(|job| job.scheduled))
     }

@@ -33,7 +33,8 @@ pub(crate) struct SaCache {
 }
 
 impl SaCache {
-    /// A cache that holds the SAs with the lowest numbers; `hit` is what a multi-packet costs without a miss.
+    /// A cache that holds the SAs with the lowest numbers; `hit` is what a multi-packet costs
+    /// without a miss.
     pub(crate) fn new(spec: &SaCacheSpec, hit: CostModel) -> Self {
         let mut cache = Self {
             entries: Vec::with_capacity(spec.sas),

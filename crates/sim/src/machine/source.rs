@@ -1,4 +1,5 @@
-//! The source (docs/internals/simulator.md: arrival): packets in trace order, and the time until the next one arrives.
+//! The source (docs/internals/simulator.md: arrival): packets in trace order, and the time until
+//! the next one arrives.
 
 use crate::platform::SourceSpec;
 use crate::traffic::{Arrivals, Gaps, Packet, Traffic, TrafficError};
@@ -45,8 +46,8 @@ impl<T: Traffic> Source<T> {
         }
     }
 
-    /// The packet that arrives next; `None` at the end. Its gap is from the last arrival to its own, in ticks; its payload
-    /// has grown by the header to `b`.
+    /// The packet that arrives next; `None` at the end. Its gap is from the last arrival to its
+    /// own, in ticks; its payload has grown by the header to `b`.
     #[inline]
     pub(crate) fn next(&self) -> Option<&Packet> {
         self.batch.get(self.place)

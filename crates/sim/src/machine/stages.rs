@@ -77,8 +77,8 @@ impl<T: Traffic, O: Observer> Machine<'_, T, O> {
         }
     }
 
-    /// Gives a free processor a stage's packet if that has waited longer than its multi-packets; on a tie the packet
-    /// goes first. Whether it did.
+    /// Gives a free processor a stage's packet if that has waited longer than its multi-packets; on
+    /// a tie the packet goes first. Whether it did.
     #[inline(never)]
     pub(super) fn serve_stage_first(&mut self, processor: usize) -> bool {
         let Some(oldest_job) = self.processors[processor].oldest_if_free() else { return false };

@@ -5,8 +5,8 @@ use super::{Machine, Observer};
 use crate::traffic::Traffic;
 
 impl<T: Traffic, O: Observer> Machine<'_, T, O> {
-    /// Whether packets are at hand that the worker would put into the window next: before it decides for want of input,
-    /// it takes in what has arrived.
+    /// Whether packets are at hand that the worker would put into the window next: before it
+    /// decides for want of input, it takes in what has arrived.
     #[inline]
     pub(super) fn has_input_at_hand(&self) -> bool {
         self.worker.is_some() && self.inside_before() > 0

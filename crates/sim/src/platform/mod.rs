@@ -35,7 +35,8 @@ pub struct Platform {
     /// Shared buses.
     #[serde(default, rename = "bus")]
     pub buses: Vec<BusSpec>,
-    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/internals/simulator.md: rule 3).
+    /// Processors of multi-packets; those of kind `cpu` lose ties (docs/internals/simulator.md:
+    /// rule 3).
     #[serde(rename = "processor")]
     pub processors: Vec<ProcessorSpec>,
     /// Cores that do stages alone.
@@ -72,7 +73,8 @@ pub struct BusSpec {
     pub address_cycles: u32,
     /// Bytes of each cycle.
     pub width_bytes: u32,
-    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on: commands, descriptors, status.
+    /// Bytes that cross with each packet of a multi-packet, each way, and are not worked on:
+    /// commands, descriptors, status.
     #[serde(default)]
     pub packet_bytes: u32,
 }
@@ -103,7 +105,8 @@ pub struct ProcessorSpec {
     /// The bus over which multi-packets come and go; none costs nothing.
     #[serde(default)]
     pub bus: Option<String>,
-    /// Multi-packets, or packets ([`SchedulerSpec::depth_unit`]), that may wait; what is in service is not counted.
+    /// Multi-packets, or packets ([`SchedulerSpec::depth_unit`]), that may wait; what is in service
+    /// is not counted.
     #[serde(default = "depth")]
     pub depth: usize,
     /// `T_init_ratio`: its initialisation over the reference's (equation 7).
@@ -161,7 +164,8 @@ impl Platform {
         Self::from_toml(&name, &text)
     }
 
-    /// Sets how many of the first kind of accelerator there are: figures 3 to 7 have one, 8 to 15 two.
+    /// Sets how many of the first kind of accelerator there are: figures 3 to 7 have one, 8 to 15
+    /// two.
     pub fn set_accelerators(&mut self, count: usize) {
         let mut accelerators = self.of_kind(ProcessorKind::Accelerator);
         if let Some(first) = accelerators.next() {
@@ -184,7 +188,8 @@ impl Platform {
         self.processors.iter_mut().for_each(|processor| processor.depth = depth);
     }
 
-    /// The place of the first processor of this name among all, those that there are several of counted each.
+    /// The place of the first processor of this name among all, those that there are several of
+    /// counted each.
     pub(crate) fn first_of(&self, name: &str) -> usize {
         self.processors.iter().take_while(|processor| processor.name != name).map(|it| it.count).sum()
     }

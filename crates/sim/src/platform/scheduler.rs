@@ -13,18 +13,20 @@ pub struct SchedulerSpec {
     pub policy: String,
     /// Multi-packets below so many bytes go to the CPU, under policy `packet-size` alone.
     pub packet_size_threshold: Option<u32>,
-    /// A [`FullQueue`]'s name: what policy `finishing-time` does where the best processor's queue is full.
+    /// A [`FullQueue`]'s name: what policy `finishing-time` does where the best processor's queue
+    /// is full.
     pub full_queue: String,
     /// A [`DepthUnit`]'s name: what a processor's depth counts.
     pub depth_unit: String,
-    /// Time past its prediction, in us, after which a processor is not waited for; without, it is waited for however late
-    /// it is, as the paper has it.
+    /// Time past its prediction, in us, after which a processor is not waited for; without, it is
+    /// waited for however late it is, as the paper has it.
     pub late_margin_us: Option<f64>,
     /// Whether multi-packets of other SAs pass one that waits for room.
     pub overtake: bool,
-    /// The processor on whose core the scheduler runs, as a gateway's worker does: it decides only while that core is
-    /// free, and the core does what is furthest on its way first: stages after cryptography, its multi-packet, the
-    /// scheduler, stages before. Without, it decides at any time and takes none. The processor must have no bus.
+    /// The processor on whose core the scheduler runs, as a gateway's worker does: it decides only
+    /// while that core is free, and the core does what is furthest on its way first: stages after
+    /// cryptography, its multi-packet, the scheduler, stages before. Without, it decides at any
+    /// time and takes none. The processor must have no bus.
     pub on: Option<String>,
     /// `W`, in packets; 1 switches bundling off.
     pub window: usize,
@@ -40,11 +42,12 @@ pub struct SchedulerSpec {
     pub classes: usize,
     /// A weight for each class; strict priority without.
     pub weights: Option<Vec<u32>>,
-    /// Whether an idle processor gets packets though the window is not full, where none arrives at this very moment:
-    /// the gateway does so, the paper does not.
+    /// Whether an idle processor gets packets though the window is not full, where none arrives at
+    /// this very moment: the gateway does so, the paper does not.
     pub work_conserving: bool,
-    /// Whether the scheduler knows which SAs devices have in their caches, and counts a miss as part of a packet's time. A scheduler that
-    /// does not know corrects its prediction by what it measures, as the gateway's does.
+    /// Whether the scheduler knows which SAs devices have in their caches, and counts a miss as
+    /// part of a packet's time. A scheduler that does not know corrects its prediction by what it
+    /// measures, as the gateway's does.
     #[serde(skip_serializing_if = "is_true")]
     pub knows_caches: bool,
 }

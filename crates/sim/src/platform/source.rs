@@ -10,14 +10,14 @@ pub struct SourceSpec {
     pub rate_mbps: f64,
     /// What is added to every payload, in bytes: `b = L + 40` in the paper.
     pub header_bytes: u32,
-    /// What each packet takes of the line beside its payload, in bytes; `header_bytes` without. On Ethernet it is 20, preamble and
-    /// gap, where payloads are whole frames.
+    /// What each packet takes of the line beside its payload, in bytes; `header_bytes` without. On
+    /// Ethernet it is 20, preamble and gap, where payloads are whole frames.
     pub line_bytes: Option<u32>,
-    /// Packets that may be inside at once, wherever they are; with none free the source waits. Only platforms with
-    /// stages need it, since elsewhere queues bound them.
+    /// Packets that may be inside at once, wherever they are; with none free the source waits. Only
+    /// platforms with stages need it, since elsewhere queues bound them.
     pub frames: usize,
-    /// Packets that an ingress queue holds while there is no room behind it. With this or `queue_bytes` the source never waits: what
-    /// finds the queue full is dropped and counted.
+    /// Packets that an ingress queue holds while there is no room behind it. With this or
+    /// `queue_bytes` the source never waits: what finds the queue full is dropped and counted.
     pub queue_packets: Option<usize>,
     /// The same in bytes `b`.
     pub queue_bytes: Option<u64>,

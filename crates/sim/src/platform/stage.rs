@@ -13,8 +13,8 @@ pub enum Place {
     After,
 }
 
-/// What each packet goes through by itself: packet I/O, a lookup. First come, first served. Either its own
-/// servers, or a processor that multi-packets use as well, or cores, or a bus.
+/// What each packet goes through by itself: packet I/O, a lookup. First come, first served. Either
+/// its own servers, or a processor that multi-packets use as well, or cores, or a bus.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct StageSpec {
@@ -25,7 +25,8 @@ pub struct StageSpec {
     /// Packets that are served at once, where it has its own servers.
     #[serde(default = "super::one")]
     pub servers: usize,
-    /// The processor that does it, in turn with its multi-packets, which must have no bus; or the cores.
+    /// The processor that does it, in turn with its multi-packets, which must have no bus; or the
+    /// cores.
     #[serde(default)]
     pub on: Option<String>,
     /// The bus over which the packet is moved; then its time is the bus's.
@@ -37,7 +38,8 @@ pub struct StageSpec {
     /// Time for each byte, in ns.
     #[serde(default)]
     pub byte_ns: f64,
-    /// Only packets of more than so many bytes `b` go through it: what does not fit into one frame has to be cut, for example.
+    /// Only packets of more than so many bytes `b` go through it: what does not fit into one frame
+    /// has to be cut, for example.
     #[serde(default)]
     pub above_bytes: u32,
     /// Whether it is there.
@@ -66,7 +68,8 @@ fn yes() -> bool {
     true
 }
 
-/// Cores of one kind that do stages and no multi-packets. Whatever waits longest at any of their stages gets the next free one.
+/// Cores of one kind that do stages and no multi-packets. Whatever waits longest at any of their
+/// stages gets the next free one.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct CoresSpec {

@@ -7,11 +7,13 @@ use toml::{Table, Value};
 
 use super::{Platform, PlatformError};
 
-/// Changes by the variant's name, for example `processor.npe-b.count = 0`: table, name in its list, key.
+/// Changes by the variant's name, for example `processor.npe-b.count = 0`: table, name in its list,
+/// key.
 pub type Variants = BTreeMap<String, Table>;
 
 impl Platform {
-    /// The platform with some of its variants, `+` between them, each made on top of those before it.
+    /// The platform with some of its variants, `+` between them, each made on top of those before
+    /// it.
     ///
     /// # Errors
     /// Which variant is not there, or what comes of it and is wrong.
@@ -48,7 +50,8 @@ impl Platform {
         Ok(platform)
     }
 
-    /// Each variant by itself, so that a mistake is found where it stands and not when somebody asks for it.
+    /// Each variant by itself, so that a mistake is found where it stands and not when somebody
+    /// asks for it.
     pub(super) fn check_variants(&self, file: &str, text: &str) -> Result<(), PlatformError> {
         for (name, changes) in &self.variants {
             self.changed(changes).map_err(|what| {

@@ -81,9 +81,9 @@ impl Sweep {
         self.file.with_extension("jsonl")
     }
 
-    /// Runs the points that `results` lacks, and appends each as a line of JSON as soon as it is there; at the end
-    /// writes all of them, in order, into a table beside it with the ending `csv`. `progress` hears how many points are
-    /// done, and of how many.
+    /// Runs the points that `results` lacks, and appends each as a line of JSON as soon as it is
+    /// there; at the end writes all of them, in order, into a table beside it with the ending
+    /// `csv`. `progress` hears how many points are done, and of how many.
     ///
     /// # Errors
     /// [`SweepError::Results`] if `results` holds another sweep's, or is no file of results.

@@ -21,7 +21,8 @@ pub(super) struct Line {
     pub(super) report: Report,
 }
 
-/// A file of results, open at its end, and locked: two sweeps would each write the points that the other has under way.
+/// A file of results, open at its end, and locked: two sweeps would each write the points that the
+/// other has under way.
 pub(super) struct Results {
     path: PathBuf,
     file: File,
@@ -29,7 +30,8 @@ pub(super) struct Results {
 }
 
 impl Results {
-    /// Opens results that are there, or begins new ones. A last line that was cut off is taken away.
+    /// Opens results that are there, or begins new ones. A last line that was cut off is taken
+    /// away.
     pub(super) fn open(path: &Path, identity: &Value, points: usize) -> Result<Self, SweepError> {
         let io = |error| SweepError::Io { path: path.to_owned(), error };
         let mut file =
@@ -101,7 +103,8 @@ impl Results {
         Ok(lines)
     }
 
-    /// One write for the line and its end, so that an interruption leaves whole lines or one without end.
+    /// One write for the line and its end, so that an interruption leaves whole lines or one
+    /// without end.
     fn write(&mut self, line: &impl Serialize) -> Result<(), SweepError> {
         let mut bytes = serde_json::to_vec(line).map_err(|error| self.wrong(&error.to_string()))?;
         bytes.push(b'\n');
@@ -113,7 +116,8 @@ impl Results {
     }
 }
 
-/// Locks a file until it is closed, however that happens. Where the file system knows no locks it goes without.
+/// Locks a file until it is closed, however that happens. Where the file system knows no locks it
+/// goes without.
 fn lock(path: &Path, file: &File) -> Result<(), SweepError> {
     match file.try_lock() {
         Ok(()) => Ok(()),

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::Packet;
 use crate::time::{TICKS_PER_SECOND, ticks};
 
-/// When packets arrive. None is faster than the source's line, and while the source waits its clock stands still.
+/// When packets arrive. None is faster than the source's line, and while the source waits its clock
+/// stands still.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arrivals {
@@ -46,8 +47,8 @@ impl Gaps {
         Self { arrivals, random, byte: 8.0 * TICKS_PER_SECOND / (rate_mbps * 1e6), mean, rest: 0.0 }
     }
 
-    /// From the arrival of the packet before to that of this one, in ticks. To be asked once for each packet, which takes
-    /// so many bytes of the line.
+    /// From the arrival of the packet before to that of this one, in ticks. To be asked once for
+    /// each packet, which takes so many bytes of the line.
     #[inline]
     pub(crate) fn next(&mut self, packet: &Packet, on_line: u32) -> u64 {
         let line = (f64::from(on_line) * self.byte + 0.5) as i64 as u64;

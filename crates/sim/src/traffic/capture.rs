@@ -19,7 +19,8 @@ pub struct ToSa {
     pub class: u8,
 }
 
-/// Says which SA protects a packet; `None` if none does: it is left out. A gateway's policies are one such.
+/// Says which SA protects a packet; `None` if none does: it is left out. A gateway's policies are
+/// one such.
 pub type Classify = Box<dyn FnMut(&Header) -> Option<ToSa> + Send>;
 
 /// The SA of each destination address.
@@ -34,12 +35,13 @@ pub enum CaptureLength {
     /// What TCP or UDP carries.
     #[default]
     Payload,
-    /// The IP packet less the 40 bytes of header that a platform adds, so that `b` is the whole IP packet.
+    /// The IP packet less the 40 bytes of header that a platform adds, so that `b` is the whole IP
+    /// packet.
     Packet,
 }
 
-/// A capture of Ethernet, Linux "cooked", BSD loopback or raw IP packets. A packet that a snap length truncated behind its
-/// IP header counts with its original length.
+/// A capture of Ethernet, Linux "cooked", BSD loopback or raw IP packets. A packet that a snap
+/// length truncated behind its IP header counts with its original length.
 pub struct Capture {
     packets: Packets<BufReader<File>>,
     classify: Classify,
@@ -83,7 +85,8 @@ impl Capture {
         self.packets.unread()
     }
 
-    /// Where the capture is cut off or damaged and why, once that has been reached; what follows is not read.
+    /// Where the capture is cut off or damaged and why, once that has been reached; what follows is
+    /// not read.
     pub fn damage(&self) -> Option<String> {
         self.packets.damage().map(ToString::to_string)
     }

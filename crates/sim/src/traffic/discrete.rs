@@ -1,4 +1,5 @@
-//! Draws from any distribution over small numbers in constant time: Walker's alias method, as Vose built it.
+//! Draws from any distribution over small numbers in constant time: Walker's alias method, as Vose
+//! built it.
 
 /// A distribution over `first..first + n`.
 pub(crate) struct Discrete {
@@ -33,8 +34,8 @@ impl Discrete {
         Self { first, columns }
     }
 
-    /// The number for 32 random bits. Times the number of columns, the upper half of the product picks the column, and
-    /// the lower half, what is left of the bits, decides within it.
+    /// The number for 32 random bits. Times the number of columns, the upper half of the product
+    /// picks the column, and the lower half, what is left of the bits, decides within it.
     #[inline]
     pub(crate) fn draw(&self, bits: u32) -> u32 {
         let product = u64::from(bits) * self.columns.len() as u64;

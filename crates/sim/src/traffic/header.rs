@@ -14,18 +14,21 @@ pub struct Header {
     pub destination: IpAddr,
     /// The protocol above IP; IPv6 extension headers are passed over.
     pub protocol: u8,
-    /// Source and destination port where they were captured; ICMP's type and code as in [`Layout::ports`].
+    /// Source and destination port where they were captured; ICMP's type and code as in
+    /// [`Layout::ports`].
     pub ports: Option<(u16, u16)>,
     /// DSCP, 0 to 63.
     pub dscp: u8,
     /// The whole IP packet, in bytes, captured or not.
     pub packet_bytes: u32,
-    /// What TCP or UDP carries, in bytes; of other protocols, and of later fragments, what IP carries.
+    /// What TCP or UDP carries, in bytes; of other protocols, and of later fragments, what IP
+    /// carries.
     pub payload_bytes: u32,
 }
 
 impl Header {
-    /// Reads the headers of a packet that may be cut off behind them; `None` if they are not whole, or not IP's.
+    /// Reads the headers of a packet that may be cut off behind them; `None` if they are not whole,
+    /// or not IP's.
     pub(crate) fn parse(packet: &[u8]) -> Option<Self> {
         let layout = Layout::parse_quoted(packet).ok()?;
         let (source, destination) = layout.addresses(packet);
@@ -57,7 +60,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// An IPv4 packet of 80 bytes whose protocol and transport header are given, cut off behind the latter.
+    /// An IPv4 packet of 80 bytes whose protocol and transport header are given, cut off behind the
+    /// latter.
     fn packet(protocol: u8, transport: &[u8]) -> Vec<u8> {
         let mut packet = vec![0x45, 46 << 2, 0, 80, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 1, 0, 1, 10, 2, 0, 9];
         packet.extend(transport);

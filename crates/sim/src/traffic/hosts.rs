@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// Numbers hosts from 0 in the order in which they are first seen. Its memory grows with the hosts, not with packets.
+/// Numbers hosts from 0 in the order in which they are first seen. Its memory grows with the hosts,
+/// not with packets.
 #[derive(Clone, Debug)]
 pub struct Hosts<K> {
     numbers: HashMap<K, u32>,

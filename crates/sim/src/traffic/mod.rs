@@ -1,5 +1,5 @@
-//! Where packets come from: patterns, captures and text traces, one packet at a time, so that memory does not grow
-//! with the length of a trace.
+//! Where packets come from: patterns, captures and text traces, one packet at a time, so that
+//! memory does not grow with the length of a trace.
 
 mod arrivals;
 mod capture;
@@ -42,7 +42,8 @@ pub trait Traffic {
     /// [`TrafficError`] if what is read is no trace.
     fn next_packet(&mut self) -> Result<Option<Packet>, TrafficError>;
 
-    /// Appends up to `most` packets; none at the end. Synthetic traffic is twice as fast by this than packet by packet.
+    /// Appends up to `most` packets; none at the end. Synthetic traffic is twice as fast by this
+    /// than packet by packet.
     ///
     /// # Errors
     /// As [`next_packet`](Self::next_packet).

@@ -6,15 +6,16 @@ use std::str::FromStr;
 /// How payload sizes `L` are distributed, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Pattern {
-    /// Range [20, 7065], mean 471, median 326, deviation 470 (table I). These are the values of an exponential of mean
-    /// 470.8, rounded down and kept within 20 and 15 means.
+    /// Range [20, 7065], mean 471, median 326, deviation 470 (table I). These are the values of an
+    /// exponential of mean 470.8, rounded down and kept within 20 and 15 means.
     Exponential,
     /// Every size of [0, 1960], equally often (table I).
     Uniform,
     /// One size; the paper has 0, 24, 472 and 984.
     Fixed(u32),
-    /// A synthetic trace fitted to table I: range [0, 1460], mean 256, median 162, deviation 259. As TCP of the
-    /// time: segments of 0, of 512 (an MSS of that time) and of 1460 bytes, and all sizes up to 223 equally often.
+    /// A synthetic trace fitted to table I: range [0, 1460], mean 256, median 162, deviation 259.
+    /// As TCP of the time: segments of 0, of 512 (an MSS of that time) and of 1460 bytes, and all
+    /// sizes up to 223 equally often.
     Trace,
     /// Simple IMIX: IP packets of 40, 576 and 1500 bytes, 7 : 4 : 1.
     Imix,

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 use super::discrete::{Discrete, NUMBERS_MAX};
 use super::{Packet, Pattern, Traffic, TrafficError};
 
-/// The locality at which [`Pattern::Trace`] has 2.57 packets in a multi-packet at `W = 30` over 100 equiprobable
-/// SAs, as the paper's trace does. Fitted to that number, not measured.
+/// The locality at which [`Pattern::Trace`] has 2.57 packets in a multi-packet at `W = 30` over 100
+/// equiprobable SAs, as the paper's trace does. Fitted to that number, not measured.
 pub const FITTED_TRACE_LOCALITY: f64 = 0.56;
 
 /// Synthetic traffic.
@@ -19,8 +19,8 @@ pub struct SyntheticSpec {
     pub sas: u32,
     /// Exponent of Zipf's law by which SAs are chosen; 0 makes them equiprobable.
     pub popularity: f64,
-    /// Chance that a packet has the SA of the one before it, whatever their popularity, 0 to 1: bursts of
-    /// `1 / (1 - locality)` packets on average.
+    /// Chance that a packet has the SA of the one before it, whatever their popularity, 0 to 1:
+    /// bursts of `1 / (1 - locality)` packets on average.
     pub locality: f64,
     /// The share of SAs in each traffic class, highest class first; none puts all into class 0.
     pub class_shares: Vec<f64>,
@@ -106,7 +106,8 @@ impl Synthetic {
     }
 }
 
-/// Classes are dealt over all ranks of popularity, so that shares of SAs are about shares of packets.
+/// Classes are dealt over all ranks of popularity, so that shares of SAs are about shares of
+/// packets.
 fn classes(spec: &SyntheticSpec) -> Vec<u8> {
     if spec.class_shares.is_empty() {
         return Vec::new();

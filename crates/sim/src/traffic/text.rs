@@ -1,5 +1,5 @@
-//! The six columns of the Internet Traffic Archive's TCP traces: timestamp in seconds, source, destination, source
-//! port, destination port, payload bytes.
+//! The six columns of the Internet Traffic Archive's TCP traces: timestamp in seconds, source,
+//! destination, source port, destination port, payload bytes.
 
 use std::io::BufRead;
 

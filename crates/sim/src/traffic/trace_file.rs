@@ -20,8 +20,9 @@ pub enum TraceFile {
 }
 
 impl TraceFile {
-    /// Opens a trace as what its first bytes say it is; what begins as no capture is text. It is opened once, so it may be a
-    /// pipe. `length` and `classify` are for captures: the hosts of a text trace are numbers, and its lengths payloads.
+    /// Opens a trace as what its first bytes say it is; what begins as no capture is text. It is
+    /// opened once, so it may be a pipe. `length` and `classify` are for captures: the hosts of a
+    /// text trace are numbers, and its lengths payloads.
     ///
     /// # Errors
     /// [`TrafficError`] if the file cannot be read.

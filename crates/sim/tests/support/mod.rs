@@ -43,8 +43,8 @@ pub(crate) fn processor(name: &str, kind: ProcessorKind, bus: Option<&str>) -> P
     }
 }
 
-/// A platform with easy numbers: `t_init` 1 us, 1 us a block, a line of 8 Mbit/s (1 us a byte), no header, and a bus
-/// of 1 MHz with one cycle for the address and 16 bytes a cycle.
+/// A platform with easy numbers: `t_init` 1 us, 1 us a block, a line of 8 Mbit/s (1 us a byte), no
+/// header, and a bus of 1 MHz with one cycle for the address and 16 bytes a cycle.
 pub(crate) fn easy(processors: Vec<ProcessorSpec>, window: usize) -> Platform {
     Platform {
         name: "easy".to_owned(),
@@ -75,7 +75,8 @@ pub(crate) fn packets(of: &[(u32, u32)]) -> std::vec::IntoIter<Packet> {
     of.iter().map(packet).collect::<Vec<_>>().into_iter()
 }
 
-/// One served multi-packet: processor, SA, scheduled and completed in us, and the arrivals of its packets in us.
+/// One served multi-packet: processor, SA, scheduled and completed in us, and the arrivals of its
+/// packets in us.
 pub(crate) type Line = (usize, u32, u64, u64, Vec<u64>);
 
 /// Runs traffic and writes down what was served, in order of completion.

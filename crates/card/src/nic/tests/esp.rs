@@ -56,7 +56,8 @@ pub(super) struct Case {
     pub(super) opened: Vec<u8>,
 }
 
-/// The packet with this sequence number of an SA; its payload begins with an IPv4 header in tunnel mode.
+/// The packet with this sequence number of an SA; its payload begins with an IPv4 header in tunnel
+/// mode.
 pub(super) fn case(shape: Shape, number: u8, sequence: u8, payload_bytes: usize) -> Case {
     let sa = sa(shape.algorithm, number);
     let esp_at = ETHERNET_BYTES + IPV4_BYTES + if shape.is_nat { UDP_BYTES } else { 0 };

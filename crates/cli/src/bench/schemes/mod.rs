@@ -1,4 +1,5 @@
-//! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, beside the simulator's platform of that paper.
+//! `convoy bench schemes`: the IXP425 paper's four schemes on a real gateway, beside the
+//! simulator's platform of that paper.
 
 mod measured;
 mod simulated;
@@ -41,7 +42,8 @@ struct Told {
     shapes: BTreeMap<&'static str, String>,
 }
 
-/// What a search takes, in trials that count: some ten of these, and short ones, and the tester's waits between them.
+/// What a search takes, in trials that count: some ten of these, and short ones, and the tester's
+/// waits between them.
 const TRIALS_OF_SEARCH: f64 = 14.0;
 
 pub(super) fn run(args: &SchemesArgs) -> Result<(), Failure> {

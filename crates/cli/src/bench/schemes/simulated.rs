@@ -58,7 +58,8 @@ pub(super) fn simulated(lengths: &[Lengths], services: &[(String, Service)]) -> 
     Ok(all)
 }
 
-/// Compares what each scheme brings here with what it brings to the simulated gateway, where both were found.
+/// Compares what each scheme brings here with what it brings to the simulated gateway, where both
+/// were found.
 pub(super) fn shapes(
     real: &BTreeMap<String, Vec<Measured>>,
     simulated: &Simulated,

@@ -100,8 +100,9 @@ fn print_simulated(schemes: &ByScheme, lengths: &[Lengths]) {
     println!("{}", table_of(&columns, &rows, None));
 }
 
-/// The paper's number of a service's figure. It has no other ciphers, and its figure 11 compares the two interfaces at which packets
-/// come, of which only one has the coprocessor behind it: the two wires here are alike.
+/// The paper's number of a service's figure. It has no other ciphers, and its figure 11 compares
+/// the two interfaces at which packets come, of which only one has the coprocessor behind it: the
+/// two wires here are alike.
 fn figure_number(service: &str) -> Option<u32> {
     match service {
         "forwarding" => Some(8),
@@ -119,7 +120,8 @@ fn whisker_words(rounds: u32) -> String {
     format!("; medians of n = {rounds} rounds, whiskers from the lowest to the highest")
 }
 
-/// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the simulated one behind it.
+/// Figures 8 to 10 of the paper and, without a number, those of other ciphers, each with the
+/// simulated one behind it.
 pub(super) fn page<'a>(told: &'a Told, lengths: &[Lengths]) -> Page<'a> {
     let mut figures = Vec::new();
     for (service, schemes) in &told.real {

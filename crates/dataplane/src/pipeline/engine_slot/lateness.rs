@@ -12,7 +12,8 @@ use super::EngineSlot;
 use crate::pipeline::engine_set::Records;
 use crate::pipeline::train::Trains;
 
-/// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that is off is corrected, not punished.
+/// An engine may take so many times what is predicted, and [`Timeouts::late_ns`]: a cost model that
+/// is off is corrected, not punished.
 const LATE_MARGIN: u64 = 4;
 /// The same for one that has failed, with [`Timeouts::failed_ns`].
 const FAILED_MARGIN: u64 = 10;
@@ -30,8 +31,8 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// Late is what takes longer than a few time slices of another thread, 3 ms each on Linux, and a wake-up. Only what is gone for half a
-    /// second has failed.
+    /// Late is what takes longer than a few time slices of another thread, 3 ms each on Linux, and
+    /// a wake-up. Only what is gone for half a second has failed.
     fn default() -> Self {
         Self { late_ns: 10_000_000, failed_ns: 500_000_000 }
     }
@@ -43,8 +44,8 @@ impl Timeouts {
         Self { late_ns: ns, failed_ns: ns }
     }
 
-    /// For a multi-packet that an engine is given at `now_ns` and is predicted to have done within `predicted_ns`. `slack_ns` is what the
-    /// engine may take beyond what it says.
+    /// For a multi-packet that an engine is given at `now_ns` and is predicted to have done within
+    /// `predicted_ns`. `slack_ns` is what the engine may take beyond what it says.
     pub(in crate::pipeline) fn deadlines(&self, now_ns: u64, predicted_ns: u64, slack_ns: u64) -> Deadlines {
         let from_now = |margin: u64, timeout_ns: u64| {
             let timeout_ns = timeout_ns.saturating_add(slack_ns);
@@ -121,15 +122,17 @@ impl EngineSlot {
         self.is_up() && failed_ns.is_some_and(|failed_ns| failed_ns < now_ns)
     }
 
-    /// The packets of the oldest multi-packet, if the engine is late with it and their input was kept.
+    /// The packets of the oldest multi-packet, if the engine is late with it and their input was
+    /// kept.
     pub(in crate::pipeline) fn late<'a>(&self, now_ns: u64, trains: &'a Trains) -> Option<&'a [Prepared]> {
         let (_, oldest) = trains.records(self.at).next()?;
         let oldest = Some(oldest).filter(|oldest| oldest.deadlines.late_ns < now_ns)?;
         (self.is_up() && !oldest.kept.is_empty()).then_some(&oldest.kept)
     }
 
-    /// Has others do the oldest multi-packet, which the engine is late with; what it brings of it then is thrown away, and until it has brought
-    /// all that it has, it gets nothing new. `Err` if it was late too often.
+    /// Has others do the oldest multi-packet, which the engine is late with; what it brings of it
+    /// then is thrown away, and until it has brought all that it has, it gets nothing new. `Err` if
+    /// it was late too often.
     pub(in crate::pipeline) fn give_to_others(&mut self, records: &mut Records<'_>) -> Result<(), String> {
         self.withdraw_backlog(records);
         records.trains.rest(self.at);
@@ -154,7 +157,8 @@ impl EngineSlot {
         }
     }
 
-    /// Whether it was late and has now brought all that it had, so that it may be given something again.
+    /// Whether it was late and has now brought all that it had, so that it may be given something
+    /// again.
     pub(in crate::pipeline) fn ends_rest(&mut self, trains: &Trains) -> bool {
         let has_all_back = |slot: &Self| trains.records(slot.at).next().is_none();
         let ends = self.lateness.rests && self.lateness.awaited.is_empty() && has_all_back(self);

@@ -23,8 +23,8 @@ pub(super) struct Retiring {
 }
 
 impl CryptoStage {
-    /// Makes an SA known. `cost` gives an engine's cost for a transform that it can do, and is asked
-    /// once per engine, transform and direction.
+    /// Makes an SA known. `cost` gives an engine's cost for a transform that it can do, and is
+    /// asked once per engine, transform and direction.
     ///
     /// # Errors
     /// [`StageError::Engine`] if no engine can do its transform.
@@ -49,8 +49,9 @@ impl CryptoStage {
         Ok(())
     }
 
-    /// Has the device of a port do an installed SA in flight, if there is one that can. To seal, its engine alone is chosen from then on, so
-    /// that no packet overtakes another. What comes in a way that the device does not know is opened by the other engines.
+    /// Has the device of a port do an installed SA in flight, if there is one that can. To seal,
+    /// its engine alone is chosen from then on, so that no packet overtakes another. What comes in
+    /// a way that the device does not know is opened by the other engines.
     pub fn bind(
         &mut self,
         sa: SaIndex,
@@ -98,8 +99,8 @@ impl CryptoStage {
         algorithm
     }
 
-    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has one. A transform that no SA has
-    /// had yet is not known here.
+    /// Replaces the costs of engines for a transform: `cost` gives an engine's new one, if it has
+    /// one. A transform that no SA has had yet is not known here.
     pub fn set_costs(
         &mut self,
         transform: Transform,
@@ -123,8 +124,8 @@ impl CryptoStage {
         self.scheduler.set_t_key(engine, algorithm, cost.t_key);
     }
 
-    /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired) tells when.
-    /// Nothing more of it may come.
+    /// Lets an SA go as soon as none of its packets is inside; [`take_retired`](Self::take_retired)
+    /// tells when. Nothing more of it may come.
     pub fn retire(&mut self, sa: SaIndex) {
         self.retiring.push(Retiring { sa, behind: None });
     }

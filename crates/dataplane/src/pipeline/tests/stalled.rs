@@ -1,4 +1,5 @@
-//! Engines whose thread loses its core, or hangs: what they have is done by others soon, and never leaves twice.
+//! Engines whose thread loses its core, or hangs: what they have is done by others soon, and never
+//! leaves twice.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,7 +21,8 @@ fn on_core(is_stalled: &Arc<AtomicBool>) -> ScriptedEngine {
     ScriptedEngine::elsewhere("on core", 16, move |_| !is_stalled.load(Ordering::Relaxed))
 }
 
-/// A stage with an engine on its core and one elsewhere that is wanted for everything, in virtual time.
+/// A stage with an engine on its core and one elsewhere that is wanted for everything, in virtual
+/// time.
 struct Bench {
     time: VirtualTime,
     is_stalled: Arc<AtomicBool>,
@@ -172,7 +174,8 @@ fn an_engine_that_is_late_again_and_again_is_quarantined() {
     assert!(reason.contains("late"), "{reason}");
 }
 
-/// What leaves a pipeline whose only engine elsewhere stalls over all bursts, once it is late and once it has its core again.
+/// What leaves a pipeline whose only engine elsewhere stalls over all bursts, once it is late and
+/// once it has its core again.
 fn through_a_stall(direction: SaDirection, bursts: &[Vec<Vec<u8>>]) -> [Vec<Vec<u8>>; 2] {
     let (time, is_stalled) = (VirtualTime::new(), Arc::new(AtomicBool::new(true)));
     let engines: Vec<Box<dyn Engine>> = vec![Box::new(Software::new("here")), Box::new(on_core(&is_stalled))];

@@ -11,7 +11,8 @@ use crate::clock::Environment;
 const FLOOD: u32 = 3_000;
 const OTHERS: u32 = 30;
 
-/// Both workers, the first with an engine that is slower than any flood, and the far end of its port outside.
+/// Both workers, the first with an engine that is slower than any flood, and the far end of its
+/// port outside.
 fn workers(time: &VirtualTime) -> ([Worker; 2], Memory) {
     let directory = Arc::new(Directory::new(2));
     let mut costs = Costs::new();

@@ -1,4 +1,5 @@
-//! How a worker waits, in time that only passes while it waits or works. Its port has packets at times that a test chooses.
+//! How a worker waits, in time that only passes while it waits or works. Its port has packets at
+//! times that a test chooses.
 
 use std::collections::VecDeque;
 use std::net::Ipv4Addr;
@@ -42,7 +43,8 @@ impl World {
         self.script.lock().expect("no panic")
     }
 
-    /// A worker whose window holds packets for so long, and whose port inside has packets at these times.
+    /// A worker whose window holds packets for so long, and whose port inside has packets at these
+    /// times.
     fn worker(&self, max_wait_ns: u64, coming: impl IntoIterator<Item = u64>) -> Worker {
         self.script().coming = coming.into_iter().collect();
         let mut fixture = Fixture::default();
@@ -83,7 +85,8 @@ impl World {
         }
     }
 
-    /// Packets that were read, waits, pauses among them, and the longest time that a packet waited: all of those from `from_ns` on.
+    /// Packets that were read, waits, pauses among them, and the longest time that a packet waited:
+    /// all of those from `from_ns` on.
     fn account(&self, from_ns: u64) -> (usize, usize, usize, u64) {
         let script = self.script();
         let read: Vec<u64> =

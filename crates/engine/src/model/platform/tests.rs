@@ -53,9 +53,11 @@ fn prefetch_and_write_buffer_hide_the_bus_behind_computing() {
 #[test]
 fn the_bus_serves_in_order_of_request_and_counts_conflicts() {
     let (rows, statistics) = run(&[DEVICE; 3], &[(0, 2, 6), (0, 0, 6), (100, 1, 6)]);
-    // In: device 2 at 0, device 0 at 220, device 1 at 440; each computes for 1,600; out in the same order.
+    // In: device 2 at 0, device 0 at 220, device 1 at 440; each computes for 1,600; out in the same
+    // order.
     assert_eq!(rows, [(2, 0, 0, 2_040), (0, 1, 0, 2_260), (1, 2, 100, 2_480)]);
-    // Two wait to get in; going out, two ask in the moment in which the one before ends, and find it taken.
+    // Two wait to get in; going out, two ask in the moment in which the one before ends, and find
+    // it taken.
     assert_eq!((statistics.requests, statistics.conflicts), (6, 4));
     assert_eq!(statistics.busy_ns, 1);
 }

@@ -1,4 +1,5 @@
-//! Packets of AEADs: the library does each at once, and writes or compares the ICV where it stands, so that nothing is arranged around a job.
+//! Packets of AEADs: the library does each at once, and writes or compares the ICV where it stands,
+//! so that nothing is arranged around a job.
 
 use convoy_ipsec::{CryptoStatus, Prepared};
 use convoy_ipsec_mb as mb;
@@ -8,7 +9,8 @@ use super::inputs;
 /// Bytes of the nonce of every AEAD here: salt and IV.
 const NONCE_LEN: u8 = 12;
 
-/// Does packets of one SA. `false` if there are some that the library cannot do; they are left pending.
+/// Does packets of one SA. `false` if there are some that the library cannot do; they are left
+/// pending.
 #[inline]
 pub(super) fn process(
     burst: &mut mb::Burst<'_, '_>,

@@ -25,7 +25,8 @@ pub(crate) struct Ahead {
     pub(crate) far: Option<Wanted>,
 }
 
-/// An SA whose keys will be wanted, for a packet that has so many bytes to encrypt or to authenticate.
+/// An SA whose keys will be wanted, for a packet that has so many bytes to encrypt or to
+/// authenticate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) sa: SaIndex,

@@ -12,7 +12,8 @@ use crate::snapshot::Buckets;
 /// A label and its value.
 pub(super) type Label = (&'static str, String);
 
-/// Makes a label; `prometheus-client` writes values as they are, so what would end them is escaped here.
+/// Makes a label; `prometheus-client` writes values as they are, so what would end them is escaped
+/// here.
 pub(super) fn label(name: &'static str, value: impl Display) -> Label {
     (name, value.to_string().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n"))
 }
@@ -57,7 +58,8 @@ pub(super) fn gauges<L: EncodeLabelSet>(
 pub(super) struct Distribution<'a> {
     values: &'a Buckets,
     unit: f64,
-    /// Exponents of the least and of the largest bound. They never change, so that scrapes can be compared.
+    /// Exponents of the least and of the largest bound. They never change, so that scrapes can be
+    /// compared.
     exponents: (u32, u32),
 }
 

@@ -6,7 +6,8 @@ use super::*;
 use crate::snapshot::Drops;
 
 const TUNNELS: u32 = 10_000;
-/// Packets under way: the rings between workers have room for more, so that none is lost however rarely a worker's thread gets a core.
+/// Packets under way: the rings between workers have room for more, so that none is lost however
+/// rarely a worker's thread gets a core.
 const UNDER_WAY: usize = 256;
 
 /// The tunnels whose packets have come out inside, at any worker.

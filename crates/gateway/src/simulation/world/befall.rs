@@ -76,11 +76,13 @@ impl World<'_> {
         self.schedule(after_ns, Event::Restore { site });
     }
 
-    /// Has a reload bring back what others have taken away, once nothing of that is under way any more.
+    /// Has a reload bring back what others have taken away, once nothing of that is under way any
+    /// more.
     pub(super) fn restore(&mut self, site: usize) {
         let of = &mut self.sites[site];
         let Some(running) = of.running.as_mut().filter(|_| of.stops_ns.is_none()) else { return };
-        // Packets that a full port still holds up would leave behind those of the SA that comes under the same SPI, at another worker.
+        // Packets that a full port still holds up would leave behind those of the SA that comes
+        // under the same SPI, at another worker.
         if running.is_retiring() || running.has_unsent() {
             return self.schedule(RETRY_NS, Event::Restore { site });
         }

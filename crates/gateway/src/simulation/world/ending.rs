@@ -6,8 +6,8 @@ use super::super::hosts::{Hosts, LEAST_BYTES};
 use super::super::network::Link;
 use super::World;
 
-/// How long it may take after the last fault until traffic flows by every tunnel, both ways, in ns: an engine is probed again, SAs are
-/// negotiated, and a path's MTU is found.
+/// How long it may take after the last fault until traffic flows by every tunnel, both ways, in ns:
+/// an engine is probed again, SAs are negotiated, and a path's MTU is found.
 const RECOVERY_NS: u64 = 60_000_000_000;
 /// How long a packet may take when nothing is wrong any more, in ns.
 const TRANSIT_NS: u64 = 2_000_000_000;
@@ -64,7 +64,8 @@ impl World<'_> {
     /// Nobody sends any more: all that is under way leaves, and every frame is home.
     pub(super) fn come_to_rest(&mut self) {
         let until_ns = self.now_ns + REST_NS;
-        // A slow engine without a queue does one multi-packet a step, and a whole window may wait for it.
+        // A slow engine without a queue does one multi-packet a step, and a whole window may wait
+        // for it.
         while self.now_ns < until_ns {
             self.advance(50_000_000);
             self.work();

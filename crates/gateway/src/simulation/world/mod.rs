@@ -1,4 +1,5 @@
-//! The world of one seed: two gateways, their hosts, the network between them, and all that befalls them.
+//! The world of one seed: two gateways, their hosts, the network between them, and all that befalls
+//! them.
 
 mod befall;
 mod ending;

@@ -11,8 +11,8 @@ use super::super::site::Note;
 use super::super::wire::{Seen, addresses, look};
 use super::{Event, World};
 
-/// Packets received in so long before a gateway was killed may not be noted in its state file, in ns: a report a second, and the round
-/// in which it is made.
+/// Packets received in so long before a gateway was killed may not be noted in its state file, in
+/// ns: a report a second, and the round in which it is made.
 const UNNOTED_NS: u64 = 3_000_000_000;
 
 impl World<'_> {
@@ -104,8 +104,8 @@ impl World<'_> {
         );
     }
 
-    /// Whether packets arrive in order. What is repeated may be what was lost before, and a damaged source brings a packet to another
-    /// queue.
+    /// Whether packets arrive in order. What is repeated may be what was lost before, and a damaged
+    /// source brings a packet to another queue.
     fn keeps_order(&self) -> bool {
         let faults = &self.scenario.faults;
         faults.jitter_ns == 0 && faults.replay == 0.0 && faults.corrupt == 0.0 && !self.scenario.is_sprayed

@@ -137,7 +137,8 @@ fn a_full_file_refuses_a_key_that_is_not_in_it() {
     assert_eq!(full.records().marks.len(), CAPACITY);
 }
 
-/// The file of one version must be understood by the next, so these values are never to change; they were computed with Python's `hmac`.
+/// The file of one version must be understood by the next, so these values are never to change;
+/// they were computed with Python's `hmac`.
 #[test]
 fn a_fingerprint_is_what_it_has_always_been() {
     let mut marks = empty();

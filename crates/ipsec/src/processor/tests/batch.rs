@@ -1,4 +1,5 @@
-//! Batches that are laid out and taken apart away from their SA are held against packets that are laid out at once.
+//! Batches that are laid out and taken apart away from their SA are held against packets that are
+//! laid out at once.
 
 use proptest::prelude::*;
 
@@ -120,7 +121,8 @@ proptest! {
         prop_assert_eq!(batched.receive_batches(&outer, size), single.receive(&outer));
         let [a, b] = [&single, &batched].map(|gateway| gateway.view(IN));
         prop_assert_eq!((a.sequence, a.usage, a.replay), (b.sequence, b.usage, b.replay));
-        // Of one that came twice in a burst, the one is refused early and the other late, or both late.
+        // Of one that came twice in a burst, the one is refused early and the other late, or both
+        // late.
         prop_assert_eq!(a.drops, b.drops);
         single.assert_no_leak();
         batched.assert_no_leak();

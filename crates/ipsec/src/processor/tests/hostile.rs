@@ -1,4 +1,5 @@
-//! What an attacker outside, or a peer gone bad, may send: the name that the operator reads, and nothing else.
+//! What an attacker outside, or a peer gone bad, may send: the name that the operator reads, and
+//! nothing else.
 
 use super::*;
 use convoy_packet::protocol::FRAGMENT;

@@ -4,7 +4,8 @@ use super::*;
 use convoy_packet::icmp::{self, v4, v6};
 use convoy_packet::protocol::{ICMP, ICMP_V6, TCP};
 
-/// The hosts behind the two gateways, a router of the second site that no selector names, and a host elsewhere.
+/// The hosts behind the two gateways, a router of the second site that no selector names, and a
+/// host elsewhere.
 fn hosts(is_v6: bool) -> [IpAddr; 4] {
     let texts = if is_v6 {
         ["2001:db8:1::5", "2001:db8:2::9", "2001:db8:ffff::1", "2001:db8:99::80"]

@@ -4,7 +4,8 @@ use convoy_packet::Offload;
 
 use super::*;
 
-/// What a device hands up that has opened `packets` of a sender: as on the wire, but for the payload in clear.
+/// What a device hands up that has opened `packets` of a sender: as on the wire, but for the
+/// payload in clear.
 fn opened(sender: &mut Gateway, packets: &[Vec<u8>]) -> Vec<Vec<u8>> {
     let mut frames: Vec<Frame> = sender.prepare(packets).into_iter().map(|packet| packet.frame).collect();
     sender.copied(&mut frames)

@@ -28,7 +28,8 @@ pub(super) fn link() -> impl Strategy<Value = Link> {
     )
 }
 
-/// Packets from behind the first gateway: of all lengths, some with options, of some only a fragment, some malformed.
+/// Packets from behind the first gateway: of all lengths, some with options, of some only a
+/// fragment, some malformed.
 pub(super) fn packet() -> impl Strategy<Value = Vec<u8>> {
     (any::<bool>(), 40usize..1_600, any::<u8>(), 0u8..8, 0u8..4).prop_map(
         |(is_v6, len, class, kind, hops)| {
@@ -57,7 +58,8 @@ pub(super) fn packet() -> impl Strategy<Value = Vec<u8>> {
     )
 }
 
-/// What the two gateways must have in common; the ICV's place, which is at the end, is the engine's.
+/// What the two gateways must have in common; the ICV's place, which is at the end, is the
+/// engine's.
 fn jobs(prepared: &[Prepared]) -> Vec<(CryptoJob, &[u8], usize, u8)> {
     let parts = prepared.iter().map(|Prepared { frame, job, class, .. }| {
         (*job, &frame[..usize::from(job.icv_start)], frame.len(), *class)

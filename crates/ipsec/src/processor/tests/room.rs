@@ -61,7 +61,8 @@ fn lifetimes_count_the_same_bytes_at_both_ends() {
     let ah = Link { protocol: SaProtocol::Ah, transform: NULL_SHA1, ..Link::default() };
     let transport = |link: &Link| Link { mode: Mode::Transport, ..link.clone() };
     let null = Link { transform: NULL_SHA1, outer_v6: true, ..Link::default() };
-    // Of 100 bytes ESP takes in two of trailer and pads to its block; AH covers the headers before it too.
+    // Of 100 bytes ESP takes in two of trailer and pads to its block; AH covers the headers before
+    // it too.
     let links = [
         (transport(&ah), 100 + 24),
         (transport(&Link::default()), (80 + 2usize).next_multiple_of(4)),

@@ -1,7 +1,8 @@
 //! What a worker's time goes to under a load: idle, kernel, IPsec, port, application.
 //!
-//! A worker never sleeps under test: rounds that find nothing are its idle time, and make system calls too. What such a round
-//! consists of is therefore sampled without a load first, and taken off what is sampled under a load, as often as the worker counted idle time.
+//! A worker never sleeps under test: rounds that find nothing are its idle time, and make system
+//! calls too. What such a round consists of is therefore sampled without a load first, and taken
+//! off what is sampled under a load, as often as the worker counted idle time.
 
 mod parts;
 mod perf;
@@ -27,7 +28,8 @@ pub struct Load {
     pub lengths: Lengths,
     /// In packets per second.
     pub rate: f64,
-    /// What of a packet's time its blocks say that IPsec takes, in ns: what tells IPsec from the rest where `perf` does not run.
+    /// What of a packet's time its blocks say that IPsec takes, in ns: what tells IPsec from the
+    /// rest where `perf` does not run.
     pub ipsec_ns: f64,
 }
 
@@ -37,7 +39,8 @@ pub struct Load {
 pub enum ProfileSource {
     /// Samples of `perf`.
     Perf,
-    /// What the kernel counts of the thread, as /proc has it, and the time of a packet by block; and why not `perf`.
+    /// What the kernel counts of the thread, as /proc has it, and the time of a packet by block;
+    /// and why not `perf`.
     Proc(String),
 }
 
@@ -105,7 +108,8 @@ fn watch<T>(
     Ok((Watched { samples: recording.and_then(Recording::finish), counted }, done))
 }
 
-/// What of some amounts belongs to busy rounds: their parts, which add up to 1, or all 0 where there was nothing but idle rounds.
+/// What of some amounts belongs to busy rounds: their parts, which add up to 1, or all 0 where
+/// there was nothing but idle rounds.
 fn busy<const N: usize>(all: [u64; N], idle_alone: [u64; N], idle: f64) -> [f64; N] {
     let part = |amounts: &[u64; N], at: usize| amounts[at] as f64 / amounts.iter().sum::<u64>().max(1) as f64;
     let own: [f64; N] = std::array::from_fn(|at| (part(&all, at) - idle * part(&idle_alone, at)).max(0.0));
@@ -123,7 +127,8 @@ struct Tried {
 }
 
 impl Tried {
-    /// The part of the trial in which the worker was idle. What came before and after it was idle too and is in its count.
+    /// The part of the trial in which the worker was idle. What came before and after it was idle
+    /// too and is in its count.
     fn idle(&self) -> f64 {
         (1.0 - self.watched.counted.busy_ns as f64 / 1e9 / self.seconds).clamp(0.0, 1.0)
     }
@@ -159,7 +164,8 @@ impl Tried {
     }
 }
 
-/// Watches the worker of a gateway that does everything on its core under each of some loads; after `until` under no further one.
+/// Watches the worker of a gateway that does everything on its core under each of some loads; after
+/// `until` under no further one.
 ///
 /// # Errors
 /// [`MeasureError`] if a trial could not be held. That `perf` does not run is none.
@@ -195,7 +201,8 @@ pub fn profile(
     Ok(told(&tried, &quiet))
 }
 
-/// By `perf` if it took samples of all, else all by /proc, so that the shares of a table can be compared.
+/// By `perf` if it took samples of all, else all by /proc, so that the shares of a table can be
+/// compared.
 fn told(tried: &[Tried], quiet: &Watched) -> Profile {
     let by_perf: Result<Vec<Shares>, String> = tried.iter().map(|tried| tried.by_perf(quiet)).collect();
     match by_perf {
@@ -259,7 +266,8 @@ mod tests {
         let profile = told(&[tried(Err("perf is not there".to_owned()))], &quiet(Ok([2, 0, 0, 1])));
         let shares = &profile.shares[0];
         assert!(profile.source.sentence().ends_with("as perf is not there."), "{profile:?}");
-        // 0.6 s in the kernel, of which idle rounds had 0.4 s; 0.4 s outside, of which they had 0.2 s.
+        // 0.6 s in the kernel, of which idle rounds had 0.4 s; 0.4 s outside, of which they had 0.2
+        // s.
         let found = [Part::Kernel, Part::Ipsec, Part::Application].map(|part| shares.of(part).expect("told"));
         assert!(near(found[0], 0.2) && near(found[1], 0.05) && near(found[2], 0.15), "{shares:?}");
         assert_eq!((shares.of(Part::Port), shares.samples), (None, None));

@@ -53,7 +53,8 @@ const PORT_CALLS: [&str; 11] = [
     "recvmmsg", "sendmmsg", "recvmsg", "sendmsg", "recvfrom", "recv", "sendto", "send", "poll", "read",
     "write",
 ];
-/// How functions of ciphers and hashes begin, of crates and of libraries that are linked into the program.
+/// How functions of ciphers and hashes begin, of crates and of libraries that are linked into the
+/// program.
 const CIPHERS: [&str; 20] = [
     "aes",
     "cbc::",
@@ -113,7 +114,8 @@ fn part_of_line(line: &str) -> Option<Part> {
 mod tests {
     use super::*;
 
-    /// One sample of each of some functions, of recordings of a worker in `convoy bench inside`, after the part that it belongs to.
+    /// One sample of each of some functions, of recordings of a worker in `convoy bench inside`,
+    /// after the part that it belongs to.
     const RECORDED: &str = include_str!("recorded.txt");
 
     #[test]

@@ -1,4 +1,5 @@
-//! Samples of one thread, which `perf` takes by the kernel's clock: a machine needs no hardware counters for it.
+//! Samples of one thread, which `perf` takes by the kernel's clock: a machine needs no hardware
+//! counters for it.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -46,7 +47,8 @@ impl Recording {
         if recording.has_begun() { Ok(recording) } else { Err(recording.refusal()) }
     }
 
-    /// `perf` lets the command run only once the samples are taken, so that an answer from there says that they are.
+    /// `perf` lets the command run only once the samples are taken, so that an answer from there
+    /// says that they are.
     fn has_begun(&mut self) -> bool {
         let asked = self.until.as_mut().is_some_and(|input| input.write_all(b"\n").is_ok());
         asked && self.perf.stdout.as_mut().is_some_and(|output| output.read_exact(&mut [0]).is_ok())

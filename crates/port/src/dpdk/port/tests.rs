@@ -1,5 +1,5 @@
-//! Ports over `net_ring`, whose rings hold what is sent until it is received from the same ring: the test puts frames into a port's ring and takes
-//! what the port has sent out of it.
+//! Ports over `net_ring`, whose rings hold what is sent until it is received from the same ring:
+//! the test puts frames into a port's ring and takes what the port has sent out of it.
 
 use std::net::Ipv4Addr;
 

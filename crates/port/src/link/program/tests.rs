@@ -7,7 +7,8 @@ use super::*;
 use crate::Prefix;
 use crate::sys::{Program, ProgramKind};
 
-/// `XDP_TX`, which a frame that is taken gets in these tests: without a socket in the map a redirect is a pass.
+/// `XDP_TX`, which a frame that is taken gets in these tests: without a socket in the map a
+/// redirect is a pass.
 const TAKEN: i32 = 3;
 /// The address of the loopback interface, at which the kernel runs a program to be tested.
 const HOST: MacAddress = MacAddress([0; 6]);
@@ -15,8 +16,8 @@ const OURS_V4: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 const OURS_V6: Ipv6Addr = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0xffff, 1);
 const THEIRS: MacAddress = MacAddress([2, 0, 0, 0, 0, 2]);
 
-/// The program of a port at a driver and at an interface's ingress: they take the same. That of a socket is as the latter, but for its
-/// verdicts.
+/// The program of a port at a driver and at an interface's ingress: they take the same. That of a
+/// socket is as the latter, but for its verdicts.
 struct Programs {
     xdp: Program,
     ingress: Program,
@@ -243,7 +244,8 @@ fn a_port_of_either_family_alone_loads_and_takes_its_own() {
     }
 }
 
-/// With tags of these VLANs, the outer one first, behind 802.1Q's and 802.1ad's ethertypes by turns.
+/// With tags of these VLANs, the outer one first, behind 802.1Q's and 802.1ad's ethertypes by
+/// turns.
 fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
     for (at, vlan) in vlans.iter().enumerate().rev() {
         let tag = [TAGS[(at + 1) % 2].to_be_bytes(), (0xa000 | vlan).to_be_bytes()].concat();
@@ -252,8 +254,8 @@ fn tagged(mut frame: Vec<u8>, vlans: &[u16]) -> Vec<u8> {
     frame
 }
 
-/// The verdicts at the driver, where all tags are in the frame, and at ingress, where the kernel has taken
-/// the first one out of it.
+/// The verdicts at the driver, where all tags are in the frame, and at ingress, where the kernel
+/// has taken the first one out of it.
 fn verdicts(programs: &Programs, frame: &[u8], vlans: &[u16]) -> (i32, i32) {
     let verdict = |program: &Program, vlans| {
         program.test(&tagged(frame.to_vec(), vlans)).expect("a test run needs root") as i32

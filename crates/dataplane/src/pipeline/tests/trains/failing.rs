@@ -135,7 +135,8 @@ fn dawdling(name: &str, seed: u64) -> Box<dyn Engine> {
 fn where_frames_run_short_packets_leave_in_the_order_of_their_numbers() {
     const FEW_FRAMES: std::ops::RangeInclusive<usize> = 9..=24;
     const PACKETS: u32 = 120;
-    // What was cut off for want of frames waits for the fast one, and what comes behind it does not.
+    // What was cut off for want of frames waits for the fast one, and what comes behind it does
+    // not.
     let cost = |engine: &EngineDescription| CostModel {
         t_init: if engine.name == "fast" { 1_000.0 } else { 20_000.0 },
         t_block: 1.0,
